@@ -61,43 +61,44 @@ lock test-lowest test-pythons:
 	.venvs/bin/nox -s $(SESSION) --envdir .venvs/nox
 
 bench: $(VENV)/.ready skipped test-slow
-	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.figure4 --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.trained_figures --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.table3 --out bench $(if $(BCCD),--data $(BCCD))
-	$(BIN)/python -m adaptive_vtt.experiments.lookahead --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.speed --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.crossover --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.long_audits --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.digits
-	$(BIN)/python -m adaptive_vtt.experiments.self_taught --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.corruption_speed --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.medtest_speed --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.retraining --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.bccd --out bench $(if $(BCCD),--data $(BCCD))
-	$(BIN)/python -m adaptive_vtt.experiments.drawn_and_photographed --out bench $(if $(BCCD),--voc $(BCCD))
-	$(BIN)/python -m adaptive_vtt.experiments.phantom_audit --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.endobench_tasks --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.endpoints --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.batches --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.prices --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.workers --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.money --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.resilience --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.fleet --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.slices --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.forecasts --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.after --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.cohort --journals --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.versus_replay --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.constants ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
-	$(BIN)/python -m adaptive_vtt.experiments.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_tables.json
-	$(BIN)/python -m adaptive_vtt.experiments.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_detectors.json
-	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json
-	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.ablation --out bench $(if $(BCCD),--data $(BCCD))
-	$(BIN)/python -m adaptive_vtt.experiments.estimates --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.vtt.figure3 --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.vtt.figure4 --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.vtt.trained_figures --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.table3 --out bench $(if $(BCCD),--data $(BCCD))
+	$(BIN)/python -m adaptive_vtt.experiments.vtt.lookahead --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.speed --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.crossover --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.long_audits --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.digits
+	$(BIN)/python -m adaptive_vtt.experiments.engine.self_taught --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.corruption_speed --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.medtest.medtest_speed --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.medtest.retraining --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.bccd --out bench $(if $(BCCD),--data $(BCCD))
+	$(BIN)/python -m adaptive_vtt.experiments.reic.drawn_and_photographed --out bench $(if $(BCCD),--voc $(BCCD))
+	$(BIN)/python -m adaptive_vtt.experiments.medtest.phantom_audit --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.endobench.endobench_tasks --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.endpoints --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.batches --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.prices --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.workers --out bench
+	$(BIN)/python -m tests.campaigns.money --out bench
+	$(BIN)/python -m tests.campaigns.resilience --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.fleet --out bench
+	$(BIN)/python -m tests.campaigns.fleet_kills --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.slices --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.forecasts --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.after --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.cohort --journals --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.versus --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.versus_replay --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.constants ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
+	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_tables.json
+	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_detectors.json
+	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_audits --json bench/caption_audits.json
+	$(BIN)/python -m adaptive_vtt.experiments.engine.certificates --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.ablation --out bench $(if $(BCCD),--data $(BCCD))
+	$(BIN)/python -m adaptive_vtt.experiments.engine.estimates --out bench
 	@$(MAKE) --no-print-directory skipped
 
 # What bench leaves out for want of data or packages: said before it begins, and when it has ended.
@@ -105,7 +106,7 @@ skipped: $(VENV)/.ready
 	@$(if $(BCCD),:,echo "skipped: photographs of blood (bccd, drawn_and_photographed, half of table3): clone https://github.com/Shenggan/BCCD_Dataset, then make bench BCCD=FOLDER")
 	@$(if $(DETECTOR),:,echo "skipped: a real detector (caption_tables, caption_detectors): FastestDet.onnx and coco.names of https://github.com/dog-qiuqiu/FastestDet, then make bench DETECTOR=FILE")
 	@$(call unless,skimage,photographs that come with scikit-image (caption_detectors),$(INSTALL) scikit-image)
-	@$(call unless,medmnistc,agreement with the package medmnistc (corruption_speed),experiments/medmnistc_reference.py says what to install)
+	@$(call unless,medmnistc,agreement with the package medmnistc (corruption_speed),experiments/medmnistc/medmnistc_reference.py says what to install)
 
 clean:
 	rm -rf $(VENV) .venvs runs bench build dist *.egg-info

@@ -17,7 +17,7 @@ HELD = {"torch": "2.13.0"}  # the version of which registries offer a plain CPU 
 SMOKE = [f"tests/contracts/test_{name}.py" for name in ("models", "strategies", "surrogates")]
 SMOKE += [f"tests/test_{name}.py" for name in ("audit", "cli", "http_json", "import", "journal")]
 SMOKE += [f"tests/test_{name}.py" for name in ("killed", "onnx", "openai_chat", "parquet")]
-SMOKE += ["tests/test_report.py", "tests/test_specs.py"]
+SMOKE += ["tests/results/test_report.py", "tests/config/test_specs.py"]
 HEAD = """\
 # Made by 'make lock': every package that 'make demo', 'make test' and 'make docs' install, on Linux
 # with Python {}. Packages that only some of them need do no harm to the others.

@@ -9,44 +9,45 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .audit import Audit, Certify, Limits, Sampling, audit, read_result
-    from .augment import Augment
+    from .audit.rejudging import rejudge
+    from .audit.versus import Versus
     from .cohort import Cohort
+    from .config.going_on import resume
     from .pool import Pool
-    from .rejudging import rejudge
-    from .results import Result
+    from .relations.augment import Augment
+    from .results.result import Result
     from .space import QuestionSpace
-    from .spec.going_on import resume
-    from .versus import Versus
 
 _HOMES = {
     "Audit": "audit",
-    "Augment": "augment",
+    "Augment": "relations.augment",
     "Certify": "engine.plan",
     "Cohort": "cohort",
     "Limits": "engine.options",
     "Pool": "pool",
     "QuestionSpace": "space",
-    "Result": "results",
+    "Result": "results.result",
     "Sampling": "engine.options",
-    "Versus": "versus",
+    "Versus": "audit.versus",
     "read_result": "audit",
-    "rejudge": "rejudging",
-    "resume": "spec.going_on",
+    "rejudge": "audit.rejudging",
+    "resume": "config.going_on",
 }
 _MODULES = {
-    "audit",
-    "augment",
-    "datasets",
-    "errors",
-    "models",
-    "oracles",
-    "relations",
-    "report",
-    "stopping",
-    "strategies",
-    "surrogates",
-    "testing",
-    "tracking",
+    "audit": "audit",
+    "augment": "relations.augment",
+    "datasets": "datasets",
+    "demo": "demo",
+    "errors": "errors",
+    "models": "models",
+    "oracles": "oracles",
+    "relations": "relations",
+    "report": "results.report",
+    "stopping": "stopping",
+    "strategies": "strategies",
+    "surrogates": "surrogates",
+    "testing": "testing",
+    "tracking": "results.tracking",
 }
 __all__ = [
     "Audit",
@@ -62,6 +63,7 @@ __all__ = [
     "audit",
     "augment",
     "datasets",
+    "demo",
     "errors",
     "models",
     "oracles",
@@ -80,22 +82,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
+        return import_module(f"{__name__}.{_MODULES[name]}")
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name == "__version__":
-        return _version()
+        from .utils.extras import own_version
+
+        return own_version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _version() -> str:
-    """What was installed: the last tag, and what came after it; "0+unknown" of a bare checkout."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("adaptive-vtt")
-    except PackageNotFoundError:
-        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
-from left_open import left, opened
+
+from tests.helpers.left_open import left, opened
 
 if TYPE_CHECKING:  # whoever hands the tests out to workers imports none of it
     import pandas as pd

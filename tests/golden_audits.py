@@ -12,22 +12,23 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import judged
 import numpy as np
 import pandas as pd
-from captioned import faulty
-from command_line import run
-from report_kinds import Bright
 
 import adaptive_vtt as avtt
 from adaptive_vtt import QuestionSpace, Result, oracles
-from adaptive_vtt.datasets import Dataset, from_table, phantom, scenes
+from adaptive_vtt.datasets import Dataset, from_table
+from adaptive_vtt.demo import phantom, scenes
 from adaptive_vtt.journal import Journal, read_journal
 from adaptive_vtt.models import Prompt, Recorded, Simulated
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.relations import reic
 from adaptive_vtt.relations.rome import ROME
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers import judged
+from tests.helpers.captioned import faulty
+from tests.helpers.command_line import run
+from tests.helpers.report_kinds import Bright
 
 CHANGES = ("identity", "rotation", "gaussian_noise")
 QUICK: dict[str, Any] = {"seed": 0, "budget": 40, "surrogate": False, "device": "cpu"}

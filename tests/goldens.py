@@ -1,6 +1,6 @@
 """What thirty audits came to, kept in ``goldens/``, so that moving code is seen to change nothing.
 
-``python tests/goldens.py [NAME ...]`` writes them anew, of all audits or those named, and prints
+``python -m tests.goldens [NAME ...]`` writes them anew, of all audits or those named, and prints
 which differ and where. Draws, answers, intervals, the result and what the report's figures and
 tables hold are kept, floats to 6 digits; of a long list its first items and a digest of all.
 Times, hashes and folders, which differ from run to run, are struck out.
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from golden_audits import AUDITS, Ended
 
 import adaptive_vtt as avtt
+from tests.golden_audits import AUDITS, Ended
 
 FOLDER = Path(__file__).with_suffix("")
 DIGITS, NOISE = 6, 9  # of a float: significant digits, and the last decimal

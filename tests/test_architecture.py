@@ -36,7 +36,7 @@ def test_every_room_is_named_once():
 def test_rooms_stand_in_the_order_of_the_layers():
     layers = [int(layer) for layer, _, _ in table("Rooms")]
     assert layers == sorted(layers)
-    assert tuple(ROOMS) == pytest.importorskip("test_layers").ROOMS
+    assert tuple(ROOMS) == pytest.importorskip("tests.test_layers").ROOMS
 
 
 def test_every_path_exists():

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from snippets import blocks, run_page
+
+from tests.helpers.snippets import blocks, run_page
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -137,7 +138,7 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def test_commands_of_benchmarks_name_modules_that_exist() -> None:
     text = "".join(text_of(page) for page in PAGES)
-    named = set(re.findall(r"python -m (adaptive_vtt[\w.]+)", text))
+    named = set(re.findall(r"python -m ((?:adaptive_vtt|tests)[\w.]+)", text))
     assert len(named) > 15
     assert [name for name in named if importlib.util.find_spec(name) is None] == []
 
@@ -161,8 +162,8 @@ def reference() -> ModuleType:
 
 
 def test_spec_page_names_every_field_with_its_description(reference: ModuleType) -> None:
-    from adaptive_vtt.spec import Spec
-    from adaptive_vtt.spec.section import kinds_of
+    from adaptive_vtt.config import Spec
+    from adaptive_vtt.config.section import kinds_of
 
     page = reference.spec_page()
     for section, info in Spec.model_fields.items():

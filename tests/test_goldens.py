@@ -1,11 +1,12 @@
 """Thirty audits come to what they came to: draws, answers, intervals, results, reports' data.
 
-Where that changes on purpose, ``python tests/goldens.py`` writes the goldens anew.
+Where that changes on purpose, ``python -m tests.goldens`` writes the goldens anew.
 """
 
 import pytest
-from golden_audits import AUDITS
-from goldens import differences, golden, kept, told
+
+from tests.golden_audits import AUDITS
+from tests.goldens import differences, golden, kept, told
 
 
 @pytest.mark.parametrize("name", AUDITS)

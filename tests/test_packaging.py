@@ -82,7 +82,7 @@ def test_wheel_holds_types_data_and_the_three_rooms(names: set[str]) -> None:
     assert {
         "adaptive_vtt/py.typed",
         "adaptive_vtt/datasets/formats/data/fashion.npz",
-        "adaptive_vtt/models/demo/data/fashion_cnn.npz",
+        "adaptive_vtt/demo/data/fashion_cnn.npz",
         "adaptive_vtt/strategies/__init__.py",
         "adaptive_vtt/surrogates/answer_gp.py",
         "adaptive_vtt/experiments/__init__.py",

@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from audits import content
-from command_line import run as command
-from dying import killed, needs_fork
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, Pool, QuestionSpace
@@ -22,10 +19,13 @@ from adaptive_vtt.datasets import Dataset
 from adaptive_vtt.errors import InputError, JournalError, ModelError, OrderError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.oracles import Oracle, Told
-from adaptive_vtt.report import render
+from adaptive_vtt.results.report import render
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract, OracleContract
 from adaptive_vtt.types import Answer, Floats, Unanswered
+from tests.helpers.audits import content
+from tests.helpers.command_line import run as command
+from tests.helpers.dying import killed, needs_fork
 
 ROOT = Path(__file__).parent.parent
 
@@ -173,7 +173,7 @@ import json, sys
 import numpy as np
 from adaptive_vtt import Audit, Pool
 from adaptive_vtt.certify.verify import verify
-import adaptive_vtt.gate
+import adaptive_vtt.results.gate
 losses = np.arange(60) % 5 == 0
 with Audit(Pool(60), half_width=0.3, journal=sys.argv[1], seed=0) as audit:
     while calls := audit.ask():

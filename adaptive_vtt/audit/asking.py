@@ -41,7 +41,7 @@ from ..models.base import (
 from ..models.checking import as_answer, as_loss, check_answer, name_of
 from ..models.local.anything import model_of
 from ..models.local.by_hand import ByHand
-from ..results import Result, summarise
+from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..stopping import State, contradicted, levels_of
 from ..types import Answer, Unanswered

@@ -14,16 +14,16 @@ from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import DiscoverFacts, Facts
 from ..journal.rows import DrawRow
-from ..slices.evidence import Evidence
-from ..slices.looking import Looking, asked_for, fact, is_due
 from ..space import QuestionSpace
 from ..stopping import State, StoppingRule
 from ..types import Indices, TargetId
+from .slices.evidence import Evidence
+from .slices.looking import Looking, asked_for, fact, is_due
 
 
 class Discovery:
-    """Looks for up to ``certify.discover`` slices in all, at the draws of ``slices.looking``, at
-    those of ``also``, and once before the audit ends for want of open targets. Targets that were
+    """Looks for up to ``certify.discover`` slices in all, at the draws of ``audit.slices.looking``,
+    at those of ``also``, and once before the audit ends for want of open targets. Targets that were
     asked for later count among them: alpha is shared by place.
 
     What is found is journaled before the next draw, from which on it is a target.

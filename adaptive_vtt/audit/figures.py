@@ -8,7 +8,7 @@ import pandas as pd
 from ..certify.tracks import tracks
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..outcomes import judged
+from ..results.outcomes import judged
 from ..utils.plotly_text import shown
 
 AXIS = {"title": {"text": "calls answered so far"}, "rangemode": "tozero"}

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..beliefs import Told, beliefs
 from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.files import journal_at
-from ..outcomes import FAILED, outcomes
-from ..results import Result, summarise
+from ..results.beliefs import Told, beliefs
+from ..results.outcomes import FAILED, outcomes
+from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..types import Image
 from ..utils.image_codec import data_address
@@ -97,7 +97,7 @@ class Inspection:
             return figures(journal)
 
     def write_report(self, path: Path | None) -> Path:
-        from ..report import write_report
+        from ..results.report import write_report
 
         if path is None:
             folder = Path(mkdtemp(prefix="avtt-")) if self._path is None else self._path.parent

@@ -10,7 +10,7 @@ from ..journal.files import JOURNAL
 from ..models.base import ModelSource
 from ..oracles import Oracle
 from ..relations import Relation
-from ..results import Result
+from ..results.result import Result
 from .asking import Audit
 from .progress import Hooks
 from .proposal import proposed

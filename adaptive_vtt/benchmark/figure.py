@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..report.figure_page import figure_page, table
-from ..report.plots import COLOURS as ROLES
-from ..report.plots import Figure, chart, frame, level_of
-from ..report.section import amount, data
+from ..results.report.figure_page import figure_page, table
+from ..results.report.plots import COLOURS as ROLES
+from ..results.report.plots import Figure, chart, frame, level_of
+from ..results.report.section import amount, data
 from ..types import Floats
 from ..utils.plotly_text import shown
 from .runs import Run

@@ -11,8 +11,8 @@ from ..audit import Audit
 from ..audit import Progress as Step
 from ..certify import Move
 from ..errors import InputError
-from ..outcomes import outcomes
-from ..results import Result
+from ..results.outcomes import outcomes
+from ..results.result import Result
 from ..strategies import get
 from ..types import Bools, Floats, Indices
 from .estimators import lure, peek, plug_in, running_means

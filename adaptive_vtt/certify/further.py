@@ -25,7 +25,8 @@ KNOWN = 8
 variance, ``Bets.prior``, counts as much."""
 VARIANCE, REACH = 0.38, 0.42
 """What a variance and a range count for, chosen on 68 audits of the kinds of
-``experiments.forecasts``: less than in the formula, as the nearest of all intervals is taken."""
+``experiments.engine.forecasts``: less than in the formula, as the nearest of all intervals is
+taken."""
 NEAR = 0.2
 """Ends nearer than this share of the half-width to the estimate are taken to be this far."""
 PLACES = 41

@@ -14,13 +14,13 @@ from ..audit import Audit
 from ..certify.forecast import forecasts
 from ..certify.tracks import tracks
 from ..cohort import LEAST_MODELS
+from ..config import Spec
 from ..engine.audit_key import fresh_seed, full_name
 from ..errors import InputError
 from ..journal import read_journal
 from ..journal.facts import CertificateFacts, Facts, read_facts
 from ..journal.files import JOURNAL
-from ..results import Result
-from ..spec import Spec
+from ..results.result import Result
 from ..types import Floats
 
 ROUNDING = 1e-9

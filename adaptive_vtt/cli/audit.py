@@ -113,7 +113,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             from .dry_run import dry_run
 
             return dry_run(chosen, base, as_json)
-        from ..report.plotly_library import check_way
+        from ..results.report.plotly_library import check_way
         from .run_folder import begin, run_and_report
         from .tracking import check
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from rich.console import Console
 
-from ..report.baseline import FILE, NAMES, Baseline
-from ..spec import Spec
-from ..spec.building import build_audit
+from ..config import Spec
+from ..config.building import build_audit
+from ..results.report.baseline import FILE, NAMES, Baseline
 from ..utils.files import write_text
 from .progress import Live
 from .run_folder import rewrite

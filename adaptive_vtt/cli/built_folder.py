@@ -13,6 +13,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import Progress
 
+from ..config.data_alone import read_dataset
 from ..datasets import Dataset
 from ..datasets.recognition import Layout, recognised
 from ..datasets.vqa.question_building import Built, Embed, choose, line_of
@@ -21,7 +22,6 @@ from ..datasets.vqa.question_table import write_questions
 from ..datasets.vqa.selection import look
 from ..datasets.vqa.taxonomy import SCENES, named
 from ..errors import InputError, unknown
-from ..spec.data_alone import read_dataset
 from ..types import Image
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text

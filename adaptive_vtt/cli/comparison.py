@@ -12,22 +12,22 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ..audit.census import MOST_CALLS, all_answers, all_losses, calls_of, means
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
 from ..benchmark.executors import check_executor, run_all
 from ..benchmark.figure import certified_page, uncertainty_page
 from ..certify import named_targets
-from ..engine.census import MOST_CALLS, all_answers, all_losses, calls_of, means
+from ..config import Spec
+from ..config.building import build_audit, build_model, build_space
+from ..config.model_section import ModelSection
+from ..config.models import PlugInSection, PythonSection
+from ..config.oracles import WordsSection
+from ..config.space_and_model import unworked
 from ..errors import InputError
 from ..models import ModelUnderTest
 from ..models.base import adapted_model
 from ..space import QuestionSpace
-from ..spec import Spec
-from ..spec.building import build_audit, build_model, build_space
-from ..spec.model_section import ModelSection
-from ..spec.models import PlugInSection, PythonSection
-from ..spec.oracles import WordsSection
-from ..spec.space_and_model import unworked
 from ..strategies import get as get_strategy
 from ..utils.files import write_text
 from ..utils.tables import csv_text

@@ -9,8 +9,8 @@ from pathlib import Path
 import typer
 
 from ..datasets import Dataset
-from ..datasets.synthetic.phantom import phantom
-from ..demo_server import (
+from ..demo.phantom_frames import phantom
+from ..demo.server import (
     FAULTS,
     MODEL,
     QUIRKS,
@@ -164,7 +164,7 @@ def _endoscopist(
 
 def _student(questions: Path, error_rate: float, seed: int, habits: dict[str, float]) -> _Offer:
     from ..datasets.formats.endobench import from_endobench
-    from ..demo_server.judge_brain import JudgeBrain
+    from ..demo.server.judge_brain import JudgeBrain
 
     asked = from_endobench(questions)
     path = json.dumps(str(questions.resolve()), ensure_ascii=False)
@@ -186,8 +186,8 @@ def _knowing(
 
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
-    from ..demo_server.caption_brain import CaptionBrain
-    from ..models.demo.template_captioner import TemplateCaptioner
+    from ..demo.server.caption_brain import CaptionBrain
+    from ..demo.template_captioner import TemplateCaptioner
 
     captioner = TemplateCaptioner(
         omission=error_rate,

@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from ..certify.forecast import Forecast, forecasts
+from ..config import Spec
+from ..config.space_and_model import NotImported, build_space, model_of
 from ..engine.checks import check_budget, check_cost, check_judge, check_model
 from ..engine.plan import DEFAULT_FLOOR, Certify
 from ..engine.prices import Prices
 from ..engine.source_calls import SourceCalls
 from ..models import ModelDefaults, adapted_model
 from ..space import QuestionSpace
-from ..spec import Spec
-from ..spec.space_and_model import NotImported, build_space, model_of
 
 ASSUMED = (0.1, 0.3)
 """Loss rates that "likely" is said for."""

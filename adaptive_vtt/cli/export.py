@@ -12,13 +12,13 @@ from ..errors import InputError
 from .options import Json, RunCode, RunDir
 
 if TYPE_CHECKING:
-    from ..export.failures import Exported, Format
     from ..journal import Journal
+    from ..results.export.failures import Exported, Format
     from ..space import QuestionSpace
 
 OTHERWISE = (
     "export it from Python with "
-    "adaptive_vtt.export.failures.export_failures(audit.journal, audit.space, ...)"
+    "adaptive_vtt.results.export.failures.export_failures(audit.journal, audit.space, ...)"
 )
 """What to do about a journal that keeps no spec."""
 
@@ -73,9 +73,9 @@ def export(
     Example: avtt export runs/first --failures failures
     """
     from ..datasets.vqa import question_table
-    from ..export.corrupted import export_corrupted
-    from ..export.failures import export_failures
-    from ..export.questions import export_questions
+    from ..results.export.corrupted import export_corrupted
+    from ..results.export.failures import export_failures
+    from ..results.export.questions import export_questions
 
     if failures is None and tsv is None and corrupted is None:
         raise InputError(
@@ -121,12 +121,12 @@ def _formats(coco: bool, fiftyone: bool) -> list["Format"]:
 
 @contextmanager
 def _opened(directory: Path, run_code: bool) -> Iterator[tuple["Journal", "QuestionSpace"]]:
+    from ..config.building import build_space
+    from ..config.code import refuse_code
+    from ..config.resuming import check_program, spec_of
     from ..journal import read_journal
     from ..journal.facts import read_facts
     from ..journal.files import JOURNAL
-    from ..spec.building import build_space
-    from ..spec.code import refuse_code
-    from ..spec.resuming import check_program, spec_of
 
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:

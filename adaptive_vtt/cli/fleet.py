@@ -13,8 +13,8 @@ from .options import Json
 from .signals import interrupted_as
 
 if TYPE_CHECKING:
-    from ..fleet.broker import Broker, Caps, Member
-    from ..spec.fleet import Fleet
+    from ..audit.fleet.broker import Broker, Caps, Member
+    from ..config.fleet import Fleet
 
 
 def fleet(
@@ -68,7 +68,7 @@ def fleet(
 
     Example: avtt fleet FLEET.toml --max-cost 5 --out runs/fleet
     """
-    from ..spec.fleet import read_fleet
+    from ..config.fleet import read_fleet
 
     found = read_fleet(file, max_cost=max_cost, max_calls=max_calls)
     if plan:
@@ -123,9 +123,9 @@ def _run(
 def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, bool]]":
     """The broker, held by this process alone; and whether members that ended may go on, as its
     caps are others now."""
+    from ..audit.fleet import FLEET, Broker, recount, wait_for_members
+    from ..audit.fleet.broker import Caps
     from ..errors import InputError
-    from ..fleet import FLEET, Broker, recount, wait_for_members
-    from ..fleet.broker import Caps
     from ..journal.locking import Lock
 
     path, names = out / FLEET, [member.name for member in found.members]
@@ -153,8 +153,8 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
 
 def _refuse_audits(found: "Fleet", out: Path) -> None:
     """Raises InputError where an audit with answers stands in a member's folder."""
+    from ..audit.fleet import FLEET
     from ..errors import InputError
-    from ..fleet import FLEET
     from ..journal import holds_answers
     from ..journal.files import JOURNAL
 
@@ -214,7 +214,7 @@ def _promise(caps: "Caps") -> str:
 
 
 def _next(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> list[tuple[str, str]]:
-    from ..way_on import rounded_up
+    from ..results.way_on import rounded_up
 
     folder, steps = shlex.quote(str(out)), []
     short = [m for m in members if m.state == "short"]

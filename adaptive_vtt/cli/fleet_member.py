@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from ..audit import Audit
+from ..audit.fleet import FLEET, Broker, BrokerLease
+from ..config import parse_spec
+from ..config.building import build_audit
+from ..config.going_on import resume
+from ..config.resuming import notes_of
 from ..errors import AvttError, JournalError, one_line
-from ..fleet import FLEET, Broker, BrokerLease
 from ..journal import SQLiteJournal, begin_anew
 from ..journal.facts import is_begun
 from ..journal.files import JOURNAL
-from ..spec import parse_spec
-from ..spec.building import build_audit
-from ..spec.going_on import resume
-from ..spec.resuming import notes_of
 from .run_folder import run_and_report
 from .signals import Interrupted, interruptible
 

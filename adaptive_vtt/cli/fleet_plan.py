@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..config.fleet import Fleet, FleetMember
+from ..config.space_and_model import build_space, model_of
 from ..errors import InputError
 from ..models import adapted_model
-from ..spec.fleet import Fleet, FleetMember
-from ..spec.space_and_model import build_space, model_of
 from .dry_run import ASSUMED, Plan, planned
 
 

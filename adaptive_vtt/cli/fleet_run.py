@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..audit.fleet import Broker
+from ..audit.fleet.broker import Member
+from ..config.fleet import FleetMember
 from ..errors import InputError
-from ..fleet import Broker
-from ..fleet.broker import Member
-from ..spec.fleet import FleetMember
 
 LOG = "fleet.log"
 """What a member prints goes to this file of its folder."""

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..fleet.broker import Caps, Member
+from ..audit.fleet.broker import Caps, Member
 from ..utils.files import write_text
 from .progress import FIRST, LONGEST
 from .progress_line import clock

@@ -12,8 +12,8 @@ import typer
 from .options import Head, Json, RunDir
 
 if TYPE_CHECKING:
-    from ..gate import Gate
     from ..journal.facts import Facts
+    from ..results.gate import Gate
 
 MOST_NARROWER = 4
 """An interval is proposed to become so many times narrower, at most: calls go with the square."""
@@ -46,11 +46,11 @@ def gate(
 
     Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
     """
-    from ..gate import VERSUS, handle
-    from ..gate import gate as decide
     from ..journal import read_journal
     from ..journal.facts import read_facts
     from ..journal.files import JOURNAL
+    from ..results.gate import VERSUS, handle
+    from ..results.gate import gate as decide
     from ..utils.files import write_text
 
     with closing(read_journal(directory / JOURNAL)) as journal:
@@ -82,7 +82,7 @@ def gate(
 def _onward(found: "Gate", facts: "Facts", directory: Path) -> str:
     """What may decide an open gate. An audit whose open targets are as certain as was asked goes on
     only if more is asked: intervals as narrow as their distance from the limit."""
-    from ..way_on import rounded_down, way
+    from ..results.way_on import rounded_down, way
 
     open_ = [ruling for ruling in found.rulings if ruling.state == "open"]
     wanted = None if facts.certificate is None else facts.certificate.half_width

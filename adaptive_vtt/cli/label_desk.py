@@ -13,6 +13,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..config import Spec
+from ..config.building import build_space
+from ..config.code import refuse_code
+from ..config.resuming import spec_of
 from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
@@ -36,16 +40,12 @@ from ..people.page import Desk, write_page
 from ..people.pictures import Picture, Pictures
 from ..people.study import Study
 from ..people.terminal import run
-from ..report.people import Reading, Realism, write
-from ..report.readers import rows as reader_rows
-from ..report.readers import wrong
-from ..report.realism import rows as realism_rows
-from ..report.section import figure
+from ..results.report.people import Reading, Realism, write
+from ..results.report.readers import rows as reader_rows
+from ..results.report.readers import wrong
+from ..results.report.realism import rows as realism_rows
+from ..results.report.section import figure
 from ..space import QuestionSpace
-from ..spec import Spec
-from ..spec.building import build_space
-from ..spec.code import refuse_code
-from ..spec.resuming import spec_of
 from .run_folder import rewrite
 
 LABELS, REALISM = "labels", "realism"

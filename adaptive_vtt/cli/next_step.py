@@ -10,8 +10,8 @@ import typer
 from ..errors import InputError, ModelError
 from ..journal import Journal, answered
 from ..journal.facts import Facts, read_facts
-from ..results import Result
-from ..way_on import forecast, more_calls, raised, rounded_up
+from ..results.result import Result
+from ..results.way_on import forecast, more_calls, raised, rounded_up
 
 NEARLY = 2
 """Factor on the half-width wanted, above which nobody would settle for what was reached."""

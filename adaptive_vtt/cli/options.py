@@ -73,7 +73,7 @@ class SpecCommand(TyperCommand):
 
     def describe(self) -> None:
         """Writes the help of options that name a field."""
-        from ..spec import description
+        from ..config import description
 
         for option in self.params:
             told = getattr(option, "help", None) or ""

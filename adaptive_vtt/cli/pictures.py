@@ -27,10 +27,10 @@ def pictures(
     from rich.console import Console
     from rich.progress import Progress
 
+    from ..config import read_spec
+    from ..config.building import build_space
     from ..errors import InputError
-    from ..export.prompt_images import TABLE, Which, count_pictures, write_pictures
-    from ..spec import read_spec
-    from ..spec.building import build_space
+    from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
 
     if hidden and not sources:
         raise InputError("--hidden: expected --sources beside it; without that all is written")

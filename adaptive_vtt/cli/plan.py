@@ -11,7 +11,7 @@ import typer
 from .options import Json, Set, names
 
 if TYPE_CHECKING:
-    from ..report.content import Content
+    from ..results.report.content import Content
     from .dry_run import Plan
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
@@ -59,8 +59,8 @@ def plan(
 
     Example: avtt plan SPEC.toml --targets overall,relations
     """
+    from ..config.space_and_model import build_space, model_of
     from ..models import adapted_model
-    from ..spec.space_and_model import build_space, model_of
     from .dry_run import planned
     from .spec_changes import read
 
@@ -129,7 +129,7 @@ def _pilot(folder: Path) -> Pilot:
     from ..journal import read_journal
     from ..journal.facts import read_facts
     from ..journal.files import JOURNAL
-    from ..report.content import Content
+    from ..results.report.content import Content
 
     with closing(read_journal(folder / JOURNAL)) as journal:
         certificate = read_facts(journal.facts()).certificate

@@ -14,13 +14,13 @@ from rich.text import Text
 
 from ..audit import Audit
 from ..audit import Progress as Step
-from ..cautions import fallen_back
 from ..engine.plan import Certify
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
-from ..results import Result, paid
+from ..results.cautions import fallen_back
+from ..results.result import Result, paid
+from ..results.way_on import forecast
 from ..utils.rounding import outward
-from ..way_on import forecast
 from .progress_line import clock, fitted, share_done, still_open, time_left
 from .signals import heed
 

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from ..benchmark.rehearsal import Estimate, rehearse
+from ..config import Spec
+from ..config.audit import CertifySpec
+from ..config.building import NotImported, build_parts
 from ..journal.facts import goal_reached
 from ..models import adapted_model
-from ..spec import Spec
-from ..spec.audit import CertifySpec
-from ..spec.building import NotImported, build_parts
 from .dry_run import ASSUMED, planned
 
 

@@ -11,7 +11,7 @@ from ..utils.rounding import outward
 from .options import Json, Open, RunDir, settings
 
 if TYPE_CHECKING:
-    from ..results import Result
+    from ..results.result import Result
 
 SHOWN = 12
 """Targets that are printed, at most; all are in the report."""
@@ -53,7 +53,7 @@ def rejudge(
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
     """
     from ..audit import read_result
-    from ..spec.rejudging import rejudge_folder
+    from ..config.rejudging import rejudge_folder
     from .browser import open_report
 
     result = rejudge_folder(directory, oracle, settings(sets), out)

@@ -76,9 +76,9 @@ def resume(
     """
     flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}
     with interruptible(directory):
-        from ..fleet import check_alone
-        from ..spec.going_on import new_limits
-        from ..spec.going_on import resume as go_on
+        from ..audit.fleet import check_alone
+        from ..config.going_on import new_limits
+        from ..config.going_on import resume as go_on
         from .run_folder import run_and_report
 
         check_alone(directory, leaves=leave_fleet)

@@ -12,7 +12,7 @@ from ..errors import JournalError
 from ..journal import Journal, check_head, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..results import summarise
+from ..results.result import summarise
 
 
 def check(out: Path, head: str | None = None) -> str:

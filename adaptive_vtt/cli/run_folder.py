@@ -12,6 +12,9 @@ from typing import Any
 import typer
 
 from ..audit import Audit
+from ..config import Spec, TrackSpec
+from ..config.building import build_audit
+from ..config.resuming import notes_of
 from ..errors import InputError
 from ..journal import (
     Journal,
@@ -22,11 +25,8 @@ from ..journal import (
 )
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
-from ..results import Result, summarise
+from ..results.result import Result, summarise
 from ..space import QuestionSpace
-from ..spec import Spec, TrackSpec
-from ..spec.building import build_audit
-from ..spec.resuming import notes_of
 from ..utils.files import write_text
 from .browser import open_report
 from .neighbours import neighbours, warning
@@ -120,8 +120,8 @@ def rewrite(out: Path, plotly: str = "inline") -> Path:
 
 def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
     """Writes result.json and report.html, and gives the result."""
-    from ..report import write_report
-    from ..report.plotly_library import check_way
+    from ..results.report import write_report
+    from ..results.report.plotly_library import check_way
 
     check_way(plotly)
 

@@ -9,7 +9,7 @@ import typer
 from .options import Json
 
 if TYPE_CHECKING:
-    from ..runs import Rates, Run
+    from ..results.runs import Rates, Run
 
 RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
 
@@ -21,7 +21,7 @@ def runs(directory: RunsDir, as_json: Json = False) -> None:
 
     Example: avtt runs runs
     """
-    from ..runs import find, read_run
+    from ..results.runs import find, read_run
 
     found = [read_run(folder, name) for name, folder in find(directory).items()]
     rows = [(run, _rates(run)) for run in sorted(found, key=lambda run: -(run.written or 0.0))]
@@ -36,7 +36,7 @@ def runs(directory: RunsDir, as_json: Json = False) -> None:
 
 def _rates(run: "Run") -> "Rates | None":
     from ..errors import AvttError
-    from ..runs import read_rates
+    from ..results.runs import read_rates
 
     try:
         return read_rates(run.folder) if run.targets else None

@@ -14,11 +14,13 @@ from ..utils.rounding import outward
 from .options import Json, RunCode, RunDir, names
 
 if TYPE_CHECKING:
+    from ..audit.slices import Evidence, Found
     from ..journal import Journal
     from ..journal.facts import CertificateFacts, SliceFacts
-    from ..slices import Evidence, Found
 
-OTHERWISE = "look from Python with adaptive_vtt.slices.explore(audit.journal, audit.space, most=5)"
+OTHERWISE = (
+    "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
+)
 """What to do about a journal that keeps no spec."""
 EXAMPLES = 3
 """Samples that are named of a slice, at most."""
@@ -64,12 +66,12 @@ def slices(
 def _told(
     journal: "Journal", directory: Path, most: int, by: list[str] | None, run_code: bool
 ) -> dict[str, Any]:
+    from ..audit.slices import Evidence, explore
+    from ..config.building import build_space
+    from ..config.code import refuse_code
+    from ..config.resuming import check_program, spec_of
     from ..errors import JournalError
     from ..journal.facts import read_facts
-    from ..slices import Evidence, explore
-    from ..spec.building import build_space
-    from ..spec.code import refuse_code
-    from ..spec.resuming import check_program, spec_of
 
     where, facts = str(directory), read_facts(journal.facts())
     certificate = facts.certificate
@@ -97,7 +99,7 @@ def _told(
 def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict[str, Any]]:
     """Where the slices stand that the audit found."""
     from ..certify.unseen import unseen
-    from ..results import summarise
+    from ..results.result import summarise
 
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
@@ -123,7 +125,7 @@ def quoted(journal: "Journal") -> list[str]:
 
 
 def _how(found: "SliceFacts") -> str:
-    from ..slices.looking import ASKED
+    from ..audit.slices.looking import ASKED
 
     return "asked for" if found.found_by == (ASKED,) else "found"
 

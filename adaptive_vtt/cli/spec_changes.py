@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..config import DEMO, Spec, parse_spec, read_spec
 from ..errors import InputError
-from ..spec import DEMO, Spec, parse_spec, read_spec
 from ..utils.toml import merged
 from .options import settings
 

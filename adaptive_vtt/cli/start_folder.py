@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 from pydantic.fields import FieldInfo
 
+from ..config import Spec
+from ..config.section import Section, kind_name, kinds_of, shown_default
 from ..datasets.recognition import TABLES, Layout, recognised
 from ..datasets.scanning import ENDINGS
 from ..errors import InputError
-from ..spec import Spec
-from ..spec.section import Section, kind_name, kinds_of, shown_default
 from ..types import Image
 from ..utils.files import write_bytes, write_text
 from ..utils.image_codec import png

@@ -7,9 +7,9 @@ from pathlib import Path
 import typer
 
 from ..audit import Audit
+from ..config import TrackSpec
 from ..errors import InputError
-from ..spec import TrackSpec
-from ..tracking import Follower, backend, tracked
+from ..results.tracking import Follower, backend, tracked
 
 
 def check(section: TrackSpec | None, out: Path) -> None:

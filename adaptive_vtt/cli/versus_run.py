@@ -14,24 +14,24 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..audit.versus import Use, Verdict, Versus, verdict_of
 from ..certify import named_targets
+from ..config import Spec
+from ..config.building import build_parts, build_space
+from ..config.recorded import answers_table
+from ..config.space_and_model import model_of
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
-from ..gate import Gated
 from ..journal import SQLiteJournal
 from ..journal.facts import CertificateFacts, begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
-from ..report.differences import points
-from ..results import paid
+from ..results.gate import Gated
+from ..results.report.differences import points
+from ..results.result import paid
+from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
-from ..spec import Spec
-from ..spec.building import build_parts, build_space
-from ..spec.recorded import answers_table
-from ..spec.space_and_model import model_of
 from ..types import TargetId
 from ..utils.rounding import outward
-from ..versus import Use, Verdict, Versus, verdict_of
-from ..way_on import shipping_rule
 from .next_step import tell
 from .progress import Live
 from .run_folder import write

@@ -24,7 +24,7 @@ def view(
     import threading
     import webbrowser
 
-    from ..view import View
+    from ..results.view import View
 
     with View(directory, port) as server:
         typer.echo(f"{directory}: {server.url}\nCtrl-C ends it; the audits go on.")

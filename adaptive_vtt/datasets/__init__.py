@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from .formats.voc import from_voc
     from .recognition import as_dataset, recognised
     from .regions import grid_regions, object_regions
-    from .synthetic.phantom import phantom
-    from .synthetic.scenes import scenes
     from .table import TableDataset, from_table
 
 __getattr__, __dir__ = lazily(
@@ -46,8 +44,6 @@ __getattr__, __dir__ = lazily(
         "formats.voc": "from_voc",
         "recognition": "as_dataset recognised",
         "regions": "grid_regions object_regions",
-        "synthetic.phantom": "phantom",
-        "synthetic.scenes": "scenes",
         "table": "TableDataset from_table",
     },
 )
@@ -75,13 +71,11 @@ __all__ = [
     "grid_regions",
     "medmnist_sets",
     "object_regions",
-    "phantom",
     "read_table",
     "recognised",
-    "scenes",
 ]
 
-_FORMATS, _DRAWN = f"{__name__}.formats", f"{__name__}.synthetic"
+_FORMATS, _DRAWN = f"{__name__}.formats", "adaptive_vtt.demo"
 
 REGISTRY = Registry(
     "dataset",
@@ -101,8 +95,8 @@ REGISTRY = Registry(
         "voc": f"{_FORMATS}.voc:from_voc",
         "hf": f"{_FORMATS}.hugging_face:from_hugging_face",
         "images": f"{_FORMATS}.image_folder:from_images",
-        "phantom": f"{_DRAWN}.phantom:phantom",
-        "scenes": f"{_DRAWN}.scenes:scenes",
+        "phantom": f"{_DRAWN}.phantom_frames:phantom",
+        "scenes": f"{_DRAWN}.drawn_scenes:scenes",
     },
 )
 """Every kind of dataset that a SPEC.toml may name, and what reads it."""

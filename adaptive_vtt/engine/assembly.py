@@ -211,19 +211,16 @@ def features_used(space: QuestionSpace) -> str:
     return "thumbnails" if looks else "truths"
 
 
-def metadata_used(certify: Certify, space: QuestionSpace) -> str | None:
-    """A hash of the metadata by which targets, or slices that are looked for, are chosen; None
-    where none are: they may be what an earlier audit found."""
-    fields = {field for filters in (certify.where or {}).values() for field in filters}
-    fields |= {name.removeprefix("group:") for name in certify.targets if "group:" in name}
+def metadata_used(space: QuestionSpace) -> str | None:
+    """A hash of the dataset's metadata, None where it has none: targets are chosen by it, slices
+    whenever somebody looks for them, and it may be what an earlier audit found."""
     dataset = space.dataset
-    used = [c for c in dataset.metadata_columns if c in fields or certify.discover]
-    if not used:
+    if not dataset.metadata_columns:
         return None
     samples = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_HASHED)).astype(np.int64)
     rows = np.ascontiguousarray(dataset.profile_row(samples))
     digest = hashlib.blake2b(rows.tobytes(), digest_size=8)
-    for column in used:
+    for column in dataset.metadata_columns:
         digest.update(repr((column, dataset.metadata_values(column).tolist())).encode())
     return digest.hexdigest()
 

@@ -10,8 +10,8 @@ predictions. Two audits that share a random stream can break that without anybod
   mended questions are asked, and no failure is found however many are left.
 
 So every stream that decides candidates or draws is keyed by a hash of the seed and of all that
-the audit is made of: the settings, the space, the targets with their weights and the metadata by
-which they or slices are chosen, the model with its version, every proxy with its content, the
+the audit is made of: the settings, the space, the metadata of its samples, the targets with their
+weights, the model with its version, every proxy with its content, the
 features that the dataset brings, and the prior journal, or those of a cohort, with its own key and
 everything it found. What code of the user's own follows from cannot be told: it may read a file
 that was fitted to an earlier audit's losses. So an audit with a strategy, a surrogate, an oracle or

@@ -176,7 +176,7 @@ def assembled(
         or any(is_custom(part) for part in code if part is not None)
         or proxies.untold,
         features=features_used(space),
-        metadata=metadata_used(certify, space),
+        metadata=metadata_used(space),
         weights=certify.weights,
         settings=settings,
         space=space.fingerprint,

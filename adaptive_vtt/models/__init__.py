@@ -11,14 +11,13 @@ from ..utils.registry import Registry
 from .base import BatchModel, ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 
 if TYPE_CHECKING:
-    from .demo.simulated import Simulated
-    from .demo.template_captioner import TemplateCaptioner
     from .local.loading import load
     from .local.onnx import OnnxModel
     from .local.python import PythonModel, TorchModel
     from .local.recorded import Recorded
     from .local.recorded_captions import RecordedCaptions
     from .local.self_taught import SelfTaught
+    from .local.simulated import Simulated
     from .local.subprocess_lines import SubprocessModel
     from .network.anthropic_batch import AnthropicBatch
     from .network.anthropic_messages import AnthropicMessages
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "demo.simulated": "Simulated",
-        "demo.template_captioner": "TemplateCaptioner",
+        "local.simulated": "Simulated",
         "local.loading": "load",
         "local.onnx": "OnnxModel",
         "local.python": "PythonModel TorchModel",
@@ -69,7 +67,7 @@ REGISTRY = Registry(
     {
         "python": f"{__name__}.local.loading:load",
         "recorded": f"{__name__}.local.recorded:Recorded",
-        "simulated": f"{__name__}.demo.simulated:Simulated",
+        "simulated": f"{__name__}.local.simulated:Simulated",
         "openai": f"{__name__}.network.openai_chat:OpenAIChat",
         "anthropic": f"{__name__}.network.anthropic_messages:AnthropicMessages",
         "anthropic-batch": f"{__name__}.network.anthropic_batch:AnthropicBatch",
@@ -81,7 +79,7 @@ REGISTRY = Registry(
         "transformers": f"{__name__}.local.hugging_face_tasks:transformers_model",
         "torch": f"{__name__}.local.torch_network:torch_network",
         "subprocess": f"{__name__}.local.subprocess_lines:SubprocessModel",
-        "captioner": f"{__name__}.demo.template_captioner:TemplateCaptioner",
+        "captioner": "adaptive_vtt.demo.template_captioner:TemplateCaptioner",
     },
 )
 """Every kind of model that a SPEC.toml may name."""
@@ -115,7 +113,6 @@ __all__ = [
     "SelfTaught",
     "Simulated",
     "SubprocessModel",
-    "TemplateCaptioner",
     "TorchModel",
     "Unanswered",
     "Usage",

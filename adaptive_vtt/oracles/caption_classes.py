@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
-from ..captions.base import Reader, Same
-from ..captions.localising import rounded
 from ..errors import InputError
 from ..relations.base import RelationDefaults
 from ..types import Box, FollowUp, Outcome, Question, Sample, SourceAnswer
@@ -20,6 +18,8 @@ from ..utils.options import Option
 from .base import UnansweredLoss
 from .caption_view import QUESTION, QuestionOption
 from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of
+from .captions.base import Reader, Same
+from .captions.localising import rounded
 from .choice import scored
 
 COCO = (

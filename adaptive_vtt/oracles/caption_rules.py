@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ..captions.base import Same
-from ..captions.localising import Located
 from ..types import Box
+from .captions.base import Same
+from .captions.localising import Located
 
 ERROR_TYPES = MappingProxyType(
     {

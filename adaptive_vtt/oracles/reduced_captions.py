@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from ..captions.base import Filler, Reader, Same
-from ..captions.localising import Located, by_detection, completed, rounded
-from ..captions.occlusion import HIDDEN, VERSIONS, inpainted, occluded
 from ..datasets.base import CompleteDataset
 from ..errors import InputError
 from ..relations.base import RelationDefaults
@@ -28,6 +25,9 @@ from .base import Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .caption_view import QUESTION, QuestionOption
 from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of, refusal
+from .captions.base import Filler, Reader, Same
+from .captions.localising import Located, by_detection, completed, rounded
+from .captions.occlusion import HIDDEN, VERSIONS, inpainted, occluded
 from .choice import scored
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Expected:
 
 
 def _lama(file: str, base: Path) -> Filler:
-    from ..captions.lama import LaMa
+    from .captions.lama import LaMa
 
     return LaMa(base / file)
 
@@ -70,7 +70,7 @@ class ReducedCaptions(CaptionOracle):
     """Loss 1 where a follow-up's caption breaks one of REIC's three rules.
 
     ``reader`` finds the objects that a caption names, ``same`` decides whether two names mean
-    the same (default: ``captions.language``). An object is located by the boxes of its name
+    the same (default: ``oracles.captions.language``). An object is located by the boxes of its name
     (``detection``), else by hiding boxes and asking again (``occlusion``: up to ``most_boxes``
     boxes, the surest first, in 3 versions each; ``fill`` makes the third; boxes that match a
     name are left out unless ``hide_named``, as in the paper, which takes more calls). What is
@@ -117,7 +117,7 @@ class ReducedCaptions(CaptionOracle):
         question: QuestionOption = QUESTION,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
-        from ..captions import language
+        from .captions import language
 
         super().__init__(question, unanswered_loss)
         if not 0 <= down < up <= 1:

@@ -11,15 +11,15 @@ from typing import Any
 import pandas as pd
 
 from ..audit import Audit, Certify, Limits, Sampling
+from ..audit.versus import Verdict, Versus
 from ..engine.replay import Replay
 from ..errors import AvttError
 from ..journal.facts import Facts
 from ..journal.files import JOURNAL
 from ..models.base import ModelDefaults
-from ..report.people import Compared, Reader, Reading, identity
-from ..results import Result, summarise
+from ..results.report.people import Compared, Reader, Reading, identity
+from ..results.result import Result, summarise
 from ..types import Answer, Prompt, Unanswered
-from ..versus import Verdict, Versus
 from .answers import Answers, by_question
 from .cards import Card
 from .realism import agreement

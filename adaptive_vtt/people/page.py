@@ -13,7 +13,7 @@ from .cards import NONE, SIGNS, UNSURE, Card
 from .pictures import Picture
 
 HERE = Path(__file__).parent
-STYLE = HERE.parent / "report" / "page.css"
+STYLE = HERE.parent / "results" / "report" / "page.css"
 Shown = Callable[[Card], Sequence[Picture]]
 """The pictures of a card; () where there are none to be had."""
 
@@ -39,7 +39,7 @@ def write_page(path: Path, desk: Desk, shown: Shown, audit: Any) -> None:
     """
     from markupsafe import Markup
 
-    from ..report.section import data
+    from ..results.report.section import data
     from ..utils.html_templates import templates_of
 
     html = (

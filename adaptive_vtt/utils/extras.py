@@ -1,7 +1,7 @@
 """The pip command for an optional part, wherever the package itself came from."""
 
 import re
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import PackageNotFoundError, requires, version
 
 PACKAGE = "adaptive-vtt"
 
@@ -16,3 +16,11 @@ def pip_install(extra: str) -> str:
     mine = re.compile(rf"""extra\s*==\s*["']{extra}["']""")
     found = [line.split(";")[0].strip() for line in needed if mine.search(line)]
     return " ".join(["pip install", *(f"'{name}'" for name in found or [f"{PACKAGE}[{extra}]"])])
+
+
+def own_version() -> str:
+    """What was installed: the last tag, and what came after it; "0+unknown" of a bare checkout."""
+    try:
+        return version("adaptive-vtt")
+    except PackageNotFoundError:
+        return "0+unknown"

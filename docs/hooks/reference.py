@@ -10,10 +10,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
-from adaptive_vtt.spec import Spec
-from adaptive_vtt.spec.fleet import FleetSpec, MemberSpec
-from adaptive_vtt.spec.judge import JudgeSpec
-from adaptive_vtt.spec.section import Section, kind_name, kinds_of, shown_default
+from adaptive_vtt.config import Spec
+from adaptive_vtt.config.fleet import FleetSpec, MemberSpec
+from adaptive_vtt.config.judge import JudgeSpec
+from adaptive_vtt.config.section import Section, kind_name, kinds_of, shown_default
 
 SPEC_HEAD = """# SPEC.toml
 

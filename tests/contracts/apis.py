@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from loopback import Said
+
+from tests.helpers.loopback import Said
 
 
 def share(*parts: Any) -> float:

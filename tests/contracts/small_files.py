@@ -8,7 +8,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pandas as pd
-from small_datasets import mask, picture
 
 from adaptive_vtt.datasets import (
     Dataset,
@@ -22,6 +21,7 @@ from adaptive_vtt.datasets import (
     read_table,
 )
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
+from tests.helpers.small_datasets import mask, picture
 
 
 def table(folder: Path) -> Callable[[], Dataset]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_datasets import idrid_files, isic_files, medmnist
 
 from adaptive_vtt.datasets import (
     Dataset,
@@ -15,14 +14,14 @@ from adaptive_vtt.datasets import (
     from_idrid,
     from_isic,
     from_medmnist,
-    phantom,
-    scenes,
 )
 from adaptive_vtt.datasets.regions import grid_regions, object_regions
 from adaptive_vtt.datasets.subset import Subset
+from adaptive_vtt.demo import phantom, scenes
 from adaptive_vtt.oracles.caption_view import Captioned
 from adaptive_vtt.testing import TiledDataset, tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract
+from tests.helpers.small_datasets import idrid_files, isic_files, medmnist
 
 from . import small_files as files
 from .registered import assert_covered
@@ -34,7 +33,7 @@ def three_scenes(folder: Path) -> Callable[[], Dataset]:
 
 
 def hugging_face(folder: Path) -> Callable[[], Dataset]:
-    from test_hugging_face_data import animals, in_parquet
+    from tests.datasets.test_hugging_face_data import animals, in_parquet
 
     return partial(from_hugging_face, in_parquet(folder, animals()))
 

@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from batch_service import BatchService, MessageBatches
-from loopback import Said, serving
 from torch import nn
 
-from adaptive_vtt.datasets import scenes
+from adaptive_vtt.demo import TemplateCaptioner, scenes
+from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.models import (
     AnthropicBatch,
     AnthropicMessages,
@@ -35,14 +34,14 @@ from adaptive_vtt.models import (
     RecordedCaptions,
     Simulated,
     SubprocessModel,
-    TemplateCaptioner,
     TorchModel,
 )
-from adaptive_vtt.models.demo.fashion_cnn import predict
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.testing.contracts import ModelContract
 from adaptive_vtt.types import Ask, Image
 from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.batch_service import BatchService, MessageBatches
+from tests.helpers.loopback import Said, serving
 
 from .apis import chat_api, inference_api, json_api, share
 from .registered import assert_covered
@@ -105,9 +104,8 @@ def onnx_file(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
 def classifier(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     """A ViT with random weights."""
     pytest.importorskip("transformers")
-    from tiny_transformers import classifier
-
     from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
+    from tests.helpers.tiny_transformers import classifier
 
     path = str(classifier(folder, CONCEPTS))
     return lambda: transformers_model(path, "image-classification", batch_size=3)
@@ -115,9 +113,8 @@ def classifier(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
 
 def torch_network(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     """A classifier of a folder with a hubconf.py."""
-    from tiny_networks import hub, of_hub, saved
-
     from adaptive_vtt.models.local.torch_network import torch_network
+    from tests.helpers.tiny_networks import hub, of_hub, saved
 
     given = {"path": hub(folder), "options": {"classes": 3}, "preset": "imagenet"}
     weights = saved(of_hub(folder, "classifier", 3), folder / "weights.pt")
@@ -129,9 +126,8 @@ def torch_network(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
 def chat_model(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     """A LLaVA with random weights."""
     pytest.importorskip("transformers")
-    from tiny_transformers import chat
-
     from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
+    from tests.helpers.tiny_transformers import chat
 
     path = str(chat(folder))
     return lambda: transformers_model(path, "image-text-to-text", batch_size=3)

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adaptive_vtt.datasets import Dataset, from_table, scenes
+from adaptive_vtt.datasets import Dataset, from_table
+from adaptive_vtt.demo import scenes
 from adaptive_vtt.models import Unanswered
 from adaptive_vtt.oracles import (
     CaptionClasses,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from adaptive_vtt import QuestionSpace, strategies
-from adaptive_vtt.datasets import from_table, scenes
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.demo import scenes
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.candidates import Pool

@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from adaptive_vtt.experiments import medmnistc_reference as reference
+from adaptive_vtt.experiments.medmnistc import medmnistc_reference as reference
 from adaptive_vtt.types import Image
 
 SEVERITIES = (1, 2, 3, 4, 5)

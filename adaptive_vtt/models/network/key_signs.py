@@ -1,6 +1,6 @@
 """What gives a key away: where it stands, the name it goes under, how it begins, how it looks.
 
-A spec that writes one out is refused (``spec.secrets``); what a user of Python writes out is
+A spec that writes one out is refused (``config.secrets``); what a user of Python writes out is
 taken for a key wherever an answer or an error may repeat it (``written_out``).
 """
 

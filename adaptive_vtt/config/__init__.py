@@ -1,0 +1,158 @@
+"""SPEC.toml: what to audit, written down. Every field is described here, and only here."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..errors import InputError, one_line
+from ..journal.files import JOURNAL
+from ..stopping import check_half_width
+from ..utils.files import near_file
+from ..utils.toml import toml_of
+from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
+from .datasets import DatasetSpec
+from .detectors import DetectorSpec
+from .judge import check_judge
+from .models import ModelSpec
+from .oracles import OracleSection, OracleSpec
+from .regions import RegionsSpec
+from .secrets import refuse_secrets
+from .section import Section, kinds_of
+from .sentences import sentence
+from .track import TrackSpec
+
+__all__ = [
+    "DEMO",
+    "AuditSpec",
+    "CertifySpec",
+    "DatasetSpec",
+    "DetectorSpec",
+    "ModelSpec",
+    "OracleSpec",
+    "RegionsSpec",
+    "SpaceSpec",
+    "Spec",
+    "StopSpec",
+    "TrackSpec",
+    "description",
+    "parse_spec",
+    "read_spec",
+]
+
+
+class Spec(Section):
+    """A whole SPEC.toml."""
+
+    dataset: DatasetSpec
+    model: ModelSpec
+    regions: RegionsSpec | None = None
+    detector: DetectorSpec | None = None
+    space: SpaceSpec = SpaceSpec.model_validate({})
+    oracle: OracleSpec = OracleSection.model_validate({})
+    audit: AuditSpec = AuditSpec.model_validate({})
+    stop: StopSpec = StopSpec.model_validate({})
+    certify: CertifySpec = CertifySpec.model_validate({})
+    track: TrackSpec | None = None
+
+
+DEMO = Spec.model_validate(
+    {
+        "dataset": {"kind": "fashion"},
+        "model": {
+            "kind": "python",
+            "target": "adaptive_vtt.demo.fashion_cnn:predict",
+            "name": "fashion-cnn",
+        },
+        "space": {
+            "relations": [
+                "identity",
+                "gaussian_noise",
+                "defocus_blur",
+                "brightness_up",
+                "brightness_down",
+                "contrast_down",
+                "rotation",
+            ]
+        },
+        "audit": {"budget": 3000, "seed": 0},
+        "certify": {
+            "half_width": 0.08,
+            "targets": [
+                "overall",
+                "relations",
+                "concept:footwear",
+                "concept:upper body",
+                "concept:long sleeves",
+                "concept:covers legs",
+            ],
+        },
+    }
+)
+
+
+def description(place: str) -> str:
+    """What the field SECTION.FIELD is, and its default, in a sentence."""
+    section, name = place.split(".")
+    (kind,) = kinds_of(Spec.model_fields[section].annotation)
+    field = kind.model_fields[name]
+    told = f" (default: {json.dumps(field.default)})" if field.default else ""
+    words = f"{field.description}{told}."
+    return words[0].upper() + words[1:]
+
+
+def read_spec(path: Path) -> Spec:
+    """The spec at ``path``; raises InputError naming file and field."""
+    try:
+        table = toml_of(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+        if path.is_dir():
+            why = "expected a SPEC.toml, got a folder"
+        raise InputError(f"{path}: {why}{_instead(path)}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is no TOML: {one_line(error)}{_mind(path)}") from None
+    return parse_spec(table, str(path))
+
+
+def _instead(path: Path) -> str:
+    """What may have been meant by a file that cannot be read."""
+    if (path / "SPEC.toml").is_file():
+        return f"; did you mean '{path / 'SPEC.toml'}'?"
+    if (path / JOURNAL).is_file():
+        return f"; it holds an audit: 'avtt resume {path}' goes on, 'avtt report {path}' shows it"
+    if path.is_dir():
+        return f"; 'avtt init DIR --data {path}' writes a SPEC.toml for the images in it"
+    return near_file(path) or "; 'avtt init DIR' writes one to start from"
+
+
+def _mind(path: Path) -> str:
+    """What to mind in a file that is no TOML; its lines, which may hold keys, are not repeated."""
+    if path.suffix != ".toml":
+        return "; expected a SPEC.toml, as 'avtt init DIR' writes"
+    return "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
+
+
+def parse_spec(table: dict[str, Any], where: str, called: Mapping[str, str] | None = None) -> Spec:
+    """A spec from a table as TOML or JSON gives it; raises InputError naming the field, also for a
+    key that is written out in it, as its text is journaled.
+
+    ``called``: SECTION.FIELD -> what messages call it, of fields that an option gave.
+    """
+    model = table.get("model")
+    if isinstance(model, dict):
+        refuse_secrets(model, where)
+    oracle = table.get("oracle")
+    if isinstance(oracle, dict):
+        check_judge(oracle, where)
+    try:
+        spec = Spec.model_validate(table)
+    except ValidationError as error:
+        raise sentence(error, where, Spec, table, called) from None
+    if spec.certify.half_width is not None:
+        place = (called or {}).get("certify.half_width", f"{where}: certify.half_width")
+        check_half_width(spec.certify.half_width, place)
+    return spec

@@ -1,1 +1,0 @@
-"""Drawn images whose truth is known."""

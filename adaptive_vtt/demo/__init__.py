@@ -1,0 +1,23 @@
+"""What the demo, the documentation and the examples run on: phantoms, drawn scenes, a captioner.
+
+The model endpoint of ``avtt serve-demo`` is ``demo.server``.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..utils.lazy import lazily
+
+if TYPE_CHECKING:
+    from .drawn_scenes import scenes
+    from .phantom_frames import phantom
+    from .template_captioner import TemplateCaptioner
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "drawn_scenes": "scenes",
+        "phantom_frames": "phantom",
+        "template_captioner": "TemplateCaptioner",
+    },
+)
+__all__ = ["TemplateCaptioner", "phantom", "scenes"]

@@ -1,0 +1,50 @@
+"""Tables of truths whose images are drawn when asked for."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import pandas as pd
+
+from ..datasets.table import TableDataset
+from ..types import Image, Truths
+
+Drawing = TypeVar("Drawing")
+
+_KEPT = 32
+
+
+class DrawnDataset(TableDataset, Generic[Drawing]):
+    """A subclass says in ``draw`` what a sample's drawing is; the last few are kept."""
+
+    def __init__(
+        self,
+        truths: Truths,
+        ids: Sequence[str],
+        concepts: Sequence[str],
+        metadata: pd.DataFrame,
+        name: str,
+    ) -> None:
+        self._drawn: OrderedDict[int, Drawing] = OrderedDict()
+        super().__init__(None, truths, ids, concepts, metadata=metadata, name=name)
+
+    @property
+    def has_images(self) -> bool:
+        return True
+
+    def draw(self, index: int) -> Drawing:
+        """The drawing of a sample: the same whenever it is asked for."""
+        raise TypeError(f"{type(self).__name__} defines no draw")
+
+    def drawing(self, index: int) -> Drawing:
+        """The same, from those that are kept where it is one of them; not to be changed."""
+        if index in self._drawn:
+            self._drawn.move_to_end(index)
+        else:
+            self._drawn[index] = self.draw(index)
+            if len(self._drawn) > _KEPT:
+                self._drawn.popitem(last=False)
+        return self._drawn[index]
+
+    def _image(self, index: int) -> Image | None:
+        return None  # ``sample`` draws it together with its masks

@@ -1,0 +1,159 @@
+"""The endoscopy phantom: synthetic frames whose truth is known, for audits and for tests.
+
+Every frame is drawn from a seed; none shows a patient. As in imaging, a phantom stands in
+for the body where what is to be measured must be known beforehand.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError, unknown
+from ..types import Mask, Sample
+from ..utils.options import Option
+from .drawn import DrawnDataset
+from .phantoms.scene import Prevalence, Scene, plan
+
+if TYPE_CHECKING:
+    from .phantoms.drawing import Drawing
+
+CONCEPTS = ("polyp", "instrument", "stool", "blood", "text", "poor preparation")
+"""What is asked about; all but the last have masks. Poor preparation: level 0 or 1."""
+
+SIZES = range(64, 1025)
+
+_VERSION = 2  # part of the fingerprint: goes up when the same seed gives other frames
+
+
+class Phantom(DrawnDataset["Drawing"]):
+    """Planned scenes, each drawn when asked for; made by ``phantom``."""
+
+    def __init__(
+        self, count: int, size: int, seed: int, prevalence: Prevalence, concepts: Sequence[str]
+    ) -> None:
+        self.size, self.seed, self.prevalence = size, seed, prevalence
+        self._scenes = [plan(seed, index, prevalence) for index in range(count)]
+        super().__init__(
+            np.array([_truth(scene, concepts) for scene in self._scenes], np.int8),
+            [f"phantom-{seed}-{index:05d}" for index in range(count)],
+            concepts,
+            metadata=pd.DataFrame([_metadata(scene) for scene in self._scenes]),
+            name="endoscopy-phantom (synthetic)",
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        drawn = (_VERSION, len(self), self.size, self.seed, astuple(self.prevalence))
+        parts = (*drawn, self.concepts)
+        return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
+
+    def sample(self, index: int) -> Sample:
+        bare, drawing = super().sample(index), self.drawing(index)
+        masks = {c: mask for c, mask in drawing.masks.items() if c in self.concepts}
+        boxes = tuple(box for box in drawing.labelled if box.label in self.concepts)
+        return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, masks, boxes=boxes)
+
+    def scene(self, index: int) -> Scene:
+        """Everything that is in a frame: its polyps with sizes, colours, types, and so on."""
+        return self._scenes[index]
+
+    def polyp_masks(self, index: int) -> tuple[Mask, ...]:
+        """Where each polyp of ``scene(index).polyps`` is seen: size x size each, never empty."""
+        return self.drawing(index).polyps
+
+    def boxes(self, index: int) -> tuple[tuple[int, int, int, int], ...]:
+        """Around each polyp: (x1, y1, x2, y2) in pixels, the last two exclusive."""
+        return self.drawing(index).boxes
+
+    def draw(self, index: int) -> "Drawing":
+        from .phantoms.drawing import draw
+
+        return draw(self._scenes[index], self.size)
+
+
+def phantom(
+    count: Annotated[int, Option("number of images", ge=1)],
+    *,
+    size: Annotated[int, Option("side in pixels")] = 256,
+    seed: Annotated[int, Option("same seed, same images")] = 0,
+    polyps: Annotated[
+        float | Literal["always"], Option("share of frames with polyps", type=float, ge=0, le=1)
+    ] = 0.5,
+    instrument: float = 0.25,
+    blood: float = 0.15,
+    text: float = 0.3,
+    preparation: Sequence[float] = (0.1, 0.2, 0.3, 0.4),
+    concepts: Annotated[
+        Sequence[str], Option("what to ask about (default: everything it knows)")
+    ] = CONCEPTS,
+) -> Phantom:
+    """``count`` synthetic endoscopy frames, size x size x 3, with their full truth.
+
+    ``polyps``, ``instrument``, ``blood``, ``text``: the share of frames with at least one
+    (0..1; an instrument that would hide a polyp is left out, so there are slightly fewer).
+    ``polyps="always"`` (or 1) suits segmentation. ``preparation``: the shares of the levels
+    0 (unprepared) to 3 (clean); stool follows from the level. The same seed gives the same
+    scenes whatever the count and size. ``concepts``: those of CONCEPTS that are asked about,
+    and whose masks samples carry. Raises InputError for a count below 1, a size outside
+    64..1024, shares that are none, and concepts that are unknown, repeated or none.
+    """
+    if count < 1:
+        raise InputError(f"phantom: expected a count of at least 1, got {count}")
+    if size not in SIZES:
+        raise InputError(
+            f"phantom: expected a size of {SIZES[0]} to {SIZES[-1]} pixels, got {size}"
+        )
+    shares: dict[str, Any] = {
+        "polyps": 1.0 if polyps == "always" else polyps,
+        "instrument": instrument,
+        "blood": blood,
+        "text": text,
+    }
+    for name, share in shares.items():
+        if not isinstance(share, float | int) or not 0 <= share <= 1:
+            raise InputError(f"phantom: expected {name} as a share in 0..1, got {share!r}")
+    levels = tuple(map(float, preparation))
+    if len(levels) != 4 or min(levels) < 0 or abs(sum(levels) - 1) > 1e-6:
+        raise InputError(
+            f"phantom: expected preparation as four shares that sum to 1, got {levels}"
+        )
+    for concept in concepts:
+        if concept not in CONCEPTS:
+            raise unknown("concept", concept, CONCEPTS, "phantom")
+    if not 0 < len(concepts) == len(set(concepts)):
+        raise InputError(f"phantom: expected one or more concepts, each once, got {[*concepts]}")
+    prevalence = Prevalence(shares["polyps"], instrument, blood, text, levels)
+    return Phantom(count, size, seed, prevalence, concepts)
+
+
+def _truth(scene: Scene, concepts: Sequence[str]) -> list[bool]:
+    there = (
+        scene.polyps,
+        scene.instrument,
+        scene.stool,
+        scene.blood,
+        scene.text,
+        scene.preparation < 2,
+    )
+    truths = dict(zip(CONCEPTS, map(bool, there), strict=True))
+    return [truths[concept] for concept in concepts]
+
+
+def _metadata(scene: Scene) -> dict[str, Any]:
+    """One value per column; those of a polyp are the largest one's, "none" without any."""
+    largest = max(scene.polyps, key=lambda polyp: polyp.radius, default=None)
+    return {
+        "synthetic": True,
+        "preparation": scene.preparation,
+        "polyps": len(scene.polyps),
+        "polyp_size": largest.size if largest else "none",
+        "polyp_type": largest.paris if largest else "none",
+        "polyp_colour": largest.colour if largest else "none",
+        "polyp_position": largest.position if largest else "none",
+        "instrument": scene.instrument.kind if scene.instrument else "none",
+        "frame": scene.frame,
+    }

@@ -1,0 +1,256 @@
+"""Things in a phantom frame: each is drawn onto the canvas and gives back its mask."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ...types import Image, Mask
+from .canvas import Canvas, Floats, noise
+from .scene import Instrument, Patch, Polyp
+
+Point = npt.NDArray[np.float64]
+
+_TINT = {"pink": (1.0, 0.82, 0.92), "red": (0.92, 0.55, 0.58), "pale pink": (1.08, 1.30, 1.30)}
+"""Polyp colours, as factors on the mucosa's at full contrast."""
+_DOME = {"is": 1.0, "ip": 1.15, "iia": 0.4}
+"""How high polyps stand, by Paris type."""
+_SHEATHS = np.array([[0.25, 0.42, 0.75], [0.85, 0.85, 0.82], [0.16, 0.16, 0.18]], np.float32)
+"""Blue, white and black."""
+_METAL = np.array([0.72, 0.73, 0.75], np.float32)
+
+
+class _Window(NamedTuple):
+    """A square piece of the canvas and its pixels' places relative to a centre."""
+
+    rows: slice
+    columns: slice
+    x: Floats
+    y: Floats
+
+    @property
+    def at(self) -> tuple[slice, slice]:
+        return self.rows, self.columns
+
+
+def _window(size: int, x: float, y: float, reach: float) -> _Window:
+    def span(centre: float) -> tuple[slice, Floats]:
+        low, high = int((centre - reach) * size), int((centre + reach) * size) + 2
+        low, high = max(low, 0), min(high, size)
+        return slice(low, high), ((np.arange(low, high) + 0.5) / size - centre).astype(np.float32)
+
+    (columns, across), (rows, along) = span(x), span(y)
+    return _Window(rows, columns, across[None, :], along[:, None])
+
+
+def _turned(window: _Window, angle: float) -> tuple[Floats, Floats]:
+    c, s = np.float32(np.cos(angle)), np.float32(np.sin(angle))
+    return c * window.x + s * window.y, c * window.y - s * window.x
+
+
+def _outline(
+    window: _Window, patch: Patch | Polyp, rng: np.random.Generator, rough: float
+) -> Floats:
+    """Distance from the centre as a share of the way to the wavy outline.
+
+    ``rough``: the waves' size; none is higher than 1.25 of it.
+    """
+    u, v = _turned(window, patch.angle)
+    v = v / np.float32(patch.aspect)
+    away = np.sqrt(u**2 + v**2) + np.float32(1e-6)
+    turn = (u + np.complex64(1j) * v) / away
+    wave = np.zeros(away.shape, np.float32)
+    for order in (2, 3, 5):
+        swing = rough * rng.normal(0, 2 / order**2) * np.exp(1j * rng.uniform(0, 2 * np.pi))
+        wave += (turn**order * swing).real
+    wave = np.clip(wave, -1.25 * rough, 1.25 * rough)
+    return (away / (patch.radius * (1 + wave))).astype(np.float32)
+
+
+def draw_polyp(
+    canvas: Canvas, polyp: Polyp, light: tuple[float, float], rng: np.random.Generator
+) -> Mask:
+    """A lit dome (on a stalk for "ip", low for "iia") of its own colour, with a soft shadow."""
+    size = canvas.size
+    window = _window(size, polyp.x, polyp.y, polyp.reach + 0.9 * polyp.radius)
+    away = _outline(window, polyp, rng, 0.16)
+    bumps = noise(rng, 11, away.shape) + 0.7 * noise(rng, 26, away.shape)
+    soft = np.float32(polyp.radius * size / 2)
+    inside = np.clip((1 - away) * soft + 0.5, 0, 1)
+    height = np.sqrt(np.clip(1 - away**2, 0, 1)) + 0.045 * bumps * inside
+    shape = inside
+    if polyp.paris == "ip":
+        stalk, round_ = _stalk(window, polyp, size)
+        height = np.where(away < 1, height, 0.5 * round_)
+        shape = np.maximum(inside, stalk)
+    _shade(canvas, window, polyp, light, shape, height * polyp.radius, bumps)
+    mask = np.zeros((size, size), bool)
+    _mark(mask, window, shape > 0.5, polyp)
+    return mask
+
+
+def _mark(mask: Mask, window: _Window, cover: Mask, thing: Patch | Polyp) -> None:
+    """Adds ``cover`` to the mask, and the centre's pixel: nothing drawn is without a mask."""
+    mask[window.at] |= cover
+    mask[int(thing.y * len(mask)), int(thing.x * len(mask))] = True
+
+
+def _stalk(window: _Window, polyp: Polyp, size: int) -> tuple[Floats, Floats]:
+    """The stalk's cover (0..1) and how round it is across: from the head outwards."""
+    u, v = _turned(window, polyp.angle + 0.7)
+    length, half = polyp.radius * 2.0, polyp.radius * 0.36
+    v = v + 0.12 * polyp.radius * np.sin(u / polyp.radius * 1.8)
+    half = half * (1 + 0.5 * np.clip(u / length, 0, 1) ** 3)
+    cover = np.clip((half - np.abs(v)) * size / 2 + 0.5, 0, 1)
+    cover = cover * np.clip((length - u) / (0.35 * length), 0, 1) * (u > 0)
+    return cover.astype(np.float32), np.sqrt(np.clip(1 - (v / half) ** 2, 0, 1))
+
+
+def _shade(
+    canvas: Canvas,
+    window: _Window,
+    polyp: Polyp,
+    light: tuple[float, float],
+    shape: Floats,
+    height: Floats,
+    bumps: Floats,
+) -> None:
+    """Changes the canvas's light, colour and reflections where the polyp is, and near it."""
+    at, strength, dome = window.at, polyp.contrast, _DOME[polyp.paris]
+    pixels = polyp.radius * canvas.size
+    height = cv2.GaussianBlur(height * dome, (0, 0), 0.1 * pixels + 0.3)
+    slope_y, slope_x = np.gradient(height * canvas.size)
+    steep = np.sqrt(1 + slope_x**2 + slope_y**2)
+    facing = (1 - slope_x * light[0] - slope_y * light[1]) / steep
+    lit = 1 + strength * (np.clip(facing, 0.1, 1.5) - 0.82)
+
+    moved = np.array([[1, 0, -light[0] * pixels / 2], [0, 1, -light[1] * pixels / 2]])
+    shadow = cv2.warpAffine(shape, moved, shape.shape[::-1])
+    crease = cv2.GaussianBlur(shape, (0, 0), 0.07 * pixels + 0.3)
+    shadow = cv2.GaussianBlur(shadow, (0, 0), 0.15 * pixels + 0.3)
+    shadow = np.maximum(shadow, crease) * (1 - shape)
+    wall = canvas.light[at]
+    body = (0.25 * wall + 0.75 * float(np.median(wall))) * lit
+    canvas.light[at] = wall * (1 - 0.65 * strength * dome * shadow) * (1 - shape) + body * shape
+
+    tint = 1 + strength * (np.array(_TINT[polyp.colour], np.float32) - 1)
+    own = np.median(canvas.albedo[at], axis=(0, 1)) * tint * (1 + 0.05 * bumps[:, :, None])
+    cover = (shape * (0.5 + 0.5 * strength))[:, :, None]
+    canvas.albedo[at] += cover * (own - canvas.albedo[at])
+
+    half = np.array([light[0], light[1], 2.0]) / np.linalg.norm([light[0], light[1], 2.0])
+    mirror = (half[2] - slope_x * half[0] - slope_y * half[1]) / steep + 0.012 * bumps
+    spot = np.clip((mirror - 0.989) * 130, 0, 1) * (shape > 0.6) * min(1.0, dome + 0.1)
+    canvas.shine[at] = canvas.shine[at] * (1 - shape) + spot * strength
+
+
+def draw_blood(canvas: Canvas, patches: Sequence[Patch], rng: np.random.Generator) -> Mask:
+    """Dark red pools through which the wall's relief still shows; wet, so they shine."""
+    mask = np.zeros((canvas.size, canvas.size), bool)
+    for patch in patches:
+        window = _window(canvas.size, patch.x, patch.y, patch.radius * 1.9)
+        at = window.at
+        away = _outline(window, patch, rng, 0.35)
+        away += 0.13 * np.abs(noise(rng, 10, away.shape)) * np.clip(away, 0, 1)
+        cover = np.clip((1 - away) * 4, 0, 1)
+        deep = (0.75 + 0.25 * np.clip(away, 0, 1))[:, :, None]
+        colour = np.array([0.55, 0.05, 0.045], np.float32) * deep
+        canvas.albedo[at] += (0.9 * cover)[:, :, None] * (colour - canvas.albedo[at])
+        gleam = np.clip((noise(rng, 16, away.shape) - 1.9) * 4, 0, 1)
+        canvas.shine[at] = np.maximum(canvas.shine[at] * (1 - cover), 0.8 * gleam * (cover > 0.9))
+        _mark(mask, window, cover > 0.4, patch)
+    return mask
+
+
+def draw_stool(canvas: Canvas, patches: Sequence[Patch], rng: np.random.Generator) -> Mask:
+    """Yellow to brown residue with a lumpy, lit surface and a thin shadow."""
+    size = canvas.size
+    mask = np.zeros((size, size), bool)
+    brown = np.array(((0.50, 0.31, 0.12), (0.70, 0.50, 0.18))[int(rng.integers(2))], np.float32)
+    for patch in patches:
+        window = _window(size, patch.x, patch.y, patch.radius * 2)
+        at = window.at
+        away = _outline(window, patch, rng, 0.4)
+        lumps = noise(rng, 6, away.shape) + 0.5 * noise(rng, 14, away.shape)
+        away += 0.08 * np.abs(lumps) * np.clip(away, 0, 1)
+        cover = np.clip((1 - away) * (patch.radius * size / 2) + 0.5, 0, 1)
+        height = np.sqrt(np.clip(1 - away**2, 0, 1)) + 0.12 * lumps
+        lit = 1 + 0.22 * (np.roll(height, -1, axis=0) - height) * patch.radius * size / 2
+        canvas.light[at] *= 1 - 0.35 * np.clip(1.25 - away, 0, 0.25) * 4 * (1 - cover)
+        canvas.light[at] *= 1 + cover * (np.clip(lit, 0.55, 1.3) - 1)
+        tone = (1 + 0.08 * lumps)[:, :, None] * brown
+        canvas.albedo[at] += (0.95 * cover)[:, :, None] * (tone - canvas.albedo[at])
+        canvas.shine[at] *= 1 - cover
+        _mark(mask, window, cover > 0.5, patch)
+    return mask
+
+
+def draw_instrument(picture: Floats, tool: Instrument | None) -> Mask:
+    """A sheath shaded as a cylinder, its metal end, and jaws, loop or needle."""
+    mask = np.zeros(picture.shape[:2], bool)
+    if tool is None:
+        return mask
+    start, end = np.array([tool.x0, tool.y0]), np.array([tool.x1, tool.y1])
+    way = (end - start) / np.linalg.norm(end - start) * tool.width
+    side = np.array([-way[1], way[0]])
+    mask |= _rod(picture, start, end - 0.9 * way, tool.width / 2, _SHEATHS[tool.colour])
+    mask |= _rod(picture, end - 0.9 * way, end, 0.4 * tool.width, _METAL)
+    if tool.kind == "polyp snare":
+        turn = np.linspace(0, 2 * np.pi, 40)[:, None]
+        wide = 1.6 * tool.opening
+        loop = end + 1.5 * way * (1 - np.cos(turn)) + wide * side * np.sin(turn)
+        return mask | _wire(picture, loop, 0.1 * tool.width, _METAL)
+    if tool.kind == "injection needle":
+        return mask | _rod(picture, end, end + 1.8 * way, 0.11 * tool.width, _METAL)
+    for sign in (-1, 1):
+        jaw = end + 1.3 * way + sign * tool.opening * side
+        mask |= _rod(picture, end, jaw, 0.21 * tool.width, _METAL)
+        mask |= _rod(picture, jaw, jaw + 0.5 * way - sign * 0.2 * side, 0.15 * tool.width, _METAL)
+    return mask
+
+
+def _rod(picture: Floats, start: Point, end: Point, half: float, colour: Floats) -> Mask:
+    """A straight cylinder, lit along its upper side."""
+    size = len(picture)
+    centre, way = (start + end) / 2, end - start
+    length = float(np.linalg.norm(way))
+    window = _window(size, centre[0], centre[1], float(np.abs(way).max()) / 2 + half)
+    u, v = _turned(window, float(np.arctan2(way[1], way[0])))
+    across = v / half
+    outside = np.maximum(np.abs(v) - half, np.abs(u) - length / 2)
+    cover = np.clip(0.5 - outside * size, 0, 1)
+    tone = 0.25 + 0.65 * np.sqrt(np.clip(1 - across**2, 0, 1))
+    upper = np.sign(way[0]) or 1.0  # the lamp stands above
+    gleam = 0.5 * np.exp(-30 * (upper * across + 0.35) ** 2)
+    painted = colour * tone[:, :, None] + gleam[:, :, None]
+    picture[window.at] += cover[:, :, None] * (painted - picture[window.at])
+    mask = np.zeros((size, size), bool)
+    mask[window.at] = cover > 0.5
+    return mask
+
+
+def _wire(picture: Floats, points: Point, width: float, colour: Floats) -> Mask:
+    size = len(picture)
+    layer = np.zeros((size, size), np.uint8)
+    pixels = np.rint(points * size * 16).astype(np.int32)
+    cv2.polylines(layer, [pixels], False, 255, max(1, round(width * size)), cv2.LINE_AA, 4)
+    cover = layer.astype(np.float32)[:, :, None] / 255
+    picture += cover * (colour - picture)
+    return layer > 127
+
+
+def draw_text(image: Image, lines: Sequence[str]) -> Mask:
+    """Overlay text at the upper left, one line below the other."""
+    size = len(image)
+    layer = np.zeros((size, size), np.uint8)
+    for row, line in enumerate(lines):
+        place = (round(0.012 * size), round((0.035 + 0.036 * row) * size))
+        thick = max(1, round(size / 500))
+        cv2.putText(
+            layer, line, place, cv2.FONT_HERSHEY_SIMPLEX, size / 900, 255, thick, cv2.LINE_AA
+        )
+    if lines:
+        np.maximum(image, (0.9 * layer).astype(np.uint8)[:, :, None], out=image)
+    return layer > 127

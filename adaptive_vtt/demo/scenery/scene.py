@@ -1,0 +1,133 @@
+"""What is in a scene and where, planned from a seed before anything is drawn.
+
+Lengths are shares of the picture's height, x and y of its top left corner.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from ...utils.random_streams import generator
+from .kinds import KINDS, PLACES, TINT, Ground, Kind
+
+FLOOR: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"room": (0.76, 0.98), "street": (0.68, 0.98), "park": (0.62, 0.98), "beach": (0.7, 0.98)}
+)
+"""Place -> where things on its floor may stand, from the back to the front."""
+SHELF = 0.56
+"""The height at which the sideboard of a room has its top."""
+
+_HEIGHTS: Mapping[Ground, tuple[float, float]] = MappingProxyType(
+    {"wall": (0.2, 0.36), "water": (0.47, 0.6), "sky": (0.2, 0.4)}
+)
+_REPEATED = 0.2  # the share of things that are another one of a kind already there
+_HIDDEN = 0.33  # the share of a thing's box that others may cover
+_TRIES = 40
+_EDGE = 0.015  # no thing is nearer to the picture's edge
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One thing: its middle ``x``, its foot ``y``, its height, and its colour's offset in CIE
+    Lab. Things of greater ``depth`` are nearer, and drawn later."""
+
+    kind: Kind
+    x: float
+    y: float
+    height: float
+    depth: float
+    mirrored: bool
+    tint: tuple[float, float, float]
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """Left, top, right, bottom."""
+        half = self.kind.aspect * self.height / 2
+        return self.x - half, self.y - self.height, self.x + half, self.y
+
+
+@dataclass(frozen=True)
+class Scene:
+    """``things`` from the back to the front; ``aspect``: the picture's width by its height."""
+
+    seed: int
+    index: int
+    place: str
+    aspect: float
+    things: tuple[Thing, ...]
+
+
+def plan(seed: int, index: int, aspect: float, objects: tuple[int, int]) -> Scene:
+    """Scene ``index`` of ``seed``: ``objects[0]`` to ``objects[1]`` things, fewer (but one or
+    more) where no room is left that would keep the others in view."""
+    rng = generator(seed, "scenes", index)
+    place = PLACES[int(rng.integers(len(PLACES)))]
+    things: list[Thing] = []
+    for kind in _kinds(rng, place, int(rng.integers(objects[0], objects[1] + 1))):
+        for _ in range(_TRIES):
+            thing = _placed(rng, kind, place, aspect, things)
+            if _all_seen([*things, thing], aspect):
+                things.append(thing)
+                break
+    return Scene(seed, index, place, aspect, tuple(sorted(things, key=lambda t: t.depth)))
+
+
+def _kinds(rng: np.random.Generator, place: str, count: int) -> list[Kind]:
+    """What is there, furniture first: other things may stand on it."""
+    here = [kind for kind in KINDS.values() if place in kind.grounds]
+    drawn = [here[k] for k in rng.permutation(len(here))[:count]]
+    for at in range(1, len(drawn)):
+        if rng.random() < _REPEATED:
+            drawn[at] = drawn[at - 1]
+    return sorted(drawn, key=lambda kind: kind.name != "table")
+
+
+def _placed(
+    rng: np.random.Generator, kind: Kind, place: str, aspect: float, things: list[Thing]
+) -> Thing:
+    """A thing of a kind at a random spot, which may be taken."""
+    ground = kind.grounds[place]
+    left, right, tables = 0.0, aspect, [t for t in things if t.kind.name == "table"]
+    if ground == "floor":
+        back, front = FLOOR[place]
+        y = rng.uniform(back, front)
+        scale, depth = 0.7 + 0.3 * (y - back) / (front - back), y
+    elif ground == "top":
+        y, depth, scale = SHELF + 0.01, 0.0, 1.0
+        if tables and rng.random() < 0.6:
+            board = tables[int(rng.integers(len(tables)))]
+            top, reach = board.y - board.height, 0.4 * board.kind.aspect * board.height
+            y, depth = top + board.height * rng.uniform(0.1, 0.22), board.depth + 1e-4
+            left, right = board.x - reach, board.x + reach
+    else:
+        low, high = _HEIGHTS[ground]
+        y = rng.uniform(low, high)
+        scale, depth = {"wall": (1.0, -1.0), "water": (0.25 + 1.25 * y, y)}.get(ground, (1.0, 2.0))
+    height = kind.height * scale * rng.uniform(0.92, 1.08)
+    height = min(height, 0.8 * aspect / kind.aspect, y - _EDGE)
+    tint = rng.uniform(-TINT, TINT, 3).tolist()
+    x = rng.uniform(left, right)
+    depth += 1e-6 * len(things)  # no two are equally near
+    return Thing(kind, x, y, height, depth, bool(rng.random() < 0.5), (tint[0], tint[1], tint[2]))
+
+
+def _all_seen(things: list[Thing], aspect: float) -> bool:
+    """Whether the last thing is within the picture, and every one largely in view."""
+    left, top, right, bottom = things[-1].box
+    if left < _EDGE or right > aspect - _EDGE or top < _EDGE or bottom > 1 - _EDGE:
+        return False
+    return all(_hidden(thing, things) <= _HIDDEN for thing in things)
+
+
+def _hidden(thing: Thing, things: list[Thing]) -> float:
+    """The share of a thing's box that the boxes of nearer things cover, at most."""
+    x1, y1, x2, y2 = thing.box
+    covered = 0.0
+    for other in things:
+        if other.depth > thing.depth:
+            left, top, right, bottom = other.box
+            across, down = min(x2, right) - max(x1, left), min(y2, bottom) - max(y1, top)
+            covered += max(0.0, across) * max(0.0, down)
+    return covered / ((x2 - x1) * (y2 - y1))

@@ -1,0 +1,126 @@
+"""When a server misbehaves, and how: by chance, but by seed."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InputError
+from ...utils.random_streams import generator
+from .http import Usage
+
+Fault = Literal["limited", "broken", "hung", "truncated"]
+
+FAULTS: tuple[Fault, ...] = ("limited", "broken", "hung", "truncated")
+
+_BROKEN = (500, 502, 503, 504)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What happens to one request. ``status``: that of "broken"; ``delay`` in seconds."""
+
+    fault: Fault | None
+    status: int
+    delay: float
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """How fast and how reliably a server answers.
+
+    ``latency``: seconds until an answer, at the median; ``spread``: the standard deviation
+    of its logarithm (0: always the same). ``limited``: the share of requests turned away
+    with 429 and a Retry-After of ``retry_after`` seconds; ``broken``: with 500, 502, 503 or
+    504; ``hung``: never answered; ``truncated``: answered and billed, but the connection is
+    cut in the middle of the body. Shares are in 0..1 and sum to at most 1. ``at_once``: requests
+    beyond so many in work at the same time get 429, too; 0: there may be any number.
+
+    What happens depends on (seed, body of the request, how often this body came before),
+    so that neither the order nor the timing of concurrent calls changes it. Raises
+    InputError for a share or a time that is none.
+    """
+
+    latency: float = 0.0
+    spread: float = 0.0
+    limited: float = 0.0
+    broken: float = 0.0
+    hung: float = 0.0
+    truncated: float = 0.0
+    retry_after: float = 1.0
+    at_once: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("latency", "spread", "retry_after", "at_once", *FAULTS):
+            if not getattr(self, name) >= 0:
+                raise InputError(
+                    f"Behaviour: expected {name} of at least 0, got {getattr(self, name)}"
+                )
+        total = sum(getattr(self, fault) for fault in FAULTS)
+        if total > 1 + 1e-9:
+            raise InputError(f"Behaviour: expected faults that sum to at most 1, got {total:g}")
+
+    def fate(self, digest: bytes, times: int) -> Fate:
+        """The fate of a request whose body, of this digest, came ``times`` times before."""
+        rng = generator(self.seed, f"demo fate/{digest.hex()}", times)
+        chance, normal, status = rng.random(), rng.normal(), int(rng.choice(_BROKEN))
+        delay = self.latency * float(np.exp(self.spread * normal))
+        for fault in FAULTS:
+            chance -= getattr(self, fault)
+            if chance < 0:
+                return Fate(fault, status, delay)
+        return Fate(None, status, delay)
+
+
+@dataclass
+class Statistics:
+    """What a server did, as it knows it itself; times and counts since it started.
+
+    ``requests`` = ``answered`` + ``rejected`` (4xx that retrying does not help) + one of
+    the four faults + ``lost`` (answered, but the client had gone) for every question;
+    ``most_at_once``: requests in work at the same time. Tokens are those billed: of
+    answered requests, and apart those of truncated and lost ones, which no client saw.
+    ``batches``: how many were submitted; ``batched`` of the requests came in them.
+    """
+
+    requests: int = 0
+    answered: int = 0
+    rejected: int = 0
+    limited: int = 0
+    broken: int = 0
+    hung: int = 0
+    truncated: int = 0
+    lost: int = 0
+    refused: int = 0
+    rambled: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unseen_prompt_tokens: int = 0
+    unseen_completion_tokens: int = 0
+    most_at_once: int = 0
+    batches: int = 0
+    batched: int = 0
+
+    def fail(self, fault: Fault) -> None:
+        """A request that was not answered."""
+        setattr(self, fault, getattr(self, fault) + 1)
+
+    def bill(self, usage: Usage, unseen: Fault | Literal["lost"] | None = None) -> None:
+        """A request that was answered; ``unseen``: why no client sees the answer, which is billed
+        all the same."""
+        if unseen is not None:
+            self.lost += unseen == "lost"
+            self.truncated += unseen == "truncated"
+            self.unseen_prompt_tokens += usage.prompt_tokens
+            self.unseen_completion_tokens += usage.completion_tokens
+            return
+        self.answered += 1
+        self.refused += usage.refused
+        self.rambled += usage.rambled
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+
+    def as_dict(self) -> dict[str, int]:
+        """Name -> count."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}

@@ -1,0 +1,131 @@
+"""What chat protocols have in common: which question is asked, and what it is answered in."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...types import Image
+from .brain import Brain
+from .demo_brain import Reply
+from .http import Rejected
+from .image_decoding import decoded
+from .reading import fold
+
+_TILE, _PER_TILE, _PER_IMAGE = 512, 170, 85
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The words of the message that is answered, its image, and the tokens of all messages."""
+
+    prompt: str
+    image: Image | None
+    tokens: int
+
+
+Parts = Callable[[Any], tuple[list[str], list[str]]]
+"""From a message's content to its texts, and its images in base64."""
+
+
+def asked_in(messages: Any, parts: Parts, most_pixels: int) -> Asked:
+    """The last user message that has an image, or the last one: those before are examples.
+
+    Tokens are counted by this server's own rule: four characters each in a prompt, and 85 + 170
+    per tile of 512 x 512 pixels for an image. Raises Rejected for what are no messages.
+    """
+    if not isinstance(messages, list) or not messages:
+        raise Rejected(400, "expected messages, a list that is not empty", param="messages")
+    tokens, prompt, shown = 0, "", None
+    for message in messages:
+        if not isinstance(message, dict):
+            raise Rejected(400, "expected each message as an object", param="messages")
+        texts, sources = parts(message.get("content"))
+        images = [decoded(source, most_pixels) for source in sources]
+        tokens += sum(math.ceil(len(text) / 4) for text in texts)
+        tokens += sum(_image_tokens(image) for image in images)
+        if message.get("role") == "user" and (images or shown is None):
+            prompt, shown = "\n".join(texts), images[-1] if images else shown
+    return Asked(prompt, shown, tokens)
+
+
+def listed(replies: Sequence[Reply]) -> str:
+    """What is said in plain words: of several questions a line each, without rambling."""
+    if len(replies) == 1 or replies[0].refused:
+        return replies[0].words
+    return "\n".join(f"{n}: {reply.choice}" for n, reply in enumerate(replies, start=1))
+
+
+def pieces(words: str) -> list[str]:
+    """The tokens of an answer: one per word, with the space before it."""
+    return re.findall(r"\s*\S+", words)
+
+
+def filled(
+    schema: Any, replies: Sequence[Reply], brain: Brain, image: Image | None, name: str = ""
+) -> Any:
+    """What stands in a JSON schema's place ``name``: its properties are filled by name (a concept,
+    or a question's number) and type. Raises Rejected for what is no schema."""
+    if not isinstance(schema, dict):
+        raise Rejected(400, "expected a JSON schema as an object", param="response_format")
+    if schema.get("type") == "object":
+        inner = schema.get("properties") or {}
+        return {key: filled(inner[key], replies, brain, image, key) for key in inner}
+    concepts = {_folded(concept): concept for concept in brain.concepts}
+    if _folded(name) in concepts:
+        return _value(schema, brain.answer(image, concepts[_folded(name)]))
+    if name.isascii() and name.isdigit() and 1 <= int(name) <= len(replies):
+        return _value(schema, replies[int(name) - 1])
+    return _value(schema, replies[0])
+
+
+def whole(asked: Mapping[str, Any], name: str, default: int) -> int:
+    """A field that is a whole number above 0; raises Rejected for another."""
+    value = asked.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or value < 1:
+        raise Rejected(400, f"expected {name} as a whole number above 0, got {value!r}", param=name)
+    return value
+
+
+def content_parts(content: Any) -> list[dict[str, Any]]:
+    """The parts of a message's content, a text being one. Raises Rejected for others."""
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise Rejected(400, "expected content as text or a list of parts", param="messages")
+    return content
+
+
+def texts_of(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The texts among the parts of a message."""
+    return [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+
+
+def _folded(name: str) -> str:
+    """Names of properties have no blanks."""
+    return fold(name.replace("_", " "))
+
+
+def _value(schema: Mapping[str, Any], reply: Reply) -> Any:
+    """One value of a schema: its type says what is wanted."""
+    if "enum" in schema:
+        same = [each for each in schema["enum"] if fold(str(each)) == fold(reply.choice)]
+        return (same or schema["enum"])[0]
+    plain = {
+        "number": round(reply.yes, 6),
+        "integer": int(reply.yes > 0.5),
+        "boolean": reply.yes > 0.5,
+        "array": [],
+        "null": None,
+    }
+    return plain.get(schema.get("type", "string"), reply.choice)
+
+
+def _image_tokens(image: Image) -> int:
+    tiles = math.ceil(image.shape[0] / _TILE) * math.ceil(image.shape[1] / _TILE)
+    return _PER_IMAGE + _PER_TILE * tiles

@@ -1,0 +1,303 @@
+"""The model behind the demo server: it knows the truth, and errs at rates that are set.
+
+Everything it says is a function of (seed, image, question), so the true loss of a whole
+audit can be computed by asking ``DemoBrain`` directly, without a server.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+
+from ...datasets.base import Dataset
+from ...errors import InputError, unknown
+from ...types import Image
+from ...utils.random_streams import generator
+from .gallery import Gallery, Seen
+from .reading import Read, fold, letter, numbered, read
+
+REFUSAL = "I'm sorry, I can't help with that."
+
+_UNCLEAR = "unclear"
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_VAGUE = "Of those that you list it is the {ordinal} one, as far as can be seen."
+"""A reply that says which option is meant, and names neither its letter nor its text."""
+
+_RAMBLES = (
+    "Let me look at this step by step. The view is of the colon and the mucosa is mostly well "
+    "lit. One could think of {other} at first, but what is seen does not support it.\n\n"
+    "Therefore, the answer is {choice}.",
+    "First I consider the light, then the shape of the folds. A trained eye would weigh "
+    "{other} too; on balance it is less likely.\n\nFinal answer: {choice}",
+    "This is not easy to say from one frame. Parts of it are in shadow and {other} cannot be "
+    "excluded outright. Having gone through all the signs, I conclude that the answer is "
+    "{choice}.",
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model says of one question, and what only a test may know.
+
+    ``words``: all it says. ``choice``: the bare answer in it, a letter where there are
+    options. ``likelihoods``: the choices it weighs, which sum to 1. ``right``: whether the
+    choice is right, None where the truth is not known to it. ``sample``: the dataset's
+    picture it took the image for; ``strain``: how changed that seemed, 0..1.
+    """
+
+    words: str
+    choice: str
+    likelihoods: Mapping[str, float]
+    right: bool | None
+    concept: str | None
+    sample: str | None
+    strain: float
+    refused: bool = False
+    rambled: bool = False
+
+    @property
+    def yes(self) -> float:
+        """P(yes): of "Yes", or of what was chosen if the answers are others."""
+        return self.likelihoods.get("Yes", self.likelihoods[self.choice])
+
+
+@dataclass(frozen=True)
+class _Known:
+    """One question about one picture: what may be said, and which of it is right."""
+
+    concept: str
+    right: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+class DemoBrain:
+    """Answers questions about a dataset's pictures, also after perturbation.
+
+    ``error``: the probability of a wrong answer on the picture itself, one number or one per
+    concept; ``worse``: what is added to it under the strongest perturbation, in proportion
+    to ``Reply.strain``. ``refusals`` and ``rambling``: the shares of questions that are
+    refused, and whose answer is buried in words; ``vague``: of those with options, whose answer
+    names neither letter nor text of one. All are in 0..1.
+
+    A picture of another dataset is taken for the most similar one of this, or, if none is
+    similar, answered by guessing, as is a question in which no concept is recognised. Only
+    the dataset's truth counts: an object that a perturbation adds is overlooked. All
+    pictures are read once, when this is made. Raises InputError for a share that is none,
+    for an unknown concept in ``error``, and for a dataset without images.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        error: float | Mapping[str, float] = 0.1,
+        worse: float = 0.3,
+        refusals: float = 0.0,
+        rambling: float = 0.0,
+        vague: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.concepts = dataset.concepts
+        self.worse, self.refusals, self.rambling, self.seed = worse, refusals, rambling, seed
+        self.vague = vague
+        self._errors = _per_concept(error, dataset.concepts)
+        shares = {"worse": worse, "refusals": refusals, "rambling": rambling, "vague": vague}
+        shares |= {f"error of {concept!r}": share for concept, share in self._errors.items()}
+        for name, share in shares.items():
+            if not 0 <= share <= 1:
+                raise InputError(f"DemoBrain: expected {name} in 0..1, got {share}")
+        self._ids: list[str] = []
+        self._truths: list[Mapping[str, int]] = []
+        self._asked: dict[str, dict[int, list[_Known]]] = {}
+        self._gallery = Gallery(self._learn(dataset))
+        self._vocabulary = self._learn_vocabulary()
+
+    def error(self, concept: str, strain: float = 0.0) -> float:
+        """The probability that an answer about ``concept`` is wrong at that strain."""
+        return min(1.0, self._errors[concept] + self.worse * strain)
+
+    def see(self, image: Image) -> Seen:
+        """What picture of the dataset (by place) an H x W x C image is taken for."""
+        return self._gallery.find(_rgb(image))
+
+    def sample_id(self, place: int) -> str:
+        """The id of the dataset's picture at ``place``."""
+        return self._ids[place]
+
+    def answer(self, image: Image | None, question: str) -> Reply:
+        """The reply to a question: a concept's name, or a prompt in words.
+
+        The same image (H x W x C uint8) and question always get the same reply; without an
+        image it guesses.
+        """
+        return self._answers(image, [question])[0]
+
+    def answers(self, image: Image | None, prompt: str) -> list[Reply]:
+        """A reply to each question of a prompt, which may number several."""
+        return self._answers(image, numbered(prompt))
+
+    def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
+        """P(yes) of each concept; raises InputError for one that is not the dataset's."""
+        for concept in concepts:
+            if concept not in self.concepts:
+                raise unknown("concept", concept, self.concepts)
+        return [reply.yes for reply in self._answers(image, concepts)]
+
+    def _answers(self, image: Image | None, questions: Sequence[str]) -> list[Reply]:
+        """Looks at the image once."""
+        picture = None if image is None else _rgb(image)
+        digest = _digest(picture)
+        seen = Seen(None, 0.0, 1.0) if picture is None else self._gallery.find(picture)
+        replies = []
+        for question in questions:
+            asked = self._read(question)
+            noticed, known = self._recall(picture, seen, asked)
+            topic = known.concept if known else asked.subject or fold(question)
+            rng = generator(self.seed, f"demo answer/{digest}/{topic}")
+            replies.append(self._reply(noticed, known, asked, rng))
+        return replies
+
+    def _read(self, question: str) -> Read:
+        if question in self.concepts:
+            return Read(question, {})
+        return read(question, self._asked, self.concepts)
+
+    def _learn(self, dataset: Dataset) -> Iterable[Image]:
+        """Notes every sample's truth and questions on the way of its picture to the gallery."""
+        for place in range(len(dataset)):
+            sample = dataset.sample(place)
+            if sample.image is None:
+                raise InputError(f"DemoBrain: dataset {dataset.name!r} has no images to recognise")
+            self._ids.append(sample.id)
+            self._truths.append(sample.truth)
+            for concept, ask in sample.asks.items():
+                if concept not in sample.answers:
+                    continue  # nobody labelled it, so nobody asks
+                known = _Known(concept, _texts(sample.answers[concept], ask.options), ask.options)
+                places = self._asked.setdefault(fold(ask.text), {})
+                places.setdefault(place, []).append(known)
+            yield _rgb(sample.image)
+
+    def _learn_vocabulary(self) -> dict[str, list[str]]:
+        """Per concept, everything that is right somewhere: what may be said in error."""
+        found: dict[str, dict[str, None]] = {}
+        for places in self._asked.values():
+            for known in (known for listed in places.values() for known in listed):
+                found.setdefault(known.concept, {}).update(dict.fromkeys(known.right))
+        return {concept: [*texts] for concept, texts in found.items()}
+
+    def _recall(self, picture: Image | None, seen: Seen, asked: Read) -> tuple[Seen, _Known | None]:
+        """What is known of the question; a picture is sought among those it is asked of."""
+        places = self._asked.get(asked.subject or "")
+        if picture is None or not places:
+            return seen, self._binary(seen.index, asked.subject)
+        offered = {fold(text) for text in asked.options.values()}
+        same = [
+            place
+            for place, listed in places.items()
+            if any(offered == set(map(fold, known.options)) for known in listed)
+        ]
+        seen = self._gallery.find(picture, np.array(same or [*places]))
+        if seen.index is None:
+            return seen, None
+        listed = places[seen.index]
+        fitting = [k for k in listed if offered == set(map(fold, k.options))]
+        return seen, (fitting or listed)[0]
+
+    def _binary(self, place: int | None, concept: str | None) -> _Known | None:
+        truth = None if place is None else self._truths[place].get(concept or "")
+        if concept is None or truth not in (0, 1):
+            return None
+        return _Known(concept, ("Yes",) if truth else ("No",))
+
+    def _choices(self, known: _Known | None, asked: Read) -> dict[str, str]:
+        """What may be said -> what it means: letters where there are options."""
+        if asked.options:
+            return asked.options
+        if known and known.options:
+            return {letter(place): text for place, text in enumerate(known.options)}
+        if known is None or known.concept not in self._vocabulary:
+            return {"Yes": "Yes", "No": "No"}
+        texts = dict.fromkeys([*known.right, *self._vocabulary[known.concept]])
+        if len(texts) == len(set(known.right)):  # nothing else is ever right
+            texts[_UNCLEAR] = None
+        return {text: text for text in texts}
+
+    def _reply(
+        self, seen: Seen, known: _Known | None, asked: Read, rng: np.random.Generator
+    ) -> Reply:
+        wrong, pick, sure, refuse, ramble, style, vague = rng.random(7).tolist()
+        choices = self._choices(known, asked)
+        good, bad = _sides(choices, known)
+        right = (
+            None
+            if known is None
+            else bool(good) and wrong >= self.error(known.concept, seen.strain)
+        )
+        among = good if right else bad or good
+        choice = among[int(pick * len(among))]
+        likelihoods = _likelihoods([*choices], choice, sure if known else 0.1 * sure)
+        said = Reply(
+            choice,
+            choice,
+            likelihoods,
+            right,
+            known.concept if known else asked.subject,
+            None if seen.index is None else self._ids[seen.index],
+            seen.strain,
+        )
+        if refuse < self.refusals:
+            return replace(said, words=REFUSAL, refused=True)
+        place = [*choices].index(choice)
+        if asked.options and vague < self.vague and place < len(ORDINALS):
+            return replace(said, words=_VAGUE.format(ordinal=ORDINALS[place]), rambled=True)
+        if ramble < self.rambling:
+            other = next((text for key, text in choices.items() if key != choice), "something else")
+            told = _RAMBLES[int(style * len(_RAMBLES))].format(choice=choice, other=other)
+            return replace(said, words=told, rambled=True)
+        return said
+
+
+def _sides(choices: Mapping[str, str], known: _Known | None) -> tuple[list[str], list[str]]:
+    """Which choices are right and which are wrong; all are wrong where nothing is known."""
+    right = {fold(text) for text in known.right} if known else set()
+    good = [key for key, text in choices.items() if fold(text) in right]
+    return good, [key for key in choices if key not in good]
+
+
+def _likelihoods(choices: Sequence[str], choice: str, sure: float) -> dict[str, float]:
+    """The choice stands out by ``sure`` (0..1); of two it has (1 + sure) / 2. They sum to 1."""
+    rest = (1 - sure) / len(choices)
+    found = dict.fromkeys(choices, rest)
+    found[choice] = rest + sure
+    return found
+
+
+def _texts(answers: Iterable[str], options: Sequence[str]) -> tuple[str, ...]:
+    """Right answers as texts: letters stand for their options."""
+    by_letter = {letter(place): text for place, text in enumerate(options)}
+    return tuple(by_letter.get(answer, answer) for answer in answers)
+
+
+def _per_concept(error: float | Mapping[str, float], concepts: Sequence[str]) -> dict[str, float]:
+    if not isinstance(error, Mapping):
+        return dict.fromkeys(concepts, float(error))
+    for concept in error:
+        if concept not in concepts:
+            raise unknown("concept", concept, concepts, "DemoBrain: error")
+    return {concept: float(error.get(concept, 0.0)) for concept in concepts}
+
+
+def _rgb(image: Image) -> Image:
+    colour = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB) if image.shape[2] == 1 else image
+    return np.ascontiguousarray(colour, np.uint8)
+
+
+def _digest(picture: Image | None) -> str:
+    if picture is None:
+        return "no image"
+    shape = "x".join(map(str, picture.shape)).encode()
+    return hashlib.blake2b(shape + picture.tobytes(), digest_size=16).hexdigest()

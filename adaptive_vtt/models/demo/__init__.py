@@ -1,1 +1,0 @@
-"""Models that come with the package, to try audits on."""

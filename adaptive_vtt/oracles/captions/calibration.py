@@ -1,0 +1,149 @@
+"""When two words are similar enough, and how good each way of comparing them is.
+
+REIC does not say above which similarity two words are the same object. The thresholds here
+were chosen for the highest F1 on one half of data/pairs.tsv, our own pairs of words from the
+vocabulary of COCO and VOC, judged before any was compared; the other half was held out::
+
+    python -m adaptive_vtt.oracles.captions.calibration --wordnet /folder/of/wordnet
+
+prints, for each way that can be used here, precision and recall on the held-out half.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError
+from .embeddings import EmbeddingSame, MiniLM, WordVectors
+from .sameness import AnyOf, Folding, Literal, Matcher
+from .thesaurus import Thesaurus
+from .wordnet import WordNetSame
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two phrases and whether they mean the same object; ``held_out``: not to calibrate by."""
+
+    one: str
+    other: str
+    same: bool
+    held_out: bool
+
+
+def pairs() -> list[Pair]:
+    """All of data/pairs.tsv."""
+    text = files(__package__).joinpath("data", "pairs.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    return [Pair(one, other, yes == "yes", half == "held out") for half, yes, one, other in rows]
+
+
+def calibrate(scores: npt.ArrayLike, same: npt.ArrayLike) -> float:
+    """The threshold (score >= threshold: the same) with the highest F1.
+
+    ``scores`` (n,): infinite where another way has said that they are the same, or where
+    there is none; ``same`` (n,): what is right. Half way between two scores; of equally
+    good ones the highest. Raises InputError unless some are the same and two finite scores
+    differ.
+    """
+    values, right = np.asarray(scores, float), np.asarray(same, bool)
+    levels = np.unique(values[np.isfinite(values)])
+    if values.shape != right.shape or np.isnan(values).any():
+        raise InputError(
+            f"calibration: expected a score for each of {right.size} pairs, and none NaN, "
+            f"got {values.size - int(np.isnan(values).sum())}"
+        )
+    if not right.any() or len(levels) < 2:
+        raise InputError(
+            "calibration: expected pairs that are the same and two different scores, got "
+            f"{int(right.sum())} pairs and {len(levels)} scores"
+        )
+    between = ((levels[1:] + levels[:-1]) / 2)[::-1]
+    taken = values >= between[:, None]
+    f1 = 2 * (taken & right).sum(axis=1) / (taken.sum(axis=1) + right.sum())
+    return float(between[f1.argmax()])
+
+
+def quality(matcher: Matcher, judged: Sequence[Pair]) -> tuple[float, float]:
+    """Precision (1 where nothing is taken for the same) and recall."""
+    taken = np.array([matcher(pair.one, pair.other) for pair in judged])
+    right = np.array([pair.same for pair in judged])
+    both = float((taken & right).sum())
+    return both / taken.sum() if taken.any() else 1.0, both / right.sum()
+
+
+def threshold(way: EmbeddingSame, others: Sequence[Matcher], judged: Sequence[Pair]) -> float:
+    """The threshold that `calibrate` chooses, from those pairs that no other way already takes for
+    the same."""
+    rest = AnyOf(others)
+    scores = [np.inf if rest(p.one, p.other) else way.similarity(p.one, p.other) for p in judged]
+    return calibrate(scores, [p.same for p in judged])
+
+
+Rows = dict[str, Matcher | str]
+"""Name -> a way to compare, or why it is left out."""
+
+
+def ways(wordnet: Path | None, vectors: Path | None, judged: Sequence[Pair]) -> Rows:
+    """All ways there are; thresholds are chosen on ``judged``."""
+    rows: Rows = {
+        "equal words": Literal(),
+        "number": Folding(heads=False),
+        "number and last words": Folding(),
+    }
+    beside: list[Matcher] = [Folding(), Thesaurus()]
+    rows["last words, everyday list"] = AnyOf(beside)
+    try:
+        rows["WordNet"] = WordNetSame(wordnet)
+        beside.append(WordNetSame(wordnet))
+        rows["last words, everyday list, WordNet"] = AnyOf(beside)
+    except InputError as error:
+        rows["WordNet"] = str(error)
+    for name, make in _vectors(vectors).items():
+        try:
+            way = make()
+        except InputError as error:
+            rows[name] = str(error)
+            continue
+        for others in ([], beside):
+            least = threshold(way, others, judged)
+            label = "all of these, " if others else ""
+            rows[f"{label}{name} >= {least:.2f}"] = AnyOf(
+                [*others, EmbeddingSame(way.vectors, least)]
+            )
+    return rows
+
+
+def _vectors(file: Path | None) -> dict[str, Callable[[], EmbeddingSame]]:
+    made: dict[str, Callable[[], EmbeddingSame]] = {"MiniLM": lambda: EmbeddingSame(MiniLM(), 1.0)}
+    if file:
+        made[file.name] = lambda: EmbeddingSame(WordVectors(file), 1.0)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the table; see the head of this module."""
+    options = ArgumentParser(description="Precision and recall of ways to compare words.")
+    options.add_argument("--wordnet", type=Path, help="its folder (default: $WNSEARCHDIR)")
+    options.add_argument("--vectors", type=Path, help="a file of word vectors, GloVe or .vec")
+    chosen = options.parse_args(arguments)
+    known = pairs()
+    held_out = [pair for pair in known if pair.held_out]
+    judged = [pair for pair in known if not pair.held_out]
+    print(f"{len(judged)} pairs to calibrate by, {len(held_out)} held out, of which:\n")
+    print(f"{'way':<40} precision  recall     F1")
+    for name, way in ways(chosen.wordnet, chosen.vectors, judged).items():
+        if isinstance(way, str):
+            print(f"{name:<40} left out: {way}")
+            continue
+        precision, recall = quality(way, held_out)
+        f1 = 2 * precision * recall / (precision + recall) if recall else 0.0
+        print(f"{name:<40} {precision:9.3f} {recall:7.3f} {f1:6.3f}")
+
+
+if __name__ == "__main__":
+    main()

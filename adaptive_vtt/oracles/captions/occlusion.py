@@ -1,0 +1,162 @@
+"""Where a captioner sees an object: what it no longer names when a box is covered.
+
+After REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
+2024, section IV-B3 and Algorithm 1). The paper gives neither the width of its blur nor the size
+of what it inpaints; here they are `BLUR` and `MARGIN`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ...datasets.scanning import choose
+from ...errors import InputError
+from ...types import Box, Image
+from .base import Filler
+
+VERSIONS = ("blur", "black", "inpaint")
+"""The three ways of covering a box, in REIC's order."""
+HIDDEN = "hidden/"
+"""Begins the names of versions of an image with a box covered, before the way."""
+BLUR = 0.25
+"""Standard deviation of the blur, as a share of the box's width and height. At this width a pattern
+of two waves per side keeps less than 1 % of its contrast, so only blotches of colour remain."""
+MARGIN = 3
+"""Pixels around a box that are inpainted too: soft edges left standing would give the thing
+away."""
+_DETAIL = 64
+"""Pixels per side to which a large box is shrunk before it is blurred: the blur leaves no finer
+detail anyway."""
+_RADIUS = 3
+"""Radius in pixels of the neighbourhood that inpainting continues from."""
+_CONTEXT = 2 * _RADIUS
+"""Pixels around the inpainted area that are handed to the method, so that it sees enough of its
+surroundings."""
+
+
+def inpainted(image: Image, box: Box) -> Image:
+    """A copy of H x W x C uint8 whose box, and MARGIN pixels around, continue what is outside.
+
+    The method is Telea's (J. Graphics Tools 9, 2004). Where nothing is outside, the box gets
+    the mean colour.
+    """
+    import cv2
+
+    height, width = image.shape[:2]
+    filled = image.copy()
+    if _empty(pixels(box, height, width)):
+        return filled
+    left, top, right, bottom = pixels(grown(box, MARGIN), height, width)
+    x1, y1, x2, y2 = pixels(grown(box, MARGIN + _CONTEXT), height, width)
+    around = np.ascontiguousarray(image[y1:y2, x1:x2])
+    hole = np.zeros(around.shape[:2], np.uint8)
+    hole[top - y1 : bottom - y1, left - x1 : right - x1] = 1
+    if hole.all():
+        filled[:] = np.rint(image.mean(axis=(0, 1)))
+        return filled
+    drawn = cv2.inpaint(around, hole, _RADIUS, cv2.INPAINT_TELEA).reshape(around.shape)
+    filled[y1:y2, x1:x2][hole > 0] = drawn[hole > 0]
+    return filled
+
+
+def occluded(
+    image: Image, box: Box, version: str, *, blur: float = BLUR, fill: Filler = inpainted
+) -> Image:
+    """A copy of H x W x C uint8 in which what is in ``box`` cannot be made out.
+
+    ``version``: "blur" (Gaussian, of ``blur`` times the box's sides, over the box alone),
+    "black", or "inpaint" (by ``fill``). A box is widened to whole pixels and clipped; one that
+    lies outside changes nothing. Raises InputError for another version or a blur not above 0.
+    """
+    choose("version", version, VERSIONS, "occlusion")
+    if not blur > 0:
+        raise InputError(f"occlusion: expected a blur above 0, got {blur}")
+    if version == "inpaint":
+        return fill(image, box)
+    left, top, right, bottom = pixels(box, *image.shape[:2])
+    covered = image.copy()
+    inside = covered[top:bottom, left:right]
+    if version == "black":
+        inside[:] = 0
+    elif inside.size:
+        inside[:] = _blurred(inside, blur)
+    return covered
+
+
+def pixels(box: Box, height: int, width: int) -> tuple[int, int, int, int]:
+    """The whole pixels that ``box`` touches in an H x W image: left, top, right, bottom."""
+    left, right = (min(max(side, 0), width) for side in (box.left, box.right))
+    top, bottom = (min(max(side, 0), height) for side in (box.top, box.bottom))
+    return math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom)
+
+
+def grown(box: Box, margin: float) -> Box:
+    """``box`` with so many pixels more on every side."""
+    return replace(
+        box,
+        left=box.left - margin,
+        top=box.top - margin,
+        right=box.right + margin,
+        bottom=box.bottom + margin,
+    )
+
+
+def located(absent: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Which of n boxes an object belongs to (REIC, Algorithm 1, line 6).
+
+    ``absent``: n x 3, whether the caption of each occluded version leaves the object out. A box
+    is the object's where all three do. Raises InputError for another shape.
+    """
+    table = np.asarray(absent, np.bool_)
+    if table.ndim != 2 or table.shape[1] != len(VERSIONS):
+        raise InputError(
+            f"occlusion: expected a table n x {len(VERSIONS)} of what is absent, got {table.shape}"
+        )
+    return np.asarray(table.all(axis=1))
+
+
+def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
+    """The boxes that contain no other one, in their order (REIC, Algorithm 1, line 10).
+
+    Of two regions one of which includes the other, the smaller is more likely the object's
+    place. Of equal boxes the first is kept.
+    """
+
+    def dropped(box: int, other: int) -> bool:
+        if box == other or not _contains(boxes[box], boxes[other]):
+            return False
+        return other < box or not _contains(boxes[other], boxes[box])
+
+    places = range(len(boxes))
+    return tuple(boxes[k] for k in places if not any(dropped(k, other) for other in places))
+
+
+def _contains(outer: Box, inner: Box) -> bool:
+    return (
+        outer.left <= inner.left
+        and outer.top <= inner.top
+        and outer.right >= inner.right
+        and outer.bottom >= inner.bottom
+    )
+
+
+def _empty(sides: tuple[int, int, int, int]) -> bool:
+    left, top, right, bottom = sides
+    return right <= left or bottom <= top
+
+
+def _blurred(image: Image, blur: float) -> Image:
+    """Blurred over its own sides; those above _DETAIL are drawn smaller while that is done."""
+    import cv2
+
+    height, width = image.shape[:2]
+    tall, wide = min(height, _DETAIL), min(width, _DETAIL)
+    small = cv2.resize(np.ascontiguousarray(image), (wide, tall), interpolation=cv2.INTER_AREA)
+    soft = cv2.GaussianBlur(
+        small, (0, 0), sigmaX=blur * wide, sigmaY=blur * tall, borderType=cv2.BORDER_REPLICATE
+    )
+    drawn = cv2.resize(soft, (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(drawn, np.uint8).reshape(image.shape)

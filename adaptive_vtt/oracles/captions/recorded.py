@@ -1,0 +1,161 @@
+"""Captions recorded before an audit, as what its follow-ups are chosen by.
+
+REIC (TSE 2024, sections IV-B to IV-D) captions an image, locates what the caption names and then
+chooses follow-ups that hide or keep it. With captions recorded beforehand all of that is fixed
+before the first draw, as certificates want it (docs/papers.md).
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from ...datasets.base import Dataset
+from ...errors import InputError, unknown
+from ...models.local.recorded_captions import read_captions, require_columns
+from ...types import IDENTITY, Box, Heard
+from ...utils.parts import describe_part
+from . import language
+from .base import Reader, Same
+from .localising import by_detection, completed
+from .occlusion import HIDDEN, VERSIONS
+
+PLAIN = -1
+"""The place of an image itself among its versions."""
+
+
+class RecordedNaming:
+    """The objects that captions name, in the boxes of these names; see ``relations.reic.Naming``.
+
+    ``captions``: by the sample's id; a Heard where versions of it with a box hidden were captioned,
+    too (by box * 3 + version), which locate what no box bears the name of. ``reader`` and ``same``:
+    as oracles take them (default: ``oracles.captions.language``).
+    """
+
+    def __init__(
+        self,
+        captions: Mapping[str, str | Heard],
+        reader: Reader | None = None,
+        same: Same | None = None,
+    ) -> None:
+        self.captions = {
+            sample: said if isinstance(said, Heard) else Heard(said, {})
+            for sample, said in captions.items()
+        }
+        self.reader = reader or language.reader()
+        self.same = same or language.same()
+
+    @property
+    def describe(self) -> str:
+        """A hash of all captions, and how they are read."""
+        every = sorted(self.captions.items())
+        said = repr([(sample, one.answer, sorted(one.versions.items())) for sample, one in every])
+        words = f"{describe_part(self.reader)}; {describe_part(self.same)}"
+        digest = hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+        return f"captions {digest} ({words})"
+
+    def objects(self, sample_id: str, boxes: Sequence[Box]) -> tuple[tuple[Box, ...], ...]:
+        """The boxes of each object that the caption of a sample names, by the names of boxes, else
+        by what is not named without them.
+
+        Raises InputError for a sample without a caption, or one of a box that it does not have.
+        """
+        if sample_id not in self.captions:
+            raise InputError(f"reic: expected a recorded caption of {sample_id!r}, got none")
+        heard = self.captions[sample_id]
+        hidden = {place: self._names(said) for place, said in heard.versions.items()}
+        if hidden and (box := 1 + max(hidden) // len(VERSIONS)) > len(boxes):
+            raise InputError(
+                f"reic: sample {sample_id!r}: expected captions with one of its {len(boxes)} boxes "
+                f"hidden, got one with box {box}; record them with these boxes"
+            )
+        detected = by_detection(self._names(heard.answer), boxes, self.same)
+        every = completed(detected, boxes, hidden, self.same)
+        return tuple(one.boxes for one in every if one.boxes)
+
+    def check(self, dataset: Dataset) -> None:
+        """Raises InputError for captions of hidden boxes that samples of ``dataset`` do not have:
+        before an audit begins, as one that is under way could not go on."""
+        for index in range(len(dataset)):
+            name = dataset.sample_id(index)
+            if name in self.captions and self.captions[name].versions:
+                self.objects(name, dataset.sample(index).boxes)
+
+    def _names(self, said: object) -> tuple[str, ...]:
+        return tuple(self.reader.objects(said)) if isinstance(said, str) else ()
+
+
+def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard]:
+    """What was recorded of each of these samples' own images, by the sample's id.
+
+    From a CSV or JSON with the columns sample and caption. Where there are columns relation and
+    severity, too, as in the table that ``avtt pictures`` writes, the rows of relation identity
+    count, and the filled ones of "hidden/blur", "hidden/black" and "hidden/inpaint", whose severity
+    is the number of the box hidden. Raises InputError for a missing column, a sample without a
+    caption, one that is not among ``samples``, one with two, and a box or a way to hide it that
+    there cannot be.
+    """
+    file = Path(path)
+    table = read_captions(file)
+    require_columns(table, ("sample", "caption"), str(file))
+    known, said = set(samples), dict[tuple[str, int], str]()
+    for number, row in enumerate(table.to_dict("records"), start=1):
+        where, relation = f"{file}: row {number}", _relation(row.get("relation"))
+        if relation != IDENTITY and not relation.startswith(HIDDEN):
+            continue
+        key = _sample(row["sample"], known, where), _place(relation, row.get("severity"), where)
+        if key in said:
+            raise InputError(f"{where}, sample: {key[0]!r} stands twice; leave one row")
+        caption = row["caption"]
+        if isinstance(caption, str) and caption.strip():
+            said[key] = caption
+        elif relation == IDENTITY:
+            raise InputError(
+                f"{where}, caption: expected a caption of sample {key[0]!r}, got none; the "
+                "captioner's words about that image go there"
+            )
+    missing = [sample for sample in samples if (sample, PLAIN) not in said]
+    if missing:
+        raise InputError(
+            f"{file}: expected a row with a caption of sample {missing[0]!r}, got none; "
+            f"{len(missing)} of {len(samples)} samples have none"
+            + (f" (in rows of relation {IDENTITY!r})" if "relation" in table else "")
+        )
+    versions: dict[str, dict[int, str]] = {sample: {} for sample in samples}
+    for (sample, place), caption in said.items():
+        versions[sample][place] = caption
+    return {sample: Heard(of.pop(PLAIN), of) for sample, of in versions.items()}
+
+
+def _relation(told: object) -> str:
+    """That of a row; in JSON, rows about an image itself may leave it out."""
+    return told if isinstance(told, str) and told else IDENTITY
+
+
+def _sample(told: object, known: Collection[str], where: str) -> str:
+    """The name of a sample. In JSON a row may lack it (NaN, which alone differs from itself)."""
+    if told is None or told != told:
+        raise InputError(f"{where}, sample: expected the name of a sample, got none")
+    if str(told) not in known:
+        raise unknown("sample", str(told), known, where)
+    return str(told)
+
+
+def _place(relation: str, severity: object, where: str) -> int:
+    """That of a version among a sample's: box * 3 + version, PLAIN for the image itself."""
+    if relation == IDENTITY:
+        return PLAIN
+    version = relation.removeprefix(HIDDEN)
+    if version not in VERSIONS:
+        raise InputError(
+            f"{where}, relation: expected {HIDDEN} and one of {', '.join(VERSIONS)}, got "
+            f"{relation!r}"
+        )
+    try:
+        box = float(str(severity))
+    except ValueError:
+        box = 0.0
+    if box < 1 or not box.is_integer():
+        raise InputError(
+            f"{where}, severity: expected the number of the box hidden, from 1, got {severity!r}"
+        )
+    return (int(box) - 1) * len(VERSIONS) + VERSIONS.index(version)

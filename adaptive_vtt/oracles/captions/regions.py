@@ -1,0 +1,154 @@
+"""Places where there may be a thing, found without knowing any kind of thing.
+
+For images that nobody annotated and no detector knows: REIC's occlusion (section IV-B3) needs
+boxes, but not their labels. A thing is taken to be a connected area that stands out from its
+surroundings, or one of a single hue or shade; of these, those go first whose edges are denser
+inside than right outside, times the box's side, for a thing of many parts has one box.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError
+from ...types import Box, Image
+from ...utils.options import Option
+
+Floats = npt.NDArray[np.float32]
+
+SIDE = 256
+"""Longer side, in pixels, to which images are shrunk before they are searched."""
+SURROUNDINGS = 0.4
+"""The side of the square that a pixel is compared with, as a share of the image's longer side."""
+OUTSTANDING = (0.30, 0.25, 0.20, 0.15, 0.10, 0.05)
+"""Shares of an image's pixels that are taken to stand out; the search runs once with each."""
+HUES = 8
+COLOURED = 12
+"""Least chroma (CIELAB) of a pixel that counts as coloured; below it a pixel counts as grey."""
+SHADES = 4
+CLOSINGS = (1, 5)
+"""Widths in pixels below which gaps in an area are closed; the search runs once with each."""
+LEAST = 4
+"""The shortest side of an area, in pixels of the small image."""
+
+
+@dataclass(frozen=True)
+class Regions:
+    """A ``Detector`` of at most ``most`` boxes without a label.
+
+    ``smallest``, ``largest``: a box's area as a share of the image's; ``overlap``: of two boxes
+    whose intersection over union is above this the one that comes later is left out. Scores are
+    relative to the first box's. Raises InputError for limits that leave nothing.
+    """
+
+    most: Annotated[int, Option("at most so many boxes", ge=1)] = 20
+    smallest: float = 0.002
+    largest: float = 0.5
+    overlap: Annotated[float, Option("of boxes that overlap more one is kept", gt=0, le=1)] = 0.6
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise InputError(f"regions: expected most of 1 or more, got {self.most}")
+        if not 0 <= self.smallest < self.largest <= 1:
+            raise InputError(
+                f"regions: expected 0 <= smallest < largest <= 1, got {self.smallest}, "
+                f"{self.largest}"
+            )
+        if not 0 < self.overlap <= 1:
+            raise InputError(f"regions: expected overlap in (0, 1], got {self.overlap}")
+
+    @property
+    def describe(self) -> str:
+        """What the boxes depend on: the options."""
+        return repr(self)
+
+    def detect(self, image: Image) -> tuple[Box, ...]:
+        """Boxes in H x W x C uint8, the most promising first."""
+        import cv2
+
+        lab = _small(image)
+        height, width = lab.shape[:2]
+        found = [_areas(mask, closing) for mask in _masks(lab) for closing in CLOSINGS]
+        boxes = np.unique(np.concatenate(found), axis=0)
+        sides = boxes[:, 2:] - boxes[:, :2]
+        share = sides.prod(axis=1) / (height * width)
+        fits = (share >= self.smallest) & (share <= self.largest) & (sides.min(axis=1) >= LEAST)
+        boxes, sides = boxes[fits], sides[fits]
+        if len(boxes) == 0:
+            return ()
+        scores = np.maximum(_liveliness(lab, boxes), 0)
+        scores = scores / max(scores.max(), 1e-9)
+        rectangles = np.hstack([boxes[:, :2], sides]).tolist()
+        chosen = cv2.dnn.NMSBoxes(rectangles, (scores + 1).tolist(), 0.0, self.overlap)
+        order = sorted(np.asarray(chosen).ravel().tolist(), key=lambda k: (-scores[k], k))
+        scale = [image.shape[1] / width, image.shape[0] / height] * 2
+        rows = np.column_stack([boxes * scale, scores])[order[: self.most]].tolist()
+        return tuple(Box("", *row) for row in rows)
+
+
+def _small(image: Image) -> Floats:
+    """H x W x 3: lightness and colours (CIELAB, 0 to 255), SIDE pixels long or less."""
+    import cv2
+
+    scale = min(1.0, SIDE / max(image.shape[:2]))
+    height, width = (max(1, round(side * scale)) for side in image.shape[:2])
+    small = cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=cv2.INTER_AREA)
+    if image.shape[2] == 1:
+        small = cv2.cvtColor(small, cv2.COLOR_GRAY2RGB)
+    return np.asarray(cv2.cvtColor(small, cv2.COLOR_RGB2LAB), np.float32)
+
+
+def _masks(lab: Floats) -> Iterator[npt.NDArray[np.uint8]]:
+    """Areas that may hold things, H x W each."""
+    import cv2
+
+    width = 2 * int(SURROUNDINGS / 2 * max(lab.shape[:2])) + 1
+    surroundings = cv2.blur(lab, (width, width), borderType=cv2.BORDER_REFLECT)
+    contrast = np.linalg.norm(cv2.GaussianBlur(lab, (0, 0), 1) - surroundings, axis=2)
+    for level in np.quantile(contrast, [1 - share for share in OUTSTANDING]):
+        yield (contrast > level).astype(np.uint8)
+    smooth = cv2.medianBlur(lab.astype(np.uint8), 5).astype(np.float32)
+    red, yellow = smooth[:, :, 1] - 128, smooth[:, :, 2] - 128
+    turn = np.arctan2(yellow, red) / (2 * np.pi)
+    shade = HUES + smooth[:, :, 0] // (256 / SHADES)
+    for start in (0, 0.5):  # a colour at the limit of two bands is within one the second time
+        band = np.floor(turn * HUES + start) % HUES
+        kinds = np.where(np.hypot(red, yellow) < COLOURED, shade, band)
+        for kind in np.unique(kinds):
+            yield (kinds == kind).astype(np.uint8)
+
+
+def _areas(mask: npt.NDArray[np.uint8], closing: int) -> npt.NDArray[np.int64]:
+    """n x 4: the boxes of a mask's connected parts, gaps below ``closing`` pixels closed."""
+    import cv2
+
+    closed = cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((closing, closing), np.uint8))
+    found = cv2.connectedComponentsWithStats(closed)[2][1:, :4].astype(np.int64)
+    return np.hstack([found[:, :2], found[:, :2] + found[:, 2:]])
+
+
+def _liveliness(lab: Floats, boxes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """How much denser edges are in n boxes than in a frame of a quarter of their sides."""
+    import cv2
+
+    smooth = cv2.GaussianBlur(lab, (0, 0), 1)
+    across, down = (cv2.Sobel(smooth, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
+    table = cv2.integral(np.hypot(across, down).max(axis=2), sdepth=cv2.CV_64F)
+    sides = boxes[:, 2:] - boxes[:, :2]
+    frame = np.maximum(2, sides // 4)
+    limits = np.array([lab.shape[1], lab.shape[0]])
+    outer = np.hstack(
+        [np.maximum(0, boxes[:, :2] - frame), np.minimum(limits, boxes[:, 2:] + frame)]
+    )
+    inside, both = _sums(table, boxes), _sums(table, outer)
+    area, whole = sides.prod(axis=1), (outer[:, 2:] - outer[:, :2]).prod(axis=1)
+    outside = (both - inside) / np.maximum(whole - area, 1)
+    return (inside / area - outside) * np.sqrt(area)
+
+
+def _sums(table: npt.NDArray[np.float64], boxes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    left, top, right, bottom = boxes.T
+    return table[bottom, right] - table[top, right] - table[bottom, left] + table[top, left]

@@ -1,0 +1,1 @@
+"""How an audit ended: results, run folders, gates, reports and exports, from its journal."""

@@ -1,0 +1,282 @@
+"""Failing follow-ups as a dataset of their own: to look at, to label, to train on.
+
+A follow-up is a function of (seed, question), so the journal need not keep any image: each
+one is made again, with the truth and the masks that its relation expects of it.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from string import ascii_uppercase
+from textwrap import indent
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.view import as_loaded
+from ...datasets.vqa.question_table import write_questions
+from ...engine.settings import same_audit
+from ...errors import InputError
+from ...journal import Journal
+from ...journal.facts import read_facts
+from ...oracles.choice import ASKED
+from ...relations import RelationDefaults
+from ...space import QuestionSpace
+from ...types import UNKNOWN, FollowUp, Image, Indices, Mask, Sample
+from ...utils.boxes import mask_of
+from ...utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
+from ...utils.image_codec import png
+from ...utils.tables import csv_text
+from ..outcomes import outcomes
+from .annotated import Annotated, Outline, coco, fiftyone
+from .questions import MORE, is_multiple_choice, question_lines
+
+Format = Literal["coco", "fiftyone"]
+"""What else may be written, for other tools."""
+LONGEST = 120
+"""Characters of a sample's id that stand in a file's name, at most; file systems allow 255 bytes
+for the whole name."""
+ANSWER_COLUMNS = (
+    "id",
+    "sample",
+    "relation",
+    "severity",
+    "concept",
+    "truth",
+    "answer",
+    "loss",
+    "draw",
+)
+"""The columns of failures.csv."""
+WORD_COLUMNS = ("asked", "options", "right", "said")
+"""Its further columns where questions are in words."""
+QUESTIONS = "questions.tsv"
+_HEAD = "# A section for a SPEC.toml in this folder.\n"
+_CHOICE = """
+[oracle]
+kind = "multiple-choice"
+"""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: ``images`` follow-ups, ``answers`` that failed about them, and
+    ``masks`` per concept."""
+
+    images: int
+    answers: int
+    masks: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Failing:
+    """One follow-up: its image, the truth of each concept that is known, and its masks."""
+
+    name: str
+    image: Image
+    truth: dict[str, int]
+    masks: dict[str, Mask]
+    boxes: list[Outline]
+
+    def annotated(self) -> Annotated:
+        """Without its pixels, for other tools."""
+        outlines = [Outline(concept, mask) for concept, mask in self.masks.items()]
+        height, width = self.image.shape[:2]
+        return Annotated(self.name, height, width, self.truth, [*outlines, *self.boxes])
+
+
+def export_failures(
+    journal: Journal,
+    space: QuestionSpace,
+    out: Path | str,
+    *,
+    least_loss: float = 0.5,
+    formats: Collection[Format] = (),
+) -> Exported:
+    """Writes the follow-ups that were answered with a loss of ``least_loss`` (0..1) or more.
+
+    ``journal`` and ``space``: those of an audit (``audit.journal``, ``audit.space``). The
+    folder ``out``, which must not exist or be empty, is written whole or not at all:
+
+    images/NAME.png         the follow-up as the model saw it; NAME: sample, relation, severity
+    masks/CONCEPT/NAME.png  255 where the concept is expected, for concepts with masks; black
+                            where it is absent, and no file where nobody knows
+    labels.csv              id (NAME) and the truth expected of every concept, empty if unknown
+    failures.csv            every failing answer: id, sample, relation, severity, concept,
+                            truth, answer (empty if there was none), loss, draw
+    dataset.toml            the section of a SPEC.toml that reads the folder back
+    coco.json               with "coco" in ``formats``: images, masks and boxes as COCO has them,
+                            and with every image the answers that failed
+    fiftyone.json           with "fiftyone": of every image the concepts that failed, as
+                            FiftyOneImageClassificationDataset has them
+
+    Where questions are in words, failures.csv also says what was asked, with which options, what
+    is right and what was said; of multiple choice, questions.tsv holds the questions with their
+    images as EndoBench's table does, and is what is read back, in place of labels.csv, which would
+    say of every question that it was asked.
+
+    Raises InputError for a folder in use, a loss out of range, samples without images, and
+    where nothing failed; JournalError for a journal of another space.
+    """
+    if not 0 < least_loss <= 1:
+        raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
+    if not space.dataset.has_images:
+        raise InputError(f"export: dataset {space.dataset.name!r} has no images")
+    facts = read_facts(journal.facts())
+    same_audit(facts, space, {})
+    table = outcomes(journal)
+    table = table[table["loss"] >= least_loss]
+    if table.empty:
+        raise InputError(f"export: no answer has a loss of {least_loss:g} or more")
+    numbers = space.image_of(table["question"].to_numpy())
+    names = _names(space, numbers)
+    with whole_folder(Path(out)) as folder:
+        written = _Folder(folder, as_loaded(space.dataset).concepts)
+        for number, name in names.items():
+            written.add(_failing(space, number, name))
+        answers = table.assign(id=[names[number] for number in numbers.tolist()])
+        answers, words = _in_words(answers, journal)
+        if choice := is_multiple_choice(space):
+            lines = question_lines(space, table.drop_duplicates("question"))
+            write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
+        masks = written.finish(answers[[*ANSWER_COLUMNS, *words]], choice)
+        written.also(formats, answers[[*ANSWER_COLUMNS, *words]])
+    return Exported(len(names), len(table), masks)
+
+
+def _in_words(answers: pd.DataFrame, journal: Journal) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The answers with WORD_COLUMNS, and these names; where nothing was asked in words, neither."""
+    rows = {row.question: row for call in journal.calls() for row in call.answers}
+    told = [(rows[q], (rows[q].details or {}).get(ASKED)) for q in answers["question"].tolist()]
+    if not any(asked for _, asked in told):
+        return answers, ()
+    found = pd.DataFrame([_words(row.said, asked or {}) for row, asked in told])
+    return answers.assign(**{name: found[name].to_numpy() for name in WORD_COLUMNS}), WORD_COLUMNS
+
+
+def _words(said: str | None, asked: Mapping[str, Any]) -> dict[str, str]:
+    options = [
+        f"{a}. {text}" for a, text in zip(ascii_uppercase, asked.get("options", ()), strict=False)
+    ]
+    told = (asked.get("question", ""), " | ".join(options), " | ".join(asked.get("right", ())))
+    return dict(zip(WORD_COLUMNS, (*told, said or ""), strict=True))
+
+
+class _Folder:
+    """The folder while it is being written; tables come last, when all images are known."""
+
+    def __init__(self, folder: Path, concepts: tuple[str, ...]) -> None:
+        self._folder = folder
+        self._concepts = concepts
+        self._mask_folders = {
+            concept: folder / "masks" / name
+            for concept, name in zip(concepts, file_names(concepts), strict=True)
+        }
+        self._labels: list[dict[str, Any]] = []
+        self._pictures: list[Annotated] = []
+        self._masks: dict[str, int] = {}
+
+    def add(self, failing: _Failing) -> None:
+        """Writes the image and the masks that there are."""
+        write_bytes(self._folder / "images" / f"{failing.name}.png", png(failing.image))
+        for concept, mask in failing.masks.items():
+            self._mask(concept, failing.name, mask)
+        self._labels.append({"id": failing.name, **failing.truth})
+        self._pictures.append(failing.annotated())
+
+    def finish(self, answers: pd.DataFrame, choice: bool = False) -> dict[str, int]:
+        """Writes all that is left; the number of masks per concept. ``choice``: of multiple choice,
+        whose questions were written."""
+        for concept in list(self._masks):  # where none has a mask, black ones would say nothing
+            for each in self._pictures:
+                if each.truth.get(concept) == 0:
+                    self._mask(concept, each.name, np.zeros((each.height, each.width), np.bool_))
+        write_text(self._folder / "failures.csv", csv_text(answers))
+        if choice:
+            sections = _HEAD + _section(kind="endobench", path=QUESTIONS) + _CHOICE
+        else:
+            labels = pd.DataFrame(self._labels, columns=["id", *self._concepts])
+            labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
+            write_text(self._folder / "labels.csv", csv_text(labels))
+            sections = self._sections()
+        write_text(self._folder / "dataset.toml", sections)
+        return self._masks
+
+    def also(self, formats: Collection[Format], answers: pd.DataFrame) -> None:
+        """Writes what other tools read."""
+        rows = json.loads(answers.to_json(orient="records"))
+        if "coco" in formats:
+            write_text(self._folder / "coco.json", json.dumps(coco(self._pictures, rows)))
+        if "fiftyone" in formats:
+            write_text(self._folder / "fiftyone.json", json.dumps(fiftyone(rows)))
+
+    def _mask(self, concept: str, name: str, mask: Mask) -> None:
+        write_bytes(self._mask_folders[concept] / f"{name}.png", png(mask.astype(np.uint8) * 255))
+        self._masks[concept] = self._masks.get(concept, 0) + 1
+
+    def _sections(self) -> str:
+        """TOML: the folder as a table, and, commented, as masks of each concept with all."""
+        parts = [_section(kind="table", labels="labels.csv", images="images")]
+        for concept, count in self._masks.items():
+            if count == len(self._labels):
+                masks = f"masks/{self._mask_folders[concept].name}"
+                section = _section(
+                    kind="masks",
+                    path=".",
+                    images="images",
+                    masks=masks,
+                    concept=concept,
+                    empty="absent",
+                )
+                parts.append("# or, with masks:\n" + indent(section, "# "))
+        return _HEAD + "\n".join(parts)
+
+
+def _section(**fields: str) -> str:
+    lines = [f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in fields.items()]
+    return "\n".join(["[dataset]", *lines, ""])
+
+
+def _failing(space: QuestionSpace, number: int, name: str) -> _Failing:
+    """The follow-up of this number, with what its relation expects of it."""
+    index, variant = space.numbering.image_parts(number)
+    relation, dataset = space.variants[variant].relation, as_loaded(space.dataset)
+    source, follow_up = space.pair(number)
+    known = dataset.truth(np.array([index]), np.arange(len(dataset.concepts))).tolist()
+    truth = {
+        concept: relation.expect(side, follow_up)
+        for concept, side in zip(dataset.concepts, known, strict=True)
+        if side != UNKNOWN and relation.applies(concept)
+    }
+    masks = {
+        concept: relation.expect_mask(mask, follow_up)
+        for concept, mask in source.masks.items()
+        if truth.get(concept, 1) == 1 and not relation.masks_lost
+    }
+    image = follow_up.require_image()
+    boxes = [] if relation.masks_lost else _moved(source, follow_up, relation)
+    return _Failing(name, image, truth, masks, boxes)
+
+
+def _moved(source: Sample, follow_up: FollowUp, relation: RelationDefaults) -> list[Outline]:
+    """The annotated boxes of the source, filled, where they are expected in the follow-up."""
+    height, width = source.require_image().shape[:2]
+    masks = [(box.label, mask_of([box], height, width)) for box in source.boxes]
+    return [Outline(n, relation.expect_mask(mask, follow_up), True) for n, mask in masks]
+
+
+def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:
+    """Number of a follow-up -> what its image is called; in the order of the numbers given."""
+    found = {}
+    for number in dict.fromkeys(numbers.tolist()):
+        index, variant = space.numbering.image_parts(number)
+        chosen = space.variants[variant]
+        sample = safe_name(space.dataset.sample_id(index))[:LONGEST]
+        found[number] = f"{sample}--{safe_name(chosen.relation.name)}-{chosen.severity}"
+    return dict(zip(found, file_names(found.values()), strict=True))

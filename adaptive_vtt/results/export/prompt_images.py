@@ -1,0 +1,104 @@
+"""All pictures of a space, with a table to fill in: for models that cannot be called from here.
+
+What is filled in is read by ``models.RecordedCaptions`` and ``models.Recorded``.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ...errors import InputError
+from ...space import QuestionSpace
+from ...types import IDENTITY, Image, Sample
+from ...utils.files import file_names, whole_folder, write_bytes, write_text
+from ...utils.image_codec import png
+from ...utils.tables import csv_text
+
+MOST = 100_000
+"""Most pictures that are written; more are refused with InputError before any is."""
+TABLE = "answers.csv"
+
+Shown = tuple[str, str, int, Image, str]
+"""Sample, relation, severity, picture, and what is said of it beside the questions."""
+
+
+class Which(Enum):
+    """The pictures written: all, the source images alone, or with their versions."""
+
+    ALL = "all"
+    SOURCES = "sources"
+    VERSIONS = "versions"
+
+
+def count_pictures(space: QuestionSpace, which: Which = Which.ALL) -> int:
+    """Number of pictures, at most: the follow-ups, and, where the oracle asks about sources, the
+    source images and their versions."""
+    sources, oracle = len(space.dataset), space.oracle
+    if which is Which.SOURCES:
+        return sources
+    versions = (1 + oracle.most_versions(space.dataset)) * sources
+    if which is Which.VERSIONS:
+        return versions
+    return space.images + (versions if oracle.needs_source else 0)
+
+
+def write_pictures(
+    space: QuestionSpace,
+    out: Path,
+    advance: Callable[[], object] = lambda: None,
+    which: Which = Which.ALL,
+) -> int:
+    """Writes every picture into ``out``/images, and ``out``/answers.csv with a row for each:
+    sample, relation, severity, file, words (what is to be said of it beside the questions, where
+    anything is), and an empty column per concept. How many were written.
+
+    ``out`` must be new, or empty; it is there whole or
+    not at all. Raises InputError for more than MOST pictures, and samples without images.
+    """
+    if not space.dataset.has_images:
+        raise InputError(f"pictures: dataset {space.dataset.name!r} has no images")
+    if (count := count_pictures(space, which)) > MOST:
+        raise InputError(f"pictures: expected at most {MOST}, got {count}")
+    rows: list[tuple[str, str, int]] = []
+    words: list[str] = []
+    with whole_folder(out) as folder:
+        for sample, relation, severity, image, said in _shown(space, which):
+            rows.append((sample, relation, severity))
+            words.append(said)
+            write_bytes(folder / "images" / f"{len(rows)}.png", png(image))
+            advance()
+        names = [f"{n}.png" for n in file_names(f"{s}--{r}-{v}" for s, r, v in rows)]
+        for number, name in enumerate(names, start=1):
+            (folder / "images" / f"{number}.png").rename(folder / "images" / name)
+        table = pd.DataFrame(rows, columns=["sample", "relation", "severity"])
+        table = table.assign(file=names, **({"words": words} if any(words) else {}))
+        table = table.assign(**dict.fromkeys(space.asked, ""))
+        write_text(folder / TABLE, csv_text(table))
+    return len(rows)
+
+
+def _shown(space: QuestionSpace, which: Which) -> Iterator[Shown]:
+    for index in range(len(space.dataset)):
+        sample = space.dataset.sample(index)
+        if sample.image is None:
+            continue
+        if space.oracle.needs_source or which is not Which.ALL:
+            yield sample.id, IDENTITY, 0, sample.image, ""
+        if space.oracle.needs_source and which is not Which.SOURCES:
+            for version in space.oracle.versions(sample, None).values():
+                yield sample.id, version.relation, version.severity, version.make(), ""
+        if which is Which.ALL:
+            yield from _follow_ups(space, index, sample)
+
+
+def _follow_ups(space: QuestionSpace, index: int, sample: Sample) -> Iterator[Shown]:
+    concepts = np.arange(len(space.concepts))
+    for variant, chosen in enumerate(space.variants):
+        image = index * len(space.variants) + variant
+        if space.eligible(image * len(concepts) + concepts).any():
+            made = space.made_of(sample, image)
+            picture = made.require_image()
+            yield sample.id, chosen.relation.name, chosen.severity, picture, made.words

@@ -1,0 +1,450 @@
+"""May a model pass? Rules about certified rates, decided from a journal alone.
+
+Nothing is asked, so a gate may be tried again and again: its rules are about intervals that hold
+at every moment, all together. A rule passes once its target's whole interval fulfils it, fails once
+no part does, and is open until then. It must name a target that was registered when the audit
+began: one chosen after seeing the answers would not be covered by what the intervals promise.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from html import escape
+from typing import Any, Literal
+from xml.etree import ElementTree
+
+import pandas as pd
+
+from ..certify.comparison import Comparison
+from ..certify.targets import Target, named_targets
+from ..certify.verify import verify
+from ..errors import InputError, unknown
+from ..journal import Journal, check_head
+from ..journal.facts import CertificateFacts, read_facts
+from ..space import QuestionSpace
+from ..stopping import State as Standing
+from ..types import TargetId
+from ..utils.rounding import outward
+from .result import Result, summarise
+
+State = Literal["pass", "fail", "open"]
+Sign = Literal["<=", "<", ">=", ">"]
+VERSUS = "versus:"
+"""Rules about how much more often the new model errs than the old one, R_B - R_A."""
+SHAPE = re.compile(
+    r"^\s*(?P<about>.+?)(?<![=<>])\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+]?[0-9.]+(?:e-?\d+)?)(?P<percent>\s*%)?\s*$"
+)
+ROUNDING = 1e-9
+MOST = 8
+"""Targets that an error names."""
+EXIT_CODES = {"pass": 0, "fail": 1, "open": 4}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``about`` SIGN ``limit``: a target's rate, or with ``versus`` a difference of two models'
+    rates, the new one's less the old one's. ``text``: as it was written."""
+
+    text: str
+    about: str
+    sign: Sign
+    limit: float
+    versus: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "Rule":
+        """Such as "relation:fog <= 0.2", "overall < 10 %" or "versus:overall <= +0.01".
+
+        Raises InputError for anything else, and for a limit that no rate can have.
+        """
+        found = SHAPE.match(text)
+        try:
+            limit = float(found["limit"]) if found else 0.0
+        except ValueError:
+            found = None
+        if found is None:
+            raise InputError(
+                f"rule {text!r}: expected TARGET, one of <= < >= >, and a number, such as "
+                "'relation:fog <= 0.2' or 'versus:overall <= +0.01'"
+            )
+        percent = found["percent"]
+        limit /= 100 if percent else 1
+        about = found["about"]
+        versus = about.startswith(VERSUS)
+        least = -1 if versus else 0
+        if not least <= limit <= 1:
+            raise InputError(
+                f"rule {text!r}: expected a limit from {least} to 1, got {limit:g}"
+                + ("" if percent else "; for percent write '20 %'")
+            )
+        sign: Any = found["sign"]
+        return cls(text.strip(), about.removeprefix(VERSUS), sign, limit, versus)
+
+    def state(self, lower: float, upper: float) -> State:
+        """Of an interval that is known to hold the rate, or the difference."""
+        if self.sign[0] == ">":
+            lower, upper = -upper, -lower
+            limit = -self.limit
+        else:
+            limit = self.limit
+        strict = len(self.sign) == 1
+        edge = -ROUNDING if strict else ROUNDING
+        if upper <= limit + edge:
+            return "pass"
+        return "fail" if lower > limit + edge else "open"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What a rule comes to for one of the targets it names; ``note`` says why it is open although
+    its interval would decide it."""
+
+    rule: Rule
+    target: str
+    estimate: float
+    lower: float
+    upper: float
+    state: State
+    note: str = ""
+
+    @property
+    def span(self) -> str:
+        """What is certified in percent, rounded outward."""
+        low, high = outward(self.lower, self.upper)
+        return f"{_percent(low)} to {_percent(high)}"
+
+    def __str__(self) -> str:
+        found = f"{_percent(self.estimate)} ({self.span})"
+        return (
+            f"{self.state}: {self.rule.text}: {self.target} {found}{self.note and f'; {self.note}'}"
+        )
+
+
+@dataclass(frozen=True)
+class Gate:
+    """All ``rulings``, and the ``promise`` that they rest on."""
+
+    rulings: tuple[Ruling, ...]
+    promise: str
+    where: str = ""
+
+    @property
+    def state(self) -> State:
+        """A rule that fails, fails the gate; else one that is open leaves it open."""
+        states = {ruling.state for ruling in self.rulings}
+        return "fail" if "fail" in states else "open" if "open" in states else "pass"
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 fail, 4 open."""
+        return EXIT_CODES[self.state]
+
+    def junit(self) -> str:
+        """JUnit XML, a test case per rule and target: open ones are skipped, with the reason."""
+        count = {s: str(sum(r.state == s for r in self.rulings)) for s in ("fail", "open")}
+        suite = ElementTree.Element(
+            "testsuite",
+            name="avtt gate",
+            tests=str(len(self.rulings)),
+            failures=count["fail"],
+            skipped=count["open"],
+        )
+        for ruling in self.rulings:
+            case = ElementTree.SubElement(
+                suite,
+                "testcase",
+                classname=f"gate.{_xml(ruling.target)}",
+                name=_xml(ruling.rule.text),
+            )
+            told = _xml(str(ruling))
+            if ruling.state == "fail":
+                ElementTree.SubElement(case, "failure", message=told)
+            elif ruling.state == "open":
+                ElementTree.SubElement(case, "skipped", message=told)
+            ElementTree.SubElement(case, "system-out").text = told
+        ElementTree.indent(suite)
+        return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
+
+    def markdown(self) -> str:
+        """A summary for a pull request."""
+        rows = [
+            f"| {r.state} | {_code(r.rule.text)} | {_cell(r.target)} | {_percent(r.estimate)} | "
+            f"{r.span} | {_cell(r.note)} |"
+            for r in self.rulings
+        ]
+        head = "| | rule | target | estimate | certified | |\n|---|---|---|---:|---|---|"
+        return "\n".join([f"## Gate: {self.state}", "", head, *rows, "", f"{self.promise}.", ""])
+
+
+def gate(
+    journal: Journal, rules: Sequence[str | Rule], where: str = "", *, head: str | None = None
+) -> Gate:
+    """What the rules come to, from the rows of a journal, ended or not; they are verified first.
+
+    ``head``: the journal's head as it was kept elsewhere, which the journal must still have.
+
+    Raises InputError for a rule that cannot be read, a target that is not registered, an audit that
+    certifies nothing, and one of a single model where two are to be compared; JournalError where
+    the journal is not as it was written, states what its rows do not bear, or has another head.
+    """
+    parsed = [rule if isinstance(rule, Rule) else Rule.parse(rule) for rule in rules]
+    if not parsed:
+        raise InputError(
+            "gate: expected at least one rule, such as --rule 'overall <= 0.1', got none"
+        )
+    facts = read_facts(journal.facts())
+    certificate = facts.certificate
+    if certificate is None:
+        raise InputError(
+            "gate: expected an audit that certifies (half_width or at_most), got one that explores"
+        )
+    verify(journal)  # neither rows nor intervals count for anything that the chain does not bear
+    if head is not None:
+        check_head(journal, head, "the head given")
+    result = summarise(journal)
+    by_bets = all(_by_bets(rule, certificate) for rule in parsed)
+    rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]
+    return Gate(tuple(rulings), _promise(certificate, rulings), where)
+
+
+def _decides(rule: Rule, limit: float | None) -> bool:
+    """Whether bets about ``limit`` decide this very rule.
+
+    They are right with the probability that the intervals hold with, but not both at once: a gate
+    goes by the one or by the other for all its rules.
+    """
+    return rule.limit == limit and rule.sign in ("<=", ">")
+
+
+def _by_bets(rule: Rule, certificate: CertificateFacts) -> bool:
+    """Whether the audit decided this very rule by bets of its own: of a comparison its claim, which
+    is about R_A - R_B, the rule's figure with the other sign."""
+    if rule.versus and certificate.versus is not None:
+        claim = certificate.versus.at_least
+        return claim is not None and _decides(rule, -claim)
+    return certificate.decides and _decides(rule, certificate.at_most)
+
+
+def _promise(certificate: CertificateFacts, rulings: Sequence[Ruling]) -> str:
+    """What the gate rests on; that rules about several targets are not right all at once, where
+    each interval holds only by itself."""
+    count = len({ruling.target for ruling in rulings})
+    if certificate.guarantee == "all" or count < 2:
+        return certificate.promise
+    wrong = min(1.0, count * (1 - certificate.confidence))
+    return (
+        f"{certificate.promise}; of the {count} targets that these rules are about, one or more "
+        f"may be ruled wrongly with probability up to {wrong:.3g}"
+    )
+
+
+def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[int]:
+    """The places of the targets that a rule names. ``begun``: whether answers may have been seen.
+
+    Raises InputError where there is none.
+    """
+    places = [k for k, target in enumerate(ids) if named(rule.about, target)]
+    if places:
+        return places
+    known = [f"{VERSUS * rule.versus}{handle(target)}" for target in ids]
+    there = f"there are {', '.join(known[:MOST])}{', ...' if len(known) > MOST else ''}"
+    near = get_close_matches(rule.about, map(handle, ids), n=1, cutoff=0.7)
+    if near:
+        remedy = f"did you mean {VERSUS * rule.versus}{near[0]}?"
+    elif begun:
+        remedy = (
+            "one chosen after seeing the answers would not be covered by the guarantee: begin a "
+            f"new audit with --targets {family(rule.about)} and another --out, which may learn "
+            "from this one (prior_journal); or, where alpha was set aside, let draws to come "
+            f"certify it: 'avtt resume DIR --posthoc {rule.about}'"
+        )
+    else:
+        remedy = f"--targets {family(rule.about)} adds it"
+    wanted = "expected a registered target"
+    if begun:
+        wanted = "expected a target that was registered when the audit began"
+    raise InputError(f"rule {rule.text!r}: {wanted}, got {rule.about!r}; {there}; {remedy}")
+
+
+def family(about: str) -> str:
+    """What --targets calls the targets that a rule may be about: "relations" of "relation:fog"."""
+    kind, _, rest = about.partition(":")
+    if kind in ("concept", "group"):
+        return f"{kind}:{re.split('[:=]', rest)[0]}"
+    return {"severity": "severities"}.get(kind, f"{kind}s" if rest else kind)
+
+
+def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]:
+    """The targets that rules name so, by their handles, for ``Audit.certify_also``.
+
+    Raises InputError for a name that is none.
+    """
+    found: dict[str, Target] = {}
+    for name in names:
+        targets = {handle(t.id): t for t in named_targets(space, [family(name)])}
+        wanted = {told: target for told, target in targets.items() if named(name, target.id)}
+        if not wanted:
+            raise unknown("target", name, targets, "posthoc")
+        found |= wanted
+    return found
+
+
+def named(about: str, target: TargetId) -> bool:
+    """Whether a rule's words name the target: by its handle, by that of several ("relations",
+    "concept:NAME", "group:COLUMN"), or by its name for people."""
+    several = {f"{target.kind}s", f"concept:{target.concept}", f"group:{target.group}"}
+    if target.kind == "slice":
+        several = {str(target.filter)}
+    if target.kind == "severity":
+        several = {"severities", f"severity:{target.relation}"}
+    return about in {handle(target), target.name, *several}
+
+
+def handle(target: TargetId) -> str:
+    """How rules name a target."""
+    if target.kind == "concept":
+        return f"concept:{target.concept}:{target.rate}"
+    if target.kind == "relation":
+        side = "" if target.side is None else f":{target.rate}"
+        return f"relation:{target.relation}{side}"
+    if target.kind == "severity":
+        return f"severity:{target.relation}:{target.severity}"
+    if target.kind == "relation-concept":
+        return f"relation-concept:{target.relation}:{target.concept}"
+    if target.kind == "group":
+        return f"group:{target.group}={target.value}"
+    own = {"filter": str(target.filter), "slice": f"slice:{target.filter}"}
+    return own.get(target.kind, target.kind)
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A stopping rule: ends an audit once every rule is decided, however wide its intervals.
+
+    ``rules`` and the ``places`` of the targets that each of them names.
+    """
+
+    rules: tuple[Rule, ...]
+    places: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, rules: Sequence[str], ids: Sequence[TargetId], *, versus: bool = False) -> "Gated":
+        """``versus``: of a comparison of two models. Raises InputError for a rule that cannot be
+        read, names no target of ``ids``, or is about the other kind."""
+        parsed = [Rule.parse(rule) for rule in rules]
+        for rule in parsed:
+            if rule.versus != versus:
+                raise _other_kind(rule)
+        return cls(tuple(parsed), tuple(tuple(chosen(r, ids, begun=False)) for r in parsed))
+
+    def only_claims(self, delta: float) -> bool:
+        """Whether every rule is, with the other sign, the claim of a comparison that R_A - R_B is
+        at least ``delta``: bets about the claim decide such rules, and no intervals."""
+        return all(_decides(rule, -delta) for rule in self.rules)
+
+    def reached(self, state: Standing) -> str | None:
+        """Why to stop: all rules are decided, and how."""
+        by_bets = state.above is not None and all(_decides(r, state.limit) for r in self.rules)
+        found: list[State] = []
+        for rule, places in zip(self.rules, self.places, strict=True):
+            each = [_standing(rule, state, k, by_bets) for k in places]
+            found.append("fail" if "fail" in each else "open" if "open" in each else "pass")
+        if "open" in found:
+            return None
+        told = [f"{found.count(how)} {how}" for how in ("pass", "fail") if how in found]
+        return f"every rule of the gate is decided: {', '.join(told)}"
+
+    def __str__(self) -> str:
+        return "a gate that is decided (" + "; ".join(rule.text for rule in self.rules) + ")"
+
+
+def _other_kind(rule: Rule) -> InputError:
+    """What is wrong with a rule about two models where one is audited, and the other way round."""
+    if rule.versus:
+        return InputError(
+            f"rule {rule.text!r}: expected a comparison of two models ('avtt versus'), got an "
+            f"audit of one; without 'versus:' a rule is about its rate"
+        )
+    return InputError(
+        f"rule {rule.text!r}: expected a rule about the difference of two models, such as "
+        f"'versus:{rule.about} {rule.sign} {rule.limit:g}', as two were compared"
+    )
+
+
+def _standing(rule: Rule, state: Standing, k: int, by_bets: bool) -> State:
+    if state.lower is None or state.upper is None:
+        return "open"
+    if state.doubtful is not None and state.doubtful[k]:
+        return "open"
+    if state.differences is not None:
+        least, most = state.differences
+        return rule.state(-float(most[k]), -float(least[k]))
+    if by_bets and state.above is not None and state.below is not None:
+        side = "above" if state.above[k] else "below" if state.below[k] else "open"
+        return _decided(rule, side)
+    return rule.state(float(state.lower[k]), float(state.upper[k]))
+
+
+def _rulings(
+    rule: Rule, certificate: CertificateFacts, result: Result, by_bets: bool
+) -> list[Ruling]:
+    compared = certificate.versus
+    if (rule.versus and compared is None) or (not rule.versus and certificate.paired):
+        raise _other_kind(rule)
+    places = chosen(rule, certificate.ids)
+    return [_ruling(rule, certificate, result.targets.iloc[k], k, by_bets) for k in places]
+
+
+def _ruling(
+    rule: Rule, certificate: CertificateFacts, row: "pd.Series[Any]", k: int, by_bets: bool
+) -> Ruling:
+    ends: tuple[float, float, float] = (row["estimate"], row["lower"], row["upper"])
+    if rule.versus and certificate.versus is not None:
+        ends = _worse_by(Comparison.of(certificate.versus), k, ends)
+    estimate, lower, upper = ends
+    state = rule.state(lower, upper)
+    if by_bets:
+        claimed = {"holds": "below", "fails": "above"}
+        side = claimed.get(row["decision"]) if rule.versus else row["decided"]
+        state = _decided(rule, side)
+    note = ""
+    if state != "open" and (row["emptied"] or row["astray"]):
+        state, note = "open", "the model's answers contradict each other: nothing is certified"
+    return Ruling(rule, str(row["target"]), estimate, lower, upper, state, note)
+
+
+def _decided(rule: Rule, side: object) -> State:
+    """Audits with that very limit decide by bets of their own, earlier than by the interval."""
+    if side not in ("above", "below"):
+        return "open"
+    return "pass" if (side == "below") == (rule.sign == "<=") else "fail"
+
+
+def _worse_by(
+    compare: Comparison, k: int, ends: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """Estimate, least and most of R_B - R_A, how much more often the new model errs."""
+    estimate, lower, upper = compare.ends(k, *ends)
+    return -estimate, -upper, -lower
+
+
+def _percent(rate: float) -> str:
+    return f"{round(100 * rate, 1) + 0.0:.1f} %"  # never -0.0
+
+
+def _cell(text: str) -> str:
+    """Text in a cell of a Markdown table, where it is neither HTML nor markup."""
+    words = escape(" ".join(text.split()), quote=False)
+    return re.sub(r"([\\|`*\[])", r"\\\1", words)
+
+
+def _code(text: str) -> str:
+    """The same as code, in which a bar alone ends the cell."""
+    words = " ".join(text.split()).replace("`", "'").replace("|", "\\|")
+    return f"`{words}`"
+
+
+def _xml(text: str) -> str:
+    """Without the characters that XML 1.0 has no way to hold."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)

@@ -1,0 +1,105 @@
+"""What a journal says of each question: judged ones as a table, and confusion counts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..journal import Journal
+from ..journal.facts import Facts, read_facts
+from ..journal.rows import CallRow, DrawRow
+
+FAILED = 0.5
+"""A question with this loss, or more, was answered wrongly."""
+METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
+
+
+def outcomes(journal: Journal) -> pd.DataFrame:
+    """One row per judged question, in draw order.
+
+    Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
+    unanswered), unanswered (reason or None), loss, coordinate, elapsed.
+    """
+    return judged(read_facts(journal.facts()), journal.draws(laws=False), journal.calls())
+
+
+def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
+    """The table of ``outcomes``, from rows that were read already."""
+    concepts, variants = facts.space.concepts, facts.space.variants
+    numbering = facts.space.numbering
+    by_call = {row.call: row for row in draws}
+    records = []
+    for call in sorted(calls, key=lambda c: by_call[c.call].draw):
+        drawn = by_call[call.call]
+        for row in call.answers:
+            if row.loss is None:
+                continue
+            _, variant, concept = numbering.parts(row.question)
+            relation, severity = variants[variant]
+            records.append(
+                (
+                    drawn.draw,
+                    row.call,
+                    row.question,
+                    drawn.sample,
+                    relation,
+                    severity,
+                    concepts[concept],
+                    row.truth,
+                    row.answer,
+                    row.unanswered,
+                    row.loss,
+                    row.coordinate,
+                    call.elapsed,
+                )
+            )
+    columns = [
+        "draw",
+        "call",
+        "question",
+        "sample",
+        "relation",
+        "severity",
+        "concept",
+        "truth",
+        "answer",
+        "unanswered",
+        "loss",
+        "coordinate",
+        "elapsed",
+    ]
+    table = pd.DataFrame.from_records(records, columns=columns)
+    return table.astype({"answer": float, "coordinate": float, "loss": float})
+
+
+def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:
+    """Counts tn, fp, fn, tp and unanswered, and METRICS, per group of an outcomes table.
+
+    A metric whose denominator is zero is NaN. Unanswered questions stand apart.
+    """
+    keys = [by] if isinstance(by, str) else list(by)
+    true, said = table["truth"] == 1, table["answer"].notna()
+    yes = true ^ (table["loss"] >= 0.5)  # as the oracle saw it, whatever its threshold
+    parts = table[keys].assign(
+        tn=said & ~yes & ~true,
+        fp=said & yes & ~true,
+        fn=said & ~yes & true,
+        tp=said & yes & true,
+        unanswered=~said,
+    )
+    counts = parts.groupby(keys, sort=False).sum()
+    return counts.join(_metrics(counts))
+
+
+def _metrics(counts: pd.DataFrame) -> pd.DataFrame:
+    tn, fp, fn, tp = (counts[c].astype(float) for c in ("tn", "fp", "fn", "tp"))
+    total = tn + fp + fn + tp
+    chance = (tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)
+    figures = {
+        "sensitivity": tp / (tp + fn),
+        "specificity": tn / (tn + fp),
+        "precision": tp / (tp + fp),
+        "f1": 2 * tp / (2 * tp + fp + fn),
+        "kappa": ((tp + tn) * total - chance) / (total**2 - chance),
+    }
+    return pd.DataFrame(figures).replace([np.inf, -np.inf], np.nan)

@@ -1,0 +1,145 @@
+"""Every draw: what was asked, why, and what came of it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...journal.rows import AnswerRow, DrawRow
+from ...strategies import CERTIFY
+from . import wording
+from .evidence import Evidence
+from .section import Section, amount, figure, fragment, percent
+
+ROWS = 500
+"""At most so many draws stand in the page, half from the beginning and half from the end."""
+SAID = 80
+"""So much of an answer in words is shown."""
+REASONS = {
+    "target": "counts most for",
+    "stake": "part of its call's stake",
+    "predicted_loss": "expected loss",
+    "uncertainty": "uncertainty of its side",
+    "predicted_yes": "expected P(yes)",
+}
+"""What strategies go by, as ``why`` of a draw names it, and the headings of the table."""
+OF_ANSWERS = ("uncertainty", "predicted_yes")
+"""Those that say nothing of captions."""
+MOST_TARGETS = 6
+"""Targets that are named in the sentence on what draws counted for."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One draw; ``question`` in words, "" where there are none; ``reasons`` in the order of the
+    headings; ``verdict`` is right, wrong, unanswered or waiting."""
+
+    number: int
+    question: str
+    concept: str
+    sample: str
+    change: str
+    reasons: list[tuple[str, bool]]
+    choice: str
+    more: str
+    probability: str
+    answer: str
+    verdict: str
+    note: str
+
+
+def section(evidence: Evidence) -> Section:
+    """The draws in a table, and how the audit ended."""
+    draws, total = evidence.draws, len(evidence.draws)
+    if total > ROWS:
+        draws = draws[: ROWS // 2] + draws[-ROWS // 2 :]
+    shown = _reasons(evidence)
+    html = fragment(
+        "asked.html",
+        headings=[(REASONS[name], name == "target") for name in shown],
+        lines=[_line(evidence, row, shown) for row in draws],
+        about=_about(evidence),
+        idle=evidence.settings.strategy == CERTIFY and "uncertainty" in shown,
+        shown=shown,
+        total=total,
+        half=ROWS // 2,
+        captioned=evidence.captioned,
+        settings=evidence.settings,
+        rules=evidence.rules,
+        ended=evidence.facts.ended,
+    )
+    return Section("Questions asked", "asked", html)
+
+
+def _reasons(evidence: Evidence) -> list[str]:
+    """The reasons that any draw tells and that mean something here."""
+    told = set().union(*(row.why for row in evidence.draws))
+    out = OF_ANSWERS if evidence.captioned else ()
+    return [name for name in REASONS if name in told and name not in out]
+
+
+def _about(evidence: Evidence) -> list[tuple[str, int]]:
+    """For which targets the draws counted most: names and numbers of draws, the most first."""
+    names = (_target(evidence, row.why) for row in evidence.draws)
+    return Counter(name for name in names if name is not None).most_common(MOST_TARGETS)
+
+
+def _target(evidence: Evidence, why: Mapping[str, Any]) -> str | None:
+    place, certificate = why.get("target"), evidence.certificate
+    if certificate is None or not isinstance(place, int):
+        return None
+    return certificate.targets[place] if 0 <= place < len(certificate.targets) else None
+
+
+def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
+    asked, why = evidence.asked(row.question), row.why
+    answer = evidence.answers.get(row.question)
+    worded = None if answer is None else wording.asked(answer)
+    verdict, note = verdict_of(answer)
+    share = [amount(why[k]) if k in why else "?" for k in ("eligible", "candidates")]
+    known = {*REASONS, "eligible", "candidates"}
+    return Line(
+        row.draw + 1,
+        "" if worded is None else worded["question"],
+        asked.concept,
+        row.sample,
+        "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity),
+        [(_reason(evidence, why, name), name == "target") for name in shown],
+        " of ".join(share),
+        ", ".join(f"{k.replace('_', ' ')} {_short(v)}" for k, v in why.items() if k not in known),
+        chance(row),
+        percent(None if answer is None else answer.answer),
+        verdict,
+        note,
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _reason(evidence: Evidence, why: Mapping[str, Any], name: str) -> str:
+    return (_target(evidence, why) or "–") if name == "target" else figure(why.get(name))
+
+
+def chance(row: DrawRow) -> str:
+    """The probability of a draw, and how many times that of an even law it is."""
+    candidates = row.why.get("candidates")
+    if not candidates:
+        return f"{row.probability:.3g}"
+    return f"{row.probability:.3g} ({row.probability * candidates:.2g} × even)"
+
+
+def verdict_of(answer: AnswerRow | None) -> tuple[str, str]:
+    """The verdict in a word, and what there is to say of it."""
+    if answer is None:
+        return "waiting", "no answer yet"
+    if answer.answer is None:
+        return "unanswered", answer.unanswered or "no reason was given"
+    if answer.loss is None:
+        return "unknown", "not judged"
+    if answer.said is not None:
+        return ("right" if answer.loss < 0.5 else "wrong"), answer.said[:SAID]
+    if answer.loss < 0.5:
+        return "right", "present" if answer.truth else "absent"
+    return "wrong", "missed: it is present" if answer.truth else "false alarm: it is absent"

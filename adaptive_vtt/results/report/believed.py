@@ -1,0 +1,231 @@
+"""What the audit believed as it went on: surface and curves at every moment, images, and what came
+of predictions. The figures are those of ``Result.plot``; their data stands in the page once.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from ...journal.rows import DrawRow
+from ..beliefs import figures
+from ..beliefs.moments import Moments, unbound
+from ..beliefs.tables import Told
+from . import wording
+from .asked import chance, verdict_of
+from .evidence import Evidence
+from .plots import chart, frame
+from .section import SIGNIFICANT, Section, amount, fragment, packed, percent
+
+VALUES = 20_000
+"""Of each column of a table, at most: beyond it moments are left out."""
+CHOICES = 60
+"""Concepts, and relations, that may be looked at alone, at most."""
+LISTED = 100
+"""Draws between two moments whose reasons are told, at most."""
+ROWS = 40
+"""Of the tables that stand for figures."""
+REASONS = {
+    "target": "counts most for",
+    "predicted_loss": "expected loss",
+    "uncertainty": "uncertainty",
+    "unpredictability": "unpredictability",
+    "need": "by need",
+    "curiosity": "by uncertainty × unpredictability",
+    "even": "evenly",
+}
+"""Of a draw's ``why``; the last three are the parts that its probability is the sum of."""
+PARTS = ("need", "curiosity", "even")
+PAIRS = (
+    "Both models were asked, so what is predicted is the loss of a pair, (1 + loss of A − loss of "
+    "B) / 2, which is neither model’s own: result.plot(“beliefs”) shows it, this page does not."
+)
+NONE = (
+    "Nothing was kept of what it believed: nothing was learnt yet, or its answers were judged anew."
+)
+UNPLACED = "There is no map of the images: this audit explores, or its surrogate has no features."
+OF_GROUPS: tuple[Told, ...] = ("relation-concept", "cell", "relation", "severity")
+
+
+def section(evidence: Evidence) -> Section:
+    """Surface and curves, moved through the audit together, and why each question was asked."""
+    if evidence.certificate is not None and evidence.certificate.paired:
+        return _said(PAIRS)
+    if evidence.beliefs.about is None or not evidence.beliefs.rows:
+        return _said(NONE)
+
+    @cache
+    def tell(of: Told) -> Moments:
+        return Moments.of(evidence.beliefs.table(of), VALUES)
+
+    tables = {of: tell(of) for of in OF_GROUPS}
+    moments = tables["relation-concept"].draws
+    concepts, relations = evidence.concepts[:CHOICES], evidence.relations[:CHOICES]
+    surfaces = {"": figures.surface(tell)}
+    curves = {"": figures.curves(tell)}
+    if tables["cell"].groups:
+        graded = [r for r in relations if sum(r == name for name, _ in evidence.variants) > 1]
+        surfaces |= {r: figures.surface(tell, r) for r in graded}
+        curves |= {f"c{k}": figures.curves(tell, name) for k, name in enumerate(concepts)}
+        curves |= {f"r{k}": figures.curves(tell, relation=name) for k, name in enumerate(relations)}
+    shown = [name for name in figures.SHOWN if name in surfaces[""]["data"][0]["meta"]["looks"]]
+    told = {
+        "tables": {of: _columns(moments) for of, moments in tables.items()},
+        "surfaces": {name: _hollow(figure) for name, figure in surfaces.items()},
+        "curves": {name: _hollow(figure) for name, figure in curves.items()},
+        "concepts": evidence.concepts,
+        "relations": evidence.relations,
+        "captioned": evidence.captioned,
+        "moments": moments,
+        "draws": _draws(evidence, moments),
+    }
+    html = fragment(
+        "believed.html",
+        moments=moments,
+        predicts=tables["cell"].predicts,
+        widest=_widest(tables["severity"]),
+        certifies=evidence.certificate is not None,
+        shown=[(name, figures.SHOWN[name]) for name in shown],
+        graded=[name for name in surfaces if name],
+        concepts=concepts if len(evidence.concepts) > 1 else [],
+        relations=relations if len(evidence.concepts) > 1 else [],
+        surface=_place("surface-chart", tables["relation-concept"], "Predicted losses"),
+        curves=_place("curves-chart", tables["severity"], "Loss by severity"),
+    )
+    return Section("Surface and curves", "surface", html, packed("believed-data", told))
+
+
+def images(evidence: Evidence) -> Section | None:
+    """A map of the images; None where none are told of."""
+    if not _alone(evidence):
+        return None
+    table = evidence.beliefs.table("images")
+    if not len(table):
+        return None
+    last = table[table["draws"] == table["draws"].max()]
+    if last[["x", "predicted"]].isna().all(axis=None):
+        return Section("Images", "images", fragment("sentence.html", sentence=UNPLACED))
+    figure = figures.image_map(table)
+    order = last.sort_values(["failed", "asked"], ascending=False, kind="stable")
+    rows = [
+        [str(row["sample"]), *map(percent, (row["predicted"], row["sd"])), *map(amount, counts)]
+        for row in order.head(ROWS).to_dict("records")
+        for counts in [(row["asked"], row["failed"])]
+    ]
+    heads = ["image", *figures.ABOUT_IMAGE.values()]
+    looks = figure["data"][0]["meta"]["looks"]
+    html = fragment(
+        "believed_images.html",
+        looks=[(name, figures.ABOUT_IMAGE[name]) for name in looks],
+        placed=bool(last["x"].notna().any()),
+        chart=frame("images-chart", "Map of the images", heads, rows, len(last) - len(rows)),
+    )
+    told = {**_bare(figure), "samples": last["sample"].tolist()}
+    return Section("Images", "images", html, packed("images-data", told))
+
+
+def trust(evidence: Evidence) -> Section | None:
+    """What was expected of each question against what came; None where nothing was expected."""
+    if not _alone(evidence):
+        return None
+    table = evidence.beliefs.table("predictions")
+    if not len(table):
+        return None
+    figure = _bare(figures.reliability(table))
+    html = fragment(
+        "believed_trust.html",
+        gain=figures.gain(table),
+        chart=chart("trust-chart", {"": figure}, "Expected and actual losses"),
+    )
+    return Section("Is it to be trusted?", "trust", html)
+
+
+def _alone(evidence: Evidence) -> bool:
+    """Whether losses are those of one model."""
+    return evidence.certificate is None or not evidence.certificate.paired
+
+
+def _said(sentence: str) -> Section:
+    return Section("Surface and curves", "surface", fragment("sentence.html", sentence=sentence))
+
+
+def _columns(moments: Moments) -> dict[str, Any]:
+    return {
+        "draws": moments.draws,
+        "groups": [list(group) for group in moments.groups],
+        "columns": {name: _short(moments.columns[name]) for name in moments.columns},
+    }
+
+
+def _bare(figure: Mapping[str, Any]) -> dict[str, Any]:
+    """The figure without what the page says around it: title, menu, note."""
+    layout = {k: v for k, v in figure["layout"].items() if k not in ("title", "updatemenus")}
+    notes = [a for a in layout.pop("annotations", []) if a.get("name") != "note"]
+    return {"data": figure["data"], "layout": {**layout, "annotations": notes}}
+
+
+def _hollow(figure: Mapping[str, Any]) -> dict[str, Any]:
+    """``_bare``, without the values that the tables have."""
+    bare = _bare(figure)
+    return {**bare, "data": [unbound(trace) for trace in bare["data"]]}
+
+
+def _short(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_short(value) for value in values]
+    return round(values, SIGNIFICANT) if isinstance(values, float) else values
+
+
+def _widest(moments: Moments) -> str | None:
+    """How far the last moment's bands reach, in points; None where there are none."""
+    ends = (moments.columns[name][-1] for name in ("above", "below"))
+    reach = [value for end in ends for value in end if value is not None]
+    return f"{100 * max(reach):.2g} points" if reach else None
+
+
+def _place(id: str, moments: Moments, label: str) -> Any:
+    """Where a figure goes, with the last moment's numbers."""
+    heads = ["questions", "predicted", "sd", "asked", "failed", "raw"]
+    told = [moments.columns[name][-1] for name in heads[1:]]
+    rows = [
+        [group.words, percent(p), percent(sd), amount(asked), amount(failed), percent(raw)]
+        for group, p, sd, asked, failed, raw in zip(moments.groups, *told, strict=True)
+    ]
+    return frame(id, label, heads, rows[:ROWS], len(rows[ROWS:]))
+
+
+def _draws(evidence: Evidence, moments: list[int]) -> dict[str, Any]:
+    """Between each two moments: how many draws, and the first of them with their reasons."""
+    told = set().union(*(row.why for row in evidence.draws))
+    names = [name for name in REASONS if name in told]
+    starts, gaps = [0, *moments[:-1]], []
+    for start, end in zip(starts, moments, strict=True):
+        gaps.append([_draw(evidence, row, names) for row in evidence.draws[start:end][:LISTED]])
+    return {
+        "heads": [REASONS[name] for name in names],
+        "shares": [name in PARTS for name in names],
+        "gaps": gaps,
+        "counts": [end - start for start, end in zip(starts, moments, strict=True)],
+    }
+
+
+def _draw(evidence: Evidence, row: DrawRow, names: list[str]) -> list[Any]:
+    """Number, question (before, in, and after what is bold), reasons, probability, verdict."""
+    asked, why, certificate = evidence.asked(row.question), row.why, evidence.certificate
+    told: dict[str, Any] = {name: why.get(name) for name in names}
+    if certificate is not None and isinstance(told.get("target"), int):
+        told["target"] = certificate.targets[told["target"]]
+    for name in PARTS:
+        if told.get(name) is not None:
+            told[name] /= row.probability
+    told = {name: _short(value) for name, value in told.items()}
+    change = "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity)
+    image = f"{row.sample} after {change}" if change else row.sample
+    answer = evidence.answers.get(row.question)
+    worded = None if answer is None else wording.asked(answer)
+    question = ["Is ", asked.concept, f" present in {image}?"]
+    if evidence.captioned:
+        question = ["", "", image]
+    elif worded is not None:
+        question = [f"“{worded['question']}” of {image}", "", ""]
+    reasons = list(told.values())
+    return [row.draw + 1, question, reasons, chance(row), verdict_of(answer)[0]]

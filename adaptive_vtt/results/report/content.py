@@ -1,0 +1,200 @@
+"""What the journal says, read once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from ...certify.further import Range, further, longest
+from ...certify.game import Game
+from ...certify.tracks import Track, members_of, played
+from ...journal import Journal
+from ...journal.belief_groups import Believed, believed
+from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
+from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ...oracles.judge_findings import cost_of, unconfirmed_of
+from ...types import SIDES, Floats
+from ..outcomes import judged
+from ..result import warned
+from .baseline import Baseline
+from .people import People
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question in words, as far as its number tells."""
+
+    concept: str
+    relation: str
+    severity: int
+
+
+@dataclass(frozen=True)
+class Content:
+    """A journal's content; ``table`` is its outcomes, one row per judged question."""
+
+    facts: Facts
+    draws: list[DrawRow]
+    calls: list[CallRow]
+    pictures: dict[int, tuple[bytes, bytes]]
+    table: pd.DataFrame
+    sources: list[SourceRow] = field(default_factory=list)
+    head: str = ""
+    warnings: tuple[str, ...] = ()
+    baselines: tuple[Baseline, ...] = ()
+    judging: list[JudgingRow] = field(default_factory=list)
+    people: People = field(default_factory=People)
+    believed: tuple[Sequence[BeliefRow], Believed | None] = ((), None)
+    """What was kept of beliefs, and what it is about."""
+
+    @classmethod
+    def of(cls, journal: Journal) -> Self:
+        """Raises JournalError where no audit was begun."""
+        raw = journal.facts()
+        facts, beliefs = read_facts(raw), (journal.beliefs(), believed(raw))
+        calls, draws = journal.calls(), journal.draws(laws=False)
+        pictures, sources, judging = journal.pictures(), journal.sources(), journal.judging()
+        told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
+        head = journal.head
+        known = facts, draws, calls, pictures, told, sources, head, warnings
+        return cls(*known, judging=judging, believed=beliefs)
+
+    @property
+    def concepts(self) -> list[str]:
+        return list(self.facts.space.concepts)
+
+    @property
+    def variants(self) -> list[tuple[str, int]]:
+        """Relation and severity, in the order of their numbers."""
+        return list(self.facts.space.variants)
+
+    @property
+    def relations(self) -> list[str]:
+        return self.facts.space.relations
+
+    @property
+    def settings(self) -> SettingsFacts:
+        return self.facts.settings
+
+    @property
+    def rules(self) -> list[str]:
+        """When the audit stops, in words."""
+        return [rule.replace("+-", "±") for rule in self.facts.stop]
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether earlier answers had a say in what was asked."""
+        return self.settings.strategy != "random"
+
+    @property
+    def certificate(self) -> CertificateFacts | None:
+        """What is certified, to what, and how sure; None in audits that certify nothing."""
+        return self.facts.certificate
+
+    @cached_property
+    def counted(self) -> pd.DataFrame:
+        """``table`` without the questions that turned out not to count."""
+        excluded = self.table["unanswered"].astype(str).str.startswith(EXCLUDED)
+        return self.table[~excluded]
+
+    @cached_property
+    def in_words(self) -> bool:
+        """Whether answers are words, of which neither P(yes) nor its sides mean anything."""
+        return any(a.said is not None for call in self.calls for a in call.answers)
+
+    @property
+    def cost(self) -> float:
+        """What all answers cost, those about source images included."""
+        return cost_of(self.calls, self.sources, self.judging)
+
+    @property
+    def unconfirmed(self) -> float:
+        """The part of ``cost`` that may not have been charged."""
+        return unconfirmed_of(self.calls, self.sources, self.judging)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of audit until the last thing journaled."""
+        times = [d.elapsed for d in self.draws] + [c.elapsed for c in self.calls]
+        times += [s.elapsed for s in self.sources]
+        ended = self.facts.ended
+        return max([*times, ended.elapsed if ended else 0.0])
+
+    @cached_property
+    def captioned(self) -> bool:
+        """Whether answers are captions whose objects were checked."""
+        return any("objects" in (a.details or {}) for c in self.calls for a in c.answers)
+
+    @cached_property
+    def sided(self) -> bool:
+        """Whether every question is about something that is present or absent."""
+        rates = set(self.settings.oracle.rates)
+        return rates == set(SIDES) and not (self.in_words or self.captioned)
+
+    @property
+    def scored(self) -> bool:
+        """Whether answers are scores of masks."""
+        return "EFR" in self.settings.oracle.rates
+
+    @cached_property
+    def drawn(self) -> dict[int, DrawRow]:
+        """The draw of every call."""
+        return {row.call: row for row in self.draws}
+
+    def targets_of(self, call: int, questions: Iterable[int]) -> frozenset[int]:
+        """Places of the targets to which any of a call's ``questions`` belongs."""
+        if self.certificate is None:
+            return frozenset()
+        numbers = set(questions)
+        found = members_of(self.certificate, self.drawn[call], numbers)
+        return frozenset(k for k, mine in enumerate(found) if not numbers.isdisjoint(mine))
+
+    @cached_property
+    def answers(self) -> dict[int, AnswerRow]:
+        """Every answered question by its number."""
+        return {a.question: a for call in self.calls for a in call.answers}
+
+    @cached_property
+    def played(self) -> tuple[Game | None, list[Track]]:
+        """The game of intervals as it stands in the end, None without one; and ``history``."""
+        if self.certificate is None:
+            return None, []
+        return played(self.certificate, self.draws, self.calls)
+
+    @property
+    def history(self) -> list[Track]:
+        """Every target's interval over the draws, in the order of the certificate."""
+        return self.played[1]
+
+    def calls_to(self, width: float) -> Range | None:
+        """Calls, those made included, until every interval is within +-``width``: as they were, or
+        by the forecast; None where nothing is certified or can be forecast."""
+        game, made = self.played[0], len(self.widest) - 1
+        if game is None:
+            return None
+        if self.widest[-1] <= width:
+            first = int(np.argmax(self.widest <= width))
+            return Range(first, first, first)
+        left = self.facts.all_calls - made
+        more = longest(further(game, left, width)) if left > 0 else None
+        return None if more is None else more.after(made)
+
+    @property
+    def widest(self) -> Floats:
+        """(T + 1,): the largest half-width after each draw, abandoned targets apart."""
+        kept = [t for t in self.history if not t.emptied] or self.history
+        return np.asarray(np.max([t.half_width for t in kept], axis=0))
+
+    def asked(self, question: int) -> Asked:
+        """What the question of this number is about."""
+        _, variant, concept = self.facts.space.numbering.parts(question)
+        relation, severity = self.variants[variant]
+        return Asked(self.concepts[concept], relation, severity)
+
+    def change(self, relation: str, severity: int) -> str:
+        """Relation and severity as one name; the severity only where there is a choice."""
+        alone = sum(name == relation for name, _ in self.variants) == 1
+        return relation if alone else f"{relation} {severity}"

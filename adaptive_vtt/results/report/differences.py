@@ -1,0 +1,206 @@
+"""Two models compared: how much less often the new one errs, target by target, around 0."""
+
+import shlex
+from dataclasses import dataclass
+
+from ...certify.compared import Compared, calls_of, compared
+from ...utils.rounding import outward
+from ..way_on import shipping_rule
+from .certified import STEPS
+from .evidence import Evidence
+from .headline import Tile
+from .section import THIN, Section, amount, duration, fragment, money, percent, sure
+from .target_status import Standing
+from .verdict import Step, Verdict
+
+WORDS = {
+    "better": "the new model errs less",
+    "worse": "the new model errs more",
+    "within": "no difference that matters",
+    "holds": "the claim holds",
+    "fails": "the claim fails",
+    "open": "open",
+}
+SIDE = {1: "above", -1: "below", 0: "open"}
+"""Of a target's limit; see ``Track.decided``."""
+MARKS = 4
+"""Marks of the axis to either side of 0, at most."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A target's interval: where the bar starts, its length and the estimate, as shares of the
+    axis, which has 0 in its middle."""
+
+    of: Compared
+    place: int
+    start: float
+    length: float
+    at: float
+    words: str
+
+
+def points(difference: float) -> str:
+    """A difference in percentage points, with its sign: +2.6."""
+    return f"{100 * difference:+.1f}".replace("-", "−").replace("+0.0", "0").replace("−0.0", "0")
+
+
+def point_span(lower: float, upper: float) -> str:
+    """An interval of differences, rounded outwards: +2.6 to +13.0 points."""
+    low, high = outward(lower, upper)
+    return f"{points(low)} to {points(high)}{THIN}points"
+
+
+def rows_of(evidence: Evidence) -> list[Compared]:
+    """Where every target stands, in the order of the certificate."""
+    rows = [
+        {
+            "target": s.name,
+            "estimate": s.estimate,
+            "lower": s.lower,
+            "upper": s.upper,
+            "decision": _decision(evidence, s),
+        }
+        for s in evidence.standings
+    ]
+    known = evidence.facts.known_a
+    return compared(evidence.certificate, rows, evidence.draws, evidence.calls, known)
+
+
+def headline(evidence: Evidence) -> Section:
+    """The first screen: which model errs less, by how much, and what that took."""
+    found, ended = rows_of(evidence), evidence.facts.ended
+    open_ = sum(row.decision == "open" for row in found)
+    html = fragment(
+        "versus.html",
+        verdict=_verdict(evidence, found),
+        decided=len(found) - open_,
+        count=len(found),
+        ended=ended is not None,
+        reason=(ended.reason if ended else None) or "no reason was given",
+        tiles=_tiles(evidence),
+        models=evidence.settings.model,
+        steps=_steps(evidence, open_),
+        warnings=[w.rstrip(".") for w in evidence.warnings],
+    )
+    return Section("Verdict", "verdict", html)
+
+
+def section(evidence: Evidence) -> Section | None:
+    """Every difference as a bar around 0, and in figures; the margin shaded."""
+    certificate = evidence.certificate
+    if certificate is None or certificate.versus is None:
+        return None
+    found, margin = rows_of(evidence), certificate.versus.margin
+    end, marks = _scale(found, margin)
+    html = fragment(
+        "differences.html",
+        bars=[_bar(row, place, end) for place, row in enumerate(found)],
+        marks=[(_at(mark, end), points(mark)) for mark in marks],
+        margin=margin,
+        shade=(_at(-margin, end), _at(margin, end) - _at(-margin, end)),
+        certificate=certificate,
+        paired=certificate.paired,
+        points=points,
+        span=point_span,
+    )
+    return Section("Differences", "differences", html)
+
+
+def _decision(evidence: Evidence, of: Standing) -> str:
+    from ...certify.verify_versus import decision
+
+    certificate = evidence.certificate
+    if certificate is None or certificate.versus is None or of.contradicted:
+        return "open"
+    side = SIDE[int(evidence.history[of.place].decided[-1])]
+    return decision(certificate.versus, of.place, of.lower, of.upper, side)
+
+
+def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
+    certificate = evidence.certificate
+    row = found[0]
+    about = "" if row.target == "overall error" else f"in {row.target}"
+    confidence = "" if certificate is None else f"{sure(certificate.confidence)} sure"
+    ends = ", ".join([point_span(row.lower, row.upper), confidence, _together(len(found))])
+    size = f"{abs(100 * row.delta):.1f}{THIN}points"
+    if row.decision == "better":
+        return Verdict("The new model errs less:", size, about, ends)
+    if row.decision == "worse":
+        return Verdict("The new model errs more:", size, about, ends)
+    if row.decision == "within" and certificate is not None and certificate.versus is not None:
+        margin = f"{100 * certificate.versus.margin:g}{THIN}points"
+        return Verdict("The models differ by no more than", margin, about, ends)
+    if certificate is not None and certificate.versus is not None:
+        claim = certificate.versus.at_least
+        if claim is not None:
+            return _claim(claim, row.decision, about, ends)
+    return Verdict("", "It is open which model errs less", about, ends)
+
+
+def _claim(claim: float, decision: str, about: str, ends: str) -> Verdict:
+    """``ends``: of the interval, which is certified beside the claim."""
+    said = {"holds": "The claim holds: the", "fails": "The claim fails that the"}
+    how = "more often by at most" if claim <= 0 else "less often by at least"
+    before = f"{said.get(decision, 'It is open whether the')} new model errs {how}"
+    size = f"{abs(100 * claim):.3g}{THIN}points"
+    return Verdict(before, size, about, f"the interval: {ends}")
+
+
+def _together(count: int) -> str:
+    return "at every moment" if count == 1 else f"the first of {amount(count)} targets"
+
+
+def _tiles(evidence: Evidence) -> list[Tile]:
+    a, b = calls_of(
+        evidence.certificate,
+        evidence.draws,
+        evidence.calls,
+        len(evidence.sources),
+        evidence.facts.known_a,
+    )
+    certificate = evidence.certificate
+    told = "" if certificate is None or certificate.paired else "its answers were known"
+    if evidence.facts.known_a:
+        told = f"{amount(b - a)} answers were known"
+    asked, size = len(evidence.table), evidence.facts.space.size
+    share = f"{percent(asked / size)} of the {amount(size)} there are"
+    tiles = [
+        Tile("Calls of the old model", amount(a), told),
+        Tile("Calls of the new model", amount(b)),
+        Tile("Questions judged", amount(asked), share),
+    ]
+    if evidence.cost:
+        tiles.append(Tile("Cost", money(evidence.cost), "of both models"))
+    return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
+
+
+def _steps(evidence: Evidence, open_: int) -> list[Step]:
+    begun, steps = evidence.facts.begun_by or "", []
+    if open_:
+        text = "Still open: the same command goes on, with a higher limit if it met one."
+        steps.append(Step(text, begun))
+    if evidence.certificate is not None:
+        gate = f"avtt gate DIR --rule {shlex.quote(shipping_rule(evidence.certificate))}"
+        steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
+    check = f"avtt verify DIR --head {evidence.head}"
+    return [*steps, Step("Check this report against its journal any time.", check)]
+
+
+def _scale(found: list[Compared], margin: float) -> tuple[float, list[float]]:
+    """How far the axis reaches to either side of 0, and its marks."""
+    reach = max([margin, 0.02, *(max(-row.lower, row.upper) for row in found)])
+    end = min(1.0, 1.06 * reach)
+    step = next((s for s in STEPS if end / s <= MARKS), STEPS[-1])
+    most = int(end / step + 1e-9)
+    return end, [k * step for k in range(-most, most + 1)]
+
+
+def _at(difference: float, end: float) -> float:
+    """Its place on the axis, a share."""
+    return min(max((difference + end) / (2 * end), 0.0), 1.0)
+
+
+def _bar(row: Compared, place: int, end: float) -> Bar:
+    start, stop = _at(row.lower, end), _at(row.upper, end)
+    return Bar(row, place, start, stop - start, _at(row.delta, end), WORDS[row.decision])

@@ -1,0 +1,201 @@
+"""The page: parts in order, each of some sections, in one frame with everything it needs inside."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...journal import Journal
+from ...utils.files import write_text
+from . import (
+    asked,
+    baseline,
+    beliefs,
+    believed,
+    caption_violations,
+    certified,
+    conditions,
+    cost,
+    counts,
+    derived,
+    differences,
+    disagreements,
+    endobench_beside,
+    forecast,
+    gallery,
+    grounds,
+    headline,
+    items,
+    medmnistc_beside,
+    medtest_beside,
+    readers,
+    realism,
+    reic_beside,
+    settings,
+    slices,
+    spending,
+    two_answers,
+    uncertainty,
+    widths,
+)
+from .evidence import Evidence
+from .people import people
+from .plotly_library import NOTHING, library, policy, write_beside
+from .section import Section, fragment, ours
+
+Maker = Callable[[Evidence], Section | None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the page; ``id`` is its anchor, ``short`` its title in the navigation.
+
+    ``folded``: each section opens when asked to."""
+
+    id: str
+    short: str
+    title: str
+    makers: tuple[Maker, ...]
+    folded: bool = False
+
+
+LEARNT = (beliefs.section, uncertainty.section)
+FORETOLD = (believed.section, believed.images, believed.trust)
+PARTS = (
+    Part("verdict", "Verdict", "Verdict", (headline.section,)),
+    Part(
+        "failures",
+        "Failures",
+        "Where it fails",
+        (gallery.section, caption_violations.section, slices.section),
+    ),
+    Part(
+        "certified",
+        "Certified",
+        "Certified",
+        (
+            certified.section,
+            derived.section,
+            readers.section,
+            medmnistc_beside.section,
+            endobench_beside.section,
+            medtest_beside.section,
+            reic_beside.section,
+            realism.section,
+        ),
+    ),
+    Part("believes", "Beliefs", "What it believes", (*FORETOLD, *LEARNT)),
+    Part("conditions", "Conditions", "Conditions", (conditions.section,)),
+    Part(
+        "cost",
+        "Cost",
+        "Cost and trouble",
+        (spending.section, cost.section, widths.section, forecast.section),
+    ),
+    Part(
+        "appendix",
+        "Appendix",
+        "Appendix",
+        (
+            counts.section,
+            disagreements.section,
+            asked.section,
+            grounds.section,
+            settings.section,
+        ),
+        folded=True,
+    ),
+)
+"""What the page shows, top to bottom. A new section is a module and its place here; one that
+returns None is left out, and so is a part without any."""
+EXPLORED = (
+    PARTS[0],
+    Part("answers", "Answers", "What it learnt of each concept", LEARNT),
+    *(replace(p, makers=FORETOLD) if p.id == "believes" else p for p in PARTS[1:]),
+)
+"""Where nothing is certified, the answer GPs are the result."""
+OF_ITEMS = (
+    PARTS[0],
+    Part("failures", "Failures", "Where it fails", (items.section, gallery.section)),
+    Part("certified", "Certified", "Certified", (certified.section, slices.section)),
+    Part("cost", "Cost", "Cost", (spending.section, cost.section, widths.section)),
+    Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
+)
+"""Of a plain pool, whose losses are told."""
+COMPARED = (
+    Part("verdict", "Verdict", "Verdict", (differences.headline,)),
+    Part("differences", "Differences", "Differences", (differences.section,)),
+)
+ABOUT_BOTH = (
+    *COMPARED,
+    Part("failures", "Disagreements", "Where they disagree", (two_answers.section,)),
+    Part("believes", "Beliefs", "What it believes", (believed.section,)),
+    Part("cost", "Cost", "Cost and trouble", (spending.section,)),
+    Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
+)
+"""Of two models that were both asked: rates are those of pairs, which no section may show."""
+ABOUT_NEW = (
+    *COMPARED,
+    Part("failures", "Failures", "Where the new model fails", (gallery.section,)),
+    Part("believes", "Beliefs", "What it believes of the new model", FORETOLD),
+    Part("conditions", "Conditions", "Conditions", (conditions.section,)),
+    Part("cost", "Cost", "Cost and trouble", (spending.section,)),
+    Part(
+        "appendix",
+        "Appendix",
+        "Appendix",
+        (counts.section, asked.section, grounds.section, settings.section),
+        folded=True,
+    ),
+)
+"""Of a model that alone was asked, as the answers of the other were known."""
+SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
+
+
+def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
+    """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
+    random draws took, and what people said. ``plotly``: how plotly.js is brought, one of
+    ``plotly_library.WAYS``."""
+    brought = library(plotly)
+    evidence = Evidence.of(journal)
+    if beside is not None:
+        said = people(beside, evidence.facts)
+        evidence = replace(evidence, baselines=baseline.read(beside), people=said)
+    made = (
+        (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
+    )
+    parts = [(part, sections) for part, sections in made if sections]
+    drawn = any('class="plot"' in s.html for _, sections in parts for s in sections)
+    scripts = [ours(name) for name in SCRIPTS]
+    return str(
+        fragment(
+            "page.html",
+            title=f"Audit of {evidence.settings.model} on {evidence.facts.space.dataset}",
+            settings=evidence.settings,
+            dataset=evidence.facts.space.dataset,
+            parts=parts,
+            style=ours("page.css"),
+            scripts=scripts,
+            policy=policy(scripts, brought if drawn else None),
+            library=brought.element if drawn else "",
+            loads=brought.said if drawn else NOTHING,
+        )
+    )
+
+
+def parts_of(evidence: Evidence) -> tuple[Part, ...]:
+    """What the page of this journal is made of."""
+    certificate = evidence.certificate
+    if evidence.settings.oracle.tells_losses:
+        return OF_ITEMS
+    if certificate is None:
+        return EXPLORED
+    if certificate.versus is None:
+        return PARTS
+    return ABOUT_BOTH if certificate.paired else ABOUT_NEW
+
+
+def write_report(journal: Journal, path: Path, plotly: str = "inline") -> None:
+    """The page in a file, which is replaced in one step; what lies beside it is told, too."""
+    path = Path(path)
+    write_text(path, render(journal, path.parent, plotly))
+    write_beside(path, plotly)

@@ -1,0 +1,119 @@
+"""What people said of an audit's pictures and questions, as files beside its journal.
+
+Whoever reads a run folder need not trust them: they are data, checked, and small.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...journal.facts import Facts
+from ...utils.files import write_text
+
+REALISM = "realism.json"
+"""``avtt label --realism --summary`` writes it."""
+READERS = "readers.json"
+"""``avtt label --questions --summary`` writes it."""
+MOST_BYTES = 4 * 2**20
+
+Count = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+Share = tuple[Count, Count]
+"""How many pairs most readers say yes of, and how many were judged."""
+Interval = tuple[Rate, Rate, Rate]
+"""An estimate and the ends of its interval."""
+Kappa = tuple[Annotated[float, Field(ge=-1, le=1)] | None, Count]
+"""Fleiss' kappa, None where it is not defined, and of how much that all readers judged."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Cell(_Data):
+    """The pairs of one relation at one severity: how many are realistic, and show the same."""
+
+    relation: str
+    severity: int
+    realistic: Share
+    same: Share
+
+
+class Realism(_Data):
+    """``audit``: which (``identity``). ``readers``: pairs per reader. ``kappa``: by question."""
+
+    audit: str
+    readers: dict[str, Count]
+    cells: list[Cell]
+    kappa: dict[str, Kappa]
+
+
+class Compared(_Data):
+    """A target's loss: the model's, a reader's, and the model's less the reader's (None: not
+    compared), with the ``decision`` of a comparison, "better" where the reader errs less."""
+
+    target: str
+    model: Interval
+    reader: Interval
+    difference: tuple[float, float, float] | None = None
+    decision: str = ""
+
+
+class Reader(_Data):
+    """``answered``: cards; ``certified``: those before the first gap, by which the intervals go;
+    ``wrong``: of the questions on these the mean loss, None of none."""
+
+    name: str
+    answered: Count
+    certified: Count
+    wrong: Rate | None
+    targets: list[Compared]
+    notes: list[str]
+
+
+class Reading(_Data):
+    """What several ``readers`` answered to the questions of the audit ``audit``."""
+
+    audit: str
+    confidence: Rate | None
+    readers: list[Reader]
+    kappa: Kappa
+
+
+@dataclass(frozen=True)
+class People:
+    """What there is beside a journal; None: nothing."""
+
+    realism: Realism | None = None
+    reading: Reading | None = None
+
+
+AnyData = TypeVar("AnyData", Realism, Reading)
+
+
+def people(folder: Path, facts: Facts) -> People:
+    """What lies in a run folder about this audit; what is not as it should be is left out."""
+    return People(_read(Realism, folder / REALISM, facts), _read(Reading, folder / READERS, facts))
+
+
+def write(found: Realism | Reading, folder: Path) -> None:
+    """Replaces the file in one step."""
+    name = REALISM if isinstance(found, Realism) else READERS
+    write_text(folder / name, found.model_dump_json(indent=1) + "\n")
+
+
+def identity(facts: Facts) -> str:
+    """What tells this audit from others."""
+    return f"{facts.space.fingerprint} {facts.key}"
+
+
+def _read(kind: type[AnyData], path: Path, facts: Facts) -> AnyData | None:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        found = kind.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValidationError, ValueError, RecursionError):
+        return None
+    return found if found.audit == identity(facts) else None

@@ -1,0 +1,412 @@
+"""How an audit ended: its rates and what to know of them, from its journal."""
+
+import json
+import webbrowser
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import pandas as pd
+
+from ..certify import Bounds, verify_versus
+from ..certify.compared import Compared, compared
+from ..certify.derived import Rates, figures
+from ..certify.further import COLUMNS
+from ..certify.tracks import members_of
+from ..certify.verify import Interval, recompute
+from ..engine.canaries import Repeated, repeated
+from ..errors import InputError, unknown
+from ..journal import Journal
+from ..journal.facts import CertificateFacts, Facts, SpaceFacts, read_facts
+from ..journal.protocol_facts import ProtocolFacts
+from ..journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
+from ..oracles.caption_findings import Findings, found
+from ..oracles.judge_findings import JudgeFindings, cost_of, found_by_judge, unconfirmed_of
+from ..types import TargetId
+from ..utils.files import write_text
+from ..utils.interval_bars import Bar, bars, figure
+from .beliefs import PLOTS, Told, plotted
+from .cautions import cautions
+from .outcomes import FAILED as FAILED
+from .outcomes import METRICS as METRICS
+from .outcomes import confusion as confusion
+from .outcomes import judged
+from .outcomes import outcomes as outcomes
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+SCHEMA_VERSION = 1
+"""Of result.json (``result_file``); goes up when a field changes its meaning or goes."""
+SHOWN = 24
+"""Targets that a notebook shows, at most."""
+INTERVALS = "intervals"
+
+
+class Source(Protocol):
+    """What a result was computed from, to look into it; see ``inspection.Inspection``."""
+
+    def failures(self) -> pd.DataFrame:
+        """See ``Result.failures``."""
+
+    def picture(self, row: Any) -> Any:
+        """See ``Result.picture``."""
+
+    def beliefs(self, of: Told) -> pd.DataFrame:
+        """See ``Result.beliefs``."""
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Charts by name, as Plotly takes them."""
+
+    def write_report(self, path: Path | None) -> Path:
+        """See ``Result.report``."""
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """How an audit ended. Notebooks show its intervals as bars.
+
+    ``targets``: one row per target with target, estimate, lower, upper, half_width,
+    certified, questions, and, in audits that certify, pseudo_outcome_mean (the estimate by the
+    draws alone, without today's predictions), size, variance_ratio (of the draws against uniform
+    ones), effective_draws, and more_calls with more_calls_least and more_calls_most, its range (NA
+    where nothing can be forecast yet). In others, estimates are raw
+    sample figures and carry no interval (NaN). ``derived``: what follows from certified
+    targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
+    upper and note (what to mind, or ""); no rows where nothing follows.
+    The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
+    target is about, see ``types.TargetId``; ``target`` is its name for people.
+    ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
+    read, None where there are none; ``protocol``: how the model was asked, see
+    ``journal.protocol_facts``. ``lost``: calls that were on their way when the audit was
+    interrupted or a worker died, and may have been paid for twice. ``captions``: what was found
+    in captions. ``head``: the journal's, which follows from every row of it (journal/chain.py).
+    ``canaries``: how many answers asked again differ. ``warnings``: what to know before
+    trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
+    an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
+    and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
+    the intervals, and how surely, in words; None where nothing is certified. In audits with
+    ``at_most``, ``decided`` says on which side of it a target lies: "above", "below" (at most at
+    it), or "open". ``versus``: in comparisons of two models, how every target stands; where both
+    were asked, ``targets`` are rates of pairs, (1 + delta) / 2. ``judge``: what a judge of replies
+    was asked, and what that cost, within ``cost``. ``unconfirmed``: the part of ``cost`` that no
+    server confirmed, so that it may not have been charged: failed attempts, and replies without
+    counts, at the most one can cost.
+    """
+
+    targets: pd.DataFrame
+    calls: int
+    questions: int
+    cost: float
+    reason: str | None
+    waiting: int
+    derived: pd.DataFrame
+    scoring: str | None = None
+    protocol: ProtocolFacts | None = None
+    lost: int = 0
+    captions: Findings | None = None
+    head: str = ""
+    canaries: Repeated | None = None
+    warnings: tuple[str, ...] = ()
+    guarantee: str | None = None
+    versus: tuple[Compared, ...] = ()
+    judge: JudgeFindings | None = None
+    unconfirmed: float = 0.0
+    source: Source | None = field(default=None, compare=False)
+
+    def failures(self) -> pd.DataFrame:
+        """One row per wrong answer (loss 0.5 or more), in draw order.
+
+        Columns: sample (the image's id), relation, severity, concept, answer (P(yes) or a score;
+        NaN: none), truth (of the source image), loss, unanswered (why, or None), said (a reply in
+        words, or None), draw, call, question.
+        """
+        return self._source("failures").failures()
+
+    def picture(self, row: "int | pd.Series[Any]") -> Any:
+        """The images behind a row of ``failures()``, by its number or as such: an
+        ``inspection.Picture`` with ``source`` and ``follow_up``, which notebooks show."""
+        return self._source("picture").picture(row)
+
+    def beliefs(self, of: Told = "cell") -> pd.DataFrame:
+        """What was believed as the audit went on, a row per concept, relation, severity and moment:
+        concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower, upper.
+
+        ``of``: of other groups, of images, and more; see ``adaptive_vtt.results.beliefs.beliefs``.
+        """
+        return self._source("beliefs").beliefs(of)
+
+    def plot(self, name: str = INTERVALS, about: str | None = None) -> "Figure":
+        """The Plotly figure of that name: "intervals" (all targets), one of ``audit.figures``, or
+        of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one relation),
+        "through" (the same as the audit went on), "concept" (over severity, a panel per relation;
+        ``about`` one concept), "relation" (of one relation, by default the last, over concepts),
+        "images", "calibration" and "uncertainty". It brings a still picture for pages without
+        scripts.
+
+        Raises InputError naming all there are for a name that is none of them.
+        """
+        from ..utils.notebook_figure import NotebookFigure
+
+        if name in PLOTS:
+            return NotebookFigure(plotted(name, about, self.beliefs))
+        if about is not None:
+            raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
+        if name == INTERVALS:
+            rows = self.targets.to_dict("records")
+            return NotebookFigure(figure(self._stage, [*map(_bar, rows)]))
+        charts = self._source("plot").figures()
+        if name not in charts:
+            raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
+        return NotebookFigure(charts[name])
+
+    def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
+        """Writes the report, one HTML page, and gives its path. Default: report.html beside the
+        journal, or in a new temporary folder. ``open``: in the browser, too."""
+        written = self._source("report").write_report(None if path is None else Path(path))
+        if open:
+            webbrowser.open(written.resolve().as_uri())
+        return written
+
+    def save(self, folder: Path | str) -> Path:
+        """Writes result.json and report.html into a folder; gives the report's path."""
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        write_text(Path(folder) / "result.json", text + "\n")
+        return self.report(Path(folder) / "report.html")
+
+    def inspected(self, source: Source) -> Self:
+        """The same result, to be looked into."""
+        return replace(self, source=source)
+
+    @property
+    def reached(self) -> pd.Series:
+        """Whether all that was asked of a target is known, one bool per row of ``targets``: it is
+        certified, and decided where that was asked."""
+        found = self.targets["certified"].astype(bool)
+        return found & (self.targets["decided"] != "open") if "decided" in self.targets else found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as result.json has it (``result_file``); what is unknown is null."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "targets": _records(self.targets),
+            "derived": _records(self.derived),
+            "calls": self.calls,
+            "questions": self.questions,
+            "cost": self.cost,
+            "unconfirmed": self.unconfirmed,
+            "stop_reason": self.reason,
+            "waiting": self.waiting,
+            "scoring": self.scoring,
+            "protocol": None if self.protocol is None else self.protocol.as_dict(),
+            "lost": self.lost,
+            "captions": None if self.captions is None else self.captions.as_dict(),
+            "journal_head": self.head,
+            "canaries": None if self.canaries is None else self.canaries.as_dict(),
+            "warnings": list(self.warnings),
+            "guarantee": self.guarantee,
+            "versus": [asdict(row) for row in self.versus] or None,
+            "judge": None if self.judge is None else self.judge.as_dict(),
+        }
+
+    as_dict = to_dict
+
+    def _source(self, what: str) -> Source:
+        if self.source is None:
+            raise InputError(
+                f"result.{what}: expected a result with its journal, got figures alone; "
+                "Audit.result() and adaptive_vtt.read_result(DIR) give one"
+            )
+        return self.source
+
+    @property
+    def _stage(self) -> str:
+        """How far the audit came, in words."""
+        cost = paid(self.cost, self.unconfirmed)
+        asked = f"{self.calls} calls, {self.questions} questions, {cost}"
+        ended = "still open" if self.reason is None else f"ended: {self.reason}"
+        if self.guarantee is None:
+            return f"nothing certified; {asked}; {ended}"
+        done = int(self.targets["certified"].astype(bool).sum())
+        return f"{done} of {len(self.targets)} targets certified; {asked}; {ended}"
+
+    def __repr__(self) -> str:
+        return f"Result({self._stage})"
+
+    def _repr_html_(self) -> str:
+        rows = [_bar(row) for row in self.targets.head(SHOWN).to_dict("records")]
+        more = len(self.targets) - len(rows)
+        notes = [f"and {more} more targets: result.targets"] if more else []
+        notes += [] if self.guarantee is None else [self.guarantee]
+        notes += [f"warning: {warning}" for warning in self.warnings]
+        first = rows[0] if rows else None
+        title = "No target" if first is None else f"{first.name}: {first.words}"
+        return bars(title, self._stage, rows, notes)
+
+
+def paid(cost: float, unconfirmed: float) -> str:
+    """What was booked against the cap, in words."""
+    doubt = f" ({unconfirmed:.4g} of it may not have been charged)" if unconfirmed > 0 else ""
+    return f"cost {cost:g}{doubt}"
+
+
+def _bar(row: Mapping[Hashable, Any]) -> Bar:
+    done, questions = bool(row["certified"]), int(row["questions"])
+    told = f"{questions} questions" + (", certified" if done else "")
+    estimate, lower, upper = (float(row[name]) for name in ("estimate", "lower", "upper"))
+    return Bar(str(row["target"]), estimate, lower, upper, done, told)
+
+
+def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    return table.astype(object).where(table.notna(), None).to_dict(orient="records")
+
+
+def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -> Result:
+    """The result of a journal: certified targets where there are any, else raw figures.
+
+    While an audit is running it knows its ``intervals`` (``Audit.intervals``); where they are not
+    given they are taken from the journal, or recomputed from its rows.
+    """
+    facts, sources = read_facts(journal.facts()), journal.sources()
+    judging = journal.judging()
+    calls, draws = journal.calls(), journal.draws(laws=False)
+    table = judged(facts, draws, calls)
+    rates = {}
+    if facts.certificate is None:
+        targets = _targets(table, facts.settings.oracle.rates)
+    else:
+        found_rows = facts.intervals if intervals is None else intervals
+        targets = _certified(facts.certificate, found_rows, draws, calls)
+        bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
+        rates = dict(zip(facts.certificate.ids, bounds, strict=True))
+    # figures of several rates hold only where their intervals hold at once
+    certificate = facts.certificate
+    together = certificate is None or (certificate.guarantee == "all" and not certificate.paired)
+    canaries = repeated(sources, calls)
+    return Result(
+        targets=targets,
+        calls=len(draws) + len(sources),
+        questions=len(table),
+        cost=cost_of(calls, sources, judging),
+        unconfirmed=unconfirmed_of(calls, sources, judging),
+        reason=facts.ended.reason if facts.ended else None,
+        waiting=len(draws) - len(calls),
+        derived=derive(facts.space, rates if together else {}),
+        lost=facts.interrupted,
+        captions=found(calls, draws),
+        canaries=canaries,
+        warnings=tuple(cautions(facts, targets, canaries, calls)),
+        scoring=facts.settings.oracle.regime,
+        protocol=facts.protocol,
+        judge=found_by_judge(judging, calls),
+        head=journal.head,
+        guarantee=None if facts.certificate is None else facts.certificate.promise,
+        versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),
+    )
+
+
+def derive(space: SpaceFacts, rates: Rates) -> pd.DataFrame:
+    """``certify.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row where
+    nothing follows."""
+    columns = ["quantity", "estimate", "lower", "upper", "note"]
+    found = [(f.name, f.bounds, f.note) for f in figures(space, rates)]
+    return pd.DataFrame(
+        [(name, b.estimate, b.lower, b.upper, note) for name, b, note in found], columns=columns
+    )
+
+
+def _rows(targets: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in r.items()} for r in targets.to_dict("records")]
+
+
+def warned(
+    facts: Facts, draws: list[DrawRow], calls: list[CallRow], sources: list[SourceRow]
+) -> tuple[str, ...]:
+    """``Result.warnings`` from the rows of a journal."""
+    targets = pd.DataFrame()
+    if facts.certificate is not None:
+        targets = _certified(facts.certificate, facts.intervals, draws, calls)
+    return tuple(cautions(facts, targets, repeated(sources, calls), calls))
+
+
+def _certified(
+    certificate: CertificateFacts,
+    rows: list[dict[str, Any]] | None,
+    draws: list[DrawRow],
+    calls: list[CallRow],
+) -> pd.DataFrame:
+    """``rows``: a table of intervals; None where they are to be computed from draws and calls."""
+    if rows is None:
+        found = enumerate(recompute(certificate, draws, calls))
+        rows = [_recomputed(interval, certificate, k) for k, interval in found]
+    answered = {c.call: c for c in calls}
+    asked, excluded = [0] * len(rows), [0] * len(rows)
+    for draw in draws:
+        if draw.call not in answered:
+            continue
+        out = {a.question for a in answered[draw.call].answers if a.excluded}
+        told = [answer.question for answer in answered[draw.call].answers]
+        for k, members in enumerate(members_of(certificate, draw, told)):
+            asked[k] += len(members)
+            excluded[k] += len(out.intersection(members))
+    table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
+    table = table.astype({name: "Int64" for name in COLUMNS if name in table})
+    return _identified(table, certificate.ids)
+
+
+def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[str, Any]:
+    """The row of target ``k`` of ``Result.targets`` for an audit that has not ended."""
+    half_width, decides = (found.upper - found.lower) / 2, certificate.decides
+    only = decides and certificate.half_width is None
+    reached = found.decided != "open" if only else half_width <= certificate.aim
+    told: dict[str, Any] = {"decided": found.decided} if decides else {}
+    if certificate.versus is not None:
+        ends = found.lower, found.upper
+        side = verify_versus.decision(certificate.versus, k, *ends, found.decided)
+        reached = side != "open"
+        told = {"decision": "open" if found.emptied or found.astray else side}
+    row = {
+        "target": found.target,
+        "estimate": found.estimate,
+        "pseudo_outcome_mean": found.estimate,
+        "lower": found.lower,
+        "upper": found.upper,
+        "half_width": half_width,
+        "certified": reached and not (found.emptied or found.astray),
+        "emptied": found.emptied,
+        "astray": found.astray,
+    }
+    return row | told
+
+
+def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:
+    """Raw figures, with the concepts' ``rates`` by name: which truth each is about."""
+    found = {TargetId("overall"): table}
+    for concept, part in table.groupby("concept", sort=False):
+        for rate, truth in rates.items():
+            about = TargetId("concept", str(concept), truth, rate)
+            found[about] = part[part["truth"] == truth]
+    for relation, part in table.groupby("relation", sort=False):
+        found[TargetId("relation", relation=str(relation))] = part
+    return _identified(pd.DataFrame([_target(*item) for item in found.items()]), list(found))
+
+
+def _identified(table: pd.DataFrame, ids: Sequence[TargetId]) -> pd.DataFrame:
+    """With the fields of each target's identity as columns."""
+    fields = pd.DataFrame([asdict(target) for target in ids], index=table.index)
+    return table.join(fields.astype({"side": "Int64", "severity": "Int64"}))
+
+
+def _target(about: TargetId, part: pd.DataFrame) -> dict[str, Any]:
+    """Raw figures; questions that do not count are left out of the mean."""
+    counted = part[~part["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
+    return {
+        "target": about.name,
+        "estimate": float(counted["loss"].mean()) if len(counted) else float("nan"),
+        "lower": float("nan"),
+        "upper": float("nan"),
+        "half_width": float("nan"),
+        "certified": False,
+        "questions": len(part),
+    }

@@ -1,0 +1,260 @@
+"""What a folder of runs holds: each audit's model, cost and state, read from its journal alone.
+
+Nothing is written, no lock is taken for longer than a look at it, and nothing that stands in a
+run folder is executed. A folder that cannot be read is a run, too, with a sentence that says why.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import AvttError, InputError, JournalError, one_line
+from ..journal import SQLiteJournal, read_journal
+from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
+from ..journal.files import JOURNAL
+from ..journal.locking import holder
+from ..types import Guarantee, TargetId
+from ..utils.rounding import outward
+from .way_on import way
+
+State = Literal["starting", "running", "ended", "stopped", "unreadable"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """An audit in a folder as it is now.
+
+    ``told``: why it ended, how it goes on, or why it cannot be read, else "". ``calls`` are those
+    drawn, answers about source images included, ``waiting`` those of them without an answer.
+    ``targets``: how many are certified at the end or aimed at, 0 in audits that only explore.
+    ``written``: when the journal changed last, in seconds since 1970. ``head``: see
+    ``Journal.head``.
+    """
+
+    name: str
+    folder: Path
+    state: State
+    told: str = ""
+    model: str = ""
+    version: str | None = None
+    dataset: str = ""
+    strategy: str = ""
+    targets: int = 0
+    calls: int = 0
+    waiting: int = 0
+    cost: float = 0.0
+    written: float | None = None
+    head: str = ""
+
+    @property
+    def words(self) -> str:
+        """The state as a sentence, with the way on where there is one."""
+        if self.state == "ended":
+            return f"ended: {self.told}"
+        if self.state == "unreadable":
+            return self.told
+        if self.state == "stopped":
+            return f"stopped: no process holds the lock; {self.told}"
+        return "running" if self.state == "running" else "starting: nothing was asked yet"
+
+    @property
+    def ago(self) -> str:
+        """How long ago the journal changed last; "" where there is none."""
+        return "" if self.written is None else ago(time.time() - self.written)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "folder": str(self.folder)}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A target and its interval; ``certified``: as narrow as was asked for, or decided. ``valid``
+    is False where its draws contradict the interval: nothing is certified of it then."""
+
+    id: TargetId
+    estimate: float
+    lower: float
+    upper: float
+    certified: bool
+    valid: bool
+
+    @property
+    def span(self) -> str:
+        """The interval in percent, rounded outwards, as a rounded one would promise too much."""
+        low, high = outward(self.lower, self.upper)
+        return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a run's journal says of its targets, as of ``head``, and what makes it comparable.
+
+    ``space`` is the fingerprint of its questions; ``oracle`` and ``unanswered`` say what a loss
+    is; ``sure`` is the probability with which its intervals hold, in the way of ``guarantee``.
+    ``paired``: rates are those of two models' answers in pairs, 1/2 where they err alike, and no
+    error rates.
+    """
+
+    head: str
+    space: str
+    oracle: str
+    unanswered: str
+    sure: float
+    guarantee: Guarantee
+    rows: tuple[Rate, ...]
+    paired: bool = False
+
+    @property
+    def certified(self) -> int:
+        """How many targets are."""
+        return sum(row.certified for row in self.rows)
+
+    @property
+    def worst(self) -> Rate | None:
+        """The target that is surely the worst: the highest lower bound, not the highest estimate,
+        which is often that of the fewest questions. None where no rate surely lies above 0, or
+        rates are those of pairs."""
+        if self.paired:
+            return None
+        found = (row for row in self.rows if row.valid and row.lower > 0)
+        return max(found, key=lambda row: row.lower, default=None)
+
+
+def ago(seconds: float) -> str:
+    """A time that has passed, in the unit that a person would use."""
+    for unit, size in (("s", 60), ("min", 60), ("h", 48)):
+        if seconds < size:
+            return f"{max(0, int(seconds))} {unit} ago"
+        seconds /= size if unit != "h" else 24
+    return f"{int(seconds)} days ago"
+
+
+def find(folder: Path) -> dict[str, Path]:
+    """The run folders in ``folder`` by name, or that folder itself where it is one.
+
+    Links that lead out of it are left out. Raises InputError where there is no such folder.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: expected a run folder or a folder of runs, found none")
+    if (folder / JOURNAL).exists():
+        return {folder.resolve().name or "run": folder}
+    root = folder.resolve()
+    return {path.name: path for path in sorted(_folders(folder)) if _inside(path / JOURNAL, root)}
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from folder.iterdir()
+
+
+def _inside(journal: Path, root: Path) -> bool:
+    try:
+        return journal.resolve(strict=True).is_relative_to(root)
+    except OSError:
+        return False
+
+
+def read_run(folder: Path, name: str | None = None) -> Run:
+    """The audit in ``folder``, whatever its state; raises nothing."""
+    name, path = name or folder.name, folder / JOURNAL
+    try:
+        written = _written(path)
+        with closing(SQLiteJournal(path, read_only=True)) as journal:
+            return _read(name, folder, journal, written)
+    except AvttError as error:
+        return Run(name, folder, "unreadable", one_line(error))
+    except Exception as error:  # a damaged or hostile journal must not end the list of all others
+        told = f"{path}: cannot be read: {type(error).__name__}: {one_line(error)[:200]}"
+        return Run(name, folder, "unreadable", told)
+
+
+def _written(path: Path) -> float | None:
+    """When the journal, or the WAL beside it, changed last."""
+    times = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(OSError):
+            times.append(file.stat().st_mtime)
+    return max(times, default=None)
+
+
+def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None) -> Run:
+    held, raw = holder(folder / JOURNAL) is not None, journal.facts()
+    if not is_begun(raw):
+        if held:
+            return Run(name, folder, "starting", written=written)
+        told = (
+            f"{folder}: no audit was begun here; 'avtt audit SPEC.toml --out {folder}' begins one"
+        )
+        return Run(name, folder, "unreadable", told, written=written)
+    facts, tally = read_facts(raw), journal.tally()
+    if not math.isfinite(tally.cost):
+        raise JournalError(f"{folder}: expected costs that add up, got {tally.cost}")
+    return Run(
+        name,
+        folder,
+        "ended" if facts.ended else "running" if held else "stopped",
+        _told(facts, folder, held),
+        facts.settings.model,
+        facts.model_version,
+        facts.space.dataset,
+        facts.settings.strategy,
+        len(facts.certificate.ids) if facts.certificate else 0,
+        tally.draws + tally.sources,
+        tally.draws - tally.calls,
+        tally.cost,
+        written,
+        journal.head,
+    )
+
+
+def _told(facts: Facts, folder: Path, held: bool) -> str:
+    if facts.ended:
+        return facts.ended.reason or "the end was asked for"
+    return "" if held else f"go on with {way(facts, folder)}"
+
+
+def read_rates(folder: Path) -> Rates:
+    """Every target's interval: as the end journaled it, or recomputed from the rows of an audit
+    that has not ended, which takes about a second per thousand draws.
+
+    Raises JournalError where the journal cannot be read.
+    """
+    with closing(read_journal(folder / JOURNAL)) as journal:
+        facts = read_facts(journal.facts())
+        return Rates(
+            head=journal.head,
+            space=facts.space.fingerprint,
+            oracle=" ".join(
+                filter(None, [facts.settings.oracle.name, facts.settings.oracle.regime])
+            ),
+            unanswered=facts.certificate.unanswered if facts.certificate else "",
+            sure=facts.certificate.confidence if facts.certificate else 0.0,
+            guarantee=facts.certificate.guarantee if facts.certificate else "all",
+            rows=_rows(facts.certificate, facts, journal) if facts.certificate else (),
+            paired=facts.certificate is not None and facts.certificate.paired,
+        )
+
+
+def _rows(certificate: CertificateFacts, facts: Facts, journal: SQLiteJournal) -> tuple[Rate, ...]:
+    rows = facts.intervals
+    if rows is None:
+        from .result import summarise  # imports torch, which a list of ended runs never needs
+
+        rows = summarise(journal).targets.to_dict(orient="records")  # type: ignore[assignment]
+    return tuple(_rate(about, row) for about, row in zip(certificate.ids, rows or (), strict=True))
+
+
+def _rate(about: TargetId, row: dict[str, Any]) -> Rate:
+    return Rate(
+        about,
+        float(row["estimate"]),
+        float(row["lower"]),
+        float(row["upper"]),
+        bool(row["certified"]),
+        not (row.get("emptied") or row.get("astray")),
+    )

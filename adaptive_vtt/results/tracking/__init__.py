@@ -1,0 +1,21 @@
+"""Figures of a running audit, sent to MLflow, Weights & Biases or TensorBoard.
+
+    with Audit(space, model, half_width=0.05) as audit, tracked(audit, "mlflow") as follow:
+        audit.run([True, follow])
+
+Calls, cost and every target's interval go there while the audit runs, its settings before, its
+result afterwards. No key and no address of an endpoint does (``told``). Whatever goes wrong with it
+is one warning, and never keeps an audit waiting (``following``).
+"""
+
+from typing import TYPE_CHECKING
+
+from ...utils.lazy import lazily
+from .backends import backend
+from .protocol import Backend, Name
+
+if TYPE_CHECKING:
+    from .following import Follower, tracked
+
+__getattr__, __dir__ = lazily(__name__, {"following": "Follower tracked"})
+__all__ = ["Backend", "Follower", "Name", "backend", "tracked"]

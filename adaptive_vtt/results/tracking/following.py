@@ -1,0 +1,158 @@
+"""The hook that sends figures on, from a thread of its own.
+
+What an audit does waits for no server: the hook works out the figures and leaves them to a thread,
+which ends at the first thing that goes wrong. Nothing is sent after that, one warning says so, and
+the audit goes on. At the end what is left is waited for, but no longer than ``PATIENCE``.
+"""
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Protocol
+
+from ...engine.plan import Certify
+from ...engine.run_loop import Asking, Progress, progress_of
+from ...errors import InputError, one_line
+from ...journal.facts import read_facts
+from ...models.network.keys import Key, scrubbed
+from .backends import backend
+from .protocol import Backend
+from .told import figures, identity, settings
+
+PATIENCE = 30.0
+"""Seconds that the end of a run waits for a back end."""
+KEPT = ("result.json", "report.html")
+SECRETS = ("WANDB_API_KEY", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
+"""Variables whose values stand in no warning."""
+_USER = re.compile(r"//[^/@\s]+@")
+"""User and password in an address."""
+
+
+class Followed(Asking, Protocol):
+    """What is followed: an audit, as far as figures are read off it."""
+
+    certify: Certify
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it ended, or None."""
+
+    def interval_rows(self) -> list[dict[str, Any]] | None:
+        """Every target's interval so far, or None where nothing is certified."""
+
+
+class Follower:
+    """What ``run`` calls with its progress, to be sent to ``to`` after every so many calls.
+
+    ``every``: at least 1, calls. ``folder``: the audit's. ``name``: of the run there. ``warn`` is
+    called, at most once and from the audit's own thread, with what went wrong.
+    """
+
+    def __init__(
+        self,
+        audit: Followed,
+        to: Backend,
+        every: int,
+        folder: Path,
+        name: str,
+        warn: Callable[[str], object],
+    ) -> None:
+        self._audit, self._to, self._every, self._warn = audit, to, every, warn
+        self._next = 0
+        self._trouble: str | None = None
+        self._warned = False
+        self._steps: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._thread = Thread(target=self._work, name="avtt tracking", daemon=True)
+        self._thread.start()
+        facts = read_facts(audit.journal.facts())
+        self._steps.put(partial(to.begin, identity(facts, folder), name, settings(facts)))
+
+    def __call__(self, step: Progress) -> None:
+        """Sends where the audit stands, if that is due."""
+        if step.state.calls >= self._next:
+            self._next = step.state.calls + self._every
+            self._log(step)
+        self._tell()
+
+    def keep(self, folder: Path | str) -> None:
+        """Sends result.json and report.html of a run folder, those that are there."""
+        found = [Path(folder) / name for name in KEPT if (Path(folder) / name).is_file()]
+        self._steps.put(partial(self._to.keep, found))
+
+    def close(self) -> None:
+        """Sends where the audit stands in the end, and waits until everything is sent."""
+        self._log(progress_of(self._audit))
+        self._steps.put(partial(self._to.end, self._audit.stopped is not None))
+        self._steps.put(None)
+        self._thread.join(PATIENCE)
+        if self._thread.is_alive():
+            self._trouble = f"not all was sent within {PATIENCE:g} seconds"
+        self._tell()
+
+    def _log(self, step: Progress) -> None:
+        if self._trouble is None:
+            audit = self._audit
+            told = figures(step.state, step.cost, audit.interval_rows(), audit.certify.compare)
+            self._steps.put(partial(self._to.log, step.state.calls, told))
+
+    def _work(self) -> None:
+        while (step := self._steps.get()) is not None:
+            try:
+                step()
+            except Exception as error:  # of whatever kind: it is other people's code
+                self._trouble = f"{type(error).__name__}: {_harmless(one_line(error))}"
+                return
+
+    def _tell(self) -> None:
+        if self._trouble is not None and not self._warned:
+            self._warned = True
+            self._warn(
+                f"tracking: {type(self._to).__name__} gets no more figures, and the audit goes on "
+                f"without: {self._trouble}"
+            )
+
+
+@contextmanager
+def tracked(
+    audit: Followed,
+    to: str,
+    *,
+    every: int = 20,
+    project: str = "adaptive-vtt",
+    folder: Path | str = ".",
+    name: str | None = None,
+    warn: Callable[[str], object] = warnings.warn,
+) -> Iterator[Follower]:
+    """A hook for ``Audit.run`` that sends the audit's figures to a tracker, until the end.
+
+    - ``to``: "mlflow", "wandb" or "tensorboard". Addresses and keys are taken from the environment,
+      as each of them does by itself.
+    - ``every``: calls between two sendings, at least 1. Default 20.
+    - ``project``: what runs are grouped by there. Default "adaptive-vtt".
+    - ``folder``: where TensorBoard's events and W&B's files are written. Default: here.
+    - ``name``: of the run. Default: the folder's.
+    - ``warn``: is called with the one sentence that says what went wrong with it, if anything does.
+      Default ``warnings.warn``.
+
+    Raises InputError for an unknown tracker, and for a package that is missing.
+    """
+    if every < 1:
+        raise InputError(f"every: expected at least 1 call, got {every}")
+    place = Path(folder).resolve()
+    found = Follower(audit, backend(to, project, place), every, place, name or place.name, warn)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _harmless(text: str) -> str:
+    """A message without what must not be seen of a tracker's own access."""
+    keys = [Key(os.environ[name]) for name in SECRETS if os.environ.get(name)]
+    return _USER.sub("//", scrubbed(text, keys))[:200]

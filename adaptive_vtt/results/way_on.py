@@ -1,0 +1,102 @@
+"""Under which limits an audit that has ended would certify what is still open.
+
+Terminal and report tell the same command, since both take its limits from here.
+"""
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..certify.further import COLUMNS, Range, longest
+from ..journal.facts import CertificateFacts, Facts
+
+LEAST = 0.1
+"""Calls by which an audit is extended at least, as a share of those it made."""
+
+
+def way(facts: Facts, folder: Path | str) -> str:
+    """What goes on with the audit in a run folder, for a sentence "go on with ...": the command
+    that began it, ``avtt resume``, or, as that needs a SPEC.toml, the Python that began it; of
+    answers that were judged again, the audit that they are from."""
+    if facts.rejudged is not None:
+        source = shlex.quote(facts.rejudged.source)
+        return f"the audit whose answers these are, {source}, and judge it again ('avtt rejudge')"
+    if facts.begun_by:
+        return f"'{facts.begun_by}'"
+    if facts.spec is None:
+        return (
+            "the lines of Python that began it, with the same out= or journal= ('avtt resume' "
+            "takes audits of a SPEC.toml)"
+        )
+    return f"'avtt resume {shlex.quote(str(folder))}'"
+
+
+def shipping_rule(certificate: CertificateFacts) -> str:
+    """A rule of a gate about the new of two models, as a first thing to ask of a comparison: that
+    it errs no more often than was claimed, or by no more than a point; about the overall error
+    where that is a target, else about the first that is."""
+    about = next((t for t in certificate.ids if t.kind == "overall"), certificate.ids[0])
+    versus = certificate.versus
+    worse = 0.01 if versus is None or versus.at_least is None else 0.0 - versus.at_least
+    name = "overall" if about.kind == "overall" else about.name
+    return f"versus:{name} <= {worse:g}"
+
+
+def forecast(rows: Iterable[Mapping[Any, Any]]) -> Range | None:
+    """How many more calls certify all of these targets, rows of a result that are not settled;
+    None where that cannot be told yet."""
+    found: list[Range | None] = []
+    for row in rows:
+        figures = [row.get(name) for name in COLUMNS]
+        known = [n for n in figures if isinstance(n, int)]
+        found.append(Range(*known) if len(known) == len(COLUMNS) else None)
+    return longest(found)
+
+
+def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
+    """How many calls to allow beyond the ``calls`` made, at most all that are left: as many as
+    ``further``, the forecast of what is open, has at most. Where nothing can be forecast, or
+    nothing is certified, an audit may double what it asked."""
+    more = calls if further is None else max(further.most, math.ceil(LEAST * calls))
+    return max(0, min(more, facts.all_calls - calls))
+
+
+def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> str:
+    """The options of ``avtt resume`` that let an audit ask ``more`` calls: of the limits that its
+    spec has, those that would end it before. "": none would, or no spec was kept.
+
+    ``calls``, ``questions`` and ``cost``: what it took so far.
+    """
+    spec: Mapping[str, Any] = facts.spec or {}
+    part = 1 + more / max(calls, 1)
+    elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
+    wanted = [
+        ("budget", "audit", calls + more),
+        ("max_cost", "audit", cost * part),
+        ("questions", "stop", questions * part),
+        ("seconds", "stop", elapsed * part),
+    ]
+    found = []
+    for name, section, needed in wanted:
+        limit = (spec.get(section) or {}).get(name)
+        if limit is not None and limit < needed:
+            found.append(f"--{name.replace('_', '-')} {rounded_up(needed):.10g}")
+    return " ".join(found)
+
+
+def rounded_up(value: float) -> float:
+    """The next number above with two digits that count: 281 becomes 290, 0.0123 0.013."""
+    if value <= 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / unit - 1e-9) * unit:.10g}")
+
+
+def rounded_down(value: float) -> float:
+    """The next number below with two digits that count: 0.0137 becomes 0.013."""
+    if value <= 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.floor(value / unit + 1e-9) * unit:.10g}")

@@ -1,0 +1,1 @@
+"""EndoBench: what its tasks take to certify."""

@@ -1,0 +1,1 @@
+"""What the engine does and takes: our own measurements."""

@@ -1,0 +1,384 @@
+"""Benchmarks of the certificates: questions to a half-width, coverage, RMSE; against uniform.
+
+The data sets: digits-severity and digits-proxy (real images,
+real models) and concept sides (the label statistics of ISIC 2018 task 2, simulated answers).
+Every run asks one question per call through the engine's own Selector; only the journal
+is left out. "covered" counts runs in which every target's interval held the truth at every
+moment.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.benchmark.executors import run_all
+from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.rules import Rules
+from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.strategies import get
+from adaptive_vtt.surrogates import Posterior, QuestionGP
+from adaptive_vtt.surrogates.question_gp import Questions
+from adaptive_vtt.types import Floats
+from adaptive_vtt.utils.files import write_text
+
+from .self_taught import taught_losses
+
+TURNS_AT = 60
+"""After so many answers a turncoat proxy, right until then, says the opposite."""
+UNIFORM_FLOOR = 1e-9
+"""A floor has to be above 0; this one changes nothing."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to audit.
+
+    ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "margins"
+    (without follow-ups), "lies" (margins that are noise), "proxies", "self-taught" (nets that
+    learnt the sources' labels), "regression" (the same nets, without the GP's process), "shuffled"
+    (samples and their follow-ups), "adversarial" (a proxy that says the opposite of the truth,
+    which the GP soon learns to read), "turncoat" or "none".
+    """
+
+    name: str
+    strategy: str = "certify"
+    prediction: str = "none"
+    floor: float = 0.2
+    candidates: int = 1024
+    unanswered: float = 0.0
+    batch: int = 1
+
+
+UNIFORM = Setting("uniform", "random", floor=UNIFORM_FLOOR)
+ADAPTIVE = Setting("adaptive", prediction="gp")
+TAUGHT = Setting("adaptive + self-taught", prediction="self-taught")
+LOSSES = Setting("adaptive, losses alone", prediction="losses")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A benchmark in one seed: what to audit, how, to which half-width."""
+
+    bench: str
+    setting: Setting
+    half_width: float
+    seed: int
+    most: int = 60_000
+    marks: tuple[int, ...] = ()
+    device: str = "cpu"
+
+
+@dataclass
+class Outcome:
+    """What came of a task: draws, whether every interval always held, errors at the marks; how many
+    draws were ``needed``: the rest only filled the last batch."""
+
+    draws: int
+    covered: bool
+    certified: bool
+    seconds: float
+    needed: int
+    errors: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Material:
+    """A space, the loss of each of its questions, what to certify, and what predicts."""
+
+    space: QuestionSpace
+    losses: Floats
+    targets: Sequence[str]
+    bench: Any = None
+
+
+def run(task: Task) -> Outcome:
+    """Audits until certified or ``most`` draws are made."""
+    import torch
+
+    torch.set_num_threads(1)
+    material = _material(task.bench, task.seed)
+    selector = _selector(task, material)
+    certifier = selector.belief.certifying
+    truth = _truth(material, certifier)
+    rng = np.random.default_rng([task.seed, 77])
+    start, held, errors, open_ = time.perf_counter(), True, {}, 0
+    waiting: list[Learnt] = []
+    while selector.draws < task.most and not certifier.certified.all():
+        draw = selector.draw(task.setting.batch - len(waiting))
+        if draw is None:
+            break
+        question = np.array([draw.question])
+        waiting.append(_answer(material, draw.question, task.setting, rng))
+        selector.take(question, draw.move)
+        if len(waiting) < task.setting.batch:
+            continue
+        for learnt in waiting:
+            open_ += not certifier.certified.all()
+            selector.learn([learnt])
+            sequences = certifier.sequences
+            held &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())
+        waiting = []
+        if selector.draws in task.marks:
+            errors[selector.draws] = float(certifier.sequences.estimate[0] - truth[0])
+    seconds = time.perf_counter() - start
+    certified = bool(certifier.certified.all())
+    return Outcome(selector.draws, held, certified, seconds, open_, errors)
+
+
+def table(
+    bench: str,
+    settings: Sequence[Setting],
+    widths: Sequence[float],
+    seeds: int,
+    marks: tuple[int, ...] = (),
+    *,
+    workers: int = 2,
+    executor: str = "processes",
+    device: str = "cpu",
+) -> pd.DataFrame:
+    """One row per setting and half-width: median draws, ratio to uniform, coverage, RMSE."""
+    most = max(marks) if marks else 60_000
+    keys = [(s, w) for w in widths for s in settings]
+    tasks = [
+        Task(bench, s, w, seed, most, marks if w == 0 else (), device)
+        for s, w in keys
+        for seed in range(seeds)
+    ]
+    tasks = [t if t.marks else replace(t, most=60_000) for t in tasks]
+    outcomes = run_all(run, tasks, executor=executor, workers=workers)
+    rows = []
+    for k, (setting, width) in enumerate(keys):
+        mine = outcomes[k * seeds : (k + 1) * seeds]
+        rows.append(_row(bench, setting, width, mine))
+    frame = pd.DataFrame(rows)
+    base = frame[frame["setting"] == "uniform"].set_index("half-width")["questions"]
+    if len(base):
+        frame.insert(4, "ratio", (frame["questions"] / frame["half-width"].map(base)).round(3))
+    return frame
+
+
+def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) -> dict[str, Any]:
+    covered = sum(o.covered for o in outcomes)
+    row: dict[str, Any] = {
+        "benchmark": bench,
+        "setting": setting.name,
+        "half-width": width,
+        "questions": float(np.mean([o.draws for o in outcomes])),
+        "needed": float(np.mean([o.needed for o in outcomes])),
+        "covered": f"{covered}/{len(outcomes)}",
+        "ms per draw": round(1000 * float(np.mean([o.seconds / o.draws for o in outcomes])), 1),
+    }
+    for mark in outcomes[0].errors:
+        errors = [o.errors[mark] for o in outcomes if mark in o.errors]
+        row[f"RMSE at {mark}"] = round(float(np.sqrt(np.mean(np.square(errors)))), 4)
+    return row
+
+
+def _selector(task: Task, material: Material) -> Selector:
+    setting, space = task.setting, material.space
+    certifier = Certifier(
+        space,
+        named_targets(space, material.targets),
+        answers="one",
+        rules=Rules(task.half_width or 0.01, 0.05),
+    )
+    losses = None if setting.prediction == "none" else _gp(task, material)
+    belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
+    return Selector(
+        space,
+        get(setting.strategy),
+        seed=task.seed,
+        floor=setting.floor,
+        candidates=setting.candidates,
+        answers="one",
+        belief=belief,
+    )
+
+
+class RegressionMean(QuestionGP):
+    """The question GP without its process: what the logistic regression under it expects."""
+
+    def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
+        asked = self._judged_of(self._here(candidates))
+        mean = self.mean.expected(asked.variant, asked.side, asked.features)
+        return Posterior(mean, mean * (1 - mean))
+
+
+def _gp(task: Task, material: Material) -> QuestionGP:
+    import torch
+
+    bench, prediction = material.bench, task.setting.prediction
+    make = RegressionMean if prediction == "regression" else QuestionGP
+    if bench is None:  # neither images nor relations: concept and side are all there is
+        return make([0], [0], len(material.space.concepts), shared=False, device=task.device)
+    shuffled = np.random.default_rng([task.seed, 5]).permutation(len(bench.features))
+    inputs = bench.inputs(shuffled if prediction == "shuffled" else None)
+    if prediction in ("losses", "margins"):
+        inputs = {"features": inputs["features"]}
+    losses = torch.from_numpy(bench.losses)
+
+    def taught(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
+        return torch.from_numpy(_taught(task.bench))[sample, variant][:, None]
+
+    def turncoat(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
+        told = losses[sample, variant][:, None]
+        return told if len(gp) < TURNS_AT else 1 - told
+
+    def inverted(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
+        return 1 - losses[sample, variant][:, None]
+
+    kinds: dict[str, Callable[..., Any]] = {
+        "proxies": bench.proxy_losses,
+        "self-taught": taught,
+        "regression": taught,
+        "adversarial": inverted,
+        "turncoat": turncoat,
+    }
+    gp = make(
+        bench.relation,
+        bench.severity,
+        1,
+        shared=False,
+        proxies=kinds.get(prediction),
+        device=task.device,
+        **inputs,
+    )
+    return gp
+
+
+def _answer(
+    material: Material, question: int, setting: Setting, rng: np.random.Generator
+) -> Learnt:
+    """The question's loss; some come back unanswered and count both ways."""
+    loss = float(material.losses[question])
+    truth = int(material.space.truth([question])[0])
+    if setting.unanswered and rng.random() < setting.unanswered:
+        return Learnt(question, truth, 1.0, low=0.0, high=1.0)
+    margin = None
+    if material.bench is not None and setting.prediction != "losses":
+        margin = float(material.bench.margins.flat[question])
+    if setting.prediction == "lies":
+        margin = rng.normal()
+    return Learnt(question, truth, loss, margin=margin)
+
+
+def _truth(material: Material, certifier: Certifier) -> Floats:
+    everything = material.space.nth(np.arange(material.space.size))
+    inside = certifier.members(everything)
+    return (inside @ material.losses[everything]) / inside.sum(axis=1)
+
+
+def _material(bench: str, seed: int) -> Material:
+    if bench.startswith("sides"):
+        return _sides(float(bench.split()[1]), seed)
+    made = _digits(bench)
+    space = made.space()
+    return Material(space, np.asarray(made.losses, float).ravel(), ["overall"], made)
+
+
+@lru_cache(maxsize=2)
+def _digits(bench: str) -> Any:
+    from adaptive_vtt.experiments.engine import digits
+
+    return digits.severity_bench() if bench == "digits-severity" else digits.proxy_bench()
+
+
+@lru_cache(maxsize=2)
+def _taught(bench: str) -> Floats:
+    """Samples x variants: the losses that the self-taught proxy expects."""
+    made = _digits(bench)
+    return taught_losses(made, made.digits)
+
+
+def _sides(accuracy: float, seed: int) -> Material:
+    """3,694 images with the ISIC attributes' statistics; right with ``accuracy`` everywhere."""
+    from adaptive_vtt.experiments.vtt.label_sets import isic
+
+    space = QuestionSpace(isic(samples=3694))
+    rng = np.random.default_rng([seed, 3])
+    losses = (rng.random(space.total) >= accuracy).astype(float)
+    return Material(space, losses, ["concepts"])
+
+
+def suites(
+    quick: bool,
+    seeds: int | None = None,
+    workers: int = 2,
+    device: str = "cpu",
+    executor: str = "processes",
+) -> dict[str, Callable[[], pd.DataFrame]]:
+    """The tables, by name; ``seeds``: of every row, instead of as many as suit each."""
+    rows = partial(table, workers=workers, device=device, executor=executor)
+    few, some, many = (2, 4, 8) if quick else (20, 60, 300)
+    if seeds is not None:
+        few = some = many = seeds
+    unanswered = Setting("unanswered 5 %", unanswered=0.05, floor=0.2)
+    batched = Setting("batches of 16", batch=16)
+    batched_taught, *larger = (
+        replace(TAUGHT, name=f"the same, batches of {n}", batch=n) for n in (16, 64, 256)
+    )
+    proxies = Setting("adaptive + proxies", prediction="proxies")
+    silent = Setting("5 % unanswered both ways", prediction="proxies", unanswered=0.05)
+    shuffled = Setting("shuffled features", prediction="shuffled")
+    lies = Setting("margins that are noise", prediction="lies")
+    adversarial = Setting("adversarial proxy", prediction="adversarial")
+    turncoat = Setting("proxy that turns", prediction="turncoat")
+    plain = Setting("adaptive, no surrogate")
+    return {
+        "sides-0.7": lambda: rows("sides 0.7", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
+        "sides-0.9": lambda: rows("sides 0.9", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
+        "sides-coverage": lambda: rows("sides 0.9", [plain, unanswered, batched], [0.1], many),
+        "severity": lambda: rows(
+            "digits-severity",
+            [UNIFORM, TAUGHT, ADAPTIVE, LOSSES],
+            [0.05] if quick else [0.05, 0.04, 0.03],
+            few,
+        ),
+        "severity-shuffled": lambda: rows(
+            "digits-severity", [UNIFORM, LOSSES, shuffled, lies], [0.05], few
+        ),
+        "severity-batches": lambda: rows(
+            "digits-severity", [TAUGHT, batched_taught, *larger], [0.05], few
+        ),
+        "severity-coverage": lambda: rows(
+            "digits-severity", [TAUGHT, batched_taught], [0.05], many
+        ),
+        "proxy": lambda: rows("digits-proxy", [UNIFORM, ADAPTIVE, proxies], [0.05], some),
+        "proxy-rmse": lambda: rows(
+            "digits-proxy", [UNIFORM, proxies], [0.0], some, marks=(100, 200, 400)
+        ),
+        "unanswered-coverage": lambda: rows("digits-proxy", [silent], [0.08], many),
+        "proxy-coverage": lambda: rows(
+            "digits-proxy", [UNIFORM, proxies, adversarial, turncoat], [0.05], many
+        ),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--quick", action="store_true", help="few seeds, minutes instead of hours")
+    parser.add_argument("--only", default="", help="names of tables, separated by commas")
+    parser.add_argument("--seeds", type=int, help="of every row (default: 20 to 300)")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--executor", default="processes", help="processes, ray or ray://HOST:PORT")
+    parser.add_argument("--device", default="cpu", help="of the question GP; auto: CUDA if any")
+    options = parser.parse_args(arguments)
+    made = suites(options.quick, options.seeds, options.workers, options.device, options.executor)
+    for name in options.only.split(",") if options.only else made:
+        frame = made[name]()
+        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
+        write_text(options.out / f"certificates-{name}.csv", frame.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()

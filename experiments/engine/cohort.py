@@ -1,0 +1,163 @@
+"""What other models' answers save the audit of the next one: ``Audit(cohort=)``.
+
+digits-severity by twelve classifiers (``cohort_models``). Each is audited to +-.05 after the other
+eleven, of which all answers are known ("after all"), or those of an audit of 300 calls each
+("after journals", with --journals); alone; and by uniform questions. --unlike audits models that
+are unlike their cohort: the first one's losses turned to other questions, inverted, and constant.
+"rmse N": of the estimate after N calls, over models and seeds. "covered" counts runs whose interval
+holds the truth in the end.
+
+    python -m adaptive_vtt.experiments.engine.cohort [--models 12] [--seeds 2] [--journals]
+        [--unlike]
+"""
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from adaptive_vtt import Audit, Cohort
+from adaptive_vtt.benchmark.runs import BASELINES
+from adaptive_vtt.utils.files import write_text
+
+from .cohort_models import population
+from .digits import Bench
+
+MARKS = (20, 50, 100, 200)
+"""Calls after which estimates are compared."""
+JOURNAL_CALLS = 300
+EARLIER = 1000
+"""Seeds of the other models' audits begin here."""
+MOST = 1500
+"""Calls after which an audit is given up, and counted with so many."""
+LEAST = 1e-9
+
+
+def losses_of(benches: Mapping[str, Bench], left_out: str) -> pd.DataFrame:
+    """Item x model: of all models but one."""
+    bench = benches[left_out]
+    sample, variant = np.divmod(np.arange(bench.losses.size), bench.losses.shape[1])
+    items = {
+        "sample": sample.astype(str),
+        "relation": [bench.names[bench.relation[v]] for v in variant],
+        "severity": np.array(bench.severity)[variant],
+    }
+    others = {name: b.losses.ravel() for name, b in benches.items() if name != left_out}
+    return pd.DataFrame({**items, **others})
+
+
+def audited(bench: Bench, half_width: float, **options: Any) -> dict[str, Any]:
+    """An audit of the overall error, from begin to end."""
+    truth, errors = float(bench.losses.mean()), {}
+    given = {"half_width": half_width, "targets": ["overall"], "budget": MOST, **options}
+    with Audit(bench.space(), bench.model(), **given) as audit:
+
+        def note(step: Any) -> None:
+            if step.state.calls in MARKS:
+                (found,) = audit.interval_rows() or [{}]
+                errors[f"rmse {step.state.calls}"] = (float(found["estimate"]) - truth) ** 2
+
+        result = audit.run(note)
+    (row,) = result.targets.to_dict("records")
+    held = row["lower"] - LEAST <= truth <= row["upper"] + LEAST
+    return {"calls": result.calls, "covered": held, **errors}
+
+
+def unlike(bench: Bench) -> dict[str, Bench]:
+    """Models that no cohort tells of."""
+    losses = bench.losses
+    turned = np.roll(losses.ravel(), losses.size // 2 + 17).reshape(losses.shape)
+    kinds = {"turned": turned, "inverted": 1 - losses, "constant": np.ones_like(losses)}
+    return {name: replace(bench, losses=found, name=name) for name, found in kinds.items()}
+
+
+def journals(benches: Mapping[str, Bench], half_width: float, folder: Path) -> dict[str, Path]:
+    """An audit of JOURNAL_CALLS calls of every model."""
+    found = {}
+    for number, (name, bench) in enumerate(benches.items()):
+        path = folder / f"{name}.db"
+        options: dict[str, Any] = {"seed": EARLIER + number, "budget": JOURNAL_CALLS}
+        audited(bench, half_width / 10, journal=path, **options)
+        found[name] = path
+    return found
+
+
+def ways(cohort: Cohort, asked: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """Options of an audit, by what it knows; ``asked``: the journals of the other models."""
+    found: dict[str, dict[str, Any]] = {"after all": {"cohort": cohort}}
+    if asked:
+        found["after journals"] = {"cohort": Cohort.from_runs(*asked)}
+    return {**found, "alone": {}, "uniform": dict(BASELINES["uniform"])}
+
+
+def rows(
+    name: str, bench: Bench, options: Mapping[str, dict[str, Any]], width: float, seeds: int
+) -> Iterable[dict[str, Any]]:
+    for how, given in options.items():
+        for seed in range(seeds):
+            yield {"model": name, "how": how, **audited(bench, width, seed=seed, **given)}
+
+
+def table_of(found: Sequence[dict[str, Any]], by: Sequence[str]) -> pd.DataFrame:
+    """Means over runs: calls, covered, and root mean squared errors."""
+    frame = pd.DataFrame(found)
+    errors = [f"rmse {mark}" for mark in MARKS if f"rmse {mark}" in frame]
+    groups = frame.groupby(list(by), sort=False)
+    table = groups.agg(
+        calls=("calls", "mean"),
+        least=("calls", "min"),
+        most=("calls", "max"),
+        covered=("covered", "sum"),
+        runs=("calls", "size"),
+    )
+    return table.join(groups[errors].mean().pow(0.5)).round(3)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--models", type=int, default=12, help="how many are audited")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--half-width", type=float, default=0.05)
+    parser.add_argument("--journals", action="store_true", help="cohorts of journals, too")
+    parser.add_argument("--unlike", action="store_true", help="models unlike their cohort alone")
+    parser.add_argument("--quick", action="store_true", help="one model, one seed, a wide interval")
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.models, options.seeds, options.half_width = 1, 1, 0.15
+    torch.set_num_threads(1)
+    benches = population()
+    with tempfile.TemporaryDirectory() as folder:
+        found = _measured(benches, options, Path(folder))
+    by = ["model", "how"] if options.unlike else ["how"]
+    print(table_of(found, by).to_string())
+    name = "cohort_unlike.csv" if options.unlike else "cohort.csv"
+    write_text(options.out / name, table_of(found, ["model", "how"]).to_csv())
+
+
+def _measured(
+    benches: Mapping[str, Bench], options: argparse.Namespace, folder: Path
+) -> list[dict[str, Any]]:
+    asked = journals(benches, options.half_width, folder) if options.journals else {}
+    count = 1 if options.unlike else options.models
+    chosen = list(benches)[:: len(benches) // count][:count]
+    found: list[dict[str, Any]] = []
+    for name in chosen:
+        others = [path for other, path in asked.items() if other != name]
+        known = ways(Cohort.from_table(losses_of(benches, name)), others)
+        mine = unlike(benches[name]) if options.unlike else {name: benches[name]}
+        for label, bench in mine.items():
+            new = list(rows(label, bench, known, options.half_width, options.seeds))
+            print(table_of(new, ["model", "how"]).to_string(), flush=True)
+            found += new
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What another value of one of the engine's constants costs: questions of the same seeds.
+
+    python -m adaptive_vtt.experiments.engine.constants ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
+
+Each argument is a row; the first row leaves all as they are. digits-severity, one target, one
+question per call, predicted by self-taught nets: a row of ``certificates``, with seeds of its own.
+Draws of equal seeds stay alike for a while, so that differences are known better than means are.
+With --explained no audits are made: the share of the variance that predictions explain
+(``digits.explained``) after some answers in random order, which takes seconds and tells far more.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+
+import numpy as np
+import torch
+
+from adaptive_vtt.certify import certifier, units
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models.local import self_taught
+from adaptive_vtt.surrogates import QuestionGP, loss_mean
+from adaptive_vtt.types import Floats
+from adaptive_vtt.utils.random_streams import generator
+
+from . import certificates
+from .certificates import TAUGHT, Task, run
+from .digits import TEST, explained
+from .self_taught import benches
+
+PLACES: dict[str, ModuleType] = {
+    **dict.fromkeys(("ROOM", "FADE"), units),
+    "RANGE": certifier,
+    **dict.fromkeys(("TOLD", "CAUTION"), loss_mean),
+    **dict.fromkeys(("TEAMS", "HIDDEN", "STEPS"), self_taught),
+}
+"""The constants that may be changed, and where they stand."""
+ANSWERS = (10, 20, 40, 70, 120, 200)
+"""After so many answers it is worked out what is explained."""
+
+
+@contextmanager
+def changed(values: Mapping[str, float]) -> Iterator[None]:
+    """The constants of those names have those values, for a while."""
+    places = [(PLACES[name], name) for name in values]
+    before = [getattr(*place) for place in places]
+    certificates._taught.cache_clear()
+    benches.cache_clear()
+    try:
+        for (module, name), value in zip(places, values.values(), strict=True):
+            setattr(module, name, type(getattr(module, name))(value))
+        yield
+    finally:
+        for (module, name), value in zip(places, before, strict=True):
+            setattr(module, name, value)
+
+
+def parsed(text: str) -> dict[str, float]:
+    """The mapping that A=1,B=2 stands for; raises InputError for an unknown name."""
+    values = {name: float(value) for name, value in (p.split("=") for p in text.split(",") if p)}
+    for name in values:
+        if name not in PLACES:
+            raise InputError(f"constants: expected one of {', '.join(PLACES)}, got {name!r}")
+    return values
+
+
+def explained_after(seed: int) -> list[float]:
+    """What is explained after each of ANSWERS answers, learnt ten at a time."""
+    bench = benches()["digits-severity", "self-taught"]
+    order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
+    gp = QuestionGP(
+        bench.relation,
+        bench.severity,
+        1,
+        shared=False,
+        proxies=bench.proxy_losses,
+        **bench.inputs(),
+    )
+    unseen = bench.judged(order[ANSWERS[-1] :][:TEST])
+    found = []
+    for start in range(0, ANSWERS[-1], 10):
+        gp.observe(bench.judged(order[start : start + 10]))
+        if start + 10 in ANSWERS:
+            found.append(explained(unseen.loss, gp.posterior(unseen).mean))
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> dict[str, Floats]:
+    """Prints a row per change; returns the questions of every seed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("changes", nargs="*", help="NAME=VALUE, several separated by commas")
+    parser.add_argument("--seeds", type=int, default=24)
+    parser.add_argument("--first", type=int, default=300, help="the first seed")
+    parser.add_argument("--half-width", type=float, default=0.05)
+    parser.add_argument("--explained", action="store_true", help="of predictions, without audits")
+    options = parser.parse_args(arguments)
+    seeds = range(options.first, options.first + options.seeds)
+    found: dict[str, Floats] = {}
+    changes = {change: parsed(change) for change in ["", *options.changes]}
+    for change, values in changes.items():
+        with changed(values):
+            if options.explained:
+                found[change] = np.mean([explained_after(seed) for seed in seeds], axis=0)
+                shares = zip(ANSWERS, found[change], strict=True)
+                told = "  ".join(f"{count}: {share:.3f}" for count, share in shares)
+                print(f"{change or 'as it is':28} {told}", flush=True)
+                continue
+            tasks = [Task("digits-severity", TAUGHT, options.half_width, seed) for seed in seeds]
+            outcomes = [run(task) for task in tasks]
+        found[change] = np.array([o.draws for o in outcomes], float)
+        more = found[change] - found[""]
+        error = more.std(ddof=1) / len(more) ** 0.5 if len(more) > 1 else np.nan
+        print(
+            f"{change or 'as it is':28} {found[change].mean():7.1f} questions, {more.mean():+6.1f} "
+            f"(+-{error:.1f}), held {sum(o.covered for o in outcomes)}/{len(outcomes)}",
+            flush=True,
+        )
+    return found
+
+
+if __name__ == "__main__":
+    main()

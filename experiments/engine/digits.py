@@ -1,0 +1,421 @@
+"""The two digit benchmarks: how much of the losses' variance a surrogate explains.
+
+digits-severity: scikit-learn's digits, an MLP with 64 hidden units, 600 test images under 10
+perturbations at 5 severities, 30,000 questions of which about 29 % fail.
+digits-proxy: a weak logistic classifier of 500 digits, 250 test images under 8 mild
+perturbations, 2,000 questions of which about 10 % fail, and three other classifiers whose
+losses are known for all of them.
+
+    python -m adaptive_vtt.experiments.engine.digits [--quick]
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from scipy.special import logit
+from torch import Tensor
+
+from adaptive_vtt.datasets import TableDataset, from_table
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.relations import LabelPreserving
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.surrogates.features import (
+    REFERENCE,
+    FollowUpFeatures,
+    sample_features,
+)
+from adaptive_vtt.surrogates.loss_mean import Losses
+from adaptive_vtt.surrogates.question_gp import QuestionGP
+from adaptive_vtt.types import Floats
+from adaptive_vtt.utils.random_streams import generator
+
+Change = Callable[[npt.NDArray[np.float32], float, np.random.Generator], npt.NDArray[np.float32]]
+
+CONCEPT = "correct"
+SUREST = 8.0
+"""Largest size of a margin."""
+
+TEST = 4000
+"""Questions, none of them observed, on which a surrogate is scored."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """N samples x V variants: ``losses`` (N, V), ``features`` (N, d), ``proxies`` (N, V, P),
+    the losses that P other models expect; ``relation`` and ``severity`` (V) of each variant.
+    ``images`` (N, 64) and ``shown`` (N, V, 64): sources and follow-ups, 0 to 16. ``digits`` (N,):
+    what they are; ``probable`` (N, V, 10): what the model takes them for."""
+
+    name: str
+    losses: Floats
+    features: Floats
+    proxies: Floats
+    names: tuple[str, ...]
+    relation: tuple[int, ...]
+    severity: tuple[int, ...]
+    images: Floats
+    shown: Floats
+    digits: Floats
+    probable: Floats
+
+    @cached_property
+    def margins(self) -> Floats:
+        """(N, V): logits of what the model gave to the digit."""
+        right = self.probable[np.arange(len(self.digits)), :, self.digits.astype(int)]
+        with np.errstate(divide="ignore"):
+            return np.asarray(logit(right).clip(-SUREST, SUREST), np.float64)
+
+    def labelled(self, digits: Floats) -> "Bench":
+        """The same with other labels (N,), which answers and features then go by."""
+        return replace(
+            self,
+            digits=digits,
+            losses=(self.probable.argmax(-1) != digits[:, None]).astype(float),
+            features=_look_and_digit(self.images, digits),
+        )
+
+    def dataset(self) -> TableDataset:
+        """One concept, "correct", true of every sample, and no images."""
+        labels = pd.DataFrame({CONCEPT: np.ones(len(self.losses), int)})
+        return from_table(None, labels, features=self.features, name=self.name)
+
+    def space(self) -> QuestionSpace:
+        """All N x V questions."""
+        relations = [
+            RecordedRelation(name, [s for r, s in self._variants() if r == number])
+            for number, name in enumerate(self.names)
+        ]
+        return QuestionSpace(self.dataset(), relations)
+
+    def model(self) -> Recorded:
+        """Says P(correct) = 1 - loss."""
+        sample, variant = np.divmod(np.arange(self.losses.size), self.losses.shape[1])
+        answers = pd.DataFrame(
+            {
+                "sample": sample.astype(str),
+                "relation": [self.names[self.relation[v]] for v in variant],
+                "severity": np.array(self.severity)[variant],
+                CONCEPT: 1 - self.losses.ravel(),
+            }
+        )
+        return Recorded(answers, name=self.name)
+
+    def judged(self, questions: Tensor) -> Losses:
+        """Questions by number (sample * V + variant), with their losses."""
+        sample, variant = questions // self.losses.shape[1], questions % self.losses.shape[1]
+        zeros = torch.zeros_like(sample)
+        losses, margins = (torch.from_numpy(x).ravel() for x in (self.losses, self.margins))
+        return Losses(sample, variant, zeros, zeros + 1, losses[questions], margins[questions])
+
+    def inputs(self, order: npt.NDArray[np.int64] | None = None) -> dict[str, Any]:
+        """What ``QuestionGP`` reads of samples and follow-ups; of other samples in their stead
+        where an ``order`` (N,) is given."""
+        count, variants = self.losses.shape
+        order = np.arange(count) if order is None else order
+        features, digits = (torch.from_numpy(x[order]) for x in (self.features, self.digits))
+        pixels = np.rint(self.shown[order] * 255 / 16).clip(0, 255).astype(np.uint8)
+        pixels = pixels.reshape(count * variants, -1)
+        reference = generator(0, "follow-ups").choice(len(pixels), REFERENCE, replace=False)
+        thumbnails = lambda images: pixels[images]  # noqa: E731
+        follow_ups = FollowUpFeatures(thumbnails, reference, images=len(pixels), variants=variants)
+        return {
+            "features": lambda samples: features[samples],
+            "truths": lambda samples: digits[samples],
+            "follow_ups": follow_ups,
+        }
+
+    def proxy_losses(
+        self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor
+    ) -> Tensor:
+        """(n, P), as ``QuestionGP(proxies=)`` wants them."""
+        return torch.from_numpy(self.proxies)[sample, variant]
+
+    def _variants(self) -> list[tuple[int, int]]:
+        return list(zip(self.relation, self.severity, strict=True))
+
+
+class RecordedRelation(LabelPreserving):
+    """A relation of which only the answers were kept."""
+
+    def __init__(self, name: str, severities: Sequence[int]) -> None:
+        self.name = name
+        self.severities = tuple(severities)
+        self.about = "recorded answers about perturbed digits"
+
+
+# -- perturbations of 8 x 8 images in 0..16 ------------------------------------------------
+
+
+def _rotate(image: Any, degrees: float, rng: np.random.Generator) -> Any:
+    turn = degrees if rng.random() < 0.5 else -degrees
+    return cv2.warpAffine(image, cv2.getRotationMatrix2D((3.5, 3.5), turn, 1), (8, 8))
+
+
+def _shift(image: Any, distance: float, rng: np.random.Generator) -> Any:
+    angle = rng.random() * 2 * np.pi
+    matrix = np.array([[1, 0, np.cos(angle) * distance], [0, 1, np.sin(angle) * distance]])
+    return cv2.warpAffine(image, matrix, (8, 8))
+
+
+def _blur(image: Any, sigma: float, rng: np.random.Generator) -> Any:
+    return cv2.GaussianBlur(image, (0, 0), sigma)
+
+
+def _noise(image: Any, sigma: float, rng: np.random.Generator) -> Any:
+    return np.clip(image + rng.normal(0, sigma, image.shape), 0, 16)
+
+
+def _contrast(image: Any, factor: float, rng: np.random.Generator) -> Any:
+    return image.mean() + factor * (image - image.mean())
+
+
+def _brighten(image: Any, amount: float, rng: np.random.Generator) -> Any:
+    return np.clip(image + amount, 0, 16)
+
+
+def _occlude(image: Any, side: float, rng: np.random.Generator) -> Any:
+    size = int(side)
+    row, column = rng.integers(0, 9 - size, 2)
+    covered = image.copy()
+    covered[row : row + size, column : column + size] = 0
+    return covered
+
+
+def _pixelate(image: Any, side: float, rng: np.random.Generator) -> Any:
+    small = cv2.resize(image, (int(side), int(side)), interpolation=cv2.INTER_AREA)
+    return cv2.resize(small, (8, 8), interpolation=cv2.INTER_NEAREST)
+
+
+def _impulse(image: Any, share: float, rng: np.random.Generator) -> Any:
+    hit = rng.random(image.shape) < share
+    return np.where(hit, np.where(rng.random(image.shape) < 0.5, 16, 0), image)
+
+
+GRADED: dict[str, tuple[Change, tuple[float, ...]]] = {
+    "rotation": (_rotate, (5, 10, 16, 22, 30)),
+    "shift": (_shift, (0.25, 0.5, 0.7, 1.0, 1.3)),
+    "blur": (_blur, (0.4, 0.55, 0.75, 1.0, 1.4)),
+    "noise": (_noise, (1.5, 2.5, 3.5, 4.7, 6)),
+    "contrast": (_contrast, (0.7, 0.5, 0.35, 0.25, 0.15)),
+    "brighten": (_brighten, (1.5, 3, 4.5, 6.5, 9)),
+    "darken": (_brighten, (-2, -4, -6, -8, -10)),
+    "occlusion": (_occlude, (1, 2, 3, 3, 4)),
+    "pixelate": (_pixelate, (6, 5, 4, 3, 2)),
+    "impulse": (_impulse, (0.04, 0.08, 0.13, 0.2, 0.28)),
+}
+
+MILD: dict[str, tuple[Change, tuple[float, ...]]] = {
+    "rotation": (_rotate, (10,)),
+    "shift": (_shift, (0.5,)),
+    "blur": (_blur, (0.7,)),
+    "noise": (_noise, (3.5,)),
+    "contrast": (_contrast, (0.5,)),
+    "brighten": (_brighten, (3,)),
+    "darken": (_brighten, (-2,)),
+    "impulse": (_impulse, (0.08,)),
+}
+
+
+def _perturbed(images: Floats, kinds: dict[str, tuple[Change, tuple[float, ...]]]) -> Floats:
+    """N x V x 64: every image under every variant."""
+    rows = []
+    for name, (change, levels) in kinds.items():
+        for severity, level in enumerate(levels):
+            for number, image in enumerate(images):
+                rng = generator(severity, f"digits/{name}", number)
+                rows.append(change(image.reshape(8, 8).astype(np.float32), level, rng).ravel())
+    count = len(rows) // len(images)
+    return np.array(rows, np.float64).reshape(count, len(images), 64).transpose(1, 0, 2)
+
+
+# -- the two benchmarks --------------------------------------------------------------------
+
+
+@cache
+def severity_bench(decay: float = 1e-4) -> Bench:
+    """digits-severity; ``decay``: of the weights, in training."""
+    from sklearn.neural_network import MLPClassifier
+
+    train, test, train_digit, test_digit = split(600, None)
+    model = MLPClassifier((64,), alpha=decay, max_iter=300, random_state=0)
+    model.fit(train, train_digit)
+    return bench_of("digits-severity", GRADED, test, test_digit, model, [])
+
+
+@cache
+def proxy_bench() -> Bench:
+    """digits-proxy."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+
+    train, test, train_digit, test_digit = split(250, 500)
+    model = LogisticRegression(C=0.05, max_iter=2000)
+    others = [
+        RandomForestClassifier(60, max_depth=6, random_state=0),
+        KNeighborsClassifier(7),
+        GaussianNB(var_smoothing=0.05),
+    ]
+    for each in (model, *others):
+        each.fit(train / 16, train_digit)
+    return bench_of("digits-proxy", MILD, test, test_digit, model, others, scale=16)
+
+
+def split(test: int, train: int | None) -> tuple[Floats, Floats, Floats, Floats]:
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    images, digits = load_digits(return_X_y=True)
+    one, other, digit, other_digit = train_test_split(
+        images, digits, test_size=test, train_size=train, stratify=digits, random_state=0
+    )
+    return one, other, digit, other_digit
+
+
+def bench_of(
+    name: str,
+    kinds: dict[str, tuple[Change, tuple[float, ...]]],
+    images: Floats,
+    digits: Floats,
+    model: Any,
+    others: Sequence[Any],
+    scale: float = 1,
+) -> Bench:
+    shown = _perturbed(images, kinds)
+    flat = shown.reshape(-1, 64) / scale
+    truth = np.repeat(digits, shown.shape[1])
+    shape = shown.shape[:2]
+    rows = np.arange(len(flat))
+    probable = model.predict_proba(flat).reshape(*shape, -1)
+    proxies = [1 - other.predict_proba(flat)[rows, truth] for other in others]
+    pairs = [(r, s + 1) for r, (_, levels) in enumerate(kinds.values()) for s in range(len(levels))]
+    return Bench(
+        name,
+        (probable.argmax(-1) != digits[:, None]).astype(float),
+        _look_and_digit(images, digits),
+        np.stack(proxies, -1).reshape(*shape, -1) if proxies else np.zeros((*shape, 0)),
+        tuple(kinds),
+        tuple(r for r, _ in pairs),
+        tuple(s for _, s in pairs),
+        images,
+        shown,
+        digits,
+        probable,
+    )
+
+
+def _look_and_digit(images: Floats, digits: Floats) -> Floats:
+    """N x 26: 16 principal components and the digit, half as heavy."""
+    centred = images - images.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    looks = left[:, :16] * sizes[:16]
+    looks /= np.sqrt((looks**2).sum(axis=1).mean())
+    return np.concatenate([looks, 0.5 * np.eye(10)[digits]], axis=1)
+
+
+# -- how much is explained -----------------------------------------------------------------
+
+
+def explained(loss: Tensor, expected: Tensor) -> float:
+    """1 - E[(l - f)^2 / q] / Var(l), with the law q that is best for f, floor .2.
+
+    The share of uniform sampling's variance that sampling by f, corrected by f, saves.
+    """
+    weight = (expected * (1 - expected)).sqrt()
+    law = 0.8 * weight / weight.mean() + 0.2
+    return 1 - float(((loss - expected) ** 2 / law).mean() / loss.var())
+
+
+def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
+    """What each surrogate explains after ``count`` random answers."""
+    order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
+    seen, unseen = bench.judged(order[:count]), bench.judged(order[count : count + TEST])
+    features = sample_features(bench.dataset(), seed)
+    hard, pictures = replace(seen, margin=None), bench.inputs()
+    sources = {"features": pictures["features"]}
+
+    def learnt(losses: Losses, **inputs: Any) -> QuestionGP:
+        gp = QuestionGP(bench.relation, bench.severity, 1, shared=True, **inputs)
+        gp.observe(losses)
+        return gp
+
+    kinds = torch.zeros(len(unseen.loss), 0)
+    found = learnt(hard, **sources)
+    result = {
+        "cells": found.mean.expected(unseen.variant, unseen.concept * 3 + 1, kinds),
+        "plain kernel": _plain(bench, seen, unseen, features),
+        "losses": found.posterior(unseen).mean,
+        "margins": learnt(seen, **sources).posterior(unseen).mean,
+        "losses, follow-ups": learnt(hard, **pictures).posterior(unseen).mean,
+        "margins, follow-ups": learnt(seen, **pictures).posterior(unseen).mean,
+    }
+    if bench.proxies.shape[-1]:
+        helped = learnt(seen, proxies=bench.proxy_losses, **pictures)
+        result["with proxies"] = helped.posterior(unseen).mean
+    return {name: explained(unseen.loss, expected) for name, expected in result.items()}
+
+
+def _plain(
+    bench: Bench, seen: Losses, unseen: Losses, features: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The kernel of the first measurements: sums of relation, severity, image and features."""
+    relation, severity = torch.tensor(bench.relation), torch.tensor(bench.severity).double()
+    log = torch.tensor([0.01] * 4 + [0.02, 0.02, 0.04, 0.04, 0.1, 0.7]).double().log()
+    start, log = log, log.clone().requires_grad_()
+
+    def kernel(one: Losses, other: Losses) -> Tensor:
+        size = log.exp()
+        level, levels = severity[one.variant][:, None], severity[other.variant]
+        same = (relation[one.variant][:, None] == relation[other.variant]).double()
+        own = (one.sample[:, None] == other.sample).double()
+        distance = torch.cdist(features(one.sample), features(other.sample)) / size[9]
+        alike = torch.exp(-0.5 * distance**2)
+        near = torch.exp(-0.5 * ((level - levels) / 2) ** 2)
+        cells = size[0] + same * (size[1] + size[2] * near + size[3] * level * levels / 9)
+        return cells + alike * (size[4] + size[5] * same) + own * (size[6] + size[7] * same)
+
+    def solved() -> tuple[Tensor, Tensor]:
+        noise = (log[8].exp() + 1e-6) * torch.eye(len(seen.loss), dtype=torch.float64)
+        factor = torch.linalg.cholesky(kernel(seen, seen) + noise)
+        return factor, torch.cholesky_solve(seen.loss[:, None] - 0.3, factor)[:, 0]
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        factor, alpha = solved()
+        fit = 0.5 * (seen.loss - 0.3) @ alpha + factor.diagonal().log().sum()
+        total = fit + 0.05 * ((log - start) ** 2).sum()
+        (log.grad,) = torch.autograd.grad(total, log)
+        return total
+
+    optimiser: Any = torch.optim.LBFGS([log], max_iter=25, line_search_fn="strong_wolfe")
+    optimiser.step(closure)
+    with torch.no_grad():
+        return (kernel(unseen, seen) @ solved()[1] + 0.3).clamp(0.02, 0.98)
+
+
+def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
+    """Prints, and returns, the table of variance explained."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="one seed, 200 answers")
+    quick = parser.parse_args(arguments).quick
+    rows = []
+    for bench in (severity_bench(), proxy_bench()):
+        for count in (200,) if quick else (200, 400, 800):
+            found = pd.DataFrame([scores(bench, count, seed) for seed in range(1 if quick else 5)])
+            rows.append({"benchmark": bench.name, "answers": count, **found.mean().round(3)})
+    table = pd.DataFrame(rows).set_index(["benchmark", "answers"])
+    print(table.to_string(na_rep=""))
+    return table
+
+
+if __name__ == "__main__":
+    main()

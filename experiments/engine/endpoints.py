@@ -1,0 +1,413 @@
+"""Audits of an endpoint: how busy it is kept, and what faults and interruptions do to an audit.
+
+throughput: the local endpoint in a process of its own, one second per answer, 64 calls in
+flight. "of the ideal" compares the calls answered per second, from the first answer to the
+last, with 64; "engine ms" is this process's processor time per call, "whole ms" also counts
+what encoding, HTTP and making the images cost.
+
+limit: the local endpoint answers 16 calls at a time after half a second and refuses more (429).
+Audits to the same half-width with 16 and 64 calls in flight, and with "auto", which does not know
+the limit. "in flight" is the mean over draws; "429 per call" counts refusals.
+
+chaos: an endpoint in memory on a fast clock, on which a fifth of all attempts fail: 429, 5xx,
+connections cut in the middle of a billed reply, hangs, and refusals. It keeps the bill.
+
+kills: audits over HTTP in forked processes, killed with SIGKILL at random moments with calls
+in flight, resumed until they end, and compared with an undisturbed one.
+
+    python -m adaptive_vtt.experiments.engine.endpoints [--quick] [--only chaos]
+"""
+
+import argparse
+import asyncio
+import json
+import signal
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.audit import Audit
+from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.demo import phantom
+from adaptive_vtt.demo.server import STATISTICS, Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.journal.rows import DrawRow
+from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
+from adaptive_vtt.models.base import ModelDefaults
+from adaptive_vtt.models.network.attempts import Reply, Trouble
+from adaptive_vtt.models.network.endpoint import Endpoint
+from adaptive_vtt.models.network.image_encoding import Encoding
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.testing import TiledDataset
+from adaptive_vtt.types import CallMode, Unanswered
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
+
+from .killed_audits import ended, run_and_end, served
+
+Row = dict[str, Any]
+FRAMES, SIDE = 200, 128
+FLIGHT = 64
+LIMIT = 16
+"""Calls that an endpoint takes at a time, where it does not take any number."""
+FAULTS = 0.2
+PRICES = Prices(input=2.5, output=10.0)
+MOST_TOKENS, MOST_SAID = 400, 32
+BUDGET = 80
+"""Calls of an audit that is killed."""
+CAPS = (60.0, 200.0)
+"""Of audits with even and odd seeds: too little to certify, and enough."""
+RELATIONS = ("identity", "brightness_down", "contrast_down")
+
+
+# -- throughput -------------------------------------------------------------------------------
+
+
+def frames() -> Any:
+    """Synthetic frames, drawn once: what is measured is not how fast they are drawn."""
+    drawn = phantom(FRAMES, size=SIDE, seed=0, concepts=["polyp", "instrument", "stool"])
+    samples = [drawn.sample(k) for k in range(FRAMES)]
+    labels = pd.DataFrame([s.truth for s in samples], index=[s.id for s in samples])
+    return from_table([s.image for s in samples], labels, name=drawn.name)
+
+
+def serve(port: Any, behaviour: Behaviour) -> None:
+    """A server process: puts its port into the pipe and serves until it is ended."""
+    with DemoServer(DemoBrain(frames(), error=0.1, worse=0.3), behaviour) as server:
+        port.send(server.port)
+        signal.pause()
+
+
+def chat(url: str, **options: Any) -> OpenAIChat:
+    return OpenAIChat(
+        "demo-endoscopist",
+        base_url=f"{url}/v1",
+        encoding=Encoding("jpeg"),
+        max_tokens=MOST_SAID,
+        max_input_tokens=MOST_TOKENS,
+        prices=PRICES,
+        **options,
+    )
+
+
+def throughput(quick: bool) -> list[Row]:
+    calls, rows = (256 if quick else 1280), []
+    for name, half_width in (("explores", None), ("certifies", 0.01)):
+        with served(serve, Behaviour(latency=1.0)) as url:
+            model = chat(url, limits=Limits(in_flight=FLIGHT))
+            space = QuestionSpace(frames(), RELATIONS)
+            audit = Audit(space, model, budget=calls, candidates=1024, half_width=half_width)
+            busy = time.process_time()
+            audit.run()
+            busy = time.process_time() - busy
+            came = np.sort([c.elapsed for c in audit.journal.calls()])
+            rate = (calls - 1) / (came[-1] - came[0] + 1.0)  # the first came after a second
+            rows.append(
+                {
+                    "audit": name,
+                    "calls": calls,
+                    "in flight": FLIGHT,
+                    "of the ideal": round(rate / FLIGHT, 3),
+                    "engine ms": round(_engine_ms(audit), 1),
+                    "whole ms": round(1000 * busy / calls, 1),
+                }
+            )
+            model.close()
+    return rows
+
+
+def limit(quick: bool) -> list[Row]:
+    half_width, rows = (0.15 if quick else 0.1), []
+    for flight in (LIMIT, FLIGHT, "auto"):
+        behaviour = Behaviour(latency=0.5, spread=0.3, at_once=LIMIT, retry_after=1.0)
+        with served(serve, behaviour) as url:
+            model = chat(url, limits=Limits(in_flight=flight), retries=Retries(times=20))
+            space = QuestionSpace(frames(), RELATIONS)
+            with Audit(space, model, seed=0, half_width=half_width, candidates=1024) as audit:
+                result = audit.run()
+                verify(audit.journal)
+                draws = audit.journal.draws(laws=False)
+            model.close()
+            counted = bill(url)
+            rows.append(
+                {
+                    "in flight, as given": flight,
+                    "in flight": round(float(np.mean(_levels(draws, model.in_flight))), 1),
+                    "calls": result.calls,
+                    "429": counted["limited"],
+                    "429 per call": round(counted["limited"] / counted["answered"], 2),
+                    "calls per second": round(result.calls / audit.state().elapsed, 1),
+                }
+            )
+    return rows
+
+
+def _levels(draws: Sequence[DrawRow], level: int) -> list[int]:
+    """The calls in flight as of each draw; ``level`` where none tells."""
+    found = []
+    for row in draws:
+        level = row.why.get("in_flight", level)
+        found.append(level)
+    return found
+
+
+class There(ModelDefaults):
+    """A model whose answers are there at once, with so many calls in flight."""
+
+    answers: CallMode = "one"
+    needs_image = False
+
+    def __init__(self, in_flight: int) -> None:
+        self.in_flight = in_flight
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [Answer((0.9,)) for _ in prompts]
+
+    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
+        done: Future[Answer | Unanswered] = Future()
+        done.set_result(Answer((0.9,)))
+        return done
+
+
+def _engine_ms(audit: Audit) -> float:
+    """Processor time per call of the same audit with answers that are simply there."""
+    space = QuestionSpace(TiledDataset(audit.space.dataset.profile[0], FRAMES), RELATIONS)
+    calls = 640
+    half_width = audit.certify.half_width
+    again = Audit(space, There(FLIGHT), budget=calls, candidates=1024, half_width=half_width)
+    start = time.process_time()
+    again.run()
+    return 1000 * (time.process_time() - start) / calls
+
+
+# -- chaos ------------------------------------------------------------------------------------
+
+
+class Chaotic(Endpoint):
+    """Wrong on a fifth of its questions, and failing on a fifth of its attempts.
+
+    What happens follows from the question and the number of the attempt. ``billed`` is what
+    it charged, attempt by attempt; ``told`` counts the replies that arrived, by question.
+    """
+
+    needs_image = False
+
+    def __init__(self, seed: int) -> None:
+        async def at_once(seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        super().__init__(
+            name="chaotic",
+            host="nowhere",
+            answers="one",
+            seed=seed,
+            sleep=at_once,
+            limits=Limits(in_flight=8),
+            retries=Retries(times=3, timeout=60.0, give_up_after=50),
+            prices=Prices(input=2.0, output=8.0, tokens=1000),
+            bound=Usage(300, 20),
+        )
+        self.seed = seed
+        self.billed = 0.0
+        self.told: Counter[tuple[str, str, int, str]] = Counter()
+        self._times: Counter[tuple[str, str, int, str]] = Counter()
+
+    def prepare(self, prompt: Prompt) -> tuple[str, str, int, str]:
+        return (prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts[0])
+
+    async def send(self, request: tuple[str, str, int, str], prompt: Prompt) -> Reply:
+        fate, tokens, said = self.fate(request, self._times[request])
+        self._times[request] += 1
+        usage = Usage(tokens, 5)
+        if fate == "429":
+            raise Trouble("http 429", asked=1.0)
+        if fate == "5xx":
+            raise Trouble("http 503")
+        if fate == "hung":  # answered too late: nobody knows whether it was billed
+            self.billed += self.prices.cost(usage) if tokens % 2 else 0.0
+            raise Trouble("timeout", billed=True)
+        self.billed += self.prices.cost(usage)
+        if fate == "cut":
+            raise Trouble("truncated", billed=True)
+        self.told[request] += 1
+        return Reply((said,), usage)
+
+    def fate(self, request: tuple[str, str, int, str], times: int) -> tuple[str, int, float]:
+        rng = generator(self.seed, "chaos/" + "/".join(map(str, request)), times)
+        kind = str(rng.choice(["429", "5xx", "hung", "cut"])) if rng.random() < FAULTS else "fine"
+        return kind, int(rng.integers(100, 301)), self.said(request)
+
+    def said(self, request: tuple[str, str, int, str]) -> float:
+        """P(yes), about what is always there."""
+        return float(generator(self.seed, "said/" + "/".join(map(str, request))).random() >= 0.2)
+
+    def loss(self, request: tuple[str, str, int, str]) -> float:
+        """The realised loss of a question: 1 where every attempt would fail."""
+        attempts = range(self.most_attempts)
+        answered = any(self.fate(request, k)[0] == "fine" for k in attempts)
+        return 1 - self.said(request) if answered else 1.0
+
+
+def chaos_space() -> QuestionSpace:
+    return QuestionSpace(TiledDataset(np.ones((150, 2), np.int8), 150), ["identity", "rotation"])
+
+
+def chaotic_audit(seed: int) -> Row:
+    """One audit amid faults; what it cost by both sides' books, and whether it covers."""
+    import torch
+
+    torch.set_num_threads(1)
+    space, model, cap = chaos_space(), Chaotic(seed), CAPS[seed % 2]
+    audit = Audit(
+        space,
+        model,
+        seed=seed,
+        half_width=0.1,
+        targets=["overall", "relations"],
+        max_cost=cap,
+        candidates=512,
+        surrogate=False,
+    )
+    held, truth = True, chaos_truth(space, model)
+
+    def watch(step: Any) -> None:
+        nonlocal held
+        lower, upper = step.state.lower, step.state.upper
+        held &= bool(((lower <= truth + 1e-9) & (truth <= upper + 1e-9)).all())
+
+    result = audit.run(watch)
+    model.close()
+    table = result.targets
+    held &= bool(((table["lower"] <= truth + 1e-9) & (truth <= table["upper"] + 1e-9)).all())
+    return {
+        "certified": bool(table["certified"].all()),
+        "capped": "was spent" in str(result.reason),
+        "held": held,
+        "calls": result.calls,
+        "cost": result.cost,
+        "billed": model.billed,
+        "over": max(result.cost, model.billed) > cap + 1e-9,
+        "twice": sum(count > 1 for count in model.told.values()),
+    }
+
+
+def chaos_truth(space: QuestionSpace, model: Chaotic) -> Any:
+    certifier = Certifier(
+        space,
+        named_targets(space, ["overall", "relations"]),
+        answers="one",
+        half_width=0.1,
+        confidence=0.95,
+    )
+    questions = space.nth(np.arange(space.size))
+    words = [space.question(int(q)) for q in questions]
+    losses = [model.loss((w.sample_id, w.relation, w.severity, w.concept)) for w in words]
+    inside = certifier.members(questions)
+    return inside @ np.array(losses) / inside.sum(axis=1)
+
+
+def chaos(quick: bool) -> list[Row]:
+    seeds = 20 if quick else 300
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        runs = pd.DataFrame(list(pool.map(chaotic_audit, range(seeds), chunksize=4)))
+    return [
+        {
+            "audits": seeds,
+            "ended": len(runs),
+            "certified": int(runs["certified"].sum()),
+            "stopped by the cap": int(runs["capped"].sum()),
+            "covered": int(runs["held"].sum()),
+            "over the cap": int(runs["over"].sum()),
+            "answers paid twice": int(runs["twice"].sum()),
+            "calls": round(float(runs["calls"].mean()), 1),
+            "billed of booked": round(float((runs["billed"] / runs["cost"]).mean()), 3),
+        }
+    ]
+
+
+# -- kills ------------------------------------------------------------------------------------
+
+
+def killed_audit(url: str, journal: str) -> None:
+    """The audit that is killed and resumed, in a process of its own."""
+    retries = Retries(timeout=5.0, first_wait=0.01)
+    to_its_end(chat(url, limits=Limits(in_flight=8), retries=retries), journal, half_width=0.05)
+
+
+def to_its_end(model: ModelDefaults, journal: str, **options: Any) -> None:
+    """The audit of ``model`` that is killed; see ``run_and_end``."""
+    audit = Audit(
+        QuestionSpace(frames(), RELATIONS),
+        model,
+        seed=0,
+        budget=BUDGET,
+        targets=["overall", "relations"],
+        candidates=256,
+        surrogate=False,
+        journal=journal,
+        **options,
+    )
+    run_and_end(audit, journal, lambda _: {"intervals": audit.journal.facts()["intervals"]})
+
+
+def kills(quick: bool) -> list[Row]:
+    moments, context = (6 if quick else 100), get_context("fork")
+    behaviour = Behaviour(latency=0.05, spread=0.5, limited=0.03, broken=0.03)
+    rng, killed, audits, same, lost = np.random.default_rng(0), 0, 0, 0, 0
+    with tempfile.TemporaryDirectory() as folder, served(serve, behaviour) as url:
+        whole = ended(context, killed_audit, url, f"{folder}/whole.db", [])
+        before = bill(url)["answered"]
+        while killed < moments:
+            path = f"{folder}/{killed}.db"
+            waits = rng.uniform(0.0, 0.6, int(rng.integers(1, 4))).tolist()
+            found = ended(context, killed_audit, url, path, waits)
+            killed += found["kills"]
+            same += found["intervals"] == whole["intervals"]
+            lost += found["lost"]
+            audits += 1
+        served_again = bill(url)["answered"] - before - audits * BUDGET
+    return [
+        {
+            "kills": killed,
+            "audits": audits,
+            "with the undisturbed certificate": same,
+            "calls asked again": lost,
+            "answered twice": served_again,
+        }
+    ]
+
+
+def bill(url: str) -> dict[str, int]:
+    """What the endpoint counted."""
+    with urllib.request.urlopen(url + STATISTICS, timeout=10) as reply:
+        found: dict[str, int] = json.load(reply)
+        return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="audits of an endpoint")
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--quick", action="store_true", help="a minute instead of ten")
+    parser.add_argument(
+        "--only", default="", help="throughput, limit, chaos or kills, separated by commas"
+    )
+    options = parser.parse_args(arguments)
+    suites = {"throughput": throughput, "limit": limit, "chaos": chaos, "kills": kills}
+    for name in options.only.split(",") if options.only else suites:
+        frame = pd.DataFrame(suites[name](options.quick))
+        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
+        write_text(options.out / f"endpoints-{name}.csv", frame.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Errors of estimates made from the same draws: by the draws, by predictions, by both.
+
+Digits (``digits``, one target) with proxies and features that tell, or tell nothing (shuffled),
+and the demo (16 targets, of which a call moves many). "draws" is the weighted mean of the
+pseudo-outcomes, "predictions" the losses seen with the question GP's mean for all others, "both"
+what an audit reports. Errors are root mean squares over seeds and targets.
+
+    python -m adaptive_vtt.experiments.engine.estimates [--quick] [--only demo] [--seeds 20]
+        [--out bench]
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.audit import Audit, Progress
+from adaptive_vtt.audit.census import all_losses, means
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.config import DEMO
+from adaptive_vtt.config.building import build_audit, build_parts
+from adaptive_vtt.engine.estimates import guesses
+from adaptive_vtt.experiments.engine.digits import Bench, proxy_bench, severity_bench
+from adaptive_vtt.types import Floats
+from adaptive_vtt.utils.files import write_text
+
+MARKS = (20, 50, 100, 200, 400)
+"""Calls after which estimates are compared with the truth."""
+NEVER = 0.001
+"""A half-width aimed at that no audit reaches here."""
+Begin = Callable[[int, int], tuple[Audit, Floats]]
+"""From a seed and a budget to an audit and the true means of its targets (K,)."""
+
+
+def audit_of(
+    bench: Callable[[], Bench], change: Callable[[Bench], Bench], seed: int, budget: int
+) -> tuple[Audit, Floats]:
+    """Digits, one question per call."""
+    made = change(bench())
+    proxies = {str(p): 1 - made.proxies[..., p, None] for p in range(made.proxies.shape[-1])}
+    audit = Audit(
+        made.space(),
+        made.model(),
+        targets=["overall"],
+        half_width=NEVER,
+        budget=budget,
+        seed=seed,
+        proxies=proxies,
+    )
+    return audit, np.array([made.losses.mean()])
+
+
+def demo_of(seed: int, budget: int) -> tuple[Audit, Floats]:
+    """The demo, all concepts of an image per call."""
+    audit = build_audit(DEMO, Path(), half_width=NEVER, budget=budget, seed=seed, stop=None)
+    return audit, _truth_of_demo()
+
+
+@cache
+def _truth_of_demo() -> Floats:
+    """From all 861,645 questions: minutes."""
+    space, model, _ = build_parts(DEMO, Path())
+    targets = named_targets(space, DEMO.certify.targets)
+    return means(space, targets, *all_losses(space, model))
+
+
+def proxies(bench: Bench, *, count: int = 3, shuffle: bool = False) -> Bench:
+    """The first ``count`` of its proxies, or what those say of other questions."""
+    shape = bench.proxies.shape
+    flat = bench.proxies.reshape(-1, shape[-1])
+    if shuffle:
+        flat = np.random.default_rng(9).permutation(flat)
+    return replace(bench, proxies=flat.reshape(shape)[..., :count])
+
+
+def other_features(bench: Bench) -> Bench:
+    """Every image with the features of another."""
+    return replace(bench, features=np.random.default_rng(5).permutation(bench.features))
+
+
+CASES: dict[str, Begin] = {
+    "digits-severity": partial(audit_of, severity_bench, lambda bench: bench),
+    "digits-severity, shuffled features": partial(audit_of, severity_bench, other_features),
+    "digits-proxy, no proxy": partial(audit_of, proxy_bench, partial(proxies, count=0)),
+    "digits-proxy, one proxy": partial(audit_of, proxy_bench, partial(proxies, count=1)),
+    "digits-proxy": partial(audit_of, proxy_bench, proxies),
+    "digits-proxy, shuffled proxies": partial(
+        audit_of, proxy_bench, partial(proxies, shuffle=True)
+    ),
+    "demo": demo_of,
+}
+
+
+def errors(begin: Begin, seed: int, marks: Sequence[int]) -> dict[int, dict[str, Floats]]:
+    """By mark and estimate, the (K,) errors in one audit."""
+    audit, truth = begin(seed, max(marks))
+    found: dict[int, dict[str, Floats]] = {}
+
+    def note(step: Progress) -> None:
+        if step.state.calls in marks:
+            found[step.state.calls] = {k: v - truth for k, v in estimates(audit).items()}
+
+    with audit:
+        audit.run(note)
+    return found
+
+
+def estimates(audit: Audit) -> dict[str, Floats]:
+    """All targets' estimates now, (K,) each, kept within their intervals."""
+    table = audit.intervals()
+    said = guesses(audit._selector)
+    predicted = table["estimate"] if said is None else said.predictions
+    return {
+        "draws": table["pseudo_outcome_mean"].to_numpy(float),
+        "predictions": np.clip(np.asarray(predicted), table["lower"], table["upper"]).to_numpy(),
+        "both": table["estimate"].to_numpy(float),
+    }
+
+
+def table(name: str, seeds: int, marks: Sequence[int]) -> pd.DataFrame:
+    """One row per estimate: root mean square error at every mark."""
+    runs = [errors(CASES[name], seed, marks) for seed in range(seeds)]
+    rows = []
+    for kind in ("draws", "predictions", "both"):
+        row: dict[str, object] = {"benchmark": name, "estimate": kind, "seeds": seeds}
+        for mark in marks:
+            every = np.concatenate([run[mark][kind] for run in runs])
+            row[f"at {mark}"] = round(float(np.sqrt(np.mean(every**2))), 4)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
+    """Prints, writes and returns the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="two seeds, 50 calls, without the demo"
+    )
+    parser.add_argument("--only", choices=list(CASES), help="one benchmark")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--out", type=Path, help="where estimates.csv goes")
+    options = parser.parse_args(arguments)
+    seeds, marks = (2, MARKS[:2]) if options.quick else (options.seeds, MARKS)
+    names = (
+        [options.only] if options.only else [n for n in CASES if n != "demo" or not options.quick]
+    )
+    found = []
+    for name in names:
+        found.append(table(name, seeds, marks))
+        print(found[-1].to_string(index=False), flush=True)
+    every = pd.concat(found, ignore_index=True)
+    if options.out is not None:
+        write_text(options.out / "estimates.csv", every.to_csv(index=False))
+    return every
+
+
+if __name__ == "__main__":
+    main()

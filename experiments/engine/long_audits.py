@@ -1,0 +1,195 @@
+"""Time and memory of long audits: of going on with them, verifying them and reporting them.
+
+A cheap model without images is asked N times, in two kinds of audit: ``demo`` (a call answers
+10 concepts of an image; 16 targets) and ``digits`` (a call answers one question; overall and
+7 relations). A third, ``plain``, is ``demo`` without the question GP.
+Then the journal is resumed without asking anything, verified, and reported, each in a process
+of its own. Times are seconds of the processor. Memory is what the resident set grew per 1,000
+calls over the second half: in an audit of 20,000, the question GP is at its limit by then.
+
+``--whole QUESTIONS`` asks every question of a space instead, and prints what a call takes in each
+tenth of the audit, and at its very end.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.results.report import write_report
+from adaptive_vtt.results.result import summarise
+from adaptive_vtt.testing import TiledDataset
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
+
+from .speed import Blank
+
+CALLS = (1_000, 4_250, 20_000)
+QUICK = (60, 120)
+TILE = 230
+NEVER = 0.001
+"""A half-width that no audit of this length reaches."""
+
+
+class Cheap:
+    """Says the truth of a concept in four of five cases, by a rule that costs nothing."""
+
+    needs_image = False
+    name = "cheap"
+
+    def __init__(self, answers: Any) -> None:
+        self.answers = answers
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> Answer:
+        key = f"{prompt.sample_id}/{prompt.relation}/{prompt.severity}/{prompt.concepts}"
+        wrong = generator(0, key).random(len(prompt.concepts)) < 0.2
+        return Answer(tuple((0.3 + 0.4 * wrong).tolist()), cost=0.001)
+
+
+def audit_of(kind: str, journal: Path, calls: int | None, questions: int = 0) -> Audit:
+    """An audit of so many calls in ``journal``, begun or gone on with; None: of all ``questions``
+    or some less."""
+    all_at_once = kind in ("demo", "plain")
+    concepts, samples = (10, 5_000) if all_at_once else (1, 10_000)
+    samples = questions // (31 * concepts) or samples
+    truths = (np.random.default_rng(0).random((TILE, concepts)) < 0.4).astype(np.int8)
+    relations = [Blank("identity", (0,)), *(Blank(f"r{i}", (1, 2, 3, 4, 5)) for i in range(6))]
+    sides = [f"concept:c{i}" for i in range(4)] if all_at_once else []
+    return Audit(
+        QuestionSpace(TiledDataset(truths, samples), relations),
+        Cheap("all" if all_at_once else "one"),
+        half_width=NEVER,
+        targets=["overall", "relations", *sides],
+        budget=calls,
+        surrogate=kind != "plain",
+        journal=journal,
+    )
+
+
+def resident() -> float:
+    """MB of this process in memory now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def run(kind: str, journal: Path, calls: int) -> dict[str, float]:
+    """Asks ``calls`` times; ms per call, and how memory grew over the second half."""
+    sizes: list[float] = []
+    start = time.process_time()
+    with audit_of(kind, journal, calls) as audit:
+        audit.run(lambda _: sizes.append(resident()))
+    seconds = time.process_time() - start
+    half = len(sizes) // 2
+    grown = (sizes[-1] - sizes[half]) / (len(sizes) - half) * 1000
+    return {"ms per call": 1000 * seconds / calls, "MB per 1,000 calls": grown}
+
+
+def whole(kind: str, questions: int, folder: Path) -> dict[str, float]:
+    """ms per call in each tenth of an audit that asks everything, and in the last 200 calls."""
+    began: list[float] = []
+    with audit_of(kind, folder / f"{kind}-{questions}.db", None, questions) as audit:
+        audit.run(lambda _: began.append(time.process_time()))
+    took = 1000 * np.diff(began)
+    tenths = {f"tenth {k + 1}": t.mean() for k, t in enumerate(np.array_split(took, 10))}
+    return {"calls": len(began), **tenths, "last 200": took[-200:].mean()}
+
+
+def _resume(kind: str, journal: Path, calls: int) -> None:
+    audit_of(kind, journal, calls).close()
+
+
+def _verify(kind: str, journal: Path, calls: int) -> None:
+    verify(SQLiteJournal(journal, must_exist=True))
+
+
+def _report(kind: str, journal: Path, calls: int) -> None:
+    opened = SQLiteJournal(journal, must_exist=True)
+    summarise(opened)
+    write_report(opened, journal.with_suffix(".html"))
+
+
+LATER: dict[str, Callable[[str, Path, int], None]] = {
+    "replay": _resume,
+    "verify": _verify,
+    "report": _report,
+}
+
+
+def later(what: str, kind: str, journal: Path, calls: int) -> dict[str, float]:
+    """Seconds, and peak MB of the process, of what is done with a journal afterwards."""
+    start = time.process_time()
+    LATER[what](kind, journal, calls)
+    seconds = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {f"{what} s": seconds, f"{what} peak MB": peak}
+
+
+def _apart(function: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
+    """In a process of its own, so that peaks of memory do not mix."""
+    with multiprocessing.get_context("spawn").Pool(1, _one_thread) as pool:
+        return pool.apply(function, arguments)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def measure(kind: str, calls: int, folder: Path) -> dict[str, Any]:
+    """One row of the table."""
+    journal = folder / f"{kind}-{calls}.db"
+    row: dict[str, Any] = {"audit": kind, "calls": calls}
+    if not journal.exists():
+        row |= _apart(run, kind, journal, calls)
+    row["journal MB"] = journal.stat().st_size / 2**20
+    for what in LATER:
+        row |= _apart(later, what, kind, journal, calls)
+    return row
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--quick", action="store_true", help="a few calls, to see that it runs")
+    parser.add_argument("--calls", type=int, nargs="*", help="lengths of the audits")
+    parser.add_argument("--kinds", nargs="*", default=["demo", "digits", "plain"])
+    parser.add_argument("--whole", type=int, nargs="*", default=[], help="sizes of spaces")
+    parser.add_argument("--keep", type=Path, help="a folder where journals stay, and are taken up")
+    options = parser.parse_args(arguments)
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind in options.kinds:
+            for questions in options.whole:
+                row = {"audit": kind, "questions": questions}
+                rows.append(row | _apart(whole, kind, questions, folder))
+            lengths = options.calls or (QUICK if options.quick else CALLS)
+            for calls in () if options.whole else lengths:
+                rows.append(measure(kind, calls, folder))
+                print(
+                    {k: v if isinstance(v, str) else round(v, 2) for k, v in rows[-1].items()},
+                    flush=True,
+                )
+    frame = pd.DataFrame(rows).round(2)
+    print(frame.to_string(index=False))
+    write_text(options.out / "long_audits.csv", frame.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""Two models compared on digits-severity: calls of both until it is known which one errs less.
+
+Model A is digits-severity's MLP, model B the same trained with a weight decay of .15: it is wrong
+less often by .034, and the two disagree on 8 % of all questions. Every run asks through the
+engine's own Selector; only the journal is left out. "covered" counts runs in which the interval
+of the difference held the truth at every moment.
+
+    python -m adaptive_vtt.experiments.engine.versus [--seeds 4] [--only sign] [--out bench]
+
+``--only coverage``: how often comparisons err, on simulated pools (``versus_coverage``).
+``--only moments``: the same with question GPs and these two models, up to a number of calls.
+``--only apart``, an audit of each model, takes many minutes a run.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.benchmark.executors import run_all
+from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.comparison import MOST_AIM, Comparison
+from adaptive_vtt.certify.rules import Rules
+from adaptive_vtt.certify.sequences import BETS
+from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.plan import FINE_CELL
+from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.oracles.paired import Paired, difference
+from adaptive_vtt.strategies import get
+from adaptive_vtt.surrogates import QuestionGP
+from adaptive_vtt.surrogates.difference_gp import DifferenceGP
+from adaptive_vtt.types import Floats, Indices
+from adaptive_vtt.utils.files import write_text
+
+from . import digits, versus_coverage
+from .certificates import UNIFORM_FLOOR
+
+ALPHA = 0.05
+DECAY = 0.15
+"""Weight decay of model B, 1,500 times that of model A."""
+NON_INFERIOR = -0.02
+"""Model B may err more often by this much."""
+COVERAGE = "coverage"
+EARLIER = 400
+"""Questions of model A's earlier audit."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """``way``: "paired", "apart" (an audit of each, in turns), "known" (A is, everywhere) or
+    "condition" (A is, on EARLIER questions). ``adaptive``: with predictions and the law by stakes,
+    else uniform. Ends once the difference surely lies above ``limit``, or surely does not: by the
+    interval where ``limit`` is 0, else by a claim (``Comparison.at_least``) or, of two audits, by
+    their intervals. ``go_on``: then goes on until ``most`` calls are made."""
+
+    way: str
+    adaptive: bool
+    limit: float
+    seed: int
+    most: int = 16_000
+    go_on: bool = False
+
+    @property
+    def name(self) -> str:
+        goal = "sign" if self.limit == 0 else f"above {self.limit:g}"
+        return f"{goal}: {self.way}, {'adaptive' if self.adaptive else 'uniform'}"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a task went."""
+
+    calls: int
+    decided: str
+    covered: bool
+    seconds: float
+
+
+@cache
+def benches() -> tuple[digits.Bench, digits.Bench]:
+    """Model A's answers and model B's to the same pictures."""
+    return digits.severity_bench(), digits.severity_bench(decay=DECAY)
+
+
+class Half:
+    """One of the audits that a task drives."""
+
+    def __init__(self, task: Task, way: str, compare: Comparison | None, alpha: float) -> None:
+        bench_a, bench_b = benches()
+        bench = bench_a if way == "a" else bench_b
+        self.way, space = way, bench.space()
+        self.known = _earlier(task, len(bench.losses) * len(bench.relation))
+        if way == "paired":
+            known = self.known if task.way == "condition" else None
+            space = space.judged_by(Paired(space.oracle, known))
+        self.oracle = space.oracle
+        bets = replace(BETS, cell=FINE_CELL)
+        aim = MOST_AIM if compare is not None else max(abs(_true() - task.limit) / 2, 0.005)
+        certifier = Certifier(
+            space,
+            named_targets(space, ["overall"]),
+            answers="one",
+            rules=Rules(aim, alpha, bets=bets, compare=compare),
+        )
+        losses = _predictor(task, way, bench) if task.adaptive else None
+        belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
+        self.selector = Selector(
+            space,
+            get("certify" if task.adaptive else "random"),
+            seed=f"{task.seed} {way}",
+            floor=0.2 if task.adaptive else UNIFORM_FLOOR,
+            candidates=1024,
+            answers="one",
+            belief=belief,
+        )
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval."""
+        sequences = self.selector.belief.certifying.sequences
+        return float(sequences.lower[0]), float(sequences.upper[0])
+
+    def step(self) -> int:
+        """Asks one question; how many calls that took."""
+        draw = self.selector.draw(1)
+        if draw is None:
+            return 0
+        self.selector.take(np.array([draw.question]), draw.move)
+        self.selector.learn([self._learnt(draw.question)])
+        if isinstance(self.oracle, Paired):
+            return int(self.oracle.models_asked(np.array([draw.question]))[0])
+        return 1
+
+    def _learnt(self, question: int) -> Learnt:
+        told = [
+            {"loss": float(b.losses.flat[question]), "margin": float(b.margins.flat[question])}
+            for b in benches()
+        ]
+        if self.way == "paired":
+            y = difference(told[0]["loss"], told[1]["loss"])
+            return Learnt(question, 1, y, details=dict(zip("ab", told, strict=True)))
+        mine = told[0] if self.way == "a" else told[1]
+        return Learnt(question, 1, mine["loss"], margin=mine["margin"])
+
+
+def run(task: Task) -> Ran:
+    """Asks until it is decided, or ``most`` calls were made."""
+    import torch
+
+    torch.set_num_threads(1)
+    halves, calls, held, start = _halves(task), 0, True, time.perf_counter()
+    truth, decided = _true(), "open"
+    while calls < task.most and (decided == "open" or task.go_on):
+        made = sum(half.step() for half in halves)
+        if not made:
+            break
+        calls += made
+        lower, upper = _difference(task, halves)
+        held &= lower - 1e-9 <= truth <= upper + 1e-9
+        if decided == "open":
+            decided = _decided(task, halves, lower, upper)
+    return Ran(calls, decided, held, time.perf_counter() - start)
+
+
+def _decided(task: Task, halves: list[Half], lower: float, upper: float) -> str:
+    certifier = halves[0].selector.belief.certifying
+    if certifier.decisions is not None and certifier.rules.compare is not None:
+        (found,) = certifier.rules.compare.claimed(certifier.decisions)
+        return {"holds": "above", "fails": "below"}.get(found, "open")
+    return "above" if lower > task.limit else "below" if upper < task.limit else "open"
+
+
+def _halves(task: Task) -> list[Half]:
+    if task.way == "apart":
+        return [Half(task, side, None, ALPHA / 2) for side in ("a", "b")]
+    claim = task.limit or None
+    if task.way == "known":
+        compare = Comparison((float(benches()[0].losses.mean()),), -1.0, at_least=claim)
+        return [Half(task, "b", compare, ALPHA)]
+    return [Half(task, "paired", Comparison(at_least=claim), ALPHA)]
+
+
+def _difference(task: Task, halves: list[Half]) -> tuple[float, float]:
+    """The interval of R_A - R_B."""
+    if task.way == "apart":
+        (low_a, high_a), (low_b, high_b) = (half.ends for half in halves)
+        return low_a - high_b, high_a - low_b
+    compare = halves[0].selector.belief.certifying.rules.compare or Comparison()
+    low, high = (np.array([end]) for end in halves[0].ends)
+    least, most = compare.differences(low, high)
+    return float(least[0]), float(most[0])
+
+
+def _true() -> float:
+    a, b = benches()
+    return float(a.losses.mean() - b.losses.mean())
+
+
+def _earlier(task: Task, questions: int) -> Indices:
+    """What model A was asked before."""
+    rng = np.random.default_rng([task.seed, 11])
+    return np.sort(rng.choice(questions, EARLIER, replace=False))
+
+
+def _predictor(task: Task, way: str, bench: digits.Bench) -> Any:
+    a = benches()[0]
+    about = (bench.relation, bench.severity, 1)
+    if way == "paired":
+        known = partial(_known, _earlier(task, a.losses.size)) if task.way == "condition" else None
+        return DifferenceGP(*about, shared=False, known=known, **bench.inputs())
+    hints = None
+    if task.way == "known":
+        hints = replace(bench, proxies=a.losses[..., None]).proxy_losses
+    return QuestionGP(*about, shared=False, proxies=hints, **bench.inputs())
+
+
+def _known(earlier: Indices, sample: Indices, variant: Indices, concept: Indices) -> Floats:
+    losses = benches()[0].losses
+    question = sample * losses.shape[1] + variant
+    return np.where(np.isin(question, earlier), losses[sample, variant], np.nan)
+
+
+def suites(seeds: int, first: int = 0) -> dict[str, list[Task]]:
+    """The rows of every table, ``seeds`` of each, from seed ``first`` on."""
+    goals = {"sign": 0.0, "non-inferior": NON_INFERIOR}
+    wanted = {
+        name: [("paired", True, limit, 16_000), ("paired", False, limit, 16_000)]
+        for name, limit in goals.items()
+    }
+    wanted["known"] = [("known", True, limit, 5_000) for limit in goals.values()]
+    wanted["known"].append(("condition", True, 0.0, 16_000))
+    wanted["apart"] = [
+        ("apart", adaptive, limit, most)
+        for limit in goals.values()
+        for adaptive, most in ((False, 24_000), (True, 5_000))
+    ]
+    wanted["moments"] = [("known", True, 0.0, 450), ("condition", True, 0.0, 600)]
+    every = range(first, first + seeds)
+    return {
+        name: [Task(way, adaptive, limit, seed, most, name == "moments")
+               for way, adaptive, limit, most in many for seed in every]
+        for name, many in wanted.items()
+    }  # fmt: skip
+
+
+def table(tasks: Sequence[Task], workers: int, executor: str = "processes") -> pd.DataFrame:
+    """One row per way: calls, decisions, coverage."""
+    ran = run_all(run, tasks, executor=executor, workers=workers)
+    rows = [
+        {
+            "comparison": task.name,
+            "calls": found.calls,
+            "decided": found.decided != "open",
+            "covered": found.covered,
+            "ms per call": 1000 * found.seconds / found.calls,
+        }
+        for task, found in zip(tasks, ran, strict=True)
+    ]
+    groups = pd.DataFrame(rows).groupby("comparison", sort=False)
+    found = groups.agg({"calls": "mean", "decided": "sum", "covered": "sum", "ms per call": "mean"})
+    return found.assign(runs=groups.size()).round(1).reset_index()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument(
+        "--only", default="", help="names of tables, separated by commas; coverage, too"
+    )
+    parser.add_argument("--seeds", type=int, default=20, help="of every row")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--executor", default="processes", help="processes, ray or ray://HOST:PORT")
+    options = parser.parse_args(arguments)
+    a, b = benches()
+    apart = float((a.losses != b.losses).mean())
+    print(f"error {a.losses.mean():.4f} and {b.losses.mean():.4f}, disagreement {apart:.3f}")
+    made = suites(options.seeds, options.first)
+    for name in options.only.split(",") if options.only else made:
+        if name == COVERAGE:
+            frame = versus_coverage.table(options.seeds, options.workers, options.executor)
+        else:
+            frame = table(made[name], options.workers, options.executor)
+        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
+        write_text(options.out / f"versus-{name}.csv", frame.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""How often a comparison errs, at every moment: simulated pools that are cheap to ask.
+
+Every run has a pool of its own, 2,000 questions (250 samples under 8 changes). Model A loses each
+with a chance of its own, about 30 % of them; model B loses others on a tenth of the pool. A run
+asks HORIZON questions, and errs where an interval of any target ever excludes its true difference,
+or a claim is decided wrongly: with a chance of 5 % at most. Predictions are a table instead of
+question GPs, which would take most of the time; whatever is fixed by the past may predict. The
+candidates and the law are drawn here, as the engine draws them; all else is the ``Certifier``.
+
+    python -m adaptive_vtt.experiments.engine.versus --only coverage [--seeds 300] [--workers 2]
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.audit.census import means
+from adaptive_vtt.benchmark.executors import run_all
+from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.comparison import FAILS, HOLDS, MOST_AIM, Comparison
+from adaptive_vtt.certify.game import Move
+from adaptive_vtt.certify.rules import Rules
+from adaptive_vtt.certify.sequences import BETS
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.law import mix
+from adaptive_vtt.engine.plan import DEFAULT_FLOOR, FINE_CELL
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.types import Floats
+
+from .digits import CONCEPT, RecordedRelation
+
+SAMPLES, RELATIONS, SEVERITIES = 250, 2, 4
+SHAPE = (SAMPLES, RELATIONS * SEVERITIES)
+HORIZON = 200
+"""Questions asked in a run."""
+CANDIDATES = 128
+ALPHA = 0.05
+ALLOWED = 1e-3
+"""Chance of more errors than a table allows, were each run's exactly ALPHA."""
+TURNS = 40
+"""Questions for which an adversary tells the truth, before it says the opposite for as many."""
+NOISE = 0.1
+"""Standard deviation of what is added to predictions."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One kind of comparison.
+
+    ``way``: "live" (both models are asked), "known" (A's losses are known) or "condition" (half of
+    them). ``adversary``: predictions are the truth and its opposite in turns. ``apart``: share of
+    questions that the models lose differently; ``even``: as many of them either way, within every
+    relation. ``batch``: questions drawn before their answers are known. ``claim``: ``at_least``.
+    """
+
+    name: str
+    way: Literal["live", "known", "condition"] = "live"
+    adversary: bool = False
+    apart: float = 0.1
+    even: bool = False
+    targets: tuple[str, ...] = ("overall",)
+    batch: int = 1
+    claim: float | None = None
+
+
+SEVERAL = ("overall", "relations")
+SETTINGS = (
+    Setting("live"),
+    Setting("live, 3 targets, batches of 8", targets=SEVERAL, batch=8),
+    Setting("live, adversarial predictions", adversary=True),
+    Setting("A known", way="known"),
+    Setting("A known, adversarial predictions", way="known", adversary=True),
+    Setting("half of A known (condition)", way="condition"),
+    Setting("exact ties", apart=0.0),
+    Setting("3 claims just missed", even=True, targets=SEVERAL, claim=1e-4),
+    Setting("3 claims just met", even=True, targets=SEVERAL, claim=0.0),
+)
+
+
+class Comparing:
+    """One run: its pool, what is known of it, and the certifier that learns of it.
+
+    ``deltas`` (K,): the true differences.
+    """
+
+    def __init__(self, setting: Setting, seed: int, alpha: float = ALPHA) -> None:
+        self.setting, self.rng = setting, np.random.default_rng([seed, 15])
+        chance = self.rng.beta(0.6, 1.4, SHAPE)
+        a = (self.rng.random(SHAPE) < chance).astype(float)
+        b = np.abs(a - self._apart(a))
+        known = {"live": 0.0, "condition": 0.5, "known": 1.0}[setting.way]
+        told = self.rng.random(SHAPE) < known
+        f_a = np.where(told, a, chance)
+        f_b = f_a + setting.apart * (1 - 2 * f_a) + self.rng.normal(0, NOISE, SHAPE)
+        space = _space()
+        self.space, self.targets = space, named_targets(space, setting.targets)
+        self.deltas = self._means(a - b)
+        if setting.way == "known":
+            compare = Comparison(tuple(self._means(a).tolist()), -1.0, at_least=setting.claim)
+            self.losses, self.expected = b, np.clip(f_b, 0, 1)
+            self.variance = self.expected * (1 - self.expected)
+            self.price = np.ones(SHAPE)
+        else:
+            compare = Comparison(at_least=setting.claim)
+            self.losses, self.expected = (1 + a - b) / 2, np.clip((1 + f_a - f_b) / 2, 0, 1)
+            self.variance = np.full(SHAPE, max(setting.apart, 0.01) / 4)
+            self.price = 1 - told / 2
+        self.compare = compare
+        bets = replace(BETS, cell=FINE_CELL)
+        rules = Rules(MOST_AIM, alpha, bets=bets, compare=compare)
+        self.certifier = Certifier(space, self.targets, answers="one", rules=rules)
+        self.unseen = space.nth(np.arange(space.size))
+
+    def errs(self, horizon: int = HORIZON) -> bool:
+        """Whether anything certified is ever wrong."""
+        for _ in range(0, horizon, self.setting.batch):
+            for question, move in [self._draw() for _ in range(self.setting.batch)]:
+                lost = self.losses.flat[[question]]
+                inside = self.certifier.members(np.array([question]))
+                self.certifier.learn(move, inside, lost, lost)
+                if self._wrong():
+                    return True
+        return False
+
+    def _draw(self) -> tuple[int, Move]:
+        """A question, and what its draw fixes: from a uniform subset of what is unseen, by stakes,
+        as the strategy ``certify`` draws."""
+        places = self.rng.choice(len(self.unseen), CANDIDATES, replace=False)
+        questions = self.unseen[places]
+        f = self._predicted().flat[questions]
+        inside, unit = self.certifier.members(questions), np.arange(CANDIDATES)
+        stakes = self.certifier.stakes(inside, unit, CANDIDATES, self.variance.flat[questions])
+        weights = np.sqrt(stakes / self.price.flat[questions])
+        law = mix(questions, weights if weights.any() else np.ones(CANDIDATES), DEFAULT_FLOOR)
+        place = law.draw(self.rng)
+        move = self.certifier.foresee(inside, unit, f, law.probabilities, place)
+        self.unseen = np.delete(self.unseen, places[place])
+        return int(questions[place]), move
+
+    def _predicted(self) -> Floats:
+        if not self.setting.adversary:
+            return self.expected
+        lies = self.certifier.sequences.moves // TURNS % 2
+        return 1 - self.losses if lies else self.losses
+
+    def _wrong(self) -> bool:
+        sequences, claims = self.certifier.sequences, self.certifier.decisions
+        least, most = self.compare.differences(sequences.lower, sequences.upper)
+        outside = (least > self.deltas + ROUNDING) | (most < self.deltas - ROUNDING)
+        if claims is None or self.setting.claim is None:
+            return bool(outside.any())
+        met = self.deltas >= self.setting.claim - ROUNDING
+        told = self.compare.claimed(claims)
+        return any(t == (FAILS if m else HOLDS) for t, m in zip(told, met, strict=True))
+
+    def _apart(self, a: Floats) -> Floats:
+        """(S, V): 1 where model B's loss is the opposite of model A's."""
+        if not self.setting.even:
+            return (self.rng.random(SHAPE) < self.setting.apart).astype(float)
+        other = np.zeros(a.size)
+        relation = np.arange(a.size) % SHAPE[1] // SEVERITIES
+        for here in range(RELATIONS):
+            for loss in (0, 1):
+                mine = np.flatnonzero((relation == here) & (a.ravel() == loss))
+                some = round(self.setting.apart * SAMPLES * SEVERITIES / 2)
+                other[self.rng.choice(mine, some, replace=False)] = 1
+        return other.reshape(SHAPE)
+
+    def _means(self, values: Floats) -> Floats:
+        """(K,): the mean of values (S, V) over every target."""
+        everything = self.space.nth(np.arange(self.space.size))
+        return means(self.space, self.targets, everything, values.flat[everything])
+
+
+@cache
+def _space() -> QuestionSpace:
+    labels = pd.DataFrame({CONCEPT: np.ones(SAMPLES, int)})
+    severities = range(1, SEVERITIES + 1)
+    relations = [RecordedRelation(f"change {k}", severities) for k in range(RELATIONS)]
+    return QuestionSpace(from_table(None, labels, name="pool"), relations)
+
+
+def run(job: tuple[Setting, int]) -> bool:
+    """Whether a run, of a setting and a seed, errs."""
+    return Comparing(*job).errs()
+
+
+def allowed(runs: int, alpha: float = ALPHA) -> int:
+    """Errors that so many runs exceed with a chance of ALLOWED, each erring with ``alpha``."""
+    from scipy.stats import binom
+
+    return int(binom.isf(ALLOWED, runs, alpha))
+
+
+def table(seeds: int, workers: int, executor: str = "processes") -> pd.DataFrame:
+    """One row per setting: runs, and how many of them erred, at any moment."""
+    jobs = [(setting, seed) for setting in SETTINGS for seed in range(seeds)]
+    erred = run_all(run, jobs, executor=executor, workers=workers)
+    rows = []
+    for k, setting in enumerate(SETTINGS):
+        mine = sum(erred[k * seeds : (k + 1) * seeds])
+        row = {"comparison": setting.name, "runs": seeds, "erred": mine}
+        rows.append(row | {"at most, with .999": allowed(seeds)})
+    return pd.DataFrame(rows)

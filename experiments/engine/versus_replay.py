@@ -1,0 +1,150 @@
+"""Model B asked what an earlier audit of model A drew: calls of B until the difference is decided.
+
+The models of ``experiments.engine.versus``. A's audit asks 400 questions, by a key of its own; B is
+then asked them in their order, for one call each, and what is not decided by then goes on with
+both.
+"covered" counts runs in which the interval held the truth at every moment.
+
+    python -m adaptive_vtt.experiments.engine.versus_replay [--seeds 4] [--only room] [--out bench]
+
+``--only room``: what the first 400 questions tell of y = (1 + L_A - L_B) / 2 where they are A's,
+where both models are asked by laws of their own, and where they are drawn uniformly.
+"""
+
+import argparse
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.certify import Move
+from adaptive_vtt.certify.comparison import Comparison
+from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.selector import Draw
+from adaptive_vtt.journal.rows import DrawRow
+from adaptive_vtt.strategies import get
+from adaptive_vtt.utils.files import write_text
+
+from .certificates import UNIFORM_FLOOR
+from .versus import ALPHA, EARLIER, NON_INFERIOR, Half, Task, benches
+
+MOST = 16_000
+
+
+class Drawn:
+    """Draws of an audit without a journal, as ``engine.replay.Replay`` gives those of one."""
+
+    def __init__(self, draws: Sequence[Draw], rows: Sequence[DrawRow]) -> None:
+        self._laws, self._rows = [draw.law for draw in draws], rows
+
+    def at(self, number: int) -> DrawRow | None:
+        """The draw of this number."""
+        return self._rows[number] if number < len(self._rows) else None
+
+    def law(self, number: int) -> Law:
+        """Its law."""
+        return self._laws[number]
+
+
+def audited(seed: int) -> Drawn:
+    """A's audit."""
+    half, draws, rows = Half(Task("apart", True, 0.0, seed), "a", None, ALPHA), [], []
+    selector = half.selector
+    for number in range(EARLIER):
+        draw = selector.draw(1)
+        if draw is None:
+            break
+        question = np.array([draw.question])
+        draws.append(draw)
+        rows.append(selector.row(draw, question, number, 0.0))
+        selector.take(question, draw.move)
+        selector.learn([half._learnt(draw.question)])
+    return Drawn(draws, rows)
+
+
+def run(limit: float, seed: int) -> dict[str, Any]:
+    """Asks until the difference surely lies above ``limit``, or surely does not."""
+    import torch
+
+    torch.set_num_threads(1)
+    a, b = benches()
+    true = float(a.losses.mean() - b.losses.mean())
+    compare = Comparison(margin=max(-limit, 0.0))
+    half = Half(Task("paired", True, limit, seed), "paired", compare, ALPHA)
+    replay: Any = audited(seed)
+    half.selector.replay = replay
+    calls, held, decided = 0, True, False
+    while calls < MOST and not decided:
+        first = replay.at(half.selector.draws) is not None
+        if not half.step():
+            break
+        calls += 1 if first else 2
+        ends = compare.differences(*(np.array([end]) for end in half.ends))
+        lower, upper = float(ends[0][0]), float(ends[1][0])
+        held &= lower - 1e-9 <= true <= upper + 1e-9
+        decided = lower > limit or upper < limit
+    goal = "sign" if limit == 0 else f"above {limit:g}"
+    return {"goal": goal, "calls": calls, "decided": decided, "covered": held}
+
+
+def stands(way: str, seed: int) -> dict[str, Any]:
+    """After EARLIER questions, drawn by A's laws ("replay"), by laws for the pair ("pair") or
+    uniformly: the half-width of y's mean, and over the second half of the draws the variance of
+    their corrections to it, and the room that bets leave them on either side of 1/2."""
+    half = Half(Task("paired", True, 0.0, seed), "paired", Comparison(), ALPHA)
+    selector, certifier = half.selector, half.selector.belief.certifying
+    if way == "replay":
+        selector.replay = cast(Any, audited(seed))
+    if way == "uniform":
+        selector.strategy, selector.floor = get("random"), UNIFORM_FLOOR
+    corrections, rooms, size = [], [], certifier.sizes[0]
+    while selector.draws < EARLIER and (draw := selector.draw(1)) is not None:
+        move, learnt = cast(Move, draw.move), half._learnt(draw.question)
+        residual = learnt.loss - (move.low_predicted[0] + move.high_predicted[0]) / 2
+        corrections.append(move.scale[0] * residual / size)
+        rooms.append((move.hi[0] - move.lo[0]) / size / 2)
+        selector.take(np.array([draw.question]), draw.move)
+        selector.learn([learnt])
+    late = slice(EARLIER // 2, None)
+    lower, upper = half.ends
+    return {
+        "drawn by": way,
+        "half-width": (upper - lower) / 2,
+        "variance": float(np.mean(np.square(corrections[late]))),
+        "room": float(np.mean(rooms[late])),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--seeds", type=int, default=20, help="of every row")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--only", choices=("calls", "room"), default="calls")
+    options = parser.parse_args(arguments)
+    benches()
+    if options.only == "room":
+        ways = ("replay", "pair", "uniform")
+        found = pd.DataFrame([stands(way, s) for s in range(options.seeds) for way in ways])
+        print(found.groupby("drawn by", sort=False).mean().round(4).to_string())
+        return
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        rows = [
+            row
+            for limit in (0.0, NON_INFERIOR)
+            for row in pool.map(partial(run, limit), range(options.seeds))
+        ]
+    groups = pd.DataFrame(rows).groupby("goal", sort=False)
+    table = groups.agg({"calls": "mean", "decided": "sum", "covered": "sum"})
+    table = table.assign(runs=groups.size()).round(1).reset_index()
+    print(table.to_string(index=False))
+    write_text(options.out / "versus-replay.csv", table.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()

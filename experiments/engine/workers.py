@@ -1,0 +1,283 @@
+"""Models held by workers: calls per second, what kills do, what sending images costs, and where the
+one driver, which draws and writes, is as fast as it can be.
+
+rate: audits of a model that sleeps and of one that computes, a tenth of a second per call, by 1, 2,
+4 ... workers, all with the same number of calls in flight: the rows must be the same.
+
+kills: workers are killed with SIGKILL at random moments, while audits run of which every second has
+a cap on cost. Rows must be those of an undisturbed audit, and the calls that the model was ever
+asked, which it notes itself, no more than the cap.
+
+sending: images as they go to a process and come back as answers, beside what rendering them costs.
+
+driver: draws per second with answers that are there at once, by calls in flight.
+
+    python -m adaptive_vtt.experiments.engine.workers [--quick] [--only kills] [--kills 50] [--ray]
+"""
+
+import argparse
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.audit import Audit
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.models import Prompt, Workers
+from adaptive_vtt.models.base import ModelDefaults
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
+
+from .endpoints import There
+from .held_models import CALLS
+
+Row = dict[str, Any]
+MODELS = "adaptive_vtt.experiments.engine.held_models"
+RELATIONS = ("identity", "brightness_down", "gaussian_noise", "rotation")
+FLIGHT = 32
+BUDGET = 80
+"""Calls of an audit that is disturbed."""
+CAP = 60.0
+"""Money of every second one of those, where a call costs 1."""
+PAUSES = (0.5, 2.5)
+"""Seconds between two kills."""
+SPARED = 0.8
+"""Chance that a kill waits while a worker starts: most are to strike workers that answer."""
+
+
+def space(samples: int = 60, side: int = 32) -> QuestionSpace:
+    """Random images with random truths."""
+    rng = generator(0, "workers", side)
+    labels = pd.DataFrame((rng.random((samples, 3)) < 0.4).astype(int), columns=list("abc"))
+    labels.index = pd.Index([f"s{k}" for k in range(samples)])
+    images = rng.integers(0, 256, (samples, side, side, 3), dtype=np.uint8)
+    return QuestionSpace(from_table(images, labels, name="noise"), RELATIONS)
+
+
+def audited(model: ModelDefaults, **options: Any) -> Audit:
+    """An audit of the model, to its end."""
+    given = {"seed": 0, "budget": BUDGET, "half_width": 0.02, "candidates": 256, **options}
+    audit = Audit(space(), model, targets=["overall", "relations"], surrogate=False, **given)
+    audit.run()
+    return audit
+
+
+def rows_of(audit: Audit) -> tuple[Any, ...]:
+    """Draws and answers, but for the seconds and the order in which answers came."""
+    draws = [{**vars(row), "elapsed": None} for row in audit.journal.draws()]
+    return draws, sorted((c.call, c.cost, c.answers) for c in audit.journal.calls())
+
+
+# -- rate -------------------------------------------------------------------------------------
+
+
+def rate(quick: bool, ray: bool) -> list[Row]:
+    found = []
+    counts: list[int | str] = [1, 2] if quick else [1, 2, 4, 8]
+    for name in ("sleeping", "computing"):
+        first: tuple[Any, ...] | None = None
+        for count in [*counts, *(["ray"] if ray else [])]:
+            with held(name, count, in_flight=FLIGHT) as model:
+                audit = audited(model, budget=BUDGET if quick else 2 * BUDGET)
+                first = first or rows_of(audit)
+                found.append(
+                    {
+                        "model": name,
+                        "workers": f"{len(model.places)}{' on Ray' * (count == 'ray')}",
+                        "in flight": FLIGHT,
+                        "calls": len(audit.journal.calls()),
+                        "calls per second": round(_rate(audit), 1),
+                        "same rows": rows_of(audit) == first,
+                    }
+                )
+    return found
+
+
+def _rate(audit: Audit) -> float:
+    """Calls answered per second, from the first answer to the last."""
+    came = np.sort([call.elapsed for call in audit.journal.calls()])
+    return float((len(came) - 1) / (came[-1] - came[0]))
+
+
+@contextmanager
+def held(name: str, workers: int | str, **options: Any) -> Iterator[Workers]:
+    """One of ``held_models``, by workers that are all ready."""
+    model = Workers(f"{MODELS}:{name}", workers, **options)
+    try:
+        while model.doing:
+            time.sleep(0.01)
+        yield model
+    finally:
+        model.close()
+
+
+# -- kills ------------------------------------------------------------------------------------
+
+
+class Striker(threading.Thread):
+    """Kills a random worker now and then, until ``most`` of them died."""
+
+    def __init__(self, model: Workers, most: int) -> None:
+        super().__init__(daemon=True)
+        self.kills = 0
+        self._model, self._most = model, most
+
+    def run(self) -> None:
+        rng = np.random.default_rng(0)
+        while self.kills < self._most:
+            time.sleep(rng.uniform(*PAUSES))
+            if self._model.doing and rng.random() < SPARED:
+                continue
+            place: Any = self._model.places[rng.integers(len(self._model.places))]
+            if place.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(place.pid, signal.SIGKILL)
+                    self.kills += 1
+
+
+def kills(moments: int) -> list[Row]:
+    runs: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        with held("sleeping", 2) as model:
+            whole = rows_of(audited(model))
+        bill = Path(folder) / "calls"
+        os.environ[CALLS] = str(bill)
+        with held("sleeping", 3) as model:
+            striker = Striker(model, moments)
+            striker.start()
+            while striker.is_alive() or len(runs) < 2:
+                runs.append(_disturbed(model, bill, whole, capped=len(runs) % 2 == 1))
+            told = model.statistics() or {}
+        del os.environ[CALLS]
+    table = pd.DataFrame(runs)
+    return [
+        {
+            "kills": striker.kills,
+            "audits": len(runs),
+            "calls lost": int(table["lost"].sum()),
+            "counted as lost by the pool": told.get("calls_lost", 0),
+            "unanswered rows": int(table["unanswered"].sum()),
+            "with the undisturbed rows": int(table["same"].sum()),
+            "over the cap": int(table["over"].sum()),
+            "most billed under the cap": int(table.loc[table["capped"], "billed"].max()),
+        }
+    ]
+
+
+def _disturbed(model: Workers, bill: Path, whole: tuple[Any, ...], *, capped: bool) -> Row:
+    """One audit while workers are killed, and whether it shows. With the cap it may end earlier:
+    then what there is must be the beginning."""
+    bill.write_text("")
+    audit = audited(model, max_cost=CAP) if capped else audited(model)
+    verify(audit.journal)
+    draws, calls = rows_of(audit)
+    answers = dict((call, rest) for call, *rest in whole[1])
+    same = draws == whole[0][: len(draws)] and all(answers[c] == rest for c, *rest in calls)
+    billed = len(bill.read_text().splitlines())
+    cap = CAP if capped else np.inf
+    return {
+        "capped": capped,
+        "same": same and (capped or len(calls) == BUDGET),
+        "unanswered": sum(a.unanswered is not None for _, _, rest in calls for a in rest),
+        "lost": audit.interrupted,
+        "billed": billed,
+        "over": max(audit.cost + audit.interrupted, billed) > cap + 1e-9,
+    }
+
+
+# -- what sending costs -----------------------------------------------------------------------
+
+
+def sending(quick: bool) -> list[Row]:
+    """Processor time per call in this process: to render a follow-up, and to send it to another
+    and hear its answer."""
+    found, count = [], 40 if quick else 200
+    with held("sleeping", 1) as model:
+        place = model.places[0]
+        for side in (32, 224, 512):
+            made = space(samples=10, side=side)
+            images = made.nth(np.linspace(0, made.size - 1, count).astype(int)) // 3
+            start = time.process_time()
+            follow_ups = [made.follow_up(int(image)) for image in images]
+            rendered = time.process_time() - start
+            prompts = [Prompt(f.image, (), "s", "identity", 0) for f in follow_ups]
+            start = time.process_time()
+            for prompt in prompts[:10]:
+                place.ask([prompt])
+            sent = time.process_time() - start
+            found.append(
+                {
+                    "image": f"{side} x {side}",
+                    "ms to render": round(1000 * rendered / count, 2),
+                    "ms to send": round(1000 * sent / 10, 2),
+                }
+            )
+    return found
+
+
+# -- the driver -------------------------------------------------------------------------------
+
+
+def driver(quick: bool) -> list[Row]:
+    found, calls = [], 300 if quick else 1000
+    for surrogate in (True, False):
+        for flight in (1, 8, 64):
+            audit = Audit(
+                space(200),
+                There(flight),
+                seed=0,
+                budget=calls,
+                half_width=0.005,
+                targets=["overall", "relations"],
+                surrogate=surrogate,
+                candidates=1024,
+            )
+            start = time.process_time()
+            audit.run()
+            seconds = (time.process_time() - start) / calls
+            found.append(
+                {
+                    "predictions": "question GP" if surrogate else "none",
+                    "in flight": flight,
+                    "ms per draw": round(1000 * seconds, 1),
+                    "draws per second": round(1 / seconds),
+                    "workers kept busy at 0.1 s per call": round(0.1 / seconds),
+                    "at 1 s": round(1 / seconds),
+                }
+            )
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="models held by workers")
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--quick", action="store_true", help="a minute instead of ten")
+    parser.add_argument("--only", default="", help="rate, kills, sending or driver")
+    parser.add_argument("--ray", action="store_true", help="rates on Ray, too")
+    parser.add_argument("--kills", type=int, default=50)
+    options = parser.parse_args(arguments)
+    moments = min(options.kills, 5) if options.quick else options.kills
+    suites: dict[str, Callable[[], list[Row]]] = {
+        "rate": lambda: rate(options.quick, options.ray),
+        "kills": lambda: kills(moments),
+        "sending": lambda: sending(options.quick),
+        "driver": lambda: driver(options.quick),
+    }
+    for name in options.only.split(",") if options.only else suites:
+        frame = pd.DataFrame(suites[name]())
+        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
+        write_text(options.out / f"workers-{name}.csv", frame.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""MedMNIST-C: its tables and its speed, and photographs of blood."""

@@ -1,0 +1,331 @@
+"""BCCD, photographs of stained blood: two small nets learn one half and are audited on the other.
+
+    python -m adaptive_vtt.experiments.medmnistc.bccd --data BCCD [--seeds 3] [--only audits]
+        [--out bench]
+
+``bccd_cells`` has data and nets: one says whether a tile shows white cells and platelets, and how
+many red cells it shows in three grades; the other segments white cells. Tiles of the other half
+are asked about under MedMNIST-C's blood profile and reductions (crop, stretch, rotate). The nets
+answer everything once; then audits replay the answers.
+
+- ``audits``: calls until every target is certified to the half-width, adaptive and uniform, same
+  guarantee; "covered" counts runs in which every interval held the truth at every moment. And the
+  intervals of one run beside the truth.
+- ``retraining``: training goes on from the net audited, with as many perturbed tiles as
+  original ones, in equal shares of all relations, or in proportion to the error rates that an
+  audit of a quarter of the photographs certified; "trained on" sees the originals alone. All
+  are measured on the last quarter, which neither training nor that audit saw, by asking
+  everything: exact there, and an estimate of other photographs.
+
+Without ``--data`` it says what it skips, and where the data are.
+"""
+
+import argparse
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit.census import all_answers, all_losses, means
+from adaptive_vtt.benchmark.runs import UNIFORM, Job, certified_run
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.models import PythonModel, Recorded
+from adaptive_vtt.oracles import Correctness, MaskDrop, Oracle, Ordinal
+from adaptive_vtt.relations.augment import Augment
+from adaptive_vtt.types import Floats, Image
+from adaptive_vtt.utils.files import write_text
+
+from ..medtest.phantom_unet import UNet, pixels, predict_with
+from ..medtest.train_phantom import fit
+from .bccd_cells import (
+    RATE,
+    WHERE,
+    CellNet,
+    Tiles,
+    cell_loss,
+    cell_targets,
+    grades_of,
+    halves,
+    limits_of,
+    presence_of,
+    read,
+    train_cells,
+    train_segmenter,
+)
+
+RELATIONS = ("identity", "medmnistc/bloodmnist", "reduction")
+ADAPTIVE = "certify"
+LEAST_SHARE = 0.01
+"""A relation without any errors keeps this weight."""
+AGAIN = RATE / 3
+"""The learning rate with which training goes on."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much: severities asked about, epochs of both nets and of retraining, half-widths of
+    audits, of the audit that shares come from, and photographs used."""
+
+    severities: tuple[int, ...] = (2, 5)
+    cells: int = 60
+    masks: int = 12
+    again: int = 10
+    half_width: float = 0.1
+    search: float = 0.15
+    photographs: int | None = None
+
+
+QUICK = Sizes((5,), 1, 1, 1, 0.35, 0.4, 16)
+
+
+@dataclass(frozen=True)
+class Nets:
+    """What was trained on which tiles; ``limits`` of the grades are those of the same tiles."""
+
+    cells: CellNet
+    masks: UNet
+    limits: tuple[float, float]
+    trained: Tiles
+    audited: Tiles
+
+    @classmethod
+    def of(cls, folder: Path, sizes: Sizes, seed: int) -> "Nets":
+        """Trained on half of the photographs in ``folder``."""
+        tiles = read(folder)
+        if sizes.photographs is not None:
+            tiles = tiles.of(np.arange(sizes.photographs))
+        half, other = (tiles.of(photographs) for photographs in halves(tiles, seed))
+        limits = limits_of(half)
+        cells = train_cells(half, limits, sizes.cells, seed)
+        return cls(cells, train_segmenter(half, sizes.masks, seed), limits, half, other)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A space to replay audits on, its model's answers, what to certify, and the truth (K,)."""
+
+    space: QuestionSpace
+    answers: pd.DataFrame
+    targets: tuple[str, ...]
+    truth: Floats
+
+    @classmethod
+    def of(
+        cls,
+        dataset: Dataset,
+        says: Callable[[list[Image]], Any],
+        oracle: Oracle,
+        targets: tuple[str, ...],
+        severities: Sequence[int],
+        relations: Sequence[str] = RELATIONS,
+    ) -> "Replayed":
+        """Everything asked once."""
+        space = QuestionSpace(dataset, relations, severities=severities, oracle=oracle)
+        answers = all_answers(space, PythonModel(says))
+        losses = all_losses(space, Recorded(answers))
+        return cls(space, answers, targets, means(space, named_targets(space, targets), *losses))
+
+    def begin(self, half_width: float, **options: Any) -> Audit:
+        """An audit that replays the answers."""
+        return Audit(
+            self.space,
+            Recorded(self.answers),
+            half_width=half_width,
+            targets=self.targets,
+            **options,
+        )
+
+    def runs(self, strategy: str, half_width: float, seeds: int) -> list[dict[str, Any]]:
+        """One audit per seed; strategies as ``avtt compare`` names them."""
+        begin = partial(self.begin, half_width)
+        truth = tuple(self.truth.tolist())
+        return [certified_run(Job(begin, strategy, s, truth=truth)) for s in range(seeds)]
+
+
+def benches(nets: Nets, sizes: Sizes) -> dict[str, Replayed]:
+    """Presence, grades and masks, on the photographs that nothing was trained on."""
+    tiles, levels = nets.audited, sizes.severities
+    return {
+        "cells present": Replayed.of(
+            tiles.presence(),
+            partial(presence_of, nets.cells),
+            Correctness(),
+            ("concepts", "relations"),
+            levels,
+        ),
+        "grade of red cells": Replayed.of(
+            tiles.graded(nets.limits),
+            partial(grades_of, nets.cells),
+            Ordinal(),
+            ("relations",),
+            levels,
+            RELATIONS[:2],  # a part of a tile may show fewer cells
+        ),
+        "white cells segmented": Replayed.of(
+            tiles.white(),
+            partial(predict_with, nets.masks),
+            MaskDrop("dice", (0.25,)),
+            ("relations",),
+            levels,
+            RELATIONS[1:],  # sources are what others are judged by
+        ),
+    }
+
+
+def audits(made: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.DataFrame:
+    """One row per question asked of the nets: calls, uniform and adaptive."""
+    rows = []
+    for name, bench in made.items():
+        row: dict[str, Any] = {
+            "asked": name,
+            "questions": bench.space.size,
+            "targets": len(bench.truth),
+        }
+        for how, strategy in (("uniform", UNIFORM), ("adaptive", ADAPTIVE)):
+            row |= _told(how, bench.runs(strategy, half_width, seeds))
+        row["ratio"] = round(row["adaptive"] / row["uniform"], 3)
+        rows.append(row)
+        print(row, flush=True)
+    return pd.DataFrame(rows)
+
+
+def _told(how: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    held = sum(not run["missed"] for run in runs)
+    calls = float(np.mean([run["calls"] for run in runs]))
+    return {how: round(calls, 1), f"{how} covered": f"{held}/{len(runs)}"}
+
+
+def intervals(made: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
+    """What one adaptive audit of each certifies, beside the truth: in per cent."""
+    rows = []
+    for name, bench in made.items():
+        with bench.begin(half_width, seed=0) as audit:
+            table = audit.run().targets
+        for row, truth in zip(table.to_dict("records"), bench.truth.tolist(), strict=True):
+            middle, lower, upper = (100 * row[k] for k in ("estimate", "lower", "upper"))
+            certified = f"{middle:.1f} [{lower:.1f}, {upper:.1f}]"
+            rows.append(
+                {
+                    "asked": name,
+                    "target": row["target"],
+                    "certified": certified,
+                    "truth": round(100 * truth, 1),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def retraining(nets: Nets, sizes: Sizes, seeds: int) -> pd.DataFrame:
+    """Error rates in per cent on tiles that neither training nor the search saw; a row per target.
+
+    Means over seeds of retraining, which draw their own perturbations; the nets start the same.
+    """
+    photographs = np.unique(nets.audited.photograph)
+    middle = len(photographs) // 2
+    searched, tabled = (nets.audited.of(p) for p in (photographs[:middle], photographs[middle:]))
+    shares = found_shares(nets.cells, searched, sizes)
+    print(f"shares by what was found\n{pd.Series(shares).round(3).to_string()}", flush=True)
+    ways = {
+        "trained on": None,
+        "equal shares": dict.fromkeys(shares, 1.0),
+        "by what was found": shares,
+    }
+    found = {"before": _rates(nets.cells, tabled, sizes)}
+    for way, weights in ways.items():
+        rates = [
+            _rates(_retrained(nets, weights, sizes.again, seed), tabled, sizes)
+            for seed in range(seeds)
+        ]
+        found[way] = pd.concat(rates, axis=1).mean(axis=1)
+        print(f"{way}: average {100 * found[way].iloc[-1]:.2f} %", flush=True)
+    return (100 * pd.DataFrame(found)).round(1).rename_axis("target").reset_index()
+
+
+def found_shares(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
+    """Relation -> its error rate, as an audit of ``tiles`` estimates it."""
+    space = QuestionSpace(tiles.presence(), RELATIONS, severities=sizes.severities)
+    with Audit(
+        space,
+        PythonModel(partial(presence_of, net)),
+        half_width=sizes.search,
+        targets=["relations"],
+        seed=0,
+    ) as audit:
+        result = audit.run()
+    print(f"searched {len(tiles)} tiles with {result.calls} calls", flush=True)
+    rates = result.targets[["relation", "estimate"]].itertuples(index=False, name=None)
+    return {name: max(rate, LEAST_SHARE) for name, rate in rates if name != "identity"}
+
+
+def _retrained(nets: Nets, weights: Mapping[str, float] | None, epochs: int, seed: int) -> CellNet:
+    """Training gone on with, on the tiles trained on before; perturbed ones come with the
+    presence and the grade of their sources."""
+    images, wanted = nets.trained.images, cell_targets(nets.trained, nets.limits)
+    augment = None if weights is None else Augment(RELATIONS[1:], seed=seed, weights=weights)
+    dataset = nets.trained.presence()
+    samples = (dataset.sample(k) for k in range(len(dataset)))
+    again = (
+        images
+        if augment is None
+        else [augment.pair(sample.require_image(), sample.masks)[0] for sample in samples]
+    )
+    module = copy.deepcopy(nets.cells)
+    fit(
+        module,
+        pixels([*images, *again]),
+        torch.cat([wanted, wanted]),
+        cell_loss,
+        epochs=epochs,
+        rate=AGAIN,
+        seed=seed,
+    )
+    return module
+
+
+def _rates(net: CellNet, tiles: Tiles, sizes: Sizes) -> pd.Series:
+    """The mean loss of every target over all questions about ``tiles``; "average": of all."""
+    space = QuestionSpace(tiles.presence(), RELATIONS, severities=sizes.severities)
+    losses = all_losses(space, PythonModel(partial(presence_of, net)))
+    targets = named_targets(space, ["concepts", "relations", "overall"])
+    return pd.Series(means(space, targets, *losses), index=[t.name for t in targets])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, help="BCCD's folder; without it nothing is measured")
+    parser.add_argument("--only", choices=("audits", "retraining"))
+    parser.add_argument("--seeds", type=int, default=3, help="of audits and of retraining")
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--quick", action="store_true", help="16 photographs, hardly trained")
+    options = parser.parse_args(arguments)
+    if options.data is None:
+        print(f"BCCD: skipped, as {WHERE}")
+        return
+    torch.set_num_threads(1)
+    sizes = QUICK if options.quick else Sizes()
+    nets = Nets.of(options.data, sizes, seed=0)
+    for name, frame in _tables(nets, sizes, options.seeds, options.only):
+        print(f"\n{name}\n{frame.to_string(index=False)}\n", flush=True)
+        write_text(options.out / f"bccd-{name}.csv", frame.to_csv(index=False))
+
+
+def _tables(nets: Nets, sizes: Sizes, seeds: int, only: str | None) -> Any:
+    """Each table by its name, as soon as it is there."""
+    if only != "retraining":
+        made, width = benches(nets, sizes), sizes.half_width
+        yield "intervals", intervals(made, width)
+        yield "audits", audits(made, width, seeds)
+    if only != "audits":
+        yield "retraining", retraining(nets, sizes, seeds)
+
+
+if __name__ == "__main__":
+    main()

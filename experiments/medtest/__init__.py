@@ -1,0 +1,1 @@
+"""MedTest: its relations, models and retraining, on the phantom."""

@@ -1,0 +1,209 @@
+"""The phantom U-Net's error finding rates: calls to certify all nine relations.
+
+MedTest's relations (thesis LYU2308, CUHK 2024) at five severities on frames of the endoscopy
+phantom; an error is a Dice that drops by more than a quarter. The U-Net answers everything
+once; then audits replay its scores. A source image is asked about when the first of its
+follow-ups is drawn, and counts as a call. Frames whose source scores 0 stay in: their
+follow-ups are excluded questions, which no audit knows before asking, and which widen every
+interval. With ``--judged`` all sources are asked about beforehand (and counted), and those
+frames are left out, as in the thesis. "covered" counts runs in which every interval held the
+truth at every moment.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit import Progress
+from adaptive_vtt.audit.census import all_answers, all_losses, means
+from adaptive_vtt.benchmark.runs import BASELINES, ROUNDING
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest.phantom_unet import frames, predict
+from adaptive_vtt.models import PythonModel, Recorded
+from adaptive_vtt.oracles import MaskDrop
+from adaptive_vtt.relations import LabelPreserving, resolve
+from adaptive_vtt.types import Image
+from adaptive_vtt.utils.files import write_text
+
+TARGETS = ("relations",)
+THRESHOLD = 0.25
+CANDIDATES = 1024
+"""Calls looked at per draw, in every setting."""
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "uniform": BASELINES["uniform"],
+    "stratified": BASELINES["stratified"],
+    "adaptive, no surrogate": {"surrogate": False},
+    "adaptive": {},
+}
+"""How to audit: name -> options of an Audit; uniform comes first, as the others' measure."""
+
+
+class StandIn(LabelPreserving):
+    """A relation that leaves the image: what its follow-ups score is known already."""
+
+    def __init__(self, name: str, severities: Sequence[int]) -> None:
+        self.name, self.severities = name, tuple(severities)
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        return image
+
+
+@dataclass(frozen=True)
+class Material:
+    """A space to replay audits on, its model's scores, the true EFRs (K,), frames left out."""
+
+    space: QuestionSpace
+    model: Recorded
+    efr: npt.NDArray[np.float64]
+    left_out: int
+
+
+def answers_of(dataset: Dataset, severities: Sequence[int]) -> pd.DataFrame:
+    """The Dice of every source and follow-up image of ``dataset``, as Recorded reads them."""
+    space = QuestionSpace(dataset, ["medtest"], severities=severities, oracle=_oracle())
+    return all_answers(space, PythonModel(predict))
+
+
+def replayed(
+    dataset: Dataset, severities: Sequence[int], answers: pd.DataFrame, *, judged: bool = False
+) -> Material:
+    """The same questions, answered from the table ``answers``.
+
+    ``judged``: without the frames whose source scores 0. The questions' numbers are others then,
+    and what is rendered with them, so source images stand in for follow-ups, and no masks are
+    known.
+    """
+    if not judged:
+        space = QuestionSpace(dataset, ["medtest"], severities=severities, oracle=_oracle())
+        return _material(space, answers, 0)
+    zero = set(excluded(answers))
+    samples = [dataset.sample(k) for k in range(len(dataset)) if dataset.sample_id(k) not in zero]
+    labels = pd.DataFrame({"polyp": 1}, index=[sample.id for sample in samples])
+    kept = from_table([sample.image for sample in samples], labels, name=dataset.name)
+    relations = [StandIn(relation.name, severities) for relation in resolve(["medtest"])]
+    return _material(QuestionSpace(kept, relations, oracle=_oracle()), answers, len(zero))
+
+
+def _material(space: QuestionSpace, answers: pd.DataFrame, left_out: int) -> Material:
+    model = Recorded(answers)
+    efr = means(space, named_targets(space, TARGETS), *all_losses(space, model))
+    return Material(space, model, efr, left_out)
+
+
+def excluded(answers: pd.DataFrame) -> list[str]:
+    """The frames whose source scores 0."""
+    zero = (answers["relation"] == "identity") & (answers["polyp"] == 0)
+    return answers.loc[zero, "sample"].tolist()
+
+
+def run(
+    material: Material, options: Mapping[str, Any], half_width: float, seed: int
+) -> dict[str, Any]:
+    """One audit: its calls, those about sources, whether it certified all and never missed."""
+    missed = False
+
+    def watch(step: Progress) -> None:
+        nonlocal missed
+        lower, upper = step.state.lower, step.state.upper
+        if lower is None or upper is None:
+            raise InputError("phantom audit: expected an interval per target, got none")
+        out = (material.efr < lower - ROUNDING) | (material.efr > upper + ROUNDING)
+        missed |= bool(out.any())
+
+    with Audit(
+        material.space,
+        material.model,
+        half_width=half_width,
+        targets=TARGETS,
+        seed=seed,
+        candidates=CANDIDATES,
+        **options,
+    ) as audit:
+        result = audit.run(watch)
+        sources, seconds = len(audit.journal.sources()), audit.state().elapsed
+    return {
+        "calls": result.calls + material.left_out,
+        "sources": sources + material.left_out,
+        "missed": missed,
+        "certified": bool(result.targets["certified"].all()),
+        "seconds": seconds,
+    }
+
+
+def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.DataFrame:
+    """One row per half-width and setting: mean calls, ratio to uniform, coverage, time."""
+    rows: list[dict[str, Any]] = []
+    for width in half_widths:
+        base = 0.0
+        for name, options in SETTINGS.items():
+            runs = pd.DataFrame([run(material, options, width, seed) for seed in range(seeds)])
+            calls, sources = float(runs["calls"].mean()), float(runs["sources"].mean())
+            base = base or calls
+            rows.append(
+                {
+                    "how": name,
+                    "half-width": width,
+                    "calls": round(calls, 1),
+                    "follow-ups": round(calls - sources, 1),
+                    "sources": round(sources, 1),
+                    "ratio": round(calls / base, 3),
+                    "covered": f"{(~runs['missed']).sum()}/{seeds}",
+                    "certified": f"{runs['certified'].sum()}/{seeds}",
+                    "ms per call": round(1000 * float(runs["seconds"].mean()) / calls, 1),
+                }
+            )
+            print(rows[-1], flush=True)
+    return pd.DataFrame(rows)
+
+
+def _oracle() -> MaskDrop:
+    return MaskDrop("dice", (THRESHOLD,))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--answers", type=Path, help="scores that an earlier run wrote")
+    parser.add_argument("--frames", type=int, default=400)
+    parser.add_argument("--severities", type=int, nargs="+", default=(1, 2, 3, 4, 5))
+    parser.add_argument("--half-widths", type=float, nargs="+", default=(0.05,))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--judged", action="store_true", help="leave out frames that score 0")
+    parser.add_argument("--quick", action="store_true", help="few frames, wide intervals")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    count, severities, widths, seeds = (
+        (40, (1, 5), (0.2,), 1)
+        if options.quick
+        else (options.frames, options.severities, options.half_widths, options.seeds)
+    )
+    dataset = frames(count, size=96, seed=1000)
+    if options.answers is None:
+        answers = answers_of(dataset, severities)
+        write_text(options.out / "phantom-answers.csv", answers.to_csv(index=False))
+    else:
+        answers = pd.read_csv(options.answers)
+    material = replayed(dataset, severities, answers, judged=options.judged)
+    names = [target.name for target in named_targets(material.space, TARGETS)]
+    zero = f"{len(excluded(answers))} score 0, {material.left_out} of them left out"
+    print(f"{material.space.size} follow-ups; of {count} frames {zero}")
+    print(pd.Series(material.efr, names).round(4).to_string(), flush=True)
+    frame = table(material, widths, seeds)
+    print(frame.to_string(index=False))
+    name = "phantom-audit-judged" if options.judged else "phantom-audit"
+    write_text(options.out / f"{name}.csv", frame.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()

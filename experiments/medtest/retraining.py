@@ -1,0 +1,311 @@
+"""Retraining on what an audit found: MedTest's third research question, on the phantom.
+
+As in the thesis (LYU2308, CUHK 2024, RQ3, Tables 19 to 23): training goes on from the trained
+weights, with the original frames and as many perturbed ones, in equal shares of every
+relation; then all relations are asked about again. Our own addition is a second retraining
+with shares in proportion to the error rates that an audit certified.
+
+Three sets of frames: those trained on, those that the shares come from (an audit of its
+own), and those that the table is about. Dice, IoU, accuracy, kappa and F1 are of one
+follow-up per frame and relation, its severity drawn evenly; error rates are certified by an
+audit over all severities: an error is a Dice that drops by more than a quarter, or a wrong
+class. Frames whose source scores 0 widen the intervals of the segmenter, as they cannot be
+judged. "average" includes the original frames, as in the thesis. Columns "paper: ..." are the
+thesis's, before and after: means over its models and, of segmenters, its two sets.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.metrics import cohen_kappa_score, f1_score
+from torch import Tensor, nn
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import unknown
+from adaptive_vtt.experiments.medtest import phantom_classifier, phantom_unet
+from adaptive_vtt.experiments.medtest.phantom_classifier import Classifier
+from adaptive_vtt.experiments.medtest.phantom_unet import UNet, load, pixels
+from adaptive_vtt.experiments.medtest.train_phantom import (
+    DRAWN,
+    TRAINED,
+    Loss,
+    class_loss,
+    classes_of,
+    dice_loss,
+    fit,
+    mask_targets,
+)
+from adaptive_vtt.models import PythonModel
+from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
+from adaptive_vtt.relations import RelationDefaults, resolve
+from adaptive_vtt.relations.augment import Augment
+from adaptive_vtt.results.report.beside import published_tables
+from adaptive_vtt.results.report.medtest_beside import CLASSIFIERS, FAMILY, ORIGINAL, OURS
+from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
+
+SEARCHED, TABLED = 600, 700
+"""Seeds of the frames that shares come from, and of those that the table is about."""
+RETRAINED = ("PraNet", "SANet", "SSFormer")
+"""The thesis's segmenters that were retrained."""
+RATE = 1e-3
+LEAST_SHARE = 0.01
+"""A relation without any errors keeps this weight."""
+BEFORE, EQUAL, FOUND = "before", "equal", "found"
+Found = dict[str, Mask]
+Pairs = list[tuple[Image, Found]]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much: frames trained on again, epochs, frames audited, half-width of the audits."""
+
+    trained: int
+    epochs: int
+    audited: int
+    half_width: float
+
+
+WHOLE, QUICK = Sizes(1000, 6, 150, 0.1), Sizes(32, 1, 12, 0.4)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What tells segmentation and classification apart.
+
+    ``frames``: count, size=, seed= -> Dataset. ``start``: the shipped model, to be trained
+    further. ``predict``: model, images -> its answers. ``targets``: what to train for, and
+    ``scores``: the metrics of answers, both given the frames of a dataset or one follow-up of
+    each. ``where``: the questions of a relation that its error rate is about.
+    """
+
+    family: str
+    frames: Callable[..., Dataset]
+    start: Callable[[], nn.Module]
+    predict: Callable[[Any, list[Image]], Any]
+    oracle: Oracle
+    loss: Loss
+    targets: Callable[[Dataset, Pairs], Tensor]
+    scores: Callable[[Dataset, Pairs, Any], dict[str, float]]
+    where: Mapping[str, Sequence[object]] = field(default_factory=dict)
+
+    @property
+    def relations(self) -> list[RelationDefaults]:
+        """What is audited: the original frames, too, unless they are what others are judged by."""
+        names = [self.family] if self.oracle.needs_source else ["identity", self.family]
+        return resolve(names)
+
+
+def _mask_scores(dataset: Dataset, pairs: Pairs, said: Any) -> dict[str, float]:
+    found = [(mask[0], masks["polyp"]) for mask, (_, masks) in zip(said, pairs, strict=True)]
+    return {
+        "Dice": float(np.mean([overlap(one, other, "dice") for one, other in found])),
+        "IoU": float(np.mean([overlap(one, other, "iou") for one, other in found])),
+    }
+
+
+def _class_scores(dataset: Dataset, pairs: Pairs, said: Any) -> dict[str, float]:
+    true, guess = classes_of(dataset), said.argmax(axis=1)
+    return {
+        "accuracy": float((true == guess).mean()),
+        "kappa": float(cohen_kappa_score(true, guess)),
+        "F1": float(f1_score(true, guess, average="macro")),
+    }
+
+
+TASKS: Mapping[str, Task] = {
+    "segmentation": Task(
+        family="medtest",
+        frames=phantom_unet.frames,
+        start=lambda: load(UNet(), phantom_unet.WEIGHTS_FILE),
+        predict=phantom_unet.predict_with,
+        oracle=MaskDrop("dice", (0.25,)),
+        loss=dice_loss,
+        targets=lambda _, pairs: mask_targets([masks["polyp"] for _, masks in pairs]),
+        scores=_mask_scores,
+    ),
+    "classification": Task(
+        family="medtest/classification",
+        frames=phantom_classifier.frames,
+        start=lambda: load(Classifier(), phantom_classifier.WEIGHTS_FILE),
+        predict=phantom_classifier.predict_with,
+        oracle=TopClass(),
+        loss=class_loss,
+        targets=lambda dataset, _: torch.from_numpy(classes_of(dataset)),
+        scores=_class_scores,
+        where={"truth": [1]},  # one question per image: is it given its class?
+    ),
+}
+
+
+def audited(
+    task: Task, module: nn.Module, sizes: Sizes, frames: int, seed: int
+) -> tuple[pd.DataFrame, int]:
+    """Error rate of every relation, certified on frames of seed ``frames``; and the calls.
+
+    Rows by relation: estimate, lower, upper.
+    """
+    dataset, relations = task.frames(sizes.audited, size=DRAWN, seed=frames), task.relations
+    space = QuestionSpace(dataset, relations, oracle=task.oracle)
+    where = {r.name: {"relation": [r.name], **task.where} for r in relations}
+    model = PythonModel(lambda images: task.predict(module, images))
+    with Audit(
+        space, model, half_width=sizes.half_width, targets=[*where], where=where, seed=seed
+    ) as audit:
+        result = audit.run()
+    return result.targets.set_index("target")[["estimate", "lower", "upper"]], result.calls
+
+
+def retrained(task: Task, shares: Mapping[str, float], sizes: Sizes, seed: int) -> nn.Module:
+    """The shipped model, trained further on original frames and as many perturbed ones.
+
+    ``shares``: relation -> how much of the perturbed half is to be its.
+    """
+    dataset = task.frames(sizes.trained, size=DRAWN, seed=TRAINED)
+    augment = Augment([task.family], seed=seed, weights=shares)
+    samples = (dataset.sample(k) for k in range(len(dataset)))
+    originals = [_pair(sample) for sample in samples]
+    perturbed = [augment.pair(image, masks) for image, masks in originals]
+    module = task.start()
+    images = [image for image, _ in originals + perturbed]
+    wanted = torch.cat([task.targets(dataset, originals), task.targets(dataset, perturbed)])
+    fit(module, pixels(images), wanted, task.loss, epochs=sizes.epochs, rate=RATE, seed=seed)
+    return module
+
+
+def scored(
+    task: Task, modules: Mapping[str, nn.Module], sizes: Sizes, seed: int
+) -> dict[str, dict[str, float]]:
+    """Relation -> "metric model" -> its value on the table's frames; the original ones first."""
+    dataset = task.frames(sizes.audited, size=DRAWN, seed=TABLED)
+    found: dict[str, dict[str, float]] = {}
+    for name, pairs in _versions(task, dataset, seed):
+        images = [image for image, _ in pairs]
+        found[name] = {
+            f"{metric} {how}": value
+            for how, module in modules.items()
+            for metric, value in task.scores(dataset, pairs, task.predict(module, images)).items()
+        }
+    return found
+
+
+def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
+    """The table: original frames, every relation, and the average; before and after."""
+    names = [r.name for r in task.relations if r.name != "identity"]
+    modules = {BEFORE: task.start()}
+    rates, calls = audited(task, modules[BEFORE], sizes, SEARCHED, seed)
+    shares = {name: max(float(rates["estimate"][name]), LEAST_SHARE) for name in names}
+    print(f"searched with {calls} calls; shares\n{_shares(shares).to_string()}", flush=True)
+    modules[EQUAL] = retrained(task, dict.fromkeys(names, 1.0), sizes, seed)
+    modules[FOUND] = retrained(task, shares, sizes, seed)
+    table = pd.DataFrame(scored(task, modules, sizes, seed)).T
+    metrics = dict.fromkeys(str(column).rpartition(" ")[0] for column in table)
+    table = table[[f"{metric} {how}" for metric in metrics for how in modules]]
+    table.loc["average"] = table.mean()
+    table = table.round(3)
+    for how, module in modules.items():
+        rates, calls = audited(task, module, sizes, TABLED, seed)
+        print(f"{how}: audited with {calls} calls", flush=True)
+        table[f"error rate {how}"] = _intervals(rates).reindex(table.index, fill_value="")
+    return table.rename(index=lambda name: "original" if name == "identity" else name)
+
+
+def published(task: str) -> pd.DataFrame:
+    """The thesis's scores before and after retraining; rows as in ``compared``."""
+    if task == "classification":
+        scores = {"accuracy": retrained_classification()[[*CLASSIFIERS]]}
+    else:
+        every = pd.concat([retrained_segmentation(model) for model in RETRAINED], axis=1)
+        metrics = every.columns.get_level_values(0).str.split().str[-1]
+        scores = {metric: every.loc[:, metrics == metric] for metric in ("Dice", "IoU")}
+    means = {
+        f"paper: {metric} {when}": pd.DataFrame(table.xs(when, axis=1, level=1)).mean(axis=1)
+        for metric, table in scores.items()
+        for when in ("before", "after")
+    }
+    found = pd.DataFrame(means)
+    found.loc["average"] = found.mean()
+    names = {ORIGINAL: "original", "average": "average"}
+    return found.round(3).rename(index=lambda n: names.get(n, f"{FAMILY}{n}"))
+
+
+def _versions(task: Task, dataset: Dataset, seed: int) -> Iterator[tuple[str, Pairs]]:
+    """The frames as they are, as "identity", and one follow-up of each per relation."""
+    yield "identity", [_pair(dataset.sample(k)) for k in range(len(dataset))]
+    for relation in resolve([task.family]):
+        pairs = []
+        for k in range(len(dataset)):
+            rng, sample = generator(seed, relation.name, k), dataset.sample(k)
+            made = relation.apply(sample, int(rng.choice(relation.severities)), rng)
+            masks = {c: relation.expect_mask(mask, made) for c, mask in sample.masks.items()}
+            pairs.append((made.require_image(), masks))
+        yield relation.name, pairs
+
+
+def _pair(sample: Sample) -> tuple[Image, Found]:
+    return sample.require_image(), dict(sample.masks)
+
+
+def _shares(shares: Mapping[str, float]) -> pd.Series:
+    weights = pd.Series(shares)
+    return (weights / weights.sum()).round(3)
+
+
+def _intervals(rates: pd.DataFrame) -> pd.Series:
+    return pd.Series(
+        {r.Index: f"{r.estimate:.3f} [{r.lower:.3f}, {r.upper:.3f}]" for r in rates.itertuples()}
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=[*TASKS], help="one of the two tables")
+    parser.add_argument("--quick", action="store_true", help="few frames, wide intervals")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    for name, task in TASKS.items():
+        if options.only not in (None, name):
+            continue
+        frame = compared(task, QUICK if options.quick else WHOLE, options.seed)
+        frame = frame.join(published(name))
+        print(f"\n{name}\n{frame.to_string()}\n", flush=True)
+        write_text(options.out / f"retraining-{name}.csv", frame.to_csv(index_label="relation"))
+
+
+def retrained_segmentation(model: str) -> pd.DataFrame:
+    """Tables 19 to 21: mean Dice and IoU of PraNet, SANet or SSFormer before and after training
+    on perturbed images, too; one row per relation and "Original"."""
+    table = published_tables("medtest")["segmentation_retraining"]
+    if model not in table["scores"]:
+        raise unknown("model", model, table["scores"], "published retraining")
+    name, columns = "", []
+    for column in table["columns"]:  # "CVC-300 Dice before", "after", ...
+        name = column.removesuffix(" before") if column.endswith(" before") else name
+        columns.append((name, "before" if column.endswith(" before") else "after"))
+    rows = pd.DataFrame.from_dict(table["scores"][model], orient="index")
+    rows.columns = pd.MultiIndex.from_tuples(columns)
+    return rows.drop(index="Average").rename(index=OURS)
+
+
+def retrained_classification() -> pd.DataFrame:
+    """Tables 22 and 23: accuracy of both classifiers before and after; rows as above."""
+    tables = published_tables("medtest")["classification_retraining"]["accuracy_before_after"]
+    parts = {
+        model: pd.DataFrame.from_dict(tables[model], orient="index", columns=["before", "after"])
+        for model in CLASSIFIERS
+    }
+    return pd.concat(parts, axis=1).drop(index="Average").rename(index=OURS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""REIC: its tables, on drawn scenes and on photographs."""

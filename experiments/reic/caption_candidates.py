@@ -1,0 +1,84 @@
+"""What it changes that an audit's candidates are fixed before the caption, the paper's after it.
+
+REIC locates what the caption names and then chooses follow-ups; an audit here chooses them from
+what the detector found, or from what a caption recorded beforehand names, before anything is asked
+(``relations/reic.py``): where a box bears that name and, with captions of hidden boxes, where
+hiding one takes the name away. All are judged alike, by what the caption names. docs/papers.md says
+when candidates after the caption would be valid.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pandas as pd
+
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.oracles.captions.recorded import RecordedNaming
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
+from adaptive_vtt.relations.reic import KINDS, Naming, Reduced
+from adaptive_vtt.types import Heard
+
+from .caption_verdicts import Bench
+from .reic_scheme import Step, judge
+
+STATUSES = ("ambiguous", "disappeared", "retained")
+
+
+def before_and_after(
+    bench: Bench, detected: Dataset, oracle: ReducedCaptions, steps: list[Step]
+) -> pd.DataFrame:
+    """What follow-ups do to the objects named, and how many break a rule; a row per relation and
+    way. ``steps``: of the paper's scheme, on the same boxes."""
+    heard = {detected.sample_id(step.sample): step.heard for step in steps}
+    said = {sample: Heard(one.answer, {}) for sample, one in heard.items()}
+    plain, whole = (RecordedNaming(each, oracle.reader, oracle.same) for each in (said, heard))
+    ways = {
+        "before the caption": list(presumed(bench, detected, oracle, steps)),
+        "by recorded captions": list(presumed(bench, detected, oracle, steps, plain)),
+        "..., of hidden boxes, too": list(presumed(bench, detected, oracle, steps, whole)),
+        "after the caption": steps,
+    }
+    return together(
+        pd.DataFrame(
+            {"relation": kind, "candidates": way, **_counts(found, kind)}
+            for kind in KINDS
+            for way, found in ways.items()
+        )
+    )
+
+
+def together(counted: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``before_and_after``, of several seeds, added up by relation and way."""
+    counts = [*STATUSES, "follow-ups", "violations"]
+    found = counted.groupby(["relation", "candidates"], sort=False)[counts].sum().reset_index()
+    share = 100 * found["violations"] / found["follow-ups"].where(found["follow-ups"] > 0)
+    return found.assign(**{"per cent": share.round(1)})
+
+
+def presumed(
+    bench: Bench,
+    detected: Dataset,
+    oracle: ReducedCaptions,
+    steps: Iterable[Step],
+    naming: Naming | None = None,
+) -> Iterator[Step]:
+    """For each step the candidate of the same image, relation and rank that an audit has (with
+    ``naming``, where there is any); none where it has fewer."""
+    for step in steps:
+        sample = detected.sample(step.sample)
+        every = Reduced(step.kind, naming=naming).candidates(sample)
+        if step.rank <= len(every):
+            reduction = every[step.rank - 1]
+            caption = bench.captioner.caption(reduction.image(sample.require_image()))
+            outcome = judge(oracle, sample, step.heard, reduction, caption)
+            yield replace(step, reduction=reduction, caption=caption, outcome=outcome)
+
+
+def _counts(steps: list[Step], kind: str) -> dict[str, int]:
+    own = [step for step in steps if step.kind == kind]
+    status = [each["status"] for step in own for each in step.objects]
+    return {
+        **{each: status.count(each) for each in STATUSES},
+        "follow-ups": len(own),
+        "violations": sum(bool(step.violations) for step in own),
+    }

@@ -1,0 +1,127 @@
+"""Table VIII of REIC (TSE 2024): seconds per step at 480 x 640, on one thread, without the model.
+
+Localisation is per image: versions with hidden boxes are drawn and captions are read and
+matched. Scoring is of all candidates of an image, of all three relations, from drawing their
+parameters to the choice of the follow-ups; generation is per follow-up: its share of that, and
+the picture. Checking is per follow-up: statuses, reading and matching its caption, the rules.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.demo.drawn_scenes import scenes
+from adaptive_vtt.demo.template_captioner import TemplateCaptioner
+from adaptive_vtt.oracles.captions import language
+from adaptive_vtt.oracles.captions.base import Same
+from adaptive_vtt.oracles.captions.localising import Located
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
+from adaptive_vtt.relations.reic import KINDS
+from adaptive_vtt.types import Heard, Image, Sample
+
+from .reic_beside import table
+from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
+
+SIZE = (480, 640)
+PUBLISHED = dict(table("VIII").itertuples(index=False, name=None))
+PUBLISHED["localisation, all by hiding"] = PUBLISHED["localisation"]
+"""The paper's, whose localisation counts the model's time."""
+
+
+class Timed:
+    """A captioner that knows how long it took."""
+
+    def __init__(self, captioner: Captioner) -> None:
+        self.captioner = captioner
+        self.seconds = 0.0
+
+    def caption(self, image: Image) -> str:
+        start = time.perf_counter()
+        said = self.captioner.caption(image)
+        self.seconds += time.perf_counter() - start
+        return said
+
+
+class Watch:
+    """What each step took, the captioner's time taken off."""
+
+    def __init__(self, captioner: Timed) -> None:
+        self.captioner = captioner
+        self.taken: dict[str, list[float]] = {}
+
+    def time(self, step: str, call: Callable[..., Any], *arguments: Any, parts: int = 1) -> Any:
+        start, asked = time.perf_counter(), self.captioner.seconds
+        result = call(*arguments)
+        spent = time.perf_counter() - start - (self.captioner.seconds - asked)
+        self.taken.setdefault(step, []).append(spent / parts)
+        return result
+
+    def table(self) -> pd.DataFrame:
+        """Median and 95 % quantile of each step in seconds, beside the paper's."""
+        rows = [
+            {
+                "step": step,
+                "median": np.median(taken),
+                "95 %": np.quantile(taken, 0.95),
+                "paper": PUBLISHED.get(step),
+            }
+            for step, taken in sorted(self.taken.items())
+        ]
+        return pd.DataFrame(rows).round(4)
+
+
+def seconds(count: int, same: Same, seed: int = 0) -> pd.DataFrame:
+    """Over ``count`` scenes; localisation as it comes, and once with no box's name known."""
+    dataset, selection = scenes(count, seed=seed, size=SIZE), Selection(seed=seed)
+    captioner = Timed(TemplateCaptioner(seed=seed))
+    oracle = ReducedCaptions(language.reader(), same)
+    hiding = ReducedCaptions(language.reader(), same, detection=False)
+    watch = Watch(captioner)
+    for index in range(count):
+        sample = dataset.sample(index)
+        watch.time("localisation, all by hiding", _heard, hiding, captioner, sample)
+        heard, located = watch.time("localisation", _heard, oracle, captioner, sample)
+        watch.time("scoring, all candidates", _chosen, selection, sample, located, oracle)
+        for kind in KINDS:
+            drawn = watch.time(
+                f"generation, {kind}",
+                _drawn,
+                selection,
+                kind,
+                sample,
+                located,
+                oracle,
+                parts=selection.follow_ups,
+            )
+            for reduction, image in drawn:
+                said = captioner.caption(image)
+                watch.time(f"checking, {kind}", judge, oracle, sample, heard, reduction, said)
+    return watch.table()
+
+
+def _heard(
+    oracle: ReducedCaptions, captioner: Captioner, sample: Sample
+) -> tuple[Heard, tuple[Located, ...]]:
+    heard = listen(oracle, captioner, sample)
+    return heard, locate(oracle, sample, heard)
+
+
+def _chosen(
+    selection: Selection, sample: Sample, located: Sequence[Located], oracle: ReducedCaptions
+) -> None:
+    for kind in KINDS:
+        selection.choose(kind, sample, located, oracle)
+
+
+def _drawn(
+    selection: Selection,
+    kind: str,
+    sample: Sample,
+    located: Sequence[Located],
+    oracle: ReducedCaptions,
+) -> list[tuple[Reduction, Image]]:
+    chosen = selection.choose(kind, sample, located, oracle)
+    return [(reduction, reduction.image(sample.require_image())) for reduction in chosen]

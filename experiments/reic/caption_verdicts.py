@@ -1,0 +1,156 @@
+"""Verdicts of REIC's scheme beside the truth, about a captioner whose every fault is known.
+
+What is really wrong is defined in ``caption_truth.py``; the scheme is ``reic_scheme.py``.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.demo.template_captioner import TemplateCaptioner, Told
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
+from adaptive_vtt.people.agreement import scores
+from adaptive_vtt.relations.reduction import visible_shares
+from adaptive_vtt.relations.reic import KINDS
+from adaptive_vtt.types import Image
+
+from .caption_truth import KINDS_OF_WORDS, Unit, truth
+from .reic_scheme import Step, judge, listen
+
+ImageKey = tuple[tuple[int, ...], bytes]
+CAUSES = ("place named", "still to be seen", "other words", "partly in view")
+
+
+class Remembered:
+    """A captioner that looks at every picture once."""
+
+    def __init__(self, captioner: TemplateCaptioner) -> None:
+        self.captioner = captioner
+        self._told: dict[ImageKey, Told] = {}
+
+    def explain(self, image: Image) -> Told:
+        key = key_of(image)
+        if key not in self._told:
+            self._told[key] = self.captioner.explain(image)
+        return self._told[key]
+
+    def caption(self, image: Image) -> str:
+        return self.explain(image).caption
+
+
+Place = tuple[int, str, int]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Scenes and the captioner they are shown to; ``dataset`` has the exact masks."""
+
+    dataset: Dataset
+    captioner: Remembered
+
+    def truths(self, steps: Iterable[Step]) -> dict[Place, list[Unit]]:
+        """Of each step what is really wrong."""
+        found = {}
+        for step in steps:
+            sample = self.dataset.sample(step.sample)
+            there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
+            seen = visible_shares(list(there.values()), [step.reduction])[:, 0].tolist()
+            found[place(step)] = truth(
+                self.captioner.explain(sample.require_image()),
+                self.captioner.explain(step.reduction.image(sample.require_image())),
+                dict(zip(there, seen, strict=True)),
+            )
+        return found
+
+    def judged_again(
+        self, detected: Dataset, steps: Iterable[Step], oracle: ReducedCaptions
+    ) -> list[Step]:
+        """The same follow-ups by another oracle, which hears the versions that it needs."""
+        found, heard = [], {}
+        for step in steps:
+            sample = detected.sample(step.sample)
+            if step.sample not in heard:
+                heard[step.sample] = listen(oracle, self.captioner, sample, step.heard)
+            said = heard[step.sample]
+            outcome = judge(oracle, sample, said, step.reduction, step.caption)
+            found.append(replace(step, heard=said, outcome=outcome))
+        return found
+
+
+def place(step: Step) -> Place:
+    """Which follow-up it is."""
+    return step.sample, step.kind, step.rank
+
+
+def verdicts(steps: Iterable[Step], truths: dict[Place, list[Unit]]) -> pd.DataFrame:
+    """One row per name of a pair of captions: what is wrong with it, and what was reported.
+
+    Names are joined as they stand in the captions. What the oracle reads as a name though the
+    captioner meant none ("room") is a row without an error.
+    """
+    rows = []
+    for step in steps:
+        units = {(unit.name, unit.new): unit for unit in truths[place(step)]}
+        findings = {(each["name"], each["status"] == "new"): each for each in step.objects}
+        for key in {**units, **findings}:
+            unit, finding = units.get(key, Unit(*key)), findings.get(key, {})
+            reported = finding.get("rule") is not None
+            rows.append(
+                {
+                    "relation": step.kind,
+                    "case": str(place(step)),
+                    "name": key[0],
+                    "real": unit.violation or (reported and unit.error is not None),
+                    "reported": reported,
+                    "error": unit.error or "none",
+                    "guess": finding.get("type") or "none",
+                    "cause": _cause(unit, finding) if reported and not unit.error else "",
+                }
+            )
+    columns = ["relation", "case", "name", "real", "reported", "error", "guess", "cause"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _cause(unit: Unit, finding: dict[str, Any]) -> str:
+    """Why a name without an error was reported: one of CAUSES."""
+    if unit.name not in KINDS_OF_WORDS:
+        return "place named"
+    if finding["rule"] == 2:
+        return "still to be seen"
+    return "other words" if unit.again else "partly in view"
+
+
+def confusion(frame: pd.DataFrame) -> dict[str, Any]:
+    """TP, FN, FP, TN of rows with ``real`` and ``reported``, and the scores in per cent."""
+    real, said = frame["real"].to_numpy(bool), frame["reported"].to_numpy(bool)
+    pairs = ((real, said), (real, ~said), (~real, said), (~real, ~said))
+    tp, fn, fp, tn = (int((one & other).sum()) for one, other in pairs)
+    found = scores(tp, fp, fn, tn)
+    return {
+        "TP": tp,
+        "FN": fn,
+        "FP": fp,
+        "TN": tn,
+        "accuracy": percent(found.accuracy),
+        "precision": percent(found.precision),
+        "recall": percent(found.recall),
+        "F1": percent(found.f1),
+    }
+
+
+def by_relation(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The rows of each relation, and of all together."""
+    return [(kind, frame[frame["relation"] == kind]) for kind in KINDS] + [("all", frame)]
+
+
+def percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 1)
+
+
+def key_of(image: Image) -> ImageKey:
+    """The same for the same picture."""
+    return image.shape, hashlib.blake2b(image.tobytes(), digest_size=16).digest()

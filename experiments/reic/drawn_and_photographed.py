@@ -1,0 +1,192 @@
+"""How much easier drawn scenes are than photographs: REIC's scheme over both, by one command.
+
+    python -m adaptive_vtt.experiments.reic.drawn_and_photographed --voc VOC2012
+    python -m adaptive_vtt.experiments.reic.drawn_and_photographed --coco instances.json
+        --images FOLDER
+
+Both are images with boxes and nothing else: the masks of drawn scenes are left out, their longer
+side is SIDE pixels as that of photographs, and a captioner that recognises them (by local
+features) tells what is in the boxes, with the same rates of faults for all kinds. Labels that
+are no everyday kinds stand for ones, as which words they are does not matter here: red cells
+may be called "apples". So only the images differ, and how their boxes lie.
+
+- "found at .5": boxes of which a region proposal overlaps half (intersection over union); each
+  image has at most 20 proposals.
+- "ambiguous", "disappeared", "retained": what REIC's follow-ups, three of each kind, do to the
+  objects named; only of the last two may something be said.
+- F1 at object level (``caption_tables``), and captions of hidden boxes paid for per image, with
+  the boxes as they are and with region proposals.
+
+Without a folder it measures drawn scenes, and says what it skips.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.datasets.formats.coco import from_coco
+from adaptive_vtt.datasets.formats.voc import from_voc
+from adaptive_vtt.datasets.subset import Subset
+from adaptive_vtt.datasets.view import View
+from adaptive_vtt.demo.drawn_scenes import scenes
+from adaptive_vtt.demo.registering import RegisteredSight
+from adaptive_vtt.demo.scenery.kinds import KINDS
+from adaptive_vtt.demo.template_captioner import TemplateCaptioner
+from adaptive_vtt.oracles.captions import language
+from adaptive_vtt.oracles.captions.detectors import Detected
+from adaptive_vtt.oracles.captions.regions import Regions
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
+from adaptive_vtt.types import Box, Sample
+from adaptive_vtt.utils.boxes import common, mask_of
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
+
+from .caption_verdicts import Bench, Remembered, confusion, verdicts
+from .reic_scheme import Step, scheme
+
+SIDE = 336
+"""The longer side of all images, in pixels."""
+FOUND = 0.5
+WHERE = (
+    "photographs: skipped, as they take a folder with boxes: --voc FOLDER in PASCAL VOC's layout "
+    "(such as BCCD of https://github.com/Shenggan/BCCD_Dataset), or --coco FILE --images FOLDER"
+)
+
+
+class Boxed(View):
+    """The boxes of a dataset as its masks, images at most SIDE pixels long, labels as everyday
+    kinds: those that are one stay, the others take what is left, the most frequent first; more
+    kinds than there are everyday ones are left out."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        samples = (dataset.sample(k) for k in range(len(dataset)))
+        often = Counter(box.label for sample in samples for box in sample.boxes)
+        free = (kind for kind in KINDS if kind not in often)
+        other = [label for label, _ in often.most_common() if label not in KINDS]
+        self.names = {label: label for label in often if label in KINDS}
+        self.names |= dict(zip(other, free, strict=False))
+        base = [k for k, label in enumerate(dataset.concepts) if label in self.names]
+        super().__init__(dataset, [self.names[dataset.concepts[k]] for k in base], base)
+
+    def sample(self, index: int) -> Sample:
+        found = super().sample(index)
+        image = found.require_image()
+        scale = SIDE / max(image.shape[:2])
+        height, width = (round(scale * side) for side in image.shape[:2])
+        small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+        boxes = tuple(self._boxes(found.boxes, scale))
+        kinds = dict.fromkeys(box.label for box in boxes)
+        masks = {
+            kind: mask_of([b for b in boxes if b.label == kind], height, width) for kind in kinds
+        }
+        return replace(found, image=small, boxes=boxes, masks=masks)
+
+    def _boxes(self, boxes: Sequence[Box], scale: float) -> Iterator[Box]:
+        for box in boxes:
+            if box.label in self.names:
+                yield Box(self.names[box.label], *(scale * edge for edge in box.edges))
+
+
+def measured(dataset: Dataset, seed: int) -> dict[str, Any]:
+    """One row of the table; ``dataset`` has boxes as masks."""
+    captioner = TemplateCaptioner(RegisteredSight(dataset), even=True, seed=seed)
+    bench = Bench(dataset, Remembered(captioner))
+    proposed = Detected(dataset, Regions())
+    boxes = [dataset.sample(k).boxes for k in range(len(dataset))]
+    row: dict[str, Any] = {
+        "images": len(dataset),
+        "boxes per image": round(float(np.mean([len(each) for each in boxes])), 1),
+        "kinds per image": round(float(np.mean([len({b.label for b in e}) for e in boxes])), 1),
+        "found at .5": _percent(_found(boxes, proposed)),
+    }
+    oracle = ReducedCaptions(language.reader(), language.same())
+    for name, seen in (("boxes", dataset), ("proposals", proposed)):
+        steps = list(scheme(seen, bench.captioner, oracle, seed=seed))
+        said = confusion(verdicts(steps, bench.truths(steps)))
+        if name == "boxes":
+            row |= _fates(steps)
+        row |= {f"{score}, {name}": said[score] for score in ("precision", "recall", "F1")}
+        row[f"hidden, {name}"] = _hidden(steps)
+    return row
+
+
+def _found(boxes: Sequence[Sequence[Box]], proposed: Dataset) -> float:
+    """The share of all boxes that a proposal overlaps by FOUND or more."""
+    hits = [
+        any(overlap(box, other) >= FOUND for other in proposed.sample(k).boxes)
+        for k, each in enumerate(boxes)
+        for box in each
+    ]
+    return float(np.mean(hits))
+
+
+def overlap(one: Box, other: Box) -> float:
+    """Intersection over union, 0..1."""
+    both = common(one, other)
+    return both / (one.area + other.area - both)
+
+
+def _fates(steps: Sequence[Step]) -> dict[str, Any]:
+    """What becomes of the objects of the source's captions, in per cent."""
+    fates = [each["status"] for step in steps for each in step.objects]
+    kinds = ("ambiguous", "disappeared", "retained")
+    total = sum(fates.count(kind) for kind in kinds)
+    return {kind: _percent(fates.count(kind) / total if total else None) for kind in kinds}
+
+
+def _hidden(steps: Sequence[Step]) -> float:
+    """Captions of versions with hidden boxes per image."""
+    images = {step.sample: len(step.heard.versions) for step in steps}
+    return round(float(np.mean(list(images.values()))), 1) if images else 0.0
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 1)
+
+
+def some(dataset: Dataset, count: int, seed: int) -> Dataset:
+    """Random ``count`` samples of a dataset, or all where there are fewer."""
+    if len(dataset) <= count:
+        return dataset
+    rng = generator(seed, "photographs")
+    return Subset(dataset, np.sort(rng.choice(len(dataset), count, replace=False)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--voc", type=Path, help="a folder in PASCAL VOC's layout")
+    parser.add_argument("--coco", type=Path, help="COCO's instances_*.json ...")
+    parser.add_argument("--images", type=Path, help="... and the folder of its images")
+    parser.add_argument("--count", type=int, default=40, help="images of each source")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    options = parser.parse_args(arguments)
+    if (options.coco is None) != (options.images is None):
+        parser.error("--coco FILE goes with --images FOLDER")
+    cv2.setNumThreads(1)
+    sources: dict[str, Dataset] = {"drawn": scenes(options.count, seed=options.seed)}
+    if options.voc is not None:
+        sources[options.voc.resolve().name] = from_voc(options.voc, broken="skip")
+    if options.coco is not None:
+        sources[options.coco.stem] = from_coco(options.coco, options.images, broken="skip")
+    if len(sources) == 1:
+        print(WHERE)
+    rows = {}
+    for name, dataset in sources.items():
+        rows[name] = measured(Boxed(some(dataset, options.count, options.seed)), options.seed)
+        print(f"{name}: {rows[name]}", flush=True)
+    table = pd.DataFrame(rows)
+    print(table.to_string())
+    write_text(options.out / "drawn_and_photographed.csv", table.to_csv(index_label="figure"))
+
+
+if __name__ == "__main__":
+    main()

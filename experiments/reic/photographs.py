@@ -1,0 +1,136 @@
+"""A few real photographs whose things are boxed by hand, and what a captioner can say of them.
+
+They come with scikit-image (``skimage/data``: public domain or CC0) and scikit-learn
+(``sklearn/datasets/images``: CC BY 2.0), in every wheel, and are read from there. Boxes are drawn
+by eye, around what can be seen of each thing, in pixels.
+"""
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from adaptive_vtt.datasets.boxed import BoxedDataset, Picture, from_pictures
+from adaptive_vtt.demo.scenery.vocabulary import SETTINGS, WORDS, Vocabulary, Words
+from adaptive_vtt.types import Box
+from adaptive_vtt.utils.boxes import mask_of
+
+FOLDERS = (("skimage", "data"), ("sklearn", "datasets/images"))
+"""Packages that have the photographs, and where in them."""
+
+Edges = tuple[int, int, int, int]
+
+PHOTOGRAPHS: Mapping[str, tuple[tuple[int, int], Mapping[str, Edges]]] = MappingProxyType(
+    {
+        "astronaut.png": (
+            (512, 512),
+            {
+                "person": (25, 8, 370, 512),
+                "flag": (0, 0, 128, 310),
+                "rocket": (352, 0, 508, 290),
+                "helmet": (280, 342, 505, 512),
+            },
+        ),
+        "camera.png": (
+            (512, 512),
+            {
+                "person": (8, 66, 325, 512),
+                "camera": (252, 138, 330, 200),
+                "tripod": (245, 190, 402, 500),
+            },
+        ),
+        "chelsea.png": ((300, 451), {"cat": (20, 0, 420, 298)}),
+        "coffee.png": (
+            (400, 600),
+            {
+                "cup": (170, 18, 420, 306),
+                "saucer": (75, 30, 480, 382),
+                "spoon": (318, 65, 425, 325),
+            },
+        ),
+        "motorcycle_left.png": ((500, 741), {"motorcycle": (96, 75, 700, 455)}),
+        "rocket.jpg": ((427, 640), {"rocket": (303, 140, 346, 412)}),
+        "china.jpg": ((427, 640), {"temple": (70, 28, 360, 395), "tree": (545, 135, 640, 427)}),
+        "flower.jpg": ((427, 640), {"flower": (172, 85, 448, 362)}),
+    }
+)
+"""File -> its height and width, and what is boxed in it: left, top, right, bottom."""
+
+TAKEN_FOR: Mapping[str, str] = MappingProxyType(
+    {
+        "person": "statue",
+        "flag": "curtain",
+        "rocket": "tower",
+        "helmet": "ball",
+        "camera": "telescope",
+        "tripod": "ladder",
+        "cat": "dog",
+        "cup": "bowl",
+        "saucer": "tray",
+        "spoon": "fork",
+        "motorcycle": "bicycle",
+        "temple": "castle",
+        "tree": "bush",
+        "flower": "fruit",
+    }
+)
+GOES_WITH: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(("person", "flag", "helmet"), ("dog", "car")),
+        **dict.fromkeys(("camera", "tripod"), ("bag", "bench")),
+        **dict.fromkeys(("cup", "saucer", "spoon"), ("cake", "bottle")),
+        **dict.fromkeys(("temple", "tree", "flower"), ("bird", "bench")),
+        "rocket": ("airplane", "truck"),
+        "cat": ("ball", "chair"),
+        "motorcycle": ("car", "helmet"),
+    }
+)
+_NAMES = (
+    *TAKEN_FOR,
+    *TAKEN_FOR.values(),
+    *(each for names in GOES_WITH.values() for each in names),
+)
+NEW_WORDS: Mapping[str, Words] = MappingProxyType(
+    {name: Words(name, f"{name}s") for name in dict.fromkeys(_NAMES) if name not in WORDS}
+)
+"""What drawn scenes have no words for."""
+VOCABULARY = Vocabulary({**WORDS, **NEW_WORDS}, TAKEN_FOR, GOES_WITH, SETTINGS)
+
+
+def folders() -> tuple[Path, ...]:
+    """Where the photographs are on this machine; packages that are not installed have none."""
+    specs = [(importlib.util.find_spec(package), inside) for package, inside in FOLDERS]
+    return tuple(Path(s.origin).parent / inside for s, inside in specs if s and s.origin)
+
+
+def photographs(where: Sequence[Path] | None = None) -> BoxedDataset | None:
+    """Those photographs that are in one of the folders (default: ``folders()``); None: none is.
+
+    Masks are the boxes.
+    """
+    there = folders() if where is None else where
+    files = {
+        name: file
+        for name in PHOTOGRAPHS
+        for folder in reversed(there)  # the first that has it goes last
+        if (file := folder / name).is_file()
+    }
+    if not files:
+        return None
+    pictures = [_picture(name, file) for name, file in files.items()]
+    masks = {
+        kind: [
+            mask_of(boxes, p.height, p.width)
+            if (boxes := [box for box in p.boxes if box.label == kind])
+            else None
+            for p in pictures
+        ]
+        for kind in TAKEN_FOR
+    }
+    return from_pictures(pictures, tuple(TAKEN_FOR), "photographs", name="photographs", masks=masks)
+
+
+def _picture(name: str, file: Path) -> Picture:
+    (height, width), things = PHOTOGRAPHS[name]
+    boxes = [Box(kind, *edges) for kind, edges in things.items()]
+    return Picture(name, file, height, width, boxes, dict.fromkeys(things, 1))

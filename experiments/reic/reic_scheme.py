@@ -1,0 +1,201 @@
+"""REIC's own scheme as a whole: the captions it pays for, one after the other, and its verdicts.
+
+Source: Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024),
+sections IV and V. Images come in random order. Of each the source is captioned and its objects
+are located, which may take captions of versions with boxes hidden; then of each relation so
+many follow-ups are captioned, chosen by the two scores from all candidates. An image without
+any located object has no valid case (section IV-D1), and no follow-up of it is asked about.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.captions.base import Same
+from adaptive_vtt.oracles.captions.localising import Located
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
+from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, visible_shares
+from adaptive_vtt.relations.reic import KINDS, Reduced, enumerated
+from adaptive_vtt.relations.reic_selection import ambiguity, counts, select, spans
+from adaptive_vtt.types import CAPTION, FollowUp, Heard, Image, Outcome, Question, Sample
+from adaptive_vtt.utils.boxes import mask_of
+from adaptive_vtt.utils.random_streams import generator
+
+Reduction = Crop | Stretch | Rotate
+
+
+class Captioner(Protocol):
+    """The model under test."""
+
+    def caption(self, image: Image) -> str:
+        """One sentence about H x W x C uint8."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A follow-up, captioned and judged.
+
+    ``paid``: captions so far, this one and all about sources included. ``sample``: the image's
+    index. ``rank``: 1 for the image's first follow-up of this kind. ``heard``: what was said
+    of the source and of its versions. ``outcome.details``: see
+    ``oracles.reduced_captions.describe``.
+    """
+
+    paid: int
+    sample: int
+    kind: str
+    rank: int
+    reduction: Reduction
+    caption: str
+    heard: Heard
+    outcome: Outcome
+
+    @property
+    def objects(self) -> Sequence[dict[str, Any]]:
+        """The findings, one for each object of either caption."""
+        return (self.outcome.details or {}).get("objects", ())
+
+    @property
+    def violations(self) -> tuple[str, ...]:
+        """The names of the objects that break a rule."""
+        return tuple(each["name"] for each in self.objects if each["rule"] is not None)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How follow-ups are chosen. ``follow_ups``: of each image and relation. The paper's
+    ablations: Setting-1 is without ``by_ambiguity``, Setting-2 without ``by_diversity``."""
+
+    follow_ups: int = 3
+    by_ambiguity: bool = True
+    by_diversity: bool = True
+    seed: int = 0
+
+    def candidates(self, kind: str, sample: Sample) -> Reductions:
+        """All follow-ups of a kind that an image might have: the same whatever is chosen."""
+        height, width = sample.require_image().shape[:2]
+        rng = generator(self.seed, f"reic scheme/candidates/{kind}/{sample.id}")
+        return enumerated(kind, height, width, sample.boxes, rng)
+
+    def choose(
+        self, kind: str, sample: Sample, located: Sequence[Located], oracle: ReducedCaptions
+    ) -> Reductions:
+        """Up to ``follow_ups`` of the candidates, best first; none where nothing is located."""
+        height, width = sample.require_image().shape[:2]
+        masks = [mask_of(one.boxes, height, width) for one in located]
+        masks = [mask for mask in masks if mask.any()]
+        every = self.candidates(kind, sample) if masks else ()
+        if not every:
+            return ()
+        counted = counts(visible_shares(masks, every), oracle.down, oracle.up)
+        places = select(
+            ambiguity(counted),
+            spans(every, height, width),
+            self.follow_ups,
+            by_ambiguity=self.by_ambiguity,
+            by_diversity=self.by_diversity,
+            rng=generator(self.seed, f"reic scheme/first/{kind}/{sample.id}"),
+        )
+        return [every[place] for place in places]
+
+
+def scheme(
+    dataset: Dataset,
+    captioner: Captioner,
+    oracle: ReducedCaptions,
+    *,
+    follow_ups: int = 3,
+    by_ambiguity: bool = True,
+    by_diversity: bool = True,
+    seed: int = 0,
+) -> Iterator[Step]:
+    """Every follow-up that REIC asks about, in its order; a caption is asked for when its turn
+    comes, so whoever stops early has paid for no more than ``paid`` of the last step.
+
+    Raises InputError for fewer than one follow-up and for a sample without an image.
+    """
+    if follow_ups < 1:
+        raise InputError(f"REIC: expected follow_ups of at least 1, got {follow_ups}")
+    selection = Selection(follow_ups, by_ambiguity, by_diversity, seed)
+    paid = 0
+    for index in generator(seed, "reic scheme/order").permutation(len(dataset)).tolist():
+        sample = dataset.sample(index)
+        if sample.image is None:
+            raise InputError(f"REIC: expected an image of sample {sample.id!r}, has none")
+        heard = listen(oracle, captioner, sample)
+        paid += 1 + len(heard.versions)
+        located = locate(oracle, sample, heard)
+        for kind in KINDS:
+            for rank, reduction in enumerate(selection.choose(kind, sample, located, oracle), 1):
+                paid += 1
+                caption = captioner.caption(reduction.image(sample.image))
+                outcome = judge(oracle, sample, heard, reduction, caption)
+                yield Step(paid, index, kind, rank, reduction, caption, heard, outcome)
+
+
+def listen(
+    oracle: ReducedCaptions,
+    captioner: Captioner,
+    sample: Sample,
+    known: Heard | None = None,
+) -> Heard:
+    """What is said of an image, and of those of its versions that the oracle needs to hear.
+
+    ``known``: what was said before, and need not be asked again.
+    """
+    before = {} if known is None else known.versions
+    heard = Heard(captioner.caption(sample.require_image()) if known is None else known.answer, {})
+    while True:
+        wanted = oracle.versions(sample, heard)
+        said = {
+            place: before[place] if place in before else captioner.caption(version.make())
+            for place, version in wanted.items()
+            if place not in heard.versions
+        }
+        if not said:
+            return heard
+        heard = Heard(heard.answer, {**heard.versions, **said})
+
+
+def locate(oracle: ReducedCaptions, sample: Sample, heard: Heard) -> tuple[Located, ...]:
+    """The objects of the source's caption; none where that is no caption."""
+    height, width = sample.require_image().shape[:2]
+    whole = Crop(0, 0, width, height)
+    follow_up = FollowUp(sample.require_image(), {"reduction": whole})
+    expected = oracle.expect(Reduced("crop"), follow_up, sample, _question(sample, whole), heard)
+    return () if expected is None else expected.located
+
+
+def judge(
+    oracle: ReducedCaptions, sample: Sample, heard: Heard, reduction: Reduction, caption: str
+) -> Outcome:
+    """The verdict on a follow-up's caption."""
+    question = _question(sample, reduction)
+    relation = Reduced(_kind(reduction))
+    follow_up = FollowUp(None, {"reduction": reduction})
+    expected = oracle.expect(relation, follow_up, sample, question, heard)
+    return oracle.judge(question, caption, expected, heard)
+
+
+def distinct(steps: Iterable[Step], same: Same) -> Iterator[tuple[Step, tuple[str, ...]]]:
+    """Each step with those of its violations that are new: of objects of its image, by what
+    they mean, of which none was reported before."""
+    known: dict[int, list[str]] = {}
+    for step in steps:
+        names = known.setdefault(step.sample, [])
+        new: list[str] = []
+        for name in step.violations:
+            if not any(same(name, other) for other in names):
+                names.append(name)
+                new.append(name)
+        yield step, tuple(new)
+
+
+def _kind(reduction: Reduction) -> str:
+    return {Crop: "crop", Stretch: "stretch", Rotate: "rotate"}[type(reduction)]
+
+
+def _question(sample: Sample, reduction: Reduction) -> Question:
+    return Question(0, sample.id, f"reic/{_kind(reduction)}", 1, CAPTION, 1)

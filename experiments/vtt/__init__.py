@@ -1,0 +1,1 @@
+"""Concept-centric VTT: its figures."""

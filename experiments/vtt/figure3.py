@@ -1,0 +1,192 @@
+"""Figure 3 of Concept-centric VTT: what is known of two concepts after 100 questions.
+
+Run: python -m adaptive_vtt.experiments.vtt.figure3 [--quick] [--seed S] [--out DIR]
+
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section
+3.2. The OCT-like label set, the simulated classifier in place of the trained one (see
+label_sets.py for both), four strategies; a common concept (drusen) and a rare one
+(geographic atrophy). One run, as in the paper: another seed gives another picture.
+
+Writes figure3.html, and figure3.csv and figure3.md: for every strategy and concept how many
+questions were asked of samples without it and with it, and the uncertainty u = u- + u+ left
+of the 4 there were at first.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import torch
+from plotly.subplots import make_subplots
+
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, show, tidy, write_page
+from adaptive_vtt.experiments.vtt.figure4 import ask
+from adaptive_vtt.experiments.vtt.label_sets import oct_like, simulated_classifier
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.types import Floats
+
+CONCEPTS = ("drusen", "geographic atrophy")
+QUARTERS = {"TN": 0.125, "FP": 0.375, "FN": 0.625, "TP": 0.875}
+"""The middle of each quarter of the answer coordinate a = (f + truth) / 2."""
+
+
+def run(dataset: Dataset, answers: Floats, questions: int, seed: int) -> dict[str, Selector]:
+    """The state of each strategy after so many questions; all get the same answers (n, C)."""
+    space = QuestionSpace(dataset)
+    return {s: ask(space, s, answers, seed=seed, most=questions)[0] for s in COLOURS}
+
+
+def summary(states: Mapping[str, Selector]) -> pd.DataFrame:
+    """One row per strategy and concept."""
+    rows = []
+    for strategy, state in states.items():
+        asked = state.space.cell_counts - state.pool.remaining
+        uncertainty = state.belief.answers.uncertainty().sum(dim=1)
+        for index, concept in enumerate(state.space.concepts):
+            rows.append(
+                {
+                    "strategy": strategy,
+                    "concept": concept,
+                    "asked without it": int(asked[index, 0]),
+                    "asked with it": int(asked[index, 1]),
+                    "u": float(uncertainty[index]),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def draw(
+    states: Mapping[str, Selector], concepts: Sequence[str], title: str, height: int = 1250
+) -> go.Figure:
+    """Rows are strategies, columns concepts: mean, 95 % region and observed counts."""
+
+    def traces(strategy: str, concept: str, legend: bool) -> Iterable[go.Scatter]:
+        state = states[strategy]
+        index = state.space.concepts.index(concept)
+        return _traces(state, index, COLOURS[strategy], legend=legend)
+
+    return panels([*states], concepts, traces, "answers per bin", title, height)
+
+
+def panels(
+    strategies: Sequence[str],
+    concepts: Sequence[str],
+    traces: Callable[[str, str, bool], Iterable[go.Scatter]],
+    shown: str,
+    title: str,
+    height: int = 1250,
+) -> go.Figure:
+    """A panel over the answer coordinate per strategy (rows) and concept (columns).
+
+    ``traces``: strategy, concept, whether in the legend -> what a panel has; ``shown``: of its
+    y axis.
+    """
+    figure = make_subplots(
+        len(strategies),
+        len(concepts),
+        column_titles=list(concepts),
+        row_titles=[s.replace("+", "+<br>") for s in strategies],
+        shared_xaxes=True,
+        vertical_spacing=0.05,
+        horizontal_spacing=0.07,
+    )
+    figure.update_annotations(selector=lambda a: a.text in concepts, yshift=16)
+    for row, strategy in enumerate(strategies, start=1):
+        for column, concept in enumerate(concepts, start=1):
+            for trace in traces(strategy, concept, row == column == 1):
+                figure.add_trace(trace, row=row, col=column)
+            _quarters(figure, row, column)
+    figure.update_xaxes(range=[-0.01, 1.01], tickvals=[0, 0.25, 0.5, 0.75, 1])
+    figure.update_xaxes(title_text="answer coordinate a", row=len(strategies))
+    figure.update_yaxes(title_text=shown, col=1)
+    tidy(figure, title, height=height)
+    return figure
+
+
+def _traces(state: Selector, concept: int, colour: str, *, legend: bool) -> Iterable[go.Scatter]:
+    gp = state.belief.answers
+    a, counts = gp.grid.cpu().numpy(), gp.counts[concept].cpu().numpy()
+    mean = gp.mean()[concept].cpu().numpy()
+    twice = 2 * gp.variance()[concept].sqrt().cpu().numpy()
+    seen = counts > 0
+    yield go.Scatter(
+        x=np.concatenate([a, a[::-1]]),
+        y=np.concatenate([mean + twice, (mean - twice)[::-1]]),
+        fill="toself",
+        fillcolor=faint(colour, 0.25),
+        mode="lines",
+        line={"width": 0},
+        name="95 % region",
+        hoverinfo="skip",
+        showlegend=legend,
+    )
+    yield go.Scatter(
+        x=a,
+        y=mean,
+        mode="lines",
+        line={"color": colour, "width": 2, "dash": "dot"},
+        name="mean",
+        hovertemplate="a = %{x:.2f}: %{y:.2f}",
+        showlegend=legend,
+    )
+    yield go.Scatter(
+        x=a[seen],
+        y=counts[seen],
+        mode="markers",
+        marker={"color": "#222", "size": 6},
+        name="observed",
+        hovertemplate="a = %{x:.2f}: %{y} answers",
+        showlegend=legend,
+    )
+
+
+def _quarters(figure: go.Figure, row: int, column: int) -> None:
+    """Marks TN, FP, FN and TP in one panel."""
+    for border in (0.25, 0.5, 0.75):
+        figure.add_vline(
+            border, line={"color": "#999", "width": 1, "dash": "dash"}, row=row, col=column
+        )
+    for name, middle in QUARTERS.items():
+        figure.add_annotation(
+            x=middle,
+            y=1,
+            yref="y domain",
+            yanchor="bottom",
+            text=name,
+            showarrow=False,
+            font={"size": 11, "color": "#555"},
+            row=row,
+            col=column,
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("bench"), help="folder to write to")
+    parser.add_argument("--seed", type=int, default=0, help="of the answers and the draws")
+    parser.add_argument("--quick", action="store_true", help="a small set, 30 questions")
+    chosen = parser.parse_args(arguments)
+    samples, questions = (20, 30) if chosen.quick else (200, 100)
+    torch.set_num_threads(1)
+
+    dataset = oct_like(samples)
+    answers = simulated_classifier(dataset, seed=chosen.seed)
+    states = run(dataset, answers, questions, chosen.seed)
+    table = summary(states)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    table.to_csv(chosen.out / "figure3.csv", index=False)
+    text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}"
+    (chosen.out / "figure3.md").write_text(text, encoding="utf-8")
+    title = f"What is known of two concepts after {questions} questions"
+    write_page(draw(states, CONCEPTS, title), chosen.out / "figure3.html")
+    shown = table[table["concept"].isin(CONCEPTS)]
+    show(shown, f"After {questions} questions (the other concepts are in figure3.csv)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""Figure 4 of Concept-centric VTT: uncertainty against questions asked, by strategy.
+
+Run: python -m adaptive_vtt.experiments.vtt.figure4 [--quick] [--repeats R] [--workers N]
+    [--out DIR]
+
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 3.
+Three label sets x four models x four strategies x 10 repeats; every question is asked, and
+after each one the uncertainty u_c = u- + u+ is averaged over the concepts. It begins at 4.
+A repeat has its own answers, which all four strategies get, and its own seed for the draws;
+the labels are the same in all repeats. The label sets and the trained classifiers of the
+paper are not public: see label_sets.py for what stands in for them.
+
+Writes figure4.html, figure4.csv and figure4.md: how many questions each strategy needs until
+the average uncertainty is within 25, 10 and 5 % of where it saturates, which is its value
+after all questions: the first n with u_n - u_end <= share * (u_0 - u_end).
+"""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+import torch
+from plotly.subplots import make_subplots
+
+from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, options, show, tidy, write_page
+from adaptive_vtt.experiments.vtt.label_sets import idrid, isic, oct_like, simulated_classifier
+from adaptive_vtt.models import Simulated
+from adaptive_vtt.models.local.simulated import KINDS
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.strategies import get
+from adaptive_vtt.types import Answer, Floats, Prompt
+
+LABEL_SETS: Mapping[str, Callable[[int], TableDataset]] = {
+    "IDRiD-like": idrid,
+    "ISIC-like": isic,
+    "OCT-like": oct_like,
+}
+SAMPLES = {"IDRiD-like": 43, "ISIC-like": 100, "OCT-like": 200}
+QUICK_SAMPLES = {"IDRiD-like": 12, "ISIC-like": 20, "OCT-like": 20}
+CLASSIFIER = "simulated classifier"
+MODELS = (*KINDS, CLASSIFIER)
+SHARES = (0.25, 0.10, 0.05)
+DASHES = {"uncertainty+unpredictability": "dash"}
+"""Its curve often lies on that of uncertainty alone; both should be seen."""
+POINTS = 300
+"""At most this many points are drawn of a curve; the table is made of all."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One repeat of one panel: all strategies get the same answers."""
+
+    labels: str
+    samples: int
+    model: str
+    repeat: int
+
+
+Curves = dict[tuple[str, str, str], Floats]
+"""(label set, model, strategy) -> repeats x (questions + 1) average uncertainties."""
+
+
+def answers_of(model: str, dataset: TableDataset, seed: int) -> Floats:
+    """P(yes) (n, C) of one of MODELS to every question."""
+    if model == CLASSIFIER:
+        return simulated_classifier(dataset, seed=seed)
+    prompts = [
+        Prompt(None, dataset.concepts, dataset.sample_id(i), "identity", 0)
+        for i in range(len(dataset))
+    ]
+    said = Simulated.paper(model, dataset, seed=seed).ask(prompts)
+    return np.array([answer.values for answer in said if isinstance(answer, Answer)], float)
+
+
+# inference mode takes a tenth off the engine's many small operations
+@torch.inference_mode()
+def ask(
+    space: QuestionSpace, strategy: str, answers: Floats, *, seed: int, most: int | None = None
+) -> tuple[Selector, Floats]:
+    """Asks up to ``most`` questions one by one (default: all), whose answers are (n, C).
+
+    Gives the selector as it then stands, and the average uncertainty (questions + 1,),
+    that before the first question included.
+    """
+    selector = Selector(space, get(strategy), seed=seed)
+    # with the identity alone, a question's number is its place in the table of answers
+    truth = space.truth(np.arange(space.total))
+    said = answers.ravel()
+    outcomes = [
+        Learnt(number, int(t), float((a >= 0.5) != t), float(a), float(a + t) / 2)
+        for number, (a, t) in enumerate(zip(said, truth, strict=True))
+    ]
+    curve = [_average(selector)]
+    while len(curve) <= (most or space.size) and (draw := selector.draw()) is not None:
+        selector.take(np.array([draw.question]))
+        selector.learn([outcomes[draw.question]])
+        curve.append(_average(selector))
+    return selector, np.array(curve)
+
+
+def run(job: Job) -> dict[str, Floats]:
+    """The curve (questions + 1,) of each strategy."""
+    dataset = LABEL_SETS[job.labels](job.samples)
+    space, answers = QuestionSpace(dataset), answers_of(job.model, dataset, job.repeat)
+    return {s: ask(space, s, answers, seed=job.repeat)[1] for s in COLOURS}
+
+
+def run_all(jobs: Sequence[Job], workers: int) -> Curves:
+    """All jobs, in ``workers`` processes at a time."""
+    done: Curves = {}
+    for job, curves in zip(jobs, _mapped(jobs, workers), strict=True):
+        for strategy, curve in curves.items():
+            key = (job.labels, job.model, strategy)
+            done[key] = np.vstack([*done.get(key, []), curve])
+    return done
+
+
+def questions_needed(curves: Floats, share: float) -> npt.NDArray[np.int64]:
+    """First question (R,) at which each of R runs is within ``share`` of its saturation."""
+    start, end = curves[:, :1], curves[:, -1:]
+    return np.argmax(curves - end <= share * (start - end), axis=1)
+
+
+def summary(curves: Curves) -> pd.DataFrame:
+    """One row per panel and strategy: for each share the median over repeats of the questions
+    needed, and that median divided by the median of random."""
+    rows = []
+    for (labels, model, strategy), runs in curves.items():
+        row: dict[str, str | int | float] = {
+            "label set": labels,
+            "model": model,
+            "strategy": strategy,
+            "questions": runs.shape[1] - 1,
+        }
+        for share in SHARES:
+            needed = float(np.median(questions_needed(runs, share)))
+            plain = float(np.median(questions_needed(curves[labels, model, "random"], share)))
+            row[f"within {share:.0%}"] = needed
+            row[f"ratio {share:.0%}"] = needed / plain
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def draw(curves: Curves) -> go.Figure:
+    """Rows are models, columns label sets; mean over repeats, in a band from lowest to highest."""
+    columns = list(dict.fromkeys(labels for labels, _, _ in curves))
+    figure = make_subplots(
+        len(MODELS),
+        len(columns),
+        column_titles=columns,
+        row_titles=[m.replace(" ", "<br>") for m in MODELS],
+        shared_yaxes=True,
+        shared_xaxes="columns",
+        vertical_spacing=0.035,
+        horizontal_spacing=0.03,
+    )
+    for (labels, model, strategy), runs in curves.items():
+        place = {"row": MODELS.index(model) + 1, "col": columns.index(labels) + 1}
+        for trace in _traces(strategy, runs, legend=place == {"row": 1, "col": 1}):
+            figure.add_trace(trace, **place)
+    figure.update_xaxes(title_text="questions asked", row=len(MODELS))
+    figure.update_yaxes(title_text="average uncertainty", rangemode="tozero", col=1)
+    tidy(figure, "Average uncertainty over the concepts, as questions are asked", height=1250)
+    return figure
+
+
+def _traces(strategy: str, runs: Floats, *, legend: bool) -> Iterable[go.Scatter]:
+    n = runs.shape[1]
+    x = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
+    runs, colour = runs[:, x], COLOURS[strategy]
+    shared = {"legendgroup": strategy, "mode": "lines"}
+    around = np.concatenate([runs.max(axis=0), runs.min(axis=0)[::-1]])
+    yield go.Scatter(
+        x=np.concatenate([x, x[::-1]]),
+        y=around,
+        fill="toself",
+        fillcolor=faint(colour, 0.18),
+        line={"width": 0},
+        hoverinfo="skip",
+        showlegend=False,
+        **shared,
+    )
+    yield go.Scatter(
+        x=x,
+        y=runs.mean(axis=0),
+        name=strategy,
+        line={"color": colour, "width": 2, "dash": DASHES.get(strategy, "solid")},
+        hovertemplate="%{x} questions: %{y:.3f}",
+        showlegend=legend,
+        **shared,
+    )
+
+
+def _average(selector: Selector) -> float:
+    answers = selector.belief.answers
+    return answers.uncertainty().sum().item() / answers.concepts
+
+
+def _mapped(jobs: Sequence[Job], workers: int) -> Iterable[dict[str, Floats]]:
+    if workers == 1:
+        yield from map(run, jobs)
+        return
+    # a fork has torch and GPyTorch imported already, where the system has forks
+    ways = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if "fork" in ways else "spawn")
+    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as pool:
+        yield from pool.map(run, jobs)
+
+
+def _jobs(samples: Mapping[str, int], repeats: int) -> list[Job]:
+    """The largest first, so that no worker is left with a long one at the end."""
+    biggest_first = sorted(samples.items(), key=lambda item: -item[1])
+    return [Job(s, n, m, r) for s, n in biggest_first for m in MODELS for r in range(repeats)]
+
+
+def _processor_time() -> float:
+    """Seconds spent by this process and by those it has waited for."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    chosen = options(__doc__ or "", arguments, quick_repeats=2)
+
+    started, worked = time.perf_counter(), _processor_time()
+    jobs = _jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
+    found = run_all(jobs, chosen.workers)
+    curves = {key: found[key] for s in SAMPLES for key in found if key[0] == s}
+    seconds, worked = time.perf_counter() - started, _processor_time() - worked
+    asked = sum(runs.shape[0] * (runs.shape[1] - 1) for runs in curves.values())
+
+    table = summary(curves)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    table.to_csv(chosen.out / "figure4.csv", index=False)
+    write_page(draw(curves), chosen.out / "figure4.html")
+    note = (
+        f"{asked} questions, {chosen.repeats} repeats, in {seconds:.1f} s with "
+        f"{chosen.workers} processes; "
+        f"{worked / asked * 1e6:.0f} microseconds of processor time per question."
+    )
+    text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}\n{note}\n"
+    (chosen.out / "figure4.md").write_text(text, encoding="utf-8")
+    show(table, "Questions until average uncertainty is near its saturation (median of repeats)")
+    print(note)
+
+
+if __name__ == "__main__":
+    main()

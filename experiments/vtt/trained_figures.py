@@ -1,0 +1,177 @@
+"""Figures 2 and 3 of Concept-centric VTT from a trained classifier, and mean performance curves.
+
+Run: python -m adaptive_vtt.experiments.vtt.trained_figures [--quick] [--repeats R] [--out DIR]
+
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), Figures 2
+(right) and 3. The paper's trained classifiers are not public; here the bundled CNN answers about
+200 of the bundled garments, which it was not trained on: 14 concepts, the rarest in about 2 % of
+the images. Figure 2 is one run of the paper's strategy (d), Figure 3 one run of each strategy,
+both after 100 questions.
+
+Mean performance curves: the mean of the answer GP over the number of questions asked about the
+concept, averaged over repeats that differ in the draws alone, beside that after all questions.
+"distance" says how much of a concept is known after one run: the answers where the truth is no
+are a distribution on [0, .5] of a, and those where it is yes one on [.5, 1]; of each the largest
+difference between the cumulative shares so far and after all questions, 0 to 1 (1 where nothing
+was asked), averaged over both sides and all concepts.
+
+Writes trained-figure2.html, trained-figure3.html and trained-mean.html, and the tables
+trained-figure3.csv and trained-mean.csv.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from adaptive_vtt.datasets import fashion
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.datasets.subset import Subset
+from adaptive_vtt.demo.fashion_cnn import predict
+from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.experiments.plots import COLOURS, faint, options, show, write_page
+from adaptive_vtt.experiments.vtt.figure3 import draw, panels, run, summary
+from adaptive_vtt.experiments.vtt.figure4 import ask
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.types import Floats
+from adaptive_vtt.utils.random_streams import generator
+
+STRATEGY = "uncertainty+unpredictability"
+SAMPLES, QUESTIONS = 200, 100
+QUICK_SAMPLES, QUICK_QUESTIONS = 30, 30
+
+
+def garments(samples: int) -> tuple[Dataset, Floats]:
+    """So many of the bundled images, and what the bundled CNN answers (n, C)."""
+    whole = fashion()
+    chosen = np.sort(generator(0, "trained figures").permutation(len(whole))[:samples])
+    dataset = Subset(whole, chosen)
+    return dataset, predict([dataset.sample(k).require_image() for k in range(samples)])
+
+
+def by_prevalence(dataset: Dataset) -> list[str]:
+    """The concepts, the most common one first; those in no image left out."""
+    present = dataset.counts[:, 1]
+    order = np.argsort(-present, kind="stable")
+    return [dataset.concepts[place] for place in order if present[place] > 0]
+
+
+def mean_curve(state: Selector) -> Floats:
+    """The mean of the answer GP, C x bins, by question that was asked about the concept."""
+    asked = (state.space.cell_counts - state.pool.remaining).sum(axis=1, keepdims=True)
+    return np.asarray(state.belief.answers.mean().cpu().numpy() / np.maximum(asked, 1), float)
+
+
+def distance(state: Selector, last: Selector) -> float:
+    """Of what one state knows from what another does; see the top of the module."""
+    grid = state.belief.answers.grid.cpu().numpy()
+    counts, final = (each.belief.answers.counts.cpu().numpy() for each in (state, last))
+    found = []
+    for side in (grid < 0.5, grid > 0.5):  # answers at .5 itself are of both
+        known = final[:, side].sum(axis=1) > 0
+        so_far, after_all = _cumulative(counts[known][:, side]), _cumulative(final[known][:, side])
+        gap = np.abs(so_far - after_all).max(axis=1)
+        found.append(np.where(so_far[:, -1] > 0, gap, 1.0))
+    return float(np.mean(np.concatenate(found)))
+
+
+def _cumulative(counts: Floats) -> Floats:
+    sums = np.cumsum(counts, axis=1)
+    return sums / np.maximum(sums[:, -1:], 1)
+
+
+def mean_table(repeats: Sequence[Mapping[str, Selector]], last: Selector) -> pd.DataFrame:
+    """One row per strategy: mean distance of its repeats, and their standard deviation."""
+    rows = []
+    for strategy in COLOURS:
+        each = [distance(states[strategy], last) for states in repeats]
+        rows.append({"strategy": strategy, "distance": np.mean(each), "deviation": np.std(each)})
+    return pd.DataFrame(rows)
+
+
+def draw_means(
+    curves: Mapping[str, Floats],
+    final: Floats,
+    grid: Floats,
+    dataset: Dataset,
+    concepts: Sequence[str],
+    title: str,
+) -> go.Figure:
+    """Rows are strategies, columns concepts: mean over repeats, their range, and the end."""
+
+    def traces(strategy: str, concept: str, legend: bool) -> list[go.Scatter]:
+        place = dataset.concepts.index(concept)
+        return _traces(curves[strategy][:, place], final[place], grid, COLOURS[strategy], legend)
+
+    return panels([*curves], concepts, traces, "share of answers", title)
+
+
+def _traces(
+    runs: Floats, final: Floats, grid: Floats, colour: str, legend: bool
+) -> list[go.Scatter]:
+    shared = {"mode": "lines", "showlegend": legend}
+    around = np.concatenate([runs.max(axis=0), runs.min(axis=0)[::-1]])
+    return [
+        go.Scatter(
+            x=np.concatenate([grid, grid[::-1]]),
+            y=around,
+            fill="toself",
+            fillcolor=faint(colour, 0.2),
+            line={"width": 0},
+            hoverinfo="skip",
+            name="range of repeats",
+            **shared,
+        ),
+        go.Scatter(
+            x=grid, y=runs.mean(axis=0), line={"color": colour, "width": 2}, name="mean", **shared
+        ),
+        go.Scatter(
+            x=grid,
+            y=final,
+            line={"color": "#222", "width": 1, "dash": "dot"},
+            name="after all questions",
+            **shared,
+        ),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    chosen = options(__doc__ or "", arguments, quick_repeats=2)
+    samples = QUICK_SAMPLES if chosen.quick else SAMPLES
+    questions = QUICK_QUESTIONS if chosen.quick else QUESTIONS
+    dataset, answers = garments(samples)
+    ranked = by_prevalence(dataset)
+    common, middle, rare = ranked[0], ranked[len(ranked) // 2], ranked[-1]
+    repeats = [run(dataset, answers, questions, seed) for seed in range(chosen.repeats)]
+    last, _ = ask(QuestionSpace(dataset), "random", answers, seed=0)
+
+    grid = last.belief.answers.grid.cpu().numpy().astype(float)
+    curves = {s: np.stack([mean_curve(states[s]) for states in repeats]) for s in COLOURS}
+    table, means = summary(repeats[0]), mean_table(repeats, last)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    table.to_csv(chosen.out / "trained-figure3.csv", index=False)
+    means.to_csv(chosen.out / "trained-mean.csv", index=False)
+    known = f"What is known of a trained classifier after {questions} questions"
+    only = {STRATEGY: repeats[0][STRATEGY]}
+    pages = {
+        "figure2": draw(only, (common, middle, rare), known, height=480),
+        "figure3": draw(repeats[0], (common, rare), known),
+        "mean": draw_means(
+            curves,
+            mean_curve(last),
+            grid,
+            dataset,
+            (common, rare),
+            f"Mean performance curves of {chosen.repeats} runs of {questions} questions",
+        ),
+    }
+    for name, page in pages.items():
+        write_page(page, chosen.out / f"trained-{name}.html")
+    show(table[table["concept"].isin((common, rare))], f"After {questions} questions")
+    asked = f"{questions} of {last.space.size} questions, {chosen.repeats} runs"
+    show(means, f"Distance of what a run knows from all there is to know ({asked})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""An audit after an earlier one: its answers foretell losses, its draws are never shared."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.engine.carried import Carried
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.prior import Prior, read_prior
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.surrogates import Losses, Posterior
+from tests.helpers.command_line import run
+
+SAMPLES = 300
+NAMES = [f"s{k:03d}" for k in range(SAMPLES)]
+RISK = np.repeat([0.05, 0.85], SAMPLES // 2)
+"""Half of the images are hard; their features say which."""
+
+
+def space() -> QuestionSpace:
+    labels = pd.DataFrame({"c": np.ones(SAMPLES, int)}, index=NAMES)
+    features = RISK[:, None] * 4 - 2 + np.random.default_rng(0).normal(0, 0.1, (SAMPLES, 1))
+    return QuestionSpace(avtt.datasets.from_table(None, labels, features=features))
+
+
+def losses(version: int) -> Any:
+    return (np.random.default_rng(version).random(SAMPLES) < RISK).astype(float)
+
+
+def audited(version: int, **options: Any) -> Audit:
+    wrong = losses(version)
+    model = Recorded(pd.DataFrame({"c": 1 - wrong}, index=NAMES), name=f"version {version}")
+    audit = Audit(space(), model, half_width=0.08, targets=["overall"], **options)
+    audit.run()
+    return audit
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("after") / "journal.db"
+    audited(0, seed=1, budget=40, journal=path).close()
+    return path
+
+
+class Mean:
+    """Foretells the mean of what it learnt; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.learnt: Losses | None = None
+        self.asked: list[int] = []
+
+    def observe(self, losses: Losses) -> None:
+        self.learnt = losses
+
+    def posterior(self, candidates: Any) -> Posterior:
+        assert self.learnt is not None
+        self.asked += candidates.question.tolist()
+        mean = self.learnt.loss.mean().expand(len(candidates.question))
+        return Posterior(mean, mean * (1 - mean))
+
+
+# -- what is carried over ------------------------------------------------------------------------
+
+
+def test_the_surrogate_learns_all_that_was_found_once_and_is_asked_once(earlier: Path) -> None:
+    prior, surrogate = read_prior(earlier), Mean()
+    made = Carried(prior, space(), lambda: surrogate)
+    assert surrogate.learnt is None  # before anything is asked
+    question = np.array([5, 5, 200])
+    found = made.losses(question, np.ones(3, np.int64))
+    assert found == pytest.approx(prior.losses.mean())
+    made.losses(question, np.ones(3, np.int64))
+    assert sorted(surrogate.asked) == [5, 200]
+    assert surrogate.learnt is not None
+    assert surrogate.learnt.sample.tolist() == prior.questions.tolist()
+    assert surrogate.learnt.loss.tolist() == prior.losses.tolist()
+    assert surrogate.learnt.margin is not None
+    right = surrogate.learnt.margin.numpy() > 0
+    assert right.tolist() == (prior.losses == 0).tolist()
+
+
+def test_an_audit_without_answers_foretells_nothing(earlier: Path) -> None:
+    prior = read_prior(earlier)
+    none = np.array([], np.int64)
+    empty = Prior(prior.where, prior.key, prior.space, none, none.astype(float), ())
+    made = Carried(empty, space(), Mean)
+    assert made.losses(np.array([1, 2]), np.ones(2, np.int64)).tolist() == [0.5, 0.5]
+
+
+def test_where_losses_were_is_known_of_questions_that_were_not_asked(earlier: Path) -> None:
+    """Easy and hard images, of which the earlier audit asked a few."""
+    with audited(1, seed=2, budget=1, prior_journal=earlier) as audit:
+        hints = audit._parts.proxies._proxies["prior journal"]
+        unseen = np.setdiff1d(np.arange(SAMPLES), read_prior(earlier).questions)
+        told = hints.losses(unseen, np.ones(len(unseen), np.int64))
+    assert told[unseen >= SAMPLES // 2].min() > told[unseen < SAMPLES // 2].max()
+
+
+def test_draws_are_new_under_the_same_seed_and_intervals_hold(earlier: Path) -> None:
+    options: dict[str, Any] = {"seed": 1, "budget": 30}
+    with audited(1, prior_journal=earlier, **options) as audit, audited(1, **options) as alone:
+        drawn = [row.call for row in audit.journal.draws()][:20]
+        assert drawn != [row.call for row in alone.journal.draws()][:20]
+        (row,) = audit.result().targets.to_dict("records")
+        assert row["lower"] <= losses(1).mean() <= row["upper"]
+        assert len(verify(audit.journal)) == 1
+
+
+def test_audits_of_other_spaces_are_refused(earlier: Path) -> None:
+    other = QuestionSpace(avtt.testing.tiny_dataset())
+    with pytest.raises(InputError, match=r"prior journal .* expected an audit of this space"):
+        Audit(other, avtt.testing.ScriptedModel(), half_width=0.1, prior_journal=earlier)
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+GOAL = ("--half-width", "0.2", "--targets", "overall", "--set", "certify.self_taught=false")
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("commands")
+    assert run("init", str(base)) == 0
+    spec = base / "SPEC.toml"
+    spec.write_text(spec.read_text().replace("[audit]", "[audit]\nseed = 7"))
+    assert run("audit", str(spec), *GOAL, "--out", str(base / "first")) == 0
+    return base
+
+
+def test_it_ends_with_what_both_took_and_draws_anew(
+    first: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = (str(first / "SPEC.toml"), *GOAL, "--after", str(first / "first"))
+    assert run("audit", *given, "--out", str(first / "second")) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "to +-0.2 this audit took" in told
+    assert "uniform questions would take about" in told
+    assert "cannot be told from one run" in told
+    facts = [
+        read_facts(read_journal(first / name / "journal.db").facts())
+        for name in ("first", "second")
+    ]
+    assert facts[0].settings.seed == 7 != facts[1].settings.seed
+    assert facts[0].key != facts[1].key
+    took = avtt.read_result(first / "first").calls
+    assert f"took {took:,};" in told
+    assert run("verify", str(first / "second")) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((*GOAL, "--seed", "7"), "expected another one than that of"),
+        (("--explore",), "either --explore, which certifies nothing, or --after"),
+    ],
+)
+def test_what_does_not_go_together_has_its_sentence(
+    first: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, ...], message: str
+) -> None:
+    spec, after = str(first / "SPEC.toml"), ("--after", str(first / "first"))
+    assert run("audit", spec, *given, *after, "--out", str(first / "third")) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_other_targets_are_not_compared(first: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    goal = (
+        "--half-width",
+        "0.4",
+        "--budget",
+        "3",
+        "--targets",
+        "relations",
+        "--set",
+        "certify.self_taught=false",
+    )
+    given = (str(first / "SPEC.toml"), *goal, "--after", str(first / "first"))
+    assert run("audit", *given, "--out", str(first / "fourth")) == 0
+    assert "certified other targets" in " ".join(capsys.readouterr().out.split())

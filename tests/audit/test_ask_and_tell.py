@@ -1,0 +1,89 @@
+"""Ask and tell: in any sensible order they come to the same, and what is no answer is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit import Call, Progress
+from adaptive_vtt.errors import ModelError, OrderError
+from adaptive_vtt.models import Answer
+from adaptive_vtt.testing import ScriptedModel
+from tests.helpers.audits import content, finished, same_targets
+
+
+def test_answers_told_out_of_order_come_to_the_same(space: QuestionSpace) -> None:
+    def play(order: Callable[[list[Call]], list[Call]]) -> Audit:
+        audit, model = Audit(space, ScriptedModel(), budget=16, seed=4), ScriptedModel()
+        while calls := audit.ask(4):
+            for call in order(calls):
+                audit.tell(call, model.ask([call.prompt])[0])
+        return audit
+
+    straight = play(lambda calls: calls)
+    for order in (lambda c: c[::-1], lambda c: [c[2], c[0], *c[:0:-2]]):
+        other = play(order)  # type: ignore[no-untyped-call]
+        assert content(other.journal) == content(straight.journal)
+        assert same_targets(other, straight)
+
+
+def test_ask_and_tell_come_to_the_same_as_run(space: QuestionSpace) -> None:
+    audit, model = Audit(space, ScriptedModel(), budget=9), ScriptedModel()
+    while calls := audit.ask(2):
+        for call in calls:
+            answer = model.ask([call.prompt])[0]
+            assert isinstance(answer, Answer)
+            audit.tell(call.number, Answer(answer.values, cost=1.0))
+    assert content(audit.journal) == content(finished(space, budget=9, batch=2).journal)
+
+
+def test_plain_numbers_are_taken_as_an_answer(space: QuestionSpace) -> None:
+    audit = Audit(space, ScriptedModel())
+    (call,) = audit.ask()
+    audit.tell(call, np.array([0.25, 0.75]))  # type: ignore[arg-type]
+    (row,) = audit.journal.calls()
+    assert [a.answer for a in row.answers] == [0.25, 0.75]
+
+
+def test_telling_what_does_not_wait_is_refused(space: QuestionSpace) -> None:
+    audit = Audit(space, ScriptedModel())
+    message = r"tell: call {} is not waiting for an answer"
+    with pytest.raises(OrderError, match=message.format(3)):
+        audit.tell(3, [0.5, 0.5])
+    (call,) = audit.ask()
+    audit.tell(call, [0.5, 0.5])
+    with pytest.raises(OrderError, match=message.format(call.number)):
+        audit.tell(call, [0.5, 0.5])
+    assert len(audit.journal.calls()) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([0.5], r"tell: expected 2 values \(one per concept\), got 1"),
+        ([0.5, 1.5], r"tell: expected P\(yes\) between 0 and 1, got 1\.5 .* concept 'c1'"),
+        ([0.5, float("nan")], r"tell: expected P\(yes\) between 0 and 1, got nan"),
+        (["yes", "no"], r"tell: expected 2 numbers for call \d+, got \['yes', 'no'\]"),
+        (None, r"tell: expected .*got"),
+    ],
+)
+def test_told_what_is_no_answer_the_call_goes_on_waiting(
+    space: QuestionSpace, answer: Any, message: str
+) -> None:
+    audit = Audit(space, ScriptedModel())
+    (call,) = audit.ask()
+    with pytest.raises(ModelError, match=message):
+        audit.tell(call, answer)
+    assert audit.journal.calls() == []
+    audit.tell(call, [0.5, 0.5])
+    assert len(audit.journal.calls()) == 1
+
+
+def test_progress_is_told_after_every_batch(space: QuestionSpace) -> None:
+    seen: list[Progress] = []
+    Audit(space, ScriptedModel(), budget=10, batch=4).run(seen.append)
+    assert [p.state.calls for p in seen] == [4, 8, 10]
+    assert [p.cost for p in seen] == [4, 8, 10]
+    assert all(p.concept in space.concepts and p.side in (0, 1) for p in seen)

@@ -1,0 +1,146 @@
+"""The audit: no question asked twice, none over the budget, and every answer counted."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.models import Answer, Recorded, Unanswered
+from adaptive_vtt.results.result import confusion, outcomes
+from adaptive_vtt.testing import ScriptedModel
+from tests.helpers.audits import finished
+
+# -- budget and coverage -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("budget", [1, 10, 1000])
+def test_budget_is_kept_and_nothing_is_asked_twice(
+    space: QuestionSpace, answers: Any, batch: int, budget: int
+) -> None:
+    model = ScriptedModel(answers=answers)
+    result = finished(space, model=model, budget=budget, batch=batch).result()
+    everything = 72 if answers == "one" else 36
+    assert len(model.asked) == len(set(model.asked)) == min(budget, everything)
+    assert result.calls == result.cost == len(model.asked)
+    assert result.questions == len(model.asked) * (1 if answers == "one" else 2)
+    ended = f"{budget} calls were made" if budget < everything else "every question was asked"
+    assert result.reason == ended
+    assert result.waiting == 0
+
+
+def test_budget_holds_for_calls_handed_out_and_over_resumption(space: QuestionSpace) -> None:
+    journal = MemoryJournal()
+    audit = Audit(space, ScriptedModel(), budget=5, journal=journal)
+    assert len(audit.ask(3)) == 3
+    assert len(audit.ask(3)) == 2
+    assert audit.ask(3) == []
+    again = Audit(space, ScriptedModel(), budget=5, journal=journal)
+    assert len(again.ask(50)) == 5
+    assert again.ask(50) == []
+    assert len(journal.draws()) == 5
+
+
+def test_audit_has_not_ended_while_calls_wait(space: QuestionSpace) -> None:
+    audit = Audit(space, ScriptedModel())
+    *calls, last = audit.ask(1000)
+    for call in calls:
+        audit.tell(call, [0.5, 0.5])
+    assert audit.ask(1000) == []
+    assert audit.stopped is None
+    assert (audit.result().reason, audit.result().waiting) == (None, 1)
+    audit.tell(last, [0.5, 0.5])
+    assert audit.ask(1000) == []
+    assert audit.stopped == audit.result().reason == "every question was asked"
+
+
+def test_a_call_answers_one_concept_or_all(space: QuestionSpace) -> None:
+    (one,) = Audit(space, ScriptedModel(answers="one")).ask()
+    (everything,) = Audit(space, ScriptedModel(answers="all")).ask()
+    assert len(one.concepts) == 1
+    assert everything.concepts == ("c0", "c1")
+    assert one.image is not None
+    assert one.image.shape == (16, 16, 3)
+
+
+def test_unknown_truths_are_never_drawn_and_never_judged(labels: pd.DataFrame) -> None:
+    space = QuestionSpace(from_table(None, labels))
+    for answers, kept in (("one", 11), ("all", 12)):
+        audit = finished(space, model=ScriptedModel(answers=answers))  # type: ignore[arg-type]
+        rows = [a for call in audit.journal.calls() for a in call.answers]
+        unknown = [a for a in rows if a.loss is None]
+        assert len(rows) == kept
+        # row b, concept fluid: question 1 * 3 + 2
+        assert [a.question for a in unknown] == ([5] if answers == "all" else [])
+        assert all((a.truth, a.coordinate) == (None, None) for a in unknown)
+        assert audit.result().questions == 11
+        assert 5 not in {row.question for row in audit.journal.draws()}
+
+
+# -- unanswered ----------------------------------------------------------------------------
+
+
+def test_unanswered_counts_as_wrong_and_teaches_nothing(space: QuestionSpace) -> None:
+    audit = finished(space, model=ScriptedModel(refuse=1.0), budget=10)
+    rows = [a for call in audit.journal.calls() for a in call.answers]
+    assert {(a.answer, a.unanswered, a.loss, a.coordinate) for a in rows} == {
+        (None, "refused", 1.0, None)
+    }
+    assert audit.state().uncertainty == pytest.approx(np.ones((2, 2)), abs=1e-12)
+    result = audit.result()
+    assert (result.questions, result.cost) == (20, 5.0)
+    assert result.targets.set_index("target").loc["overall error", "estimate"] == 1
+
+
+def test_one_concept_unanswered_leaves_the_others_learnt(space: QuestionSpace) -> None:
+    audit = Audit(space, ScriptedModel())
+    (call,) = audit.ask()
+    audit.tell(call, Answer((Unanswered("garbage"), 0.5)))
+    (row,) = audit.journal.calls()
+    assert [(a.answer, a.unanswered) for a in row.answers] == [(None, "garbage"), (0.5, None)]
+    uncertainty = audit.state().uncertainty
+    assert uncertainty[0] == pytest.approx([1, 1], abs=1e-12)
+    assert uncertainty[1].min() < 0.9
+
+
+# -- what comes out ------------------------------------------------------------------------
+
+
+def test_result_is_counted_from_the_answers() -> None:
+    # truth and answer:   A: 1 .9 (tp)   1 .2 (fn)   0 .7 (fp)   0 .1 (tn)
+    #                     B: 1 .6 (tp)   1 .8 (tp)   0 .3 (tn)   0 nothing recorded
+    labels = pd.DataFrame({"A": [1, 1, 0, 0], "B": [1, 1, 0, 0]})
+    said = pd.DataFrame({"A": [0.9, 0.2, 0.7, 0.1], "B": [0.6, 0.8, 0.3, np.nan]})
+    audit = finished(QuestionSpace(from_table(None, labels)), model=Recorded(said))
+    targets = audit.result().targets.set_index("target")
+    assert targets["estimate"].to_dict() == {
+        "overall error": 3 / 8,
+        "A: miss rate": 1 / 2,
+        "A: false-alarm rate": 1 / 2,
+        "B: miss rate": 0,
+        "B: false-alarm rate": 1 / 2,
+        "relation identity: error": 3 / 8,
+    }
+    assert targets["questions"].tolist() == [8, 2, 2, 2, 2, 8]
+    assert not targets["certified"].any()
+    assert targets[["lower", "upper", "half_width"]].isna().all(axis=None)
+    table = confusion(outcomes(audit.journal), "concept")
+    counts = table[["tn", "fp", "fn", "tp", "unanswered"]]
+    assert counts.loc["A"].tolist() == [1, 1, 1, 1, 0]
+    assert counts.loc["B"].tolist() == [1, 0, 0, 2, 1]
+    # A is right half of the time, as chance is; B is always right where it answers.
+    assert table.loc["A", ["sensitivity", "precision", "f1", "kappa"]].tolist() == [0.5] * 3 + [0]
+    assert table.loc["B", ["sensitivity", "specificity", "f1", "kappa"]].tolist() == [1] * 4
+
+
+def test_result_for_json_has_null_for_what_is_unknown(space: QuestionSpace) -> None:
+    result = finished(space, budget=2).result().as_dict()
+    assert result["calls"] == 2
+    assert result["stop_reason"] == "2 calls were made"
+    assert result["targets"][0]["target"] == "overall error"
+    assert result["targets"][0]["lower"] is None

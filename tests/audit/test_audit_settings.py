@@ -1,0 +1,113 @@
+"""The settings of an audit: what each of them changes, and which are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.engine.belief import Belief
+from adaptive_vtt.engine.law import Law
+from adaptive_vtt.errors import AvttError, InputError
+from adaptive_vtt.models import PythonModel
+from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
+from adaptive_vtt.types import Candidates
+from tests.helpers.audits import Content, content, finished
+
+# -- determinism ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("candidates", [4096, 10])
+def test_same_seed_same_journal_other_seed_other_draws(
+    space: QuestionSpace, candidates: int, tmp_path: Path
+) -> None:
+    def journal(seed: int, where: Path | None = None) -> Content:
+        options: Any = {"budget": 20, "batch": 2, "candidates": candidates, "journal": where}
+        return content(finished(space, seed=seed, **options).journal)
+
+    assert journal(1) == journal(1, tmp_path / "journal.db")
+    assert [d["question"] for d in journal(1)[0]] != [d["question"] for d in journal(2)[0]]
+
+
+def test_batch_size_does_not_change_what_random_asks(space: QuestionSpace) -> None:
+    asked = [
+        [row.question for row in finished(space, strategy="random", batch=b).journal.draws()]
+        for b in (1, 5, 100)
+    ]
+    assert asked[0] == asked[1] == asked[2]
+
+
+def test_every_law_sums_to_one_and_holds_the_draw(space: QuestionSpace) -> None:
+    journal = finished(space, floor=0.1, candidates=30).journal
+    for row in journal.draws():
+        law = Law.unpack(row.law)
+        assert law.probabilities.sum() == pytest.approx(1, abs=1e-12)
+        assert law.probabilities.min() >= 0.1 / len(law.calls) * (1 - 1e-9)
+        drawn = law.probabilities[law.calls == row.call]
+        assert drawn.tolist() == [row.probability]
+
+
+def test_beliefs_are_frozen_within_a_batch(space: QuestionSpace) -> None:
+    audit = finished(space, budget=8, batch=3)
+    assert [row.learned for row in audit.journal.draws()] == [0, 0, 0, 3, 3, 3, 6, 6]
+
+
+def test_both_readings_of_the_paper_can_be_chosen_and_change_the_audit() -> None:
+    space = QuestionSpace(tiny_dataset(30, images=False), ["identity"])
+    levels, draws = [], []
+    for form in ("std", "variance"):
+        audit = Audit(space, ScriptedModel(answers="one"), form=form, budget=12, seed=2)
+        audit.run()
+        levels.append(audit.state().mean)
+    for history in ("truth", "answer"):
+        model, strategy = ScriptedModel(answers="one"), "unpredictability"
+        audit = Audit(space, model, history=history, strategy=strategy, budget=40, seed=2)
+        audit.run()
+        draws.append([row.question for row in audit.journal.draws()])
+    assert levels[1] < levels[0]  # a variance below 1 is below its root
+    assert draws[0] != draws[1]
+    with pytest.raises(InputError, match="unknown form 'area'"):
+        Audit(space, ScriptedModel(answers="one"), form="area", budget=12)
+
+
+# -- what is refused -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"floor": -0.1}, r"floor: expected a share between 0 and 1, got -0\.1"),
+        ({"floor": 1.5}, r"floor: expected a share between 0 and 1, got 1\.5"),
+        ({"floor": float("nan")}, r"floor: expected a share between 0 and 1, got nan"),
+        ({"candidates": 0}, r"candidates: expected at least 1, got 0"),
+        ({"batch": 0}, r"batch: expected at least 1, got 0"),
+        ({"budget": 0}, r"expected a number of calls above 0, got 0"),
+        ({"strategy": "randon"}, r"unknown strategy 'randon'.*did you mean 'random'"),
+        ({"device": "abacus"}, r"device 'abacus' cannot be used: expected auto, cpu"),
+        ({"device": "meta"}, r"device 'meta' cannot be used: .*; 'auto' is CUDA where there is"),
+    ],
+)
+def test_settings_out_of_range_are_refused(
+    space: QuestionSpace, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        Audit(space, ScriptedModel(), **options)
+
+
+def test_model_that_needs_images_is_refused_where_there_are_none() -> None:
+    space = QuestionSpace(TiledDataset([[0, 1]], 10))
+    with pytest.raises(InputError, match=r"'len' looks at images, but dataset 'tiled' has none"):
+        Audit(space, PythonModel(len))
+
+
+def test_strategy_without_weights_is_refused_and_nothing_is_journaled(space: QuestionSpace) -> None:
+    class Nothing:
+        def weights(self, candidates: Candidates, belief: Belief) -> Tensor:
+            return torch.zeros(len(candidates))
+
+    audit = Audit(space, ScriptedModel(), strategy=Nothing())
+    with pytest.raises(AvttError, match=r"strategy: expected weight on some of 36 candidates"):
+        audit.run()
+    assert audit.journal.draws() == []

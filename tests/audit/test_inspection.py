@@ -1,0 +1,312 @@
+"""A result can be looked into: wrong answers, pictures, charts, the report; reprs, progress."""
+
+import math
+import re
+import sys
+import types
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.audit.inspection import COLUMNS
+from adaptive_vtt.audit.progress import Line, bar
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.oracles import OracleDefaults
+from adaptive_vtt.results.beliefs import PLOTS
+from adaptive_vtt.results.result import Result, outcomes, summarise
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Answer, FollowUp, Outcome
+from adaptive_vtt.utils.interval_bars import Bar, bars
+from tests.helpers.captioned import faulty
+from tests.helpers.captioned import space as caption_space
+
+SPACE = avtt.QuestionSpace(tiny_dataset(), ["identity", "rotation", "gaussian_noise"])
+CERTIFY: dict[str, Any] = {"half_width": 0.1, "surrogate": False, "budget": 20, "seed": 1}
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def audit() -> avtt.Audit:
+    found = avtt.Audit(SPACE, ScriptedModel(refuse=0.1), **CERTIFY)
+    found.run()
+    return found
+
+
+@pytest.fixture(scope="module")
+def result(audit: avtt.Audit) -> Result:
+    return audit.result()
+
+
+# -- wrong answers ---------------------------------------------------------------------
+
+
+def test_failures_are_the_wrong_answers_of_the_journal(audit: avtt.Audit, result: Result) -> None:
+    failures = result.failures()
+    wrong = {a.question for c in audit.journal.calls() for a in c.answers if a.loss == 1}
+    assert tuple(failures.columns) == COLUMNS
+    assert set(failures["question"]) == wrong
+    assert len(wrong) == len(failures) > 3
+    assert failures["draw"].is_monotonic_increasing
+    assert failures["unanswered"].notna().sum() == failures["answer"].isna().sum() > 0
+
+
+def test_pictures_are_those_that_were_asked_about(audit: avtt.Audit, result: Result) -> None:
+    failures = result.failures()
+    row = failures[failures["relation"] != "identity"].iloc[0]
+    picture = result.picture(row)
+    source, follow_up = SPACE.pair(int(SPACE.image_of([row["question"]])[0]))
+    assert np.array_equal(picture.source, source.require_image())
+    assert np.array_equal(picture.follow_up, follow_up.require_image())
+    assert np.array_equal(result.picture(int(row.name)).follow_up, picture.follow_up)
+    assert picture._repr_html_().count('<img src="data:image/png;base64,') == 2
+    assert row["sample"] in picture.title
+    with pytest.raises(InputError, match=rf"expected a row of failures\(\), 0 to .* got {10**6}"):
+        result.picture(10**6)
+
+
+def test_a_result_read_from_a_folder_shows_the_pictures_that_were_kept(tmp_path: Path) -> None:
+    with avtt.Audit(SPACE, ScriptedModel(), journal=tmp_path / "journal.db", **CERTIFY) as audit:
+        during = avtt.read_result(tmp_path)
+        assert (during.calls, during.reason) == (0, None)
+        audit.run()
+        said = audit.result()
+    assert len(said.failures()) > 0, "the journal's file is closed by now"
+    read = avtt.read_result(tmp_path)
+    assert read.to_dict() == said.to_dict()
+    assert read.picture(0).follow_up.shape == said.picture(0).follow_up.shape
+    assert read.report() == tmp_path / "report.html"
+
+
+def test_figures_alone_say_what_they_lack(audit: avtt.Audit) -> None:
+    bare = summarise(audit.journal)
+    assert bare.plot().data
+    for look in (bare.failures, bare.report, lambda: bare.plot("widths")):
+        with pytest.raises(InputError, match=r"expected a result with its journal.*read_result"):
+            look()
+
+
+def test_an_image_nobody_has_is_said() -> None:
+    data = tiny_dataset(images=False)
+    result = avtt.Audit(avtt.QuestionSpace(data), ScriptedModel(), budget=9).run()
+    with pytest.raises(InputError, match=r"expected the images of call \d+, found none"):
+        result.picture(0)
+
+
+# -- charts and the report -------------------------------------------------------------
+
+
+def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) -> None:
+    intervals = result.plot()
+    assert sorted(intervals.data[0].y) == sorted(result.targets["target"])
+    assert list(intervals.data[0].x) == (100 * result.targets["estimate"]).tolist()[::-1]
+    with pytest.raises(InputError, match="figure 'width'; did you mean 'widths'") as error:
+        result.plot("width")
+    names = str(error.value).partition("one of ")[2].partition(";")[0].split(", ")
+    drawn = ["concepts", "conditions", "cost", "intervals", "widths"]
+    assert names == sorted([*drawn, *PLOTS])
+    for name in names:
+        assert result.plot(name).data
+    widths, answered = result.plot("widths").data, len(audit.journal.calls())
+    assert [line.name for line in widths] == result.targets["target"].tolist()
+    assert [line.y[0] for line in widths] == [50.0] * len(widths)
+    ends = [line.y[-1] for line in widths]
+    assert np.allclose(ends, 100 * result.targets["half_width"], atol=1e-9)
+    assert {line.x[-1] for line in widths} == {answered}
+    assert result.plot("cost").data[0].y[-1] == result.cost
+    table = outcomes(audit.journal)
+    here = table[(table["relation"] == "rotation") & (table["severity"] == 2)]
+    cells = result.plot("conditions").data[0]
+    assert list(cells.y) == ["gaussian_noise", "rotation", "identity"], "identity is on top"
+    assert list(cells.x) == [*"012345"]
+    at = list(cells.y).index("rotation"), list(cells.x).index("2")
+    assert cells.z[at[0]][at[1]] == 100 * here["loss"].mean()
+    _, present = result.plot("concepts").data
+    missed = table[(table["concept"] == present.x[0]) & (table["truth"] == 1)]
+    assert present.y[0] == 100 * missed["loss"].mean()
+
+
+def test_a_report_is_written_where_one_says(result: Result, tmp_path: Path) -> None:
+    assert result.report(tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert result.report().name == "report.html"
+
+
+def test_a_report_is_opened_on_demand(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    path = result.report(tmp_path / "page.html", open=True)
+    assert opened == [path.resolve().as_uri()]
+
+
+# -- what shows itself -----------------------------------------------------------------
+
+
+class Whole(HTMLParser):
+    """Fails where tags do not close as they opened."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.seen.append(tag)
+        if tag not in ("img", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_notebooks_show_every_interval_and_its_figures(result: Result) -> None:
+    page = result._repr_html_()
+    tags = Whole(page).seen
+    assert tags.count("svg") == len(result.targets)
+    assert not {"script", "style", "link", "iframe"} & set(tags)
+    first = result.targets.iloc[0]
+    assert f"{100 * first['estimate']:.1f} %" in page
+    assert str(result.guarantee) in page
+
+
+def test_intervals_are_rounded_outwards_and_names_are_escaped() -> None:
+    bar = Bar(EVIL, 0.12345, 0.10019, 0.20011, done=True)
+    assert bar.words == "12.3 % (10.0 to 20.1)"
+    assert Bar("exact", 0.1, 0.13, 0.29, done=True).words == "10.0 % (13.0 to 29.0)"
+    assert Bar("raw", 0.5, math.nan, math.nan, done=False).words == "50.0 %"
+    page = bars(EVIL, EVIL, [bar], [EVIL])
+    assert EVIL not in page
+    assert "script" not in Whole(page).seen
+
+
+def test_many_targets_are_cut_with_a_word() -> None:
+    space = avtt.QuestionSpace(tiny_dataset(concepts=30))
+    result = avtt.Audit(space, ScriptedModel(), **CERTIFY).run()
+    assert result._repr_html_().count("<svg") == 24
+    assert f"and {len(result.targets) - 24} more targets" in result._repr_html_()
+
+
+def test_nothing_answered_can_be_shown(audit: avtt.Audit) -> None:
+    for options in ({}, CERTIFY):
+        found = avtt.Audit(SPACE, ScriptedModel(), **options).result()
+        Whole(found._repr_html_())
+        assert "still open" in repr(found)
+
+
+def test_reprs_are_short_and_hold_no_pixels(audit: avtt.Audit, result: Result) -> None:
+    call = avtt.Audit(SPACE, ScriptedModel(), budget=5).ask(1)[0]
+    sample = SPACE.dataset.sample(0)
+    shown = {
+        "Call(": call,
+        "Prompt(sample": call.prompt,
+        "Sample('": sample,
+        "FollowUp(image ": FollowUp(sample.image, {"mask": np.zeros((99, 99))}),
+        "Answer((mask 40 x 50, 0.5), cost 0)": Answer((np.zeros((40, 50), bool), 0.5)),
+        "Result(": result,
+        "Audit(model 'scripted', ": audit,
+        "QuestionSpace(": SPACE,
+        "TableDataset(": SPACE.dataset,
+        "Picture(": result.picture(0),
+    }
+    for start, thing in shown.items():
+        assert repr(thing).startswith(start)
+        assert len(repr(thing)) < 250
+        assert "[" not in repr(thing)
+    assert " x ".join(map(str, sample.require_image().shape)) in repr(call)
+
+
+# -- progress --------------------------------------------------------------------------
+
+
+def test_progress_is_told_in_words(audit: avtt.Audit) -> None:
+    steps: list[Any] = []
+    again = avtt.Audit(SPACE, ScriptedModel(), **CERTIFY)
+    again.run(steps.append)
+    line, last = Line(again), steps[-1]
+    told = r"20 calls, \d+ s, cost 20, \d of 9 certified, widest ±\d+\.\d % \w.+"
+    assert re.fullmatch(told, line.words(last))
+    assert line.share(last) == 1.0
+    assert 0 < line.share(steps[5]) < 1
+
+
+def test_on_no_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    avtt.Audit(SPACE, ScriptedModel(), budget=5).run(progress=True)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_notebooks_get_a_bar_by_ipython_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: list[str] = []
+    shell = type("ZMQInteractiveShell", (), {})()
+    handle = types.SimpleNamespace(update=pages.append)
+    show = types.ModuleType("IPython.display")
+    vars(show).update(HTML=str, display=lambda page, display_id: handle)
+    ipython = types.ModuleType("IPython")
+    vars(ipython).update(get_ipython=lambda: shell, display=show)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", show)
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    monkeypatch.setattr("adaptive_vtt.audit.progress.REFRESH", 0.0)
+    avtt.Audit(SPACE, ScriptedModel(), budget=5).run(progress=True)
+    assert pages[-1] == ""
+    assert "5 calls" in pages[-2]
+    for page in pages:
+        Whole(page)
+    assert EVIL not in bar(0.5, EVIL)
+
+
+# -- every kind of audit ---------------------------------------------------------------
+
+
+def _words_audit() -> Result:
+    return avtt.Audit(caption_space(), faulty(), budget=40, half_width=0.3, surrogate=False).run()
+
+
+class Unclear(OracleDefaults):
+    """Half of the questions turn out not to count."""
+
+    def judge(
+        self, question: Any, answer: Any, expected: Any, source_answer: Any = None
+    ) -> Outcome:
+        return Outcome(1.0, excluded="unclear" if question.number % 2 else None)
+
+
+KINDS: dict[str, Callable[[], Result]] = {
+    "captions": _words_audit,
+    "excluded": lambda: avtt.Audit(
+        avtt.QuestionSpace(tiny_dataset(), oracle=Unclear()), ScriptedModel(), budget=20
+    ).run(),
+    "evil names": lambda: avtt.Audit(
+        avtt.QuestionSpace(from_table([np.zeros((4, 4), np.uint8)] * 4, [EVIL, "b", EVIL, "b"])),
+        lambda images: [EVIL] * len(images),
+        **CERTIFY,
+        journal=MemoryJournal(),
+    ).run(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_can_be_looked_into(kind: str) -> None:
+    result = KINDS[kind]()
+    failures = result.failures()
+    assert len(failures) > 0 or kind == "evil names"
+    assert not failures["unanswered"].fillna("").str.startswith("excluded").any()
+    if len(failures):
+        Whole(result.picture(0)._repr_html_())
+        assert EVIL not in result.picture(0)._repr_html_()
+    if kind == "captions":
+        assert failures["said"].notna().all()
+    Whole(result._repr_html_())
+    assert EVIL not in result._repr_html_()
+    assert result.plot().data

@@ -1,0 +1,254 @@
+"""An audit that reached a limit goes on under another one, and its guarantee stays."""
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.results.way_on import rounded_up
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.audits import content
+from tests.helpers.command_line import run
+
+CERTIFIES: dict[str, Any] = {"targets": ["overall", "relations"], "surrogate": False, "seed": 1}
+
+
+def space() -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(60, 2), ["identity", "rotation", "gaussian_noise"])
+
+
+# -- another half-width: valid, and verified ------------------------------------------------
+
+
+class Failing(ScriptedModel):
+    """Raises at its n-th call."""
+
+    left = -1
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        self.left -= 1
+        if self.left == 0:
+            raise TimeoutError("no route")
+        return super().ask(prompts)
+
+
+def test_a_narrower_and_then_a_wider_half_width_are_verified_and_end_the_audit_there() -> None:
+    journal = MemoryJournal()
+    calls, aims = [], []
+    for width in (0.25, 0.15, 0.3):
+        audit = Audit(space(), ScriptedModel(), half_width=width, journal=journal, **CERTIFIES)
+        result = audit.run()
+        assert result.reason == f"all 4 targets are certified to +-{width:g}"
+        assert result.targets["half_width"].max() <= width
+        verify(journal)
+        calls.append(result.calls)
+        aims.append(journal.facts()["certificate"].get("aims"))
+    first, second, third = calls
+    assert first < second == third
+    assert aims == [
+        None,
+        [[0, 0.25], [first, 0.15]],
+        [[0, 0.25], [first, 0.15], [second, 0.3]],
+    ]
+
+
+def test_what_was_bet_before_another_half_width_stays_as_it_was() -> None:
+    """Else bets would be chosen after their outcomes were seen."""
+    journal = MemoryJournal()
+    begun = Audit(space(), ScriptedModel(), half_width=0.25, journal=journal, **CERTIFIES)
+    waiting = [begun.ask(1)[0] for _ in range(1)]
+    begun.tell(waiting[0], [1.0, 1.0])
+    for call in begun.ask(20):
+        begun.tell(call, [0.0, 1.0])
+    begun.ask(3)  # on their way
+    before = begun.interval_rows()
+    other = Audit(space(), ScriptedModel(), half_width=0.05, journal=journal, **CERTIFIES)
+    kept = ("target", "lower", "upper", "estimate")
+    assert before is not None
+    after = other.interval_rows()
+    assert after is not None
+    assert [[row[n] for n in kept] for row in after] == [[row[n] for n in kept] for row in before]
+    assert journal.facts()["certificate"]["aims"] == [[0, 0.25], [24, 0.05]]
+
+
+def test_killed_after_another_half_width_the_audit_ends_as_if_undisturbed() -> None:
+    ended = []
+    for fails_at in (0, 9):
+        journal, model = MemoryJournal(), Failing()
+        Audit(space(), model, half_width=0.25, journal=journal, **CERTIFIES).run()
+        model.left = fails_at
+        if fails_at:
+            with pytest.raises(ModelError, match="no route"):
+                Audit(space(), model, half_width=0.22, journal=journal, **CERTIFIES).run()
+        Audit(space(), model, half_width=0.22, journal=journal, **CERTIFIES).run()
+        ended.append((content(journal), journal.facts()["intervals"]))
+    assert ended[0] == ended[1]
+
+
+@cache
+def narrowed() -> MemoryJournal:
+    """The journal of an audit that went on with a narrower half-width."""
+    journal = MemoryJournal()
+    for width in (0.25, 0.15):
+        Audit(space(), ScriptedModel(), half_width=width, journal=journal, **CERTIFIES).run()
+    return journal
+
+
+@pytest.mark.parametrize(
+    "aims",
+    [
+        pytest.param([[0, 0.25], [1, 0.15]], id="earlier"),
+        pytest.param([[0, 0.25], [10_000, 0.15]], id="later than any draw"),
+        pytest.param([[0, 0.25], [0, 0.15]], id="twice"),
+        pytest.param([[3, 0.25], [9, 0.15]], id="from nowhere"),
+        pytest.param([[0, 0.25], [9, 0.2]], id="another width"),
+    ],
+)
+def test_verify_finds_another_history_of_half_widths(aims: list[list[float]]) -> None:
+    journal = narrowed()
+    stated = journal.facts()["certificate"]
+    journal.set_facts(certificate={**stated, "aims": aims})
+    with pytest.raises(JournalError, match=r"half-widths aimed at|the rows come to"):
+        verify(journal)
+    journal.set_facts(certificate=stated)
+    verify(journal)
+
+
+def test_a_half_width_is_changed_only_where_there_was_one() -> None:
+    journal = MemoryJournal()
+    Audit(space(), ScriptedModel(), at_most=0.5, journal=journal, budget=5, **CERTIFIES).run()
+    with pytest.raises(JournalError, match=r"begun with certificate half_width None, not 0\.1"):
+        Audit(space(), ScriptedModel(), at_most=0.5, half_width=0.1, journal=journal, **CERTIFIES)
+
+
+@pytest.mark.slow
+def test_intervals_hold_where_the_half_width_follows_what_was_seen() -> None:
+    """The user stops as soon as the estimate looks bad, and asks on while it looks good."""
+    held, audits = 0, 60
+    everything, options = space(), {**CERTIFIES, "targets": ["overall"]}
+    census = Audit(everything, ScriptedModel(), half_width=1e-9, **options).run()
+    true = float(census.targets["estimate"].iloc[0])
+    for seed in range(audits):
+        model, journal = ScriptedModel(), MemoryJournal()
+        options |= {"confidence": 0.9, "seed": seed}
+        missed = False
+        width = 0.3
+        for _ in range(4):
+            audit = Audit(everything, model, half_width=width, journal=journal, **options)
+            row = audit.run().targets.iloc[0]
+            missed |= not row["lower"] <= true <= row["upper"]
+            width *= 0.6 if row["estimate"] < true else 0.9
+        held += not missed
+    # at 90 % at least 47 of 60 but with probability .005 (binomial)
+    assert held >= 47
+
+
+# -- the command line -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of an audit that met its budget."""
+    out = tmp_path_factory.mktemp("ended")
+    write_start(out / "start")
+    options = ["--seed", "0", "--budget", "30", "--half-width", "0.35"]
+    assert run("audit", str(out / "start" / "SPEC.toml"), *options, "--out", str(out / "run")) == 0
+    return out / "run"
+
+
+@pytest.fixture
+def folder(ended: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ended, tmp_path / "run"))
+
+
+def test_a_larger_budget_goes_on_and_is_kept(folder: Path) -> None:
+    assert run("resume", str(folder), "--budget", "40") == 0
+    result = json.loads((folder / "result.json").read_text())
+    assert (result["calls"], result["stop_reason"]) == (40, "40 calls were made")
+    assert run("resume", str(folder), "--json") == 0
+    again = json.loads((folder / "result.json").read_text())
+    assert again["stop_reason"] == "40 calls were made"
+    assert run("verify", str(folder)) == 0
+
+
+def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    assert run("resume", "run", "--budget", "31") == 0
+    said = capsys.readouterr()
+    assert "goes on with budget 31\nthe guarantee stays as it was" in said.err
+    assert "\nnext:\n  avtt resume run --budget" in said.out
+    while "resume" in said.out:  # every ending names the way on, until all is certified
+        assert all(len(line) <= 80 for line in said.out.split("next:")[1].splitlines())
+        (budget,) = re.findall(r"--budget (\d+)", said.out)
+        assert run("resume", "run", "--budget", budget) == 0
+        said = capsys.readouterr()
+    assert "are certified to +-0.35" in said.out
+    assert "  avtt verify run" in said.out
+    assert run("verify", "run") == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (["--budget", "29"], "budget: expected at least 30 calls, which were made already; got 29"),
+        (
+            ["--set", "stop.questions=59"],
+            "questions: expected at least 60 questions",
+        ),
+        (
+            ["--set", "stop.seconds=0.0001"],
+            r"seconds: expected at least \d+ seconds",
+        ),
+        (["--set", "stop.secnds=3"], "unknown limit 'stop.secnds'; did you mean 'stop.seconds'"),
+        (["--half-width", "2"], "certify.half_width: expected less than 1, got 2.0"),
+        (["--max-cost", "1"], "max_cost: expected the prices of model 'model.py:predict'"),
+    ],
+)
+def test_a_limit_below_what_was_spent_is_refused_in_a_sentence(
+    folder: Path, option: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(read_journal(folder / "journal.db")) as journal:
+        head = journal.head
+    assert run("resume", str(folder), *option) == 2
+    assert re.search(sentence, capsys.readouterr().err)
+    with closing(read_journal(folder / "journal.db")) as journal:
+        assert journal.head == head
+
+
+def test_from_python_too(folder: Path) -> None:
+    with avtt.resume(folder, budget=33, half_width=0.34) as audit:
+        assert audit.run().calls == 33
+    with pytest.raises(InputError, match="budget: expected at least 33 calls"):
+        avtt.resume(folder, budget=32)
+    with avtt.resume(folder) as audit:
+        assert audit.rules == ["every target within +-0.34", "33 calls"]
+
+
+def test_an_exploring_audit_has_no_half_width_to_change(tmp_path: Path) -> None:
+    write_start(tmp_path)
+    options = ["--explore", "--budget", "3", "--out", str(tmp_path / "run")]
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
+    with pytest.raises(InputError, match="begun with one, got one that explores; begin a new"):
+        avtt.resume(tmp_path / "run", half_width=0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "up"), [(281.0, 290), (300.0, 300), (1, 1), (0.0123, 0.013), (12_345, 13_000)]
+)
+def test_suggestions_are_round_and_never_less(value: float, up: float) -> None:
+    assert rounded_up(value) == up

@@ -1,0 +1,368 @@
+"""Answers judged by another oracle: the same draws, other losses, and intervals that hold."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
+from adaptive_vtt.audit.census import all_losses, means
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.subset import Subset
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
+from adaptive_vtt.oracles import (
+    Consistency,
+    Correctness,
+    MaskConsistency,
+    MaskDrop,
+    OracleDefaults,
+    TopClass,
+)
+from adaptive_vtt.results.result import outcomes
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Outcome, Version
+from tests.helpers.endobench_rows import row, write
+from tests.helpers.source_spaces import RELATIONS as COMPARED
+from tests.oracles.test_outcomes import Half, Shift, masked, segmenter
+
+RELATIONS = ("identity", "gaussian_noise")
+ENDS = ["lower", "upper", "pseudo_outcome_mean"]
+
+
+def space(oracle: Any = None, samples: int = 40, seed: int = 0) -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(samples, 3, seed=seed), RELATIONS, oracle=oracle)
+
+
+def audited(made: QuestionSpace | None = None, model: Any = None, **options: Any) -> MemoryJournal:
+    journal = MemoryJournal()
+    given = {"half_width": 0.1, "budget": 30, "seed": 1, "surrogate": False, "journal": journal}
+    targets = ["overall", "concepts", "relations"]
+    chosen = {**given, "self_taught": False, "targets": targets, **options}
+    Audit(made or space(), model or ScriptedModel(), **chosen).run()
+    return journal
+
+
+@pytest.fixture(scope="module")
+def plain() -> MemoryJournal:
+    """An audit that nothing here changes."""
+    return audited()
+
+
+# -- what it comes to ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (ScriptedModel(), {}),
+        (ScriptedModel(refuse=0.2), {"unanswered": "both"}),
+        (ScriptedModel(answers="one"), {"half_width": None, "at_most": 0.4}),  # strata, decisions
+        (ScriptedModel(), {"guarantee": "each", "batch": 5}),
+    ],
+)
+def test_the_same_oracle_gives_the_same_intervals(model: Any, options: dict[str, Any]) -> None:
+    journal = audited(model=model, **options)
+    before, again = avtt.results.result.summarise(journal), rejudge(journal, space())
+    columns = [*ENDS, "certified", *(["decided"] if "at_most" in options else [])]
+    pd.testing.assert_frame_equal(again.targets[columns], before.targets[columns])
+    assert again.questions == before.questions
+    assert (again.calls, again.cost) == (before.calls, before.cost)
+
+
+def test_another_threshold_gives_its_own_intervals_from_the_same_draws(
+    plain: MemoryJournal,
+) -> None:
+    head = plain.head
+    found = rejudge(plain, space(Correctness(threshold=0.8)))
+    assert plain.head == head
+    rows = found.targets.set_index("target")[["lower", "upper", "pseudo_outcome_mean"]]
+    assert rows.loc["overall error"].round(4).tolist() == [0.233, 0.708, 0.4475]
+    assert rows.loc["c0: miss rate"].round(4).tolist() == [0.132, 0.9524, 0.654]
+    assert found.reason == "judged anew: nothing was asked"
+    assert "chosen without looking at these answers" in found.warnings[0]
+
+
+def test_losses_are_those_of_asking_with_the_new_oracle(
+    plain: MemoryJournal, tmp_path: Path
+) -> None:
+    strict = space(Correctness(threshold=0.8))
+    rejudge(plain, strict, out=tmp_path)
+    questions, losses = all_losses(strict, ScriptedModel())
+    known = dict(zip(questions.tolist(), losses.tolist(), strict=True))
+    with closing(read_journal(tmp_path / "journal.db")) as made:
+        table = outcomes(made)
+        verify(made)
+    assert table["loss"].tolist() == [known[q] for q in table["question"].tolist()]
+    assert table["answer"].tolist() == outcomes(plain)["answer"].tolist()
+    assert table["loss"].tolist() != outcomes(plain)["loss"].tolist()
+    assert json.loads((tmp_path / "result.json").read_text())["guarantee"]
+    assert "judged anew" in (tmp_path / "report.html").read_text()
+
+
+def test_an_audit_that_certifies_nothing_has_other_raw_rates() -> None:
+    journal = audited(half_width=None, targets=["overall"])
+    found = rejudge(journal, space(Correctness(0.8)))
+    assert found.guarantee is None
+    table = outcomes(journal)
+    wrong = (table["answer"] >= 0.8) != (table["truth"] == 1)
+    assert found.targets.iloc[0]["estimate"] == pytest.approx(wrong.mean())
+
+
+def test_what_comes_after_an_open_call_is_not_learnt_from() -> None:
+    journal = MemoryJournal()
+    made = space()
+    audit = Audit(made, ScriptedModel(), half_width=0.1, seed=1, surrogate=False, journal=journal)
+    calls = audit.ask(6)
+    for call in [*calls[:2], *calls[3:]]:  # the third stays open
+        audit.tell(call, (0.9, 0.9, 0.9))
+    found = rejudge(journal, made)
+    pd.testing.assert_frame_equal(found.targets[ENDS], audit.result().targets[ENDS])
+    assert found.waiting == 1
+
+
+@pytest.mark.slow
+def test_intervals_hold_at_every_audit_but_for_alpha() -> None:
+    """Audits that go by one threshold, judged by another: an interval misses in at most 5 of 100.
+
+    That 13 of 100 or more do, were it 5 % each, has probability 2e-3."""
+    made, strict = space(samples=20), space(Correctness(threshold=0.8), samples=20)
+    targets, model = ["overall", "concept:c0"], ScriptedModel()
+    truth = means(strict, named_targets(strict, targets), *all_losses(strict, model))
+    missed = 0
+    for seed in range(100):
+        rows = rejudge(audited(made, seed=seed, budget=30, targets=targets), strict).targets
+        missed += bool(((rows["lower"] > truth + 1e-9) | (rows["upper"] < truth - 1e-9)).any())
+    assert missed <= 12
+
+
+# -- masks ---------------------------------------------------------------------------------------
+
+
+def segmented(oracle: Any, **options: Any) -> tuple[QuestionSpace, MemoryJournal]:
+    made = QuestionSpace(masked(), ["identity", Shift(), Half()], oracle=oracle)
+    chosen = {"targets": ["overall"], "half_width": 0.01, **options}  # until all is asked
+    return made, audited(made, PythonModel(segmenter), **chosen)
+
+
+def shapes(oracle: Any) -> QuestionSpace:
+    return QuestionSpace(masked(), ["identity", Shift(), Half()], oracle=oracle)
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        MaskDrop(thresholds=(0.3, 0.6)),
+        MaskDrop(metric="iou", thresholds=(0.45, 0.51)),  # IoU of half a square is 1/2
+    ],
+)
+def test_masks_that_were_kept_are_judged_by_any_overlap(oracle: MaskDrop) -> None:
+    _, journal = segmented(MaskDrop(), keep_masks=True)
+    other = shapes(oracle)
+    asked, losses = all_losses(other, PythonModel(segmenter))
+    found = rejudge(journal, other)
+    assert found.questions == len(asked) == 20
+    assert set(found.failures()["question"]) == set(asked[losses == 1].tolist())
+    assert 0 < losses.sum() < 20
+
+
+def test_targets_are_named_as_the_new_oracle_names_its_concepts() -> None:
+    _, journal = segmented(MaskDrop(), targets=["concepts"])
+    found = rejudge(journal, shapes(MaskDrop(thresholds=(0.3, 0.4))))
+    assert found.targets["target"].tolist() == ["square drop > 0.3: EFR", "square drop > 0.4: EFR"]
+    assert found.targets["lower"].round(6).tolist() == [0.5, 0.0]  # a drop by a third
+
+
+def test_scores_alone_do_for_other_thresholds_and_nothing_else() -> None:
+    _, journal = segmented(MaskDrop())
+    assert not any((a.details or {}).get("mask") for c in journal.calls() for a in c.answers)
+    assert rejudge(journal, shapes(MaskDrop(thresholds=(0.3, 0.6)))).questions == 20
+    for oracle in (MaskDrop(metric="iou"), MaskDrop("iou", (0.3, 0.6))):
+        with pytest.raises(InputError, match=r"expected masks, got the scores .* keep_masks"):
+            rejudge(journal, shapes(oracle))
+
+
+def test_one_kept_mask_answers_every_threshold() -> None:
+    _, journal = segmented(MaskDrop(), keep_masks=True)
+    call = journal.calls()[0]
+    kept = [a.details["mask"] for a in call.answers if a.details and "mask" in a.details]
+    assert len(call.answers) == 2
+    assert len(kept) == 1
+    assert kept[0]["shape"] == [16, 16]
+
+
+def test_masks_agree_otherwise_under_another_threshold() -> None:
+    made, journal = segmented(MaskConsistency(), keep_masks=True)
+    assert rejudge(journal, made).targets["lower"].tolist() == [5 / 12]  # of black, all are alike
+    lenient = shapes(MaskConsistency(threshold=0.5))
+    assert rejudge(journal, lenient).targets["upper"].tolist() == [0.0]
+    with pytest.raises(InputError, match=r"Correctness .*|concepts|can be judged"):
+        rejudge(journal, shapes(Correctness()))
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+class Worded(OracleDefaults):
+    """Right where the reply holds a letter."""
+
+    def __init__(self, letter: str) -> None:
+        self.letter = letter
+
+    def judge(self, question: Any, answer: Any, expected: Any, source_answer: Any = None) -> Any:
+        if isinstance(answer, Unanswered):
+            return Outcome(1.0)
+        right = self.letter in answer
+        return Outcome(float(not right), score=float(right))
+
+
+class Talker(ScriptedModel):
+    """Says one word or the other, or nothing."""
+
+    def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+        said = super()._answer(prompt)
+        if isinstance(said, Unanswered):
+            return said
+        return Answer(tuple("yes, a" if v > 0.5 else "b" for v in said.values), 1.0)
+
+
+def test_words_are_read_anew(tmp_path: Path) -> None:
+    dataset = from_endobench(write(tmp_path / "e.tsv", [row(k) for k in range(30)]))
+    made, other = (QuestionSpace(dataset, oracle=Worded(letter)) for letter in "ab")
+    journal = audited(made, Talker(answers="one", refuse=0.2), targets=["overall"])
+    before, wrong = outcomes(journal), rejudge(journal, other).failures()
+    refused = before["unanswered"].notna()
+    assert 0 < refused.sum() < len(before)
+    assert len(wrong) == (~refused & (before["loss"] == 0)).sum() + refused.sum()
+    assert set(wrong["said"].dropna()) == {"yes, a"}
+
+
+# -- what cannot be judged anew ------------------------------------------------------------------
+
+
+class Silent(ScriptedModel):
+    """Says nothing about one source image."""
+
+    def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+        if prompt.sample_id == "s0" and prompt.relation == "identity":
+            return Unanswered("refused")
+        return Answer((0.6,) * len(prompt.concepts), 1.0)
+
+
+class Forgiving(Consistency):
+    """Takes a source without answer for a Yes."""
+
+    def judge(self, question: Any, answer: Any, expected: Any, source_answer: Any = None) -> Any:
+        return Outcome(float(not isinstance(answer, Unanswered) and answer < 0.5))
+
+
+def compared(oracle: Any) -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(5, 2), COMPARED, oracle=oracle, severities=[1, 2])
+
+
+def test_answers_that_did_not_count_are_not_guessed() -> None:
+    journal = audited(compared(Consistency()), Silent())
+    found = rejudge(journal, compared(Consistency(threshold=0.7)))
+    assert found.targets["excluded"].tolist()[0] > 0
+    with pytest.raises(InputError, match=r"did not count \(excluded: the source image was not a"):
+        rejudge(journal, compared(Forgiving()))
+
+
+class Elsewhere(Subset):
+    """The same truths of the same samples, with boxes that lie elsewhere."""
+
+    @property
+    def fingerprint(self) -> str:  # type: ignore[override]
+        return "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (space(samples=41), r"samples 40 then and 41 now; what was certified there still holds"),
+        (
+            QuestionSpace(tiny_dataset(40, 3), ("identity",)),
+            r"relations and severities .* then and .* now",
+        ),
+        (QuestionSpace(tiny_dataset(40, 2), RELATIONS), r"concepts 3 then and 2 now"),
+        (QuestionSpace(tiny_dataset(40, 3), RELATIONS, seed=3), r"seed of follow-ups 0 then and 3"),
+        (space(seed=4), r"got others: what is true of the samples"),
+        (space(Consistency()), r"Consistency compares with .* asked about none"),
+        (
+            QuestionSpace(Elsewhere(tiny_dataset(40, 3), range(40)), RELATIONS),
+            r"got others: truths, boxes or words of samples; what was certified",
+        ),
+    ],
+)
+def test_other_questions_are_refused(
+    plain: MemoryJournal, other: QuestionSpace, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        rejudge(plain, other)
+
+
+class Twice(Consistency):
+    """Has to hear of a version of every source image."""
+
+    def most_versions(self, dataset: Any) -> int:
+        return 1
+
+    def versions(self, sample: Any, heard: Any) -> dict[int, Version]:
+        return {0: Version("hidden", 1, lambda: sample.image)}
+
+
+def test_sources_that_an_oracle_needs_beyond_those_asked_are_named() -> None:
+    journal = audited(compared(Consistency()), budget=12)
+    with pytest.raises(InputError, match=r"Twice compares .* needs for call \d+ was not asked"):
+        rejudge(journal, compared(Twice()))
+
+
+def test_a_comparison_and_a_misclassification_rate_keep_their_oracle() -> None:
+    versus = Versus(space(), ScriptedModel(), ScriptedModel(seed=1), margin=0.2, budget=20)
+    versus.run()
+    with pytest.raises(InputError, match=r"expected an audit of one model, got a comparison"):
+        rejudge(versus.audit.journal, space())
+    journal = audited(space(TopClass()), targets=["misclassified"], half_width=0.1)
+    with pytest.raises(InputError, match=r"likeliest class, as a misclassification rate"):
+        rejudge(journal, space(Correctness()))
+
+
+def test_a_damaged_journal_does_not_come_out_whole(tmp_path: Path) -> None:
+    audited(journal=tmp_path / "one" / "journal.db")
+    with closing(sqlite3.connect(tmp_path / "one" / "journal.db")) as file:
+        file.execute("UPDATE answers SET answer = 0.99")
+        file.commit()
+    with pytest.raises(JournalError, match=r"was altered after it was written"):
+        rejudge(tmp_path / "one", space(), out=tmp_path / "two")
+    assert not (tmp_path / "two").exists()
+
+
+def test_a_journal_of_other_answers_is_not_gone_on_with(
+    plain: MemoryJournal, tmp_path: Path
+) -> None:
+    strict = space(Correctness(threshold=0.8))
+    rejudge(plain, strict, out=tmp_path)
+    with pytest.raises(JournalError, match=r"holds answers of 'memory', judged anew"):
+        Audit(strict, ScriptedModel(), half_width=0.1, journal=tmp_path / "journal.db")
+    with pytest.raises(InputError, match=r"holds an audit already; name a new folder"):
+        rejudge(plain, strict, out=tmp_path)
+
+
+def test_answers_asked_again_warn_in_the_new_journal_too() -> None:
+    class Drifting(ScriptedModel):
+        def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+            self._seed = len(self.asked)
+            return super()._answer(prompt)
+
+    journal = audited(model=Drifting(), canaries=4)
+    found = rejudge(journal, space(Correctness(0.8)))
+    assert any("answers asked again differ" in warning for warning in found.warnings)
+    assert found.canaries is None

@@ -1,0 +1,236 @@
+"""Journaled first, an audit resumes after anything, and only as the audit it was."""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.belief import Belief
+from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, begin_anew
+from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
+from adaptive_vtt.strategies import Combined
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Candidates
+from tests.helpers.audits import content, finished, same_targets
+
+# -- written before asked, answered before learnt ------------------------------------------
+
+
+def committed(path: Path, table: str) -> int:
+    """How many rows another process would see."""
+    with sqlite3.connect(path) as database:
+        return int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_draws_are_committed_before_the_model_is_asked(
+    space: QuestionSpace, tmp_path: Path, batch: int
+) -> None:
+    path = tmp_path / "journal.db"
+
+    class Watching(ScriptedModel):
+        def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+            assert committed(path, "draws") == len(self.asked) + len(prompts)
+            assert committed(path, "calls") == len(self.asked)
+            return super().ask(prompts)
+
+    model = Watching()
+    with Audit(space, model, budget=7, batch=batch, journal=path) as audit:
+        audit.run()
+    assert len(model.asked) == committed(path, "calls") == 7
+
+
+def test_answers_are_committed_before_they_are_learnt(space: QuestionSpace, tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    learnt = []
+
+    class Watching:
+        def weights(self, candidates: Candidates, belief: Belief) -> Tensor:
+            learnt.append(int(belief.answers.counts.sum()))
+            assert learnt[-1] <= committed(path, "answers")
+            return torch.ones(len(candidates))
+
+    with Audit(space, ScriptedModel(), strategy=Watching(), budget=6, journal=path) as audit:
+        audit.run()
+    assert learnt == [0, 2, 4, 6, 8, 10]
+
+
+# -- resuming ------------------------------------------------------------------------------
+
+
+class Flaky(ScriptedModel):
+    """Raises once, at its n-th call."""
+
+    def __init__(self, fails_at: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.left = fails_at
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        self.left -= 1
+        if self.left == 0:
+            raise TimeoutError("no route")
+        return super().ask(prompts)
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 5])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch": 3, "candidates": 10, "strategy": "uncertainty"},
+        {"floor": 0.2, "strategy": "unpredictability", "batch": 2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("anew", [False, True], ids=["same audit", "new audit"])
+def test_after_a_model_raised_the_audit_ends_as_if_it_had_not(
+    space: QuestionSpace, options: dict[str, Any], fails_at: int, anew: bool
+) -> None:
+    undisturbed = finished(space, budget=20, **options)
+    journal, model = MemoryJournal(), Flaky(fails_at)
+    audit = Audit(space, model, budget=20, journal=journal, **options)
+    with pytest.raises(ModelError, match=r"'scripted' raised TimeoutError: no route"):
+        audit.run()
+    if anew:
+        audit = Audit(space, model, budget=20, journal=journal, **options)
+    audit.run()
+    assert content(journal) == content(undisturbed.journal)
+    assert same_targets(audit, undisturbed)
+    assert len(model.asked) == len(set(model.asked)) == 20
+
+
+def test_calls_without_an_answer_come_first_when_resumed(space: QuestionSpace) -> None:
+    journal = MemoryJournal()
+    calls = Audit(space, ScriptedModel(), journal=journal).ask(3)
+    resumed = Audit(space, ScriptedModel(), journal=journal)
+    resumed.tell(calls[1], [0.5, 0.5])
+    again = resumed.ask(3)
+    assert [c.number for c in again[:2]] == [calls[0].number, calls[2].number]
+    assert [c.draw for c in again] == [0, 2, 3]
+    assert np.array_equal(again[0].image, calls[0].image)  # type: ignore[arg-type]
+
+
+def test_finished_audit_asks_nothing_when_resumed_and_goes_on_with_a_larger_budget(
+    space: QuestionSpace,
+) -> None:
+    journal, model = MemoryJournal(), ScriptedModel()
+    finished(space, journal=journal, budget=8)
+    assert finished(space, journal=journal, budget=8, model=model).result().calls == 8
+    assert model.asked == []
+    more = finished(space, journal=journal, budget=12, model=model)
+    assert len(model.asked) == 4
+    assert content(more.journal) == content(finished(space, budget=12).journal)
+    assert more.result().reason == "12 calls were made"
+
+
+def test_a_damaged_journal_is_refused_before_the_first_call(
+    space: QuestionSpace, tmp_path: Path
+) -> None:
+    path, model = tmp_path / "journal.db", ScriptedModel()
+    options = {"half_width": 0.05, "targets": ["overall"], "seed": 3}
+    finished(space, journal=path, budget=6, **options).close()
+    path.write_bytes(path.read_bytes()[:-1])
+    before = path.read_bytes()
+    refused = "was altered after it was written; nothing was asked, .* restore the journal"
+    with pytest.raises(JournalError, match=refused):
+        Audit(space, model, journal=path, budget=11, **options)
+    assert (model.asked, path.read_bytes()) == ([], before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": 1}, r"begun with seed 0, not 1"),
+        ({"strategy": "random"}, r"begun with strategy 'uncertainty\+.*', not 'random'"),
+        ({"floor": 0.5}, r"begun with floor 0\.0, not 0\.5"),
+        ({"candidates": 7}, r"begun with candidates 4096, not 7"),
+        ({"model": ScriptedModel(answers="one")}, r"begun with answers 'all', not 'one'"),
+        ({"model": PythonModel(len, name="other")}, r"begun with model 'scripted', not 'other'"),
+    ],
+)
+def test_journal_of_other_settings_is_refused(
+    space: QuestionSpace, changes: dict[str, Any], message: str
+) -> None:
+    journal = finished(space, budget=3).journal
+    before = content(journal)
+    with pytest.raises(JournalError, match=f"journal: was {message}"):
+        Audit(space, changes.pop("model", None) or ScriptedModel(), journal=journal, **changes)
+    assert content(journal) == before
+
+
+def test_journal_of_other_strategy_options_is_refused(space: QuestionSpace) -> None:
+    journal = finished(space, budget=3, strategy=Combined(0.1)).journal
+    with pytest.raises(JournalError, match=r"begun with strategy_options epsilon 0\.1, not 0\.2"):
+        Audit(space, ScriptedModel(), journal=journal, strategy=Combined(0.2))
+
+
+def test_journal_of_another_space_is_refused(space: QuestionSpace) -> None:
+    journal = finished(space, budget=3).journal
+    other = QuestionSpace(tiny_dataset(7, 2))
+    with pytest.raises(JournalError, match=r"another space: 'tiny' with 72 .* not 'tiny' with 14"):
+        Audit(other, ScriptedModel(), journal=journal)
+
+
+def test_full_disk_stops_the_audit_and_the_file_goes_on(
+    space: QuestionSpace, tmp_path: Path
+) -> None:
+    path, model = tmp_path / "journal.db", ScriptedModel()
+    audit = Audit(space, model, budget=20, journal=path)
+    assert isinstance(audit.journal, SQLiteJournal)
+    pages = audit.journal._db.execute("PRAGMA page_count").fetchone()[0]
+    audit.journal._db.execute(f"PRAGMA max_page_count={pages + 2}")
+    with pytest.raises(JournalError, match=r"database or disk is full"):
+        audit.run()
+    kept = len(audit.journal.calls())
+    for step in (audit.ask, audit.run):
+        with pytest.raises(JournalError, match=r"could not be finished; resume from the journal"):
+            step()
+    assert len(audit.journal.calls()) == kept < 20
+    audit.close()
+    with Audit(space, model, budget=20, journal=path) as resumed:
+        resumed.run()
+        assert content(resumed.journal) == content(finished(space, budget=20).journal)
+
+
+def test_image_that_cannot_be_read_stops_the_audit_until_it_can(tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.png" for i in range(6)]
+    for value, file in enumerate(files):
+        cv2.imwrite(str(file), np.full((8, 8, 3), value * 20, np.uint8))
+    labels = pd.DataFrame({"a": [0, 1, 0, 1, 0, 1], "b": [1, 1, 0, 0, 1, 0]})
+    space = QuestionSpace(from_table([str(f) for f in files], labels), ["identity"])
+    undisturbed = finished(space)
+    good = files[3].read_bytes()
+    files[3].write_bytes(b"no picture")
+    journal = MemoryJournal()
+    audit = Audit(space, ScriptedModel(), journal=journal)
+    with pytest.raises(InputError, match=r"sample '3': .*3\.png' is not an image"):
+        audit.run()
+    with pytest.raises(JournalError, match=r"could not be finished; resume from the journal"):
+        audit.run()
+    files[3].write_bytes(good)
+    Audit(space, ScriptedModel(), journal=journal).run()
+    assert content(journal) == content(undisturbed.journal)
+
+
+def test_python_is_told_how_to_begin_anew_where_no_answer_stands(tmp_path: Path) -> None:
+    path, space = tmp_path / "journal.db", QuestionSpace(tiny_dataset(4, 2), ["identity"])
+    with Audit(space, ScriptedModel(), journal=path, seed=1) as audit:
+        audit.ask(3)  # sent, and never answered
+    message = r"seed 1, not 2; it holds no answer yet: .*journal=adaptive_vtt.journal.begin_anew\("
+    with pytest.raises(JournalError, match=message):
+        Audit(space, ScriptedModel(), journal=path, seed=2)
+    with Audit(space, ScriptedModel(), journal=begin_anew(path), seed=2) as audit:
+        assert audit.interrupted == 3
+        audit.run()
+    with pytest.raises(JournalError, match=r"seed 2, not 3$"):
+        Audit(space, ScriptedModel(), journal=path, seed=3)

@@ -1,0 +1,306 @@
+"""Slices in audits: from when on they are certified, and what of them verify refuses."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit import discovering
+from adaptive_vtt.audit.rejudging import rejudge
+from adaptive_vtt.audit.slices.looking import FIRST, Looking, is_due
+from adaptive_vtt.audit.slices.search import LEAST_LIFT, Found
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.certify.population import target_of
+from adaptive_vtt.certify.rules import Rules
+from adaptive_vtt.certify.targets import member
+from adaptive_vtt.certify.tracks import tracks
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.certify.verify_slices import check_slices
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal.facts import SliceFacts, read_facts
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.results.result import summarise
+from adaptive_vtt.types import TargetId
+from tests.helpers.sliced import audited, world
+from tests.helpers.twins import crossed
+
+
+@pytest.fixture(scope="module")
+def journal() -> Any:
+    return audited()
+
+
+def true_rate(space: QuestionSpace, model: Recorded, slice_: SliceFacts) -> float:
+    """The mean loss over all questions of a slice."""
+    numbers = space.nth(np.arange(space.size))
+    sample, _, concept = space.parts(numbers)
+    target = target_of(TargetId("slice"), slice_.masks)
+    truth = space.dataset.truth(sample, concept)
+    inside = member(space, [target], *space.parts(numbers), truth)[0]
+    said = model._values[sample, concept]
+    return float(np.abs(said - truth)[inside].mean())
+
+
+# -- an audit that looks ---------------------------------------------------------------------
+
+
+def test_a_planted_slice_is_found_and_certified(journal):
+    slices = read_facts(journal.facts()).certificate.slices
+    assert [s.name for s in slices] == ["site north, device b, x"]
+    found = slices[0]
+    assert found.where == {"site": ["north"], "device": ["b"], "concept": ["x"]}
+    assert len(found.seen) == found.images
+    assert found.lift > LEAST_LIFT
+    assert found.least_lift > 1
+    row = summarise(journal).targets.iloc[-1]
+    rate = true_rate(*world(), found)
+    assert (row["kind"], row["target"]) == ("slice", f"slice {found.name}")
+    assert row["certified"]
+    assert row["lower"] <= rate <= row["upper"]
+    assert row["upper"] - row["lower"] <= 2 * 0.08 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("per_call", "options"),
+    crossed(["one", "all"], [{}, {"batch": 8}, {"unanswered": "both", "seed": 2}]),
+)
+def test_verify_recomputes_slices_and_everything_agrees(per_call, options):
+    journal = audited(per_call=per_call, half_width=0.05, **options)
+    certificate = read_facts(journal.facts()).certificate
+    assert certificate.slices
+    found = verify(journal)
+    history = tracks(certificate, journal.draws(), journal.calls())
+    stated = journal.facts()["intervals"]
+    for interval, track, row in zip(found, history, stated, strict=True):
+        ends = (interval.lower, interval.upper)
+        assert ends == pytest.approx((track.lower[-1], track.upper[-1]), abs=1e-9)
+        assert ends == pytest.approx((row["lower"], row["upper"]), abs=1e-9)
+    questions = summarise(journal).targets["questions"].tolist()
+    assert questions == [int(track.questions[-1]) for track in history]
+
+
+def test_an_interrupted_audit_finds_and_draws_the_same(tmp_path, journal):
+    path = tmp_path / "journal.db"
+    for budget in (40, FIRST, FIRST + 1, 75, 100, None):
+        audited(SQLiteJournal(path), budget=budget)
+    resumed = SQLiteJournal(path)
+    assert [d.call for d in resumed.draws()] == [d.call for d in journal.draws()]
+    assert resumed.facts()["slices"] == journal.facts()["slices"]
+    assert resumed.facts()["intervals"] == journal.facts()["intervals"]
+    verify(resumed)
+
+
+def test_an_audit_without_slices_is_what_it_was():
+    """Certificates, draws and facts of audits that look for nothing have nothing new in them."""
+    journal = audited(discover=0)
+    facts = journal.facts()
+    assert {"discover", "slices"}.isdisjoint(facts)
+    assert "set_aside" not in facts["certificate"]
+    assert read_facts(facts).certificate.set_aside == 0
+
+
+def test_what_is_set_aside_widens_the_others_by_little():
+    plain, aside = Rules(0.1, 0.05).alphas(2), Rules(0.1, 0.05, set_aside=0.1).alphas(2)
+    assert aside == pytest.approx(0.9 * plain)
+
+
+@given(st.integers(1, 30), st.integers(0, 200), st.floats(0.01, 0.9))
+def test_no_more_alpha_is_spent_than_there_is(registered, slices, share):
+    rules = Rules(0.1, 0.05, set_aside=share, slices=slices)
+    alphas = rules.alphas(registered + slices)
+    assert alphas.sum() <= 0.05 + 1e-12
+    assert (alphas > 0).all()
+    found = alphas[registered:]
+    assert found == pytest.approx(
+        [0.05 * share * 6 / (np.pi * j) ** 2 for j in range(1, slices + 1)]
+    )
+
+
+def test_each_interval_by_itself_sets_nothing_aside():
+    rules = Rules(0.1, 0.05, "each", set_aside=0.1, slices=2)
+    assert rules.alphas(5).tolist() == [0.05] * 5
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"discover": -1}, "discover: expected 0 or more slices, got -1"),
+        ({"set_aside": 1.0}, "set_aside: expected a share between 0 and 1, got 1.0"),
+        ({"half_width": None, "at_most": 0.1}, "to a half_width alone.*got at_most"),
+        ({"half_width": None, "targets": ["overall"]}, "half_width alone.*got nothing certified"),
+        ({"discover_by": ["metdata"]}, "unknown proposer 'metdata'.*did you mean 'metadata'"),
+    ],
+)
+def test_what_cannot_be_looked_for_is_refused(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        audited(**options)
+
+
+def test_slices_cannot_be_certified_where_no_alpha_was_set_aside():
+    journal = audited(discover=0, budget=20)
+    with pytest.raises(InputError, match=r"set a share of its alpha aside.*got one that did not"):
+        audited(journal, budget=40)
+
+
+def test_an_ended_audit_may_look_for_more_at_the_present_draw():
+    journal = audited(discover=0, set_aside=0.1, half_width=0.05)
+    assert "slices" not in journal.facts()
+    ended = len(journal.draws())
+    audited(journal, half_width=0.05)
+    slices = read_facts(journal.facts()).certificate.slices
+    assert [s.since for s in slices] == [ended]
+    assert journal.facts()["discover"]["also"] == [ended]
+    assert len(journal.draws()) > ended
+    verify(journal)
+
+
+def test_other_losses_leave_slices_out(journal):
+    space, _ = world()
+    found = rejudge(journal, space)
+    registered = summarise(journal).targets[:1]
+    assert found.targets["target"].tolist() == ["overall error"]
+    for side in ("lower", "upper"):
+        assert found.targets[side].tolist() == pytest.approx(registered[side].tolist(), abs=1e-12)
+
+
+def test_looks_lie_a_factor_apart():
+    assert [draws for draws in range(500) if is_due(draws)] == [60, 90, 135, 202, 303, 454]
+
+
+def test_a_look_finds_what_an_ended_audit_shows(journal):
+    space, _ = world()
+    plain = audited(discover=0, half_width=0.05)
+    found = Looking(space, ["metadata", "cells"]).find(plain.draws(), plain.calls(), most=2)
+    assert found[0].words == "site north, device b, x"
+
+
+# -- what verify refuses ---------------------------------------------------------------------
+
+
+def changed(journal: Any, **fields: Any) -> Any:
+    """The journal with fields of its first slice changed, where they stand."""
+    facts = read_facts(journal.facts())
+    certificate = facts.certificate
+    slices = (certificate.slices[0].model_copy(update=fields), *certificate.slices[1:])
+    return facts.model_copy(
+        update={"certificate": certificate.model_copy(update={"slices": slices})}
+    )
+
+
+def test_questions_seen_before_must_be_those_that_the_slice_selects(journal):
+    seen = read_facts(journal.facts()).certificate.slices[0].seen
+    assert seen
+    with pytest.raises(JournalError, match=r"were seen before draw .* are not those that it sel"):
+        check_slices(journal, changed(journal, seen=seen[1:]), journal.draws())
+
+
+def rewritten(journal: Any, name: str, value: Any) -> MemoryJournal:
+    """A journal with the same rows, in which a fact was given another value at the end."""
+    other = MemoryJournal()
+    facts = {row.name: json.loads(row.value) for row in journal.fact_rows() if row.name != "slices"}
+    other.set_facts(**facts)
+    since = read_facts(journal.facts()).certificate.slices[0].since
+    draws, calls = journal.draws(), journal.calls()
+    other.add_draws(draws[:since])
+    other.add_calls(calls[:since])
+    other.set_facts(slices=journal.facts()["slices"])
+    other.add_draws(draws[since:])
+    other.add_calls(calls[since:])
+    other.set_facts(**{name: value})
+    return other
+
+
+def test_a_slice_that_was_fixed_too_late_is_refused(journal):
+    slices = journal.facts()["slices"]
+    later = rewritten(journal, "slices", [*slices, {**slices[0], "name": "late"}])
+    with pytest.raises(JournalError, match=r"slice 'late' starts with draw .* written down before"):
+        check_slices(later, read_facts(later.facts()), later.draws())
+
+
+def test_a_slice_that_was_altered_or_taken_back_is_refused(journal):
+    slices = journal.facts()["slices"]
+    for value in ([], [{**slices[0], "size": 3}]):
+        other = rewritten(journal, "slices", value)
+        with pytest.raises(JournalError, match="a slice was altered after it was written down"):
+            check_slices(other, read_facts(other.facts()), other.draws())
+
+
+def test_alpha_that_is_set_aside_afterwards_is_refused(journal):
+    certificate = {**journal.facts()["certificate"], "set_aside": 0.5}
+    other = rewritten(journal, "certificate", certificate)
+    with pytest.raises(JournalError, match="the share of alpha for slices was changed"):
+        check_slices(other, read_facts(other.facts()), other.draws())
+
+
+# -- coverage --------------------------------------------------------------------------------
+
+
+def hostile(seed: int) -> int:
+    """How many of an audit's intervals missed at any moment, slices chosen by the worst rule there
+    is: the images whose losses were all 1 so far, and as many others."""
+    rng = np.random.default_rng(seed)
+    space, model = world(seed, samples=30, planted=0.5, per_call="one" if seed % 2 else "all")
+
+    class Worst:
+        def __init__(self, space: QuestionSpace, by: Any) -> None:
+            self.space = space
+
+        def find(self, draws: Any, calls: Any, **_: Any) -> list[Found]:
+            drawn = {row.call for row in draws}
+            rows = [a for c in calls if c.call in drawn for a in c.answers]
+            bad = {space.parts(a.question)[0] for a in rows if a.loss == 1}
+            mask = rng.random(30) < 0.2
+            mask[[int(sample) for sample in bad]] = True
+            every = named_targets(space, ["overall"])[0]
+            target = replace(every, id=TargetId("slice", filter=f"{len(draws)}"), rows=mask)
+            return [Found((), target, 1, 1.0, 0.5, 1.0, 1)]
+
+    journal = MemoryJournal()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discovering, "Looking", Worst)
+        patch.setattr(discovering, "is_due", lambda draws: draws in (4, 9, 15))
+        Audit(
+            space,
+            model,
+            journal=journal,
+            half_width=0.02,
+            confidence=0.5,
+            set_aside=0.9,
+            discover=3,
+            targets=["overall"],
+            surrogate=False,
+            seed=seed,
+            budget=27,
+        ).run()
+    certificate = read_facts(journal.facts()).certificate
+    assert len(certificate.slices) == 3
+    history = tracks(certificate, journal.draws(laws=False), journal.calls())[1:]
+    missed = 0
+    for slice_, track in zip(certificate.slices, history, strict=True):
+        rate = true_rate(space, model, slice_)
+        inside = (track.lower <= rate + 1e-9) & (rate - 1e-9 <= track.upper)
+        missed += not inside[slice_.since :].all()
+    return missed
+
+
+def misses(audits: int) -> int:
+    """In how many audits any slice's interval missed its rate at any moment."""
+    return sum(hostile(seed) > 0 for seed in range(audits))
+
+
+def test_slices_chosen_by_their_failures_are_covered_at_every_moment():
+    """Of 12 audits at confidence .5, of which .45 are for slices, more than 9 miss with probability
+    .004 (binomial, 12 and .45) if the promise is kept exactly, and less since bets are cautious."""
+    assert misses(12) <= 9
+
+
+@pytest.mark.slow
+def test_slices_chosen_by_their_failures_are_covered_in_many_audits():
+    """Of 300 audits, more than 155 miss with probability .01 (binomial, 300 and .45)."""
+    assert misses(300) <= 155

@@ -1,0 +1,420 @@
+"""Two models compared: what is certified of their difference; nothing is paid for twice."""
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit.census import all_answers, all_losses, means
+from adaptive_vtt.audit.versus import Versus
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.certify.comparison import Comparison
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.config.recorded import answers_table
+from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.halves import HalfStore
+from adaptive_vtt.models.base import ModelDefaults
+from adaptive_vtt.models.pair import pair
+from adaptive_vtt.oracles.correctness import Correctness
+from adaptive_vtt.oracles.paired import Paired
+from adaptive_vtt.results.result import outcomes
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Answer, Both, Outcome, Prompt, Unanswered
+
+TARGETS = ("overall", "relations")
+
+
+class Skilled(ScriptedModel):
+    """Right with a probability, by a rule of (seed, image, concept); 1 a call."""
+
+    def __init__(self, name: str, right: float, **options: Any) -> None:
+        super().__init__(**options)
+        self.name, self.right = name, right
+        self.version = f"{name} 1"
+
+    def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+        answer = super()._answer(prompt)
+        if isinstance(answer, Unanswered):
+            return answer
+        truths = [TRUTHS[prompt.sample_id, concept] for concept in prompt.concepts]
+        says = [float((v < self.right) == t) for v, t in zip(answer.values, truths, strict=True)]
+        return Answer(tuple(says), answer.cost)
+
+
+def space(samples: int = 40) -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(samples, 3), ["identity", "gaussian_noise"])
+
+
+def truths() -> dict[tuple[str, str], int]:
+    dataset = tiny_dataset(400, 3)
+    table = dataset.truth(*(g.ravel() for g in np.mgrid[:400, :3])).reshape(400, 3)
+    return {
+        (dataset.sample_id(s), name): int(table[s, c])
+        for s in range(400)
+        for c, name in enumerate(dataset.concepts)
+    }
+
+
+TRUTHS = truths()
+
+
+def delta(questions: QuestionSpace, a: Skilled, b: Skilled) -> np.ndarray:
+    found = named_targets(questions, TARGETS, None)
+    rates = [means(questions, found, *all_losses(questions, model)) for model in (a, b)]
+    return rates[0] - rates[1]
+
+
+def both(right_a: float = 0.6, right_b: float = 0.95) -> tuple[Skilled, Skilled]:
+    return Skilled("old", right_a), Skilled("new", right_b, seed=1)
+
+
+def test_a_comparison_ends_decided_and_its_intervals_hold_the_differences(tmp_path: Path):
+    a, b = both()
+    path = tmp_path / "journal.db"
+    with Versus(space(), a, b, targets=TARGETS, margin=0.02, seed=1, journal=path) as versus:
+        verdict = versus.run()
+    table = verdict.targets
+    true = delta(space(), *both())
+    assert set(table["decision"]) == {"better"}
+    assert verdict.decided
+    assert (table["lower"] <= true).all()
+    assert (true <= table["upper"]).all()
+    assert (table["lower"] > 0).all()
+    assert verdict.calls_a == verdict.calls_b == len(a.asked) == len(b.asked)
+    assert a.asked == b.asked  # the same questions about the same pictures
+    assert verdict.result.cost == 2 * verdict.calls_a
+    assert [i.target for i in verify(read_journal(path))] == list(table["target"])
+
+
+@pytest.mark.parametrize("surrogate", [True, False])
+def test_the_other_way_round_the_same_model_is_worse(surrogate: bool):
+    b, a = both()
+    verdict = Versus(space(), a, b, margin=0.02, seed=1, surrogate=surrogate).run()
+    assert verdict.targets["decision"].tolist() == ["worse"]
+
+
+def test_functions_are_compared_and_the_journal_s_folder_is_made(tmp_path: Path):
+    path = tmp_path / "runs" / "one" / "journal.db"
+    options = {"budget": 8, "seed": 0, "surrogate": False}
+    bright, dark = (
+        (lambda images: np.ones((len(images), 3))),
+        (lambda images: [[0] * 3] * len(images)),
+    )
+    with Versus(space(), bright, dark, journal=path, **options) as versus:
+        verdict = versus.run()
+    assert verdict.calls_a == verdict.calls_b == 4
+    assert verdict.targets["disagreement"].tolist() == [1]
+
+
+def test_models_that_are_alike_are_within_the_margin():
+    alike = Skilled("one", 0.8), Skilled("two", 0.8)
+    verdict = Versus(space(), *alike, margin=0.2, seed=0, surrogate=False).run()
+    assert verdict.targets["decision"].tolist() == ["within"]
+    assert verdict.targets["disagreement"].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "least"),  # at .8 fewer hold with probability .005 (binomial)
+    [(12, 6), pytest.param(60, 40, marks=pytest.mark.slow)],
+)
+def test_every_interval_of_differences_holds_at_every_moment(comparisons: int, least: int):
+    """The probability is in fact smaller, as the bound is not tight."""
+    questions, a, b = space(20), Skilled("old", 0.7), Skilled("new", 0.75, seed=1)
+    true, held = delta(questions, a, b)[0], 0
+    options: dict[str, Any] = {"surrogate": False, "confidence": 0.8, "candidates": 64}
+    for seed in range(comparisons):
+        versus = Versus(questions, a, b, budget=60, seed=seed, **options)
+        fine = True
+        while calls := versus.audit.ask(1):
+            said = versus.audit.model.ask([c.prompt for c in calls])
+            versus.audit.tell(calls[0], said[0])
+            (row,) = versus.audit.interval_rows() or ()
+            lower, upper = Comparison().differences(row["lower"], row["upper"])
+            fine &= bool(lower - 1e-9 <= true <= upper + 1e-9)
+        held += fine
+    assert held >= least
+
+
+def test_what_one_model_said_before_the_other_failed_is_not_asked_again(tmp_path: Path):
+    a, b = both()
+    path = tmp_path / "journal.db"
+
+    class Broken(Skilled):
+        def ask(self, prompts: Any) -> Any:
+            if len(self.asked) >= 5:
+                raise RuntimeError("down")
+            return super().ask(prompts)
+
+    broken = Broken("new", 0.95, seed=1)
+    with (
+        pytest.raises(ModelError, match="down"),
+        Versus(space(), a, broken, margin=0.02, seed=1, journal=path) as versus,
+    ):
+        versus.run()
+    assert len(a.asked) == 6  # the sixth is paid for, and its pair is not whole
+    with Versus(space(), a, b, margin=0.02, seed=1, journal=path) as versus:
+        verdict = versus.run()
+    assert len(set(a.asked)) == len(a.asked) == verdict.calls_a
+    assert verdict.result.cost == 2 * verdict.calls_a
+
+
+def test_an_interrupted_comparison_draws_what_an_undisturbed_one_would(tmp_path: Path):
+    whole, first, second = both()[0], both()[0], both()[0]
+    Versus(space(), whole, both()[1], margin=0.02, seed=5, budget=40).run()
+    path = tmp_path / "journal.db"
+    with Versus(space(), first, both()[1], margin=0.02, seed=5, budget=40, journal=path) as begun:
+        for _ in range(7):
+            (call,) = begun.audit.ask(1)
+            begun.audit.tell(call, begun.audit.model.ask([call.prompt])[0])
+    with Versus(space(), second, both()[1], margin=0.02, seed=5, budget=40, journal=path) as on:
+        on.run()
+    assert len(first.asked + second.asked) == 20
+    assert len(set(first.asked + second.asked)) == 20
+    assert first.asked + second.asked == whole.asked
+
+
+def test_a_budget_counts_the_calls_of_both_models():
+    a, b = both(0.7, 0.7)
+    verdict = Versus(space(), a, b, seed=0, budget=30).run()
+    assert verdict.calls_a + verdict.calls_b == 30
+    assert verdict.targets["decision"].tolist() == ["open"]
+
+
+# -- model A is known ---------------------------------------------------------------------
+
+
+def test_against_recorded_answers_only_b_is_asked():
+    a, b = both()
+    recorded = all_answers(space(), a)
+    asked = len(a.asked)
+    verdict = Versus(
+        space(), None, b, recorded_a=recorded, targets=TARGETS, margin=0.02, seed=1
+    ).run()
+    true = delta(space(), *both())
+    assert len(a.asked) == asked
+    assert verdict.calls_a == 0
+    assert verdict.calls_b == len(b.asked) == verdict.result.cost
+    assert set(verdict.targets["decision"]) == {"better"}
+    assert (verdict.targets["lower"] <= true + 1e-9).all()
+    assert (true <= verdict.targets["upper"] + 1e-9).all()
+
+
+def test_an_earlier_audit_of_a_is_taken_as_it_is_and_costs_nothing(tmp_path: Path):
+    a, b = both()
+    earlier = tmp_path / "earlier.db"
+    options: dict[str, Any] = {"half_width": 0.01, "budget": 80, "surrogate": False}
+    with Audit(space(), a, seed=9, journal=earlier, **options) as audit:
+        audit.run()
+    before = set(a.asked)
+    verdict = Versus(space(), a, b, margin=0.02, seed=1, journal_a=earlier).run()
+    asked_now = a.asked[len(before) :]
+    assert before
+    assert not before & set(asked_now)
+    assert verdict.calls_a == len(asked_now) < verdict.calls_b == len(b.asked)
+    assert verdict.result.cost == verdict.calls_a + verdict.calls_b
+    assert verdict.targets["decision"].tolist() == ["better"]
+
+
+def test_an_earlier_audit_of_another_version_is_refused_but_as_a_hint(tmp_path: Path):
+    a, b = both()
+    earlier = tmp_path / "earlier.db"
+    with Audit(space(), a, half_width=0.3, budget=10, seed=9, journal=earlier) as audit:
+        audit.run()
+    a.version = "old 2"
+    with pytest.raises(InputError, match="same model's version, got 'old 1' then and 'old 2' now"):
+        Versus(space(), a, b, margin=0.02, journal_a=earlier)
+    verdict = Versus(space(), a, b, margin=0.02, seed=1, journal_a=earlier, use="proxy").run()
+    assert verdict.calls_a == verdict.calls_b
+
+
+# -- answers that are missing ---------------------------------------------------------------
+
+
+def test_an_answer_that_one_model_does_not_give_is_told_by_its_name():
+    a, b = Skilled("old", 0.7, refuse=0.3), Skilled("new", 0.9, seed=1)
+    versus = Versus(space(), a, b, seed=0, budget=60)
+    versus.run()
+    asked = outcomes(versus.audit.journal)
+    missing = asked["unanswered"].dropna()
+    assert set(missing) == {"model A: refused"}
+    # A lost 1 there, so that y is 1 where B is right and 1/2 where it is wrong
+    assert set(asked.loc[missing.index, "loss"]) <= {0.5, 1.0}
+
+
+def test_a_pair_is_one_answer_and_both_are_checked():
+    a, b = both()
+    prompt = Prompt(None, ("c0", "c1"), "s0", "identity", 0)
+    (said,) = pair(a, b).ask([prompt])
+    assert isinstance(said, Answer)
+    assert all(isinstance(value, Both) for value in said.values)
+    assert said.cost == 2
+    b.answers = "one"
+    with pytest.raises(InputError, match="one call answers the same, got 'old' \\(all\\)"):
+        pair(a, b)
+
+
+class Later(ModelDefaults):
+    """Answers when it is told to, or fails."""
+
+    in_flight = 4
+
+    def __init__(self, name: str, error: Exception | None = None) -> None:
+        self.name, self.error = name, error
+        self.sent: list[Future[Any]] = []
+
+    def submit(self, prompt: Prompt) -> "Future[Any]":
+        self.sent.append(Future())
+        return self.sent[-1]
+
+
+def test_two_models_are_asked_at_once_and_the_pair_waits_for_the_slower():
+    a, b = Later("a"), Later("b")
+    prompt = Prompt(None, ("c0",), "s0", "identity", 0)
+    together = pair(a, b).submit(prompt)  # type: ignore[attr-defined]  # concurrent
+    a.sent[0].set_result(Answer((0.25,), 1.0))
+    assert not together.done()
+    b.sent[0].set_result(Unanswered("busy", 0.5))
+    assert together.result() == Answer((Both(0.25, Unanswered("busy", 0.5)),), 1.5)
+    failed = pair(a, b).submit(prompt)  # type: ignore[attr-defined]
+    a.sent[1].set_exception(ValueError("broken"))
+    b.sent[1].set_result(Answer((0.5,)))
+    with pytest.raises(ValueError, match="broken"):
+        failed.result()
+
+
+def test_a_pair_is_paid_for_once_where_a_run_is_tried_again(tmp_path: Path):
+    a = both()[0]
+
+    class Shaky(Skilled):
+        left = 3
+
+        def ask(self, prompts: Any) -> Any:
+            self.left -= 1
+            if self.left in (0, -1):
+                raise TimeoutError("no route")
+            return super().ask(prompts)
+
+    shaky = Shaky("new", 0.95, seed=1)
+    with Versus(space(), a, shaky, budget=20, seed=1, journal=tmp_path / "journal.db") as versus:
+        for _ in range(2):
+            with pytest.raises(ModelError, match="no route"):
+                versus.run()
+        verdict = versus.run()
+    assert len(a.asked) == len(set(a.asked)) == verdict.calls_a == 10
+
+
+def test_a_pair_that_is_asked_again_is_heard_again(tmp_path: Path):
+    """Canaries tell nothing else."""
+    prompt = Prompt(None, ("c0",), "s0", "identity", 0)
+    store = HalfStore(tmp_path / "halves", "these")
+    a, b = both()
+    models = pair(a, b)
+    models.halves = store
+    models.ask([prompt])
+    models.ask([prompt])
+    assert len(a.asked) == len(b.asked) == 2
+
+
+class Spoilt(Correctness):
+    """Every third sample does not count."""
+
+    def judge(self, question: Any, answer: Any, expected: Any, source_answer: Any = None) -> Any:
+        if int(question.sample_id[1:]) % 3 == 0:
+            return Outcome(0.0, excluded="spoilt")
+        return super().judge(question, answer, expected, source_answer)
+
+
+def test_what_does_not_count_is_in_no_rate_and_in_no_disagreement():
+    """Known rates of A would be too low, and every such pair would look lost differently."""
+    questions = QuestionSpace(tiny_dataset(12, 3), ["identity"], oracle=Spoilt())
+    a, b = Skilled("old", 0.5), Skilled("new", 0.5)
+    recorded = all_answers(questions, a)
+    losses = all_losses(questions, a)[1]
+    assert np.isnan(losses).sum() == questions.size // 3
+    verdict = Versus(questions, None, b, recorded_a=recorded, budget=12, seed=1).run()
+    row = verdict.targets.iloc[0]
+    assert (row["lower"], row["upper"]) == pytest.approx((0, 0))  # all was asked: just as good
+    verdict = Versus(questions, a, b, budget=24, seed=1).run()
+    assert verdict.targets["disagreement"].tolist() == [0]
+
+
+def test_recorded_answers_that_are_missing_cannot_count_both_ways():
+    questions, (a, b) = space(), both()
+    recorded = all_answers(questions, a)
+    recorded.iloc[::2, 3:] = np.nan
+    with pytest.raises(InputError, match="got none to 360 of 720: record them"):
+        Versus(questions, None, b, recorded_a=recorded, budget=9, unanswered="both")
+    Versus(questions, None, b, recorded_a=recorded, budget=9)
+
+
+def test_recorded_answers_have_a_row_for_every_picture(tmp_path: Path):
+    """Of pictures without one A was taken to have failed, so that B came out better."""
+    questions, (a, b) = space(), both()
+    recorded = all_answers(questions, a)
+    with pytest.raises(
+        InputError, match="each of 240 pictures, got none for 40, such as sample 's"
+    ):
+        Versus(questions, None, b, recorded_a=recorded.iloc[40:], budget=9)
+    path = tmp_path / "answers.csv"
+    recorded.assign(file="x.png").to_csv(path, index=False)  # as avtt pictures writes it
+    assert "file" not in answers_table(path)
+    Versus(questions, None, b, recorded_a=answers_table(path), budget=9).close()
+    recorded.assign(file=0.5).to_csv(path, index=False)
+    assert "file" in answers_table(path)  # a concept of that name
+    with pytest.raises(InputError, match="expected whole numbers as severities"):
+        Versus(questions, None, b, recorded_a=recorded.assign(severity="strong"), budget=9)
+
+
+# -- what is refused, and what verify finds --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "a margin above 0, at_least or a limit"),
+        ({"margin": 1.0}, "margin: expected a number from 0 to below 1, got 1.0"),
+        ({"margin": 0.1, "half_width": 0.1}, "expected a margin, got half_width"),
+        ({"margin": 0.1, "use": "replays"}, "unknown use 'replays'.*did you mean 'replay'"),
+        ({"margin": 0.1, "use": "replay"}, "expected journal_a where use = 'replay', got none"),
+        ({"margin": 0.1, "surrogate": "mine.py:GP"}, "expected True or False in a comparison"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options: dict[str, Any], sentence: str):
+    with pytest.raises(InputError, match=sentence):
+        Versus(space(), *both(), **options)
+    with pytest.raises(InputError, match="model a or its recorded answers"):
+        Versus(space(), None, both()[1], margin=0.1)
+
+
+def test_verify_notices_a_decision_that_the_rows_do_not_bear(tmp_path: Path):
+    path = tmp_path / "journal.db"
+    with Versus(space(), *both(0.7, 0.72), budget=40, seed=1, journal=path) as versus:
+        versus.run()
+        rows = versus.audit.interval_rows()
+        assert rows is not None
+        rows[0]["decision"] = "better"
+        versus.audit.journal.set_facts(intervals=rows)
+    with pytest.raises(JournalError, match="decision better"):
+        verify(read_journal(path))
+
+
+def test_decisions_follow_from_the_ends_of_an_interval():
+    compare = Comparison(margin=0.1)
+    lower, upper = np.array([0.51, 0.3, 0.46, 0.5, 0.44]), np.array([0.6, 0.49, 0.55, 0.7, 0.52])
+    assert compare.decisions(lower, upper) == ["better", "worse", "within", "open", "open"]
+    least, most = compare.differences(lower, upper)
+    np.testing.assert_allclose(least, [0.02, -0.4, -0.08, 0, -0.12])
+    np.testing.assert_allclose(most, [0.2, -0.02, 0.1, 0.4, 0.04])
+    against = Comparison((0.3,), -1.0, 0.05)  # B's rate against A's
+    assert against.decisions(np.array([0.1, 0.31]), np.array([0.29, 0.34])) == ["better", "worse"]
+
+
+def test_paired_losses_are_halfway_where_both_lose_alike():
+    inner = space().oracle
+    oracle = Paired(inner)
+    assert oracle.models_asked(np.array([1, 2])).tolist() == [2, 2]
+    assert Paired(inner, np.array([2])).models_asked(np.array([1, 2])).tolist() == [2, 1]

@@ -1,0 +1,296 @@
+"""Comparisons: the truth, the figures of the summary by hand, and what the command writes."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt.audit.census import all_answers, all_losses, calls_of, means
+from adaptive_vtt.benchmark.runs import (
+    MOST_ARGMAX,
+    Job,
+    certified_run,
+    options_of,
+)
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.config import Spec, parse_spec
+from adaptive_vtt.config.building import build_audit, build_model, build_space
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.law import Law
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.oracles import Ordinal
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.testing import ScriptedModel, TiledDataset
+from tests.helpers.command_line import run
+
+SAMPLES = 40
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """40 samples, two relations, two concepts; every fourth "a" and every fifth "b" wrong,
+    "b" unanswered on the first sample."""
+    numbers = np.arange(SAMPLES)
+    a, b = numbers % 2, (numbers // 2) % 2
+    ids = [f"s{n}" for n in numbers]
+    pd.DataFrame({"id": ids, "a": a, "b": b}).to_csv(tmp_path / "labels.csv", index=False)
+    said = {"a": np.where(numbers % 4 == 0, 1 - a, a), "b": np.where(numbers % 5 == 0, 1 - b, b)}
+    table = pd.DataFrame({"sample": ids, "relation": "identity", "severity": 0, **said})
+    table["b"] = table["b"].astype(float)
+    table.loc[0, "b"] = np.nan
+    other = table.assign(relation="rotation", severity=1)
+    pd.concat([table, other]).to_csv(tmp_path / "answers.csv", index=False)
+    (tmp_path / "SPEC.toml").write_text(
+        """
+        [dataset]
+        kind = "table"
+        labels = "labels.csv"
+        [model]
+        kind = "recorded"
+        answers = "answers.csv"
+        [space]
+        relations = ["identity", "rotation"]
+        severities = [1]
+        [certify]
+        half_width = 0.2
+        targets = ["overall", "concept:a"]
+        surrogate = false
+        """
+    )
+    return tmp_path
+
+
+def spec_in(folder: Path, **changes: Any) -> Spec:
+    import tomllib
+
+    table = tomllib.loads((folder / "SPEC.toml").read_text())
+    table["certify"].update(changes)
+    return parse_spec(table, "test")
+
+
+def job_of(
+    spec: Spec, base: Path, strategy: str, seed: int, truth: tuple[float, ...] | None = None
+) -> Job:
+    return Job(partial(build_audit, spec, base), strategy, seed, spec.audit.budget, truth)
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits run in a thread; test_cli.py has a comparison in processes of its own."""
+    monkeypatch.setattr(
+        "adaptive_vtt.benchmark.executors.ProcessPoolExecutor",
+        lambda workers, mp_context: ThreadPoolExecutor(1),
+    )
+
+
+# -- the truth ----------------------------------------------------------------------------
+
+
+def test_the_truth_pass_gives_the_mean_loss_of_every_target(recorded):
+    spec = spec_in(recorded)
+    space = build_space(spec, recorded)
+    model = build_model(spec, recorded, space.dataset)
+    steps: list[int] = []
+    questions, losses = all_losses(space, model, steps.append)
+    assert sum(steps) == 2 * SAMPLES
+    assert len(questions) == space.size == 4 * SAMPLES
+    truth = means(
+        space, named_targets(space, spec.certify.targets, spec.certify.where), questions, losses
+    )
+    # "a" is wrong on multiples of 4, all of them absent; "b" on multiples of 5, the first
+    # of which is unanswered and counts as wrong
+    assert truth == pytest.approx([(10 + 8) / 80, 0.0, 10 / 20])
+
+
+def test_answers_kept_by_the_pass_replay_as_the_model_itself(recorded):
+    spec = spec_in(recorded)
+    space = build_space(spec, recorded)
+    model = build_model(spec, recorded, space.dataset)
+    kept = Recorded(all_answers(space, model))
+    again = all_losses(space, kept)
+    assert again[1].tolist() == all_losses(space, model)[1].tolist()
+
+
+def test_answers_that_only_tell_which_class_is_likelier_are_kept_too():
+    classes = from_table(None, np.eye(3, dtype=int)[[0, 1, 2, 0]])
+    space = QuestionSpace(classes, oracle=Ordinal())
+    said = np.eye(3)[[2, 1, 1, 0]]
+    answers = pd.DataFrame(said, columns=list(classes.concepts))
+    keys = {"sample": [classes.sample_id(k) for k in range(4)], "relation": "identity"}
+    model = Recorded(pd.concat([pd.DataFrame({**keys, "severity": 0}), answers], axis=1))
+    assert all_losses(space, model)[1].tolist() == [1.0, 0.0, 0.5, 0.0]
+    assert all_losses(space, Recorded(all_answers(space, model)))[1].tolist() == [1, 0, 0.5, 0]
+
+
+def test_calls_of_a_huge_space_are_counted_and_not_listed():
+    space = QuestionSpace(TiledDataset(np.array([[0, 1], [1, -1]]), 10**9))
+    assert calls_of(space, ScriptedModel(answers="one")) == 3 * 10**9 // 2
+    assert calls_of(space, ScriptedModel(answers="all")) == 10**9
+
+
+# -- runs ---------------------------------------------------------------------------------
+
+
+def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
+    spec = spec_in(recorded)
+    good = certified_run(job_of(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.5)))
+    assert good["held"]
+    assert not good["missed"]
+    assert good["calls"] == good["at"][-1] == good["calls_to"][-1][1]
+    assert good["half_width"][-1] <= 0.2 < good["half_width"][-2]
+    assert good["peeking"]["calls"] is None or good["peeking"]["calls"] <= good["calls"]
+    planted = certified_run(job_of(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.99)))
+    assert planted["missed"]
+    unknown = certified_run(job_of(spec, recorded, "random", 1))
+    assert "held" not in unknown
+    assert list(unknown["estimates"]) == ["certified", "pseudo-outcomes"]
+
+
+def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorded):
+    spec = spec_in(recorded, half_width=0.0001, surrogate=True)
+    truth = (18 / 80, 0.0, 0.5)
+    found = certified_run(job_of(spec, recorded, "random", 0, truth))
+    assert found["calls"] == 2 * SAMPLES
+    for name in ("raw mean", "GP plug-in", "certified", "pseudo-outcomes"):
+        assert found["estimates"][name][-1] == pytest.approx(truth, abs=2e-3)
+
+
+def test_prediction_powered_draws_evenly_and_predicts(recorded):
+    spec = spec_in(recorded, surrogate=True)
+    for name, predicted in (("prediction-powered", True), ("uniform", False)):
+        job = job_of(spec, recorded, name, 0)
+        with build_audit(spec, recorded, **options_of(job), budget=12) as audit:
+            audit.run()
+            assert (audit.belief.losses is not None) == predicted
+            for row in audit.journal.draws():
+                law = Law.unpack(row.law).probabilities
+                assert law == pytest.approx(np.full(len(law), 1 / len(law)), rel=1e-2)
+
+
+def test_argmax_always_takes_the_best_and_ends(recorded):
+    job = job_of(spec_in(recorded), recorded, "argmax", 0, (18 / 80, 0.0, 0.5))
+    assert options_of(job)["budget"] == MOST_ARGMAX
+    with job.audit_of(**{**options_of(job), "budget": 15}) as audit:
+        audit.run()
+        draws = audit.journal.draws()
+        bounds = audit.result().targets
+    laws = [Law.unpack(row.law).probabilities for row in draws]
+    for row, law in zip(draws, laws, strict=True):
+        assert row.probability == pytest.approx(law.max())
+        assert ((law > 0.999 * law.max()) | (law < 1e-6)).all()  # the best, be they several
+    assert np.median([(law > 1e-6).mean() for law in laws]) < 0.5
+    assert (bounds["upper"] - bounds["lower"] > 0.5).all()  # nothing is certified of such draws
+
+
+# -- the command --------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("in_process")
+def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["--strategies", "random", "--repeats", "2", "--out", str(out), "--json"]
+    assert run("compare", str(recorded / "SPEC.toml"), *arguments) == 0
+    printed = json.loads(capsys.readouterr().out)
+    record = json.loads((out / "compare.json").read_text())
+    assert [row["strategy"] for row in printed["summary"]] == ["uniform", "random"]
+    assert printed == {name: value for name, value in record.items() if name != "runs"}
+    assert printed["truth"] == pytest.approx([18 / 80, 0, 0.5])
+    assert printed["summary"][0]["of uniform"] == 1
+    assert printed["peeking"]["repeats"] == 2
+    assert len(record["runs"]) == 4
+    assert "<script src=" not in (out / "compare.html").read_text()
+
+
+def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, monkeypatch, capsys):
+    at_once = lambda one, jobs, *_, **__: [*map(one, jobs)]  # noqa: E731
+    monkeypatch.setattr("adaptive_vtt.cli.comparison.run_all", at_once)
+    spec, out = str(recorded / "SPEC.toml"), tmp_path / "out"
+    options = ["--strategies", "baselines,neyman", "--repeats", "1", "--budget", "4", "--json"]
+    assert run("compare", spec, *options, "--out", str(out)) == 0
+    record = json.loads(capsys.readouterr().out)
+    paper = ["random", "unpredictability", "uncertainty", "uncertainty+unpredictability"]
+    wanted = ["uniform", "stratified", "prediction-powered", "argmax", "nipv"]
+    wanted += [*paper, "lure", "certify", "neyman"]
+    assert [row["strategy"] for row in record["summary"]] == wanted
+    rows = {(row["strategy"], row["estimator"]) for row in record["estimators"]}
+    assert {("argmax", "raw mean"), ("lure", "LURE"), ("prediction-powered", "GP plug-in")} < rows
+    assert ("stratified", "GP plug-in") not in rows
+    assert record["peeking"]["repeats"] == 1
+
+
+@pytest.mark.usefixtures("in_process")
+def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys):
+    write_start(tmp_path)
+    out = tmp_path / "out"
+    spec = str(tmp_path / "SPEC.toml")
+    options = ["--strategies", "uniform", "--repeats", "1", "--budget", "20"]
+    assert (
+        run(
+            "compare",
+            spec,
+            *options,
+            "--half-width",
+            "0.4",
+            "--targets",
+            "overall",
+            "--exhaust",
+            "--out",
+            str(out),
+        )
+        == 0
+    )
+    shown = capsys.readouterr().out
+    assert "errors of estimates made from the same draws" in " ".join(shown.split())
+    assert max(len(line) for line in shown.splitlines() if line.startswith("│")) <= 80
+    record = json.loads((out / "compare.json").read_text())
+    assert len(record["truth"]) == 1
+    answers = pd.read_csv(out / "answers.csv")
+    assert {"sample", "relation", "severity"} < set(answers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--strategies", "neymann"], "unknown strategy 'neymann'"),
+        (["--strategies", "neymann"], "did you mean 'neyman'?"),
+        (["--strategies", ","], "--strategies: expected at least one name"),
+        (["--repeats", "0"], "--repeats: expected at least 1, got 0"),
+        (["--half-width", "1.5"], "--half-width: expected less than 1, got 1.5; it is a share"),
+        (["--targets", "overal"], "unknown target 'overal'"),
+    ],
+)
+def test_mistakes_are_one_sentence(recorded, tmp_path, capsys, arguments, sentence):
+    spec = str(recorded / "SPEC.toml")
+    assert run("compare", spec, *arguments, "--out", str(tmp_path / "out")) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert sentence in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("in_process")
+def test_without_a_half_width_calls_to_uncertainties_are_counted(recorded, tmp_path, capsys):
+    spec, out = recorded / "SPEC.toml", tmp_path / "out"
+    spec.write_text(spec.read_text().replace("half_width = 0.2", ""))
+    options = ["--strategies", "random,uncertainty", "--repeats", "1", "--budget", "8", "--json"]
+    assert run("compare", str(spec), *options, "--out", str(out)) == 0
+    rows = json.loads(capsys.readouterr().out)["summary"]
+    assert [row["strategy"] for row in rows] == ["random", "uncertainty"]
+    assert [row["calls"] for row in rows] == [8, 8]
+    assert rows[0]["calls to 0.1"] is None
+    assert "<script src=" not in (out / "compare.html").read_text()
+
+
+def test_without_a_half_width_a_budget_is_wanted_and_nothing_to_exhaust(recorded, capsys):
+    spec = recorded / "SPEC.toml"
+    spec.write_text(spec.read_text().replace("half_width = 0.2", ""))
+    assert run("compare", str(spec)) == 2
+    assert "expected a budget (--budget or audit.budget) or a half-width" in capsys.readouterr().err
+    assert run("compare", str(spec), "--budget", "5", "--exhaust") == 2
+    assert "--exhaust: expected a half-width to certify" in capsys.readouterr().err

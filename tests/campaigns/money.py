@@ -1,0 +1,249 @@
+"""Chaotic audits of paid models whose replies a judge reads: what a cap holds.
+
+Each audit takes one of three ways to its model: calls in flight, batches, or worker processes. Its
+judge is an endpoint of its own. A tenth of all requests fail (429, 5xx, hangs, replies that are cut
+off after they were billed), workers die, and the audit itself is killed with SIGKILL at random
+moments, up to twice, and resumed to its end. The endpoints, and a log of the model that workers
+hold, keep the bills. Every second audit has a cap too small to certify.
+
+    python -m tests.campaigns.money [--quick] [--audits 300]
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, suppress
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.audit import Audit
+from adaptive_vtt.datasets.worded import WordedDataset
+from adaptive_vtt.demo import phantom
+from adaptive_vtt.demo.server import Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo.server.judge_brain import JudgeBrain
+from adaptive_vtt.experiments.engine.batches import HALF, batched
+from adaptive_vtt.experiments.engine.endpoints import MOST_SAID, MOST_TOKENS, PRICES, bill, chat
+from adaptive_vtt.experiments.engine.held_models import CALLS, LOOKS, STUDENT_PRICE
+from adaptive_vtt.experiments.engine.killed_audits import ended, run_and_end, served
+from adaptive_vtt.experiments.engine.workers import MODELS, Striker
+from adaptive_vtt.models import Limits, ModelDefaults, Retries, Usage, Workers
+from adaptive_vtt.models.network.prompt_templates import TEMPLATES
+from adaptive_vtt.oracles import MultipleChoice
+from adaptive_vtt.oracles.judge_models import JudgeModel
+from adaptive_vtt.results.result import Result
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.types import Ask
+from adaptive_vtt.utils.files import write_text
+
+Row = dict[str, Any]
+WAYS = ("in flight", "batches", "workers")
+PICTURES = 60
+HALF_WIDTH = 0.15
+WORTH = (25, 150)
+"""What caps of even and odd audits pay for: so many calls and judgements at their worst price."""
+FAULTS = Behaviour(
+    latency=0.02, spread=0.5, limited=0.03, broken=0.03, hung=0.01, truncated=0.03, retry_after=0.02
+)
+PATIENCE = Retries(times=2, timeout=1.0, first_wait=0.01)
+MOST_TURNS = 5
+"""An audit that ends with an error so many times has failed."""
+MOST_WAIT = 1.5
+"""Seconds after which an audit is killed at the latest."""
+
+
+@cache
+def exam() -> WordedDataset:
+    """Synthetic frames, and about each which of four things it shows."""
+    drawn = phantom(PICTURES, size=64, seed=0)
+    return WordedDataset(
+        [drawn.sample(k).image for k in range(PICTURES)],
+        np.ones((PICTURES, 1), np.int8),
+        [f"s{k}" for k in range(PICTURES)],
+        ("finding",),
+        asks=[{"finding": Ask("Which of these is shown?", LOOKS)}] * PICTURES,
+        answers=[{"finding": ("ABCD"[k % 4],)} for k in range(PICTURES)],
+        name="exam",
+    )
+
+
+def serve(port: Any, seed: int) -> None:
+    """An endpoint in a process of its own: it is asked about frames, or what replies mean."""
+    brain = DemoBrain(exam(), error=0.2, rambling=0.1, vague=0.3, seed=seed)
+    with DemoServer(JudgeBrain(brain), FAULTS) as server:
+        port.send(server.port)
+        while True:
+            time.sleep(60)
+
+
+FAILED: Row = {
+    "cost": 0.0,
+    "calls": 0,
+    "judged": 0,
+    "lost": 0,
+    "certified": False,
+    "capped": False,
+    "kills": 0,
+}
+"""What is known of an audit that raised an error, or did not verify."""
+
+
+class Setting(NamedTuple):
+    """One audit: where its model and its judge are, and where workers write their bill."""
+
+    way: str
+    seed: int
+    judge: str
+    log: str
+
+
+def paid_model(setting: Setting, url: str) -> ModelDefaults:
+    if setting.way == "batches":
+        return batched(url, 16, timeout=PATIENCE.timeout)
+    if setting.way == "workers":
+        return Workers(f"{MODELS}:student", 2)
+    return chat(url, limits=Limits(in_flight=8), retries=PATIENCE)
+
+
+def audited(setting: Setting, url: str, journal: str) -> None:
+    """The audit that is killed; see ``run_and_end``."""
+    os.environ[CALLS] = setting.log
+    model = paid_model(setting, url)
+    judge = chat(
+        setting.judge, limits=Limits(in_flight=4), retries=PATIENCE, template=TEMPLATES["verbatim"]
+    )
+    oracle = MultipleChoice(judge=JudgeModel(judge, check=0.1))
+    if isinstance(model, Workers) and not Path(journal).exists():
+        Striker(model, 1).start()
+    audit = Audit(
+        QuestionSpace(exam(), ("identity", "brightness_down", "contrast_down"), oracle=oracle),
+        model,
+        seed=setting.seed,
+        half_width=HALF_WIDTH,
+        targets=["overall", "relations"],
+        max_cost=cap(setting),
+        candidates=256,
+        surrogate=False,
+        journal=journal,
+    )
+    run_and_end(audit, journal, partial(told, audit))
+
+
+def told(audit: Audit, result: Result) -> Row:
+    """What else an audit came to."""
+    return {
+        "calls": result.calls,
+        "judged": len(audit.journal.judging()),
+        "certified": bool(result.targets["certified"].all()),
+        "capped": "was spent" in str(result.reason),
+    }
+
+
+def cap(setting: Setting) -> float:
+    """The audit's money, in that of ``PRICES``."""
+    worst = Usage(MOST_TOKENS, MOST_SAID)
+    call = {"batches": HALF.cost(worst), "workers": STUDENT_PRICE}.get(
+        setting.way, PRICES.cost(worst)
+    )
+    return WORTH[setting.seed % 2] * (call + PRICES.cost(worst))
+
+
+def chaotic(seeds: Sequence[int]) -> list[Row]:
+    """Audits one after another, with two endpoints that no other process asks."""
+    import torch
+
+    torch.set_num_threads(1)
+    exam()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        url, judge = (stack.enter_context(served(serve, seeds[0])) for _ in range(2))
+        return [_one(seed, url, judge, Path(folder)) for seed in seeds]
+
+
+def _one(seed: int, url: str, judge: str, folder: Path) -> Row:
+    """One audit, killed and resumed, and what it was billed for."""
+    rng = np.random.default_rng(seed)
+    way = WAYS[seed // 2 % len(WAYS)]
+    setting = Setting(way, seed, judge, str(folder / f"{seed}.log"))
+    before = [bill(u) for u in (url, judge)]
+    waits = rng.uniform(0.0, MOST_WAIT, int(rng.integers(0, 3))).tolist()
+    audit = partial(audited, setting)
+    found = _resumed(audit, url, str(folder / f"{seed}.db"), waits)
+    time.sleep(0.3)  # what was under way at a kill is billed
+    asked, read = (_bills(u, b) for u, b in zip((url, judge), before, strict=True))
+    log = Path(setting.log)
+    lines = len(log.read_text().splitlines()) if log.exists() else 0
+    price = HALF if way == "batches" else PRICES
+    billed = price.cost(asked) + PRICES.cost(read) + lines * STUDENT_PRICE
+    return {"way": way, "billed": billed, "cap": cap(setting), **found}
+
+
+def _resumed(audit: Any, url: str, journal: str, waits: list[float]) -> Row:
+    """What an audit came to; it is resumed where it ended with an error, as that says."""
+    for turn in range(MOST_TURNS):
+        with suppress(FileNotFoundError):
+            return ended(get_context("fork"), audit, url, journal, [] if turn else waits)
+    return FAILED
+
+
+def _bills(url: str, before: dict[str, int]) -> Usage:
+    after = bill(url)
+    names = ("prompt_tokens", "completion_tokens")
+    return Usage(*(after[name] - before[name] for name in names))
+
+
+def table(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per way to the model."""
+    runs = runs.assign(
+        over=runs[["billed", "cost"]].max(axis=1) > runs["cap"] + 1e-9,
+        share=runs["billed"] / runs["cap"],
+    )
+    rows = []
+    for way, group in [*runs.groupby("way", sort=False), ("all", runs)]:
+        rows.append(
+            {
+                "way": way,
+                "audits": len(group),
+                "kills": int(group["kills"].sum()),
+                "certified": int(group["certified"].sum()),
+                "stopped by the cap": int(group["capped"].sum()),
+                "failed": int((group["cost"] == 0).sum()),
+                "over the cap": int(group["over"].sum()),
+                "most of a cap billed": round(float(group["share"].max()), 3),
+                "calls": round(float(group["calls"].mean()), 1),
+                "judgements": round(float(group["judged"].mean()), 1),
+                "calls lost": int(group["lost"].sum()),
+                "billed of booked": round(float(group["billed"].sum() / group["cost"].sum()), 3),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="what a cap holds")
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--audits", type=int, default=300)
+    parser.add_argument("--quick", action="store_true", help="12 audits")
+    options = parser.parse_args(arguments)
+    seeds = list(range(12 if options.quick else options.audits))
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        runs = pd.DataFrame([run for part in pool.map(chaotic, _parts(seeds)) for run in part])
+    frame = table(runs)
+    print(frame.to_string(index=False))
+    write_text(options.out / "money.csv", frame.to_csv(index=False))
+
+
+def _parts(seeds: list[int]) -> list[list[int]]:
+    """Halves that hold every way and both sizes of cap."""
+    half = len(seeds) // 2
+    return [part for part in (seeds[:half], seeds[half:]) if part]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The campaign that stays: every promise about the cap, the journal and secrets, under attack.
+
+kills: kills and signals at random moments over four kinds of audit (all answers per call, one per
+call, with source answers, an endpoint with calls in flight and faults), each resumed to its end
+and compared with an undisturbed one.
+
+beside: a second writer, a reader, and a deleted journal, beside a running audit.
+
+hostile: a server that miscounts, floods, falls silent, malforms and redirects, against a cap.
+
+forgeries: bytes flipped in journals, and each fact, cell and result changed, for ``verify``.
+
+secrets: keys planted wherever a spec allows one, and echoed by the server.
+
+    python -m tests.campaigns.resilience [--quick] [--only kills] [--out bench]
+
+Prints a table "what | tried | survived | lost" and writes it, with what was lost and the
+commands to see it again, as resilience.json. The exit code is 1 where anything was lost.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.utils.files import write_text
+
+from . import resilience_audits as audits
+from .resilience_forgeries import forgeries
+from .resilience_hostile import hostile
+from .resilience_kills import Row, beside, kills
+from .resilience_secrets import secrets
+
+
+class Size(NamedTuple):
+    """How much is tried: kills, flips, runs beside others, and every how many-th of the rest."""
+
+    kills: int
+    beside: int
+    flips: int
+    every: int
+
+
+FULL, QUICK, TINY = Size(200, 10, 200, 1), Size(16, 1, 20, 7), Size(1, 0, 1, 200)
+Suite = Callable[[Path, Size, np.random.Generator], list[Row]]
+SUITES: dict[str, Suite] = {
+    "kills": lambda folder, size, rng: kills(folder, size.kills, rng),
+    "beside": lambda folder, size, rng: beside(folder, size.beside),
+    "hostile": lambda folder, size, rng: hostile(folder, size.every),
+    "forgeries": lambda folder, size, rng: forgeries(folder, size.flips, size.every, rng),
+    "secrets": lambda folder, size, rng: secrets(folder, size.every),
+}
+
+
+def campaign(names: Sequence[str], size: Size, seed: int) -> pd.DataFrame:
+    """The rows of the suites named, each tried in a folder of its own that is then deleted."""
+    audits.warm_up()
+    rows: list[Row] = []
+    for name in names:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="avtt-resilience-") as folder:
+            rng = np.random.default_rng([seed, list(SUITES).index(name)])
+            found = SUITES[name](Path(folder), size, rng)
+        rows += [{"suite": name, **each} for each in found]
+        for each in found:
+            print(*each.values(), sep=" | ", file=sys.stderr)
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    return pd.DataFrame(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="every promise, under attack")
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--quick", action="store_true", help="a few minutes instead of thirty")
+    parser.add_argument("--only", default="", help=f"{', '.join(SUITES)}, separated by commas")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments and the bytes")
+    options = parser.parse_args(arguments)
+    names = options.only.split(",") if options.only else [*SUITES]
+    table = campaign(names, QUICK if options.quick else FULL, options.seed)
+    print(table[["what", "tried", "survived", "lost"]].to_string(index=False))
+    for each in table[table["lost"] > 0].itertuples():
+        print(f"lost: {each.what}: {str(each.note)[:400]}")
+    write_text(options.out / "resilience.json", table.to_json(orient="records", indent=1) + "\n")
+    if table["lost"].any():
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The arithmetic of certificates, to the last digit: nothing but a decision changes it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify import Sequences, named_targets
+from adaptive_vtt.certify.sequences import BETS, Step
+from adaptive_vtt.certify.targets import fingerprint
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.golden.make_certifier import CASES, FILTER, TARGETS, given, played
+from tests.helpers.twins import crossed
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "certifier.json"
+
+
+def close(ours: Any, golden: Any) -> bool:
+    """Equal but for rounding, numbers and what holds them."""
+    if isinstance(golden, dict):
+        return set(ours) >= set(golden) and all(close(ours[k], golden[k]) for k in golden)
+    if isinstance(golden, list):
+        return len(ours) == len(golden) and all(map(close, ours, golden))
+    if isinstance(golden, float) and not isinstance(ours, bool):
+        return bool(ours == pytest.approx(golden, rel=1e-7, abs=1e-9))
+    return bool(ours == golden)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_figure_of_a_certificate_is_what_it_was(name: str) -> None:
+    golden = json.loads(GOLDEN.read_text())[name]
+    for step, (ours, before) in enumerate(zip(played(*CASES[name]), golden, strict=True)):
+        for figure in before:
+            assert close(ours[figure], before[figure]), (step, figure)
+
+
+# -- the sequences against a reckoning mean by mean --------------------------------------------
+
+
+def reckoned(outcomes: list[float], aim: float, alpha: float, cells: int) -> list[float]:
+    """The interval that bets on losses of 0 and 1 leave, and the estimate, by the definition."""
+    means = [k / cells for k in range(cells + 1)]
+    rising, falling = [1.0] * len(means), [1.0] * len(means)
+    lower, upper, total, strays = 0.0, 1.0, 0.0, 8.0
+    weights: list[float] = []
+    for t, a in enumerate(outcomes):
+        centre = min(max((total / 0.25 + 0.5 * 32) / (t / 0.25 + 32), 0.02), 0.98)
+        spread = max(0.25 * strays / (8 + t), 1e-9)
+        for k, m in enumerate(means):
+            skew = min(max(m * (1 - m) / (centre * (1 - centre)), 1 / 3), 3)
+            bet = 1.2 * aim / spread / skew
+            rising[k] *= 1 + min(bet, 0.98 / m if m else np.inf) * (a - m)
+            falling[k] *= 1 + min(bet, 0.98 / (1 - m) if m < 1 else np.inf) * (m - a)
+        weights.append(centre * (1 - centre))
+        strays += (a - centre) ** 2 / 0.25
+        total += a
+        sums = zip(means, rising, falling, strict=True)
+        left = [m for m, up, down in sums if up + down < 2 / alpha and lower <= m <= upper]
+        lower, upper = max(lower, min(left) - 1 / cells), min(upper, max(left) + 1 / cells)
+    return [lower, upper, float(np.average(outcomes, weights=weights))]
+
+
+@pytest.mark.parametrize("error", [0.02, 0.3, 0.9])
+def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None:
+    cells, outcomes = 100, (np.random.default_rng(1).random(300) < error).astype(float).tolist()
+    bets = replace(BETS, cell=1 / cells)
+    one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(0.1 * one, 0.1 * one, bets)
+    for a in outcomes:
+        outcome = np.array([a])
+        sequences.move(
+            Step(one > 0, outcome, outcome, none, one, 0.25 * one, none, none, none, none, none)
+        )
+    sequences.bound(none, one)
+    ours = [sequences.lower[0], sequences.upper[0], sequences.estimate[0]]
+    assert ours == pytest.approx(reckoned(outcomes, 0.1, 0.1, cells))
+    assert ours[1] - ours[0] < 0.3
+
+
+def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
+    one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(0.01 * one, 0.1 * one, replace(BETS, cell=1 / 9))
+    for _ in range(400):  # excludes 4/9 and 5/9 at the same moment
+        half = 0.5 * one
+        nothing = [none] * 5  # neither tilts nor questions that do not count
+        sequences.move(Step(one > 0, half, half, none, one, 0.01 * one, *nothing))
+    sequences.bound(none, one)
+    assert (sequences.lower[0], sequences.upper[0]) == pytest.approx((3 / 9, 6 / 9))
+    assert not sequences.emptied[0]
+
+
+# -- whatever the engine certifies, verify comes to as well -------------------------------------
+
+SCRIPTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "many targets": ({}, {"targets": ["overall", "concepts", "relations"], "batch": 3}),
+    "one by one": ({"answers": "one"}, {"targets": ["relations", "severities"]}),
+    "refusals both ways": ({"refuse": 0.3}, {"unanswered": "both", "floor": 0.5}),
+    "some candidates": ({"refuse": 0.3}, {"candidates": 7, "strategy": "random"}),
+    "at most": ({}, {"at_most": 0.4, "targets": ["overall"]}),
+}
+
+
+@pytest.mark.parametrize(("name", "compares"), crossed([*SCRIPTED], [False, True]))
+def test_what_the_engine_certifies_is_verified(name: str, compares: bool) -> None:
+    model, options = SCRIPTED[name]
+    space = QuestionSpace(
+        tiny_dataset(12, 2),
+        ["identity", "gaussian_noise", "rotation"],
+        severities=[1, 2],
+        oracle=Consistency() if compares else None,
+    )
+    audit = Audit(
+        space, ScriptedModel(**model), half_width=0.2, budget=45, surrogate=False, **options
+    )
+    result = audit.run()
+    assert result.targets["upper"].min() < 1 or result.targets["lower"].max() > 0
+    verify(audit.journal)
+
+
+def test_before_any_answer_an_interval_is_all_there_is() -> None:
+    audit = Audit(given(), ScriptedModel(), half_width=0.2, targets=["overall"])
+    audit.ask()
+    (interval,) = verify(audit.journal)
+    assert (interval.lower, interval.upper, interval.estimate) == (0, 1, 0.5)
+    assert not interval.emptied
+    assert not interval.astray
+
+
+# -- targets -------------------------------------------------------------------------------------
+
+
+def test_targets_are_told_apart_by_what_they_hold_and_not_by_name() -> None:
+    space = given()
+    targets = named_targets(space, TARGETS, FILTER)
+    prints = {fingerprint([target]) for target in targets}
+    assert len(prints) == len(targets)
+    renamed = named_targets(space, ["another"], {"another": FILTER["mine"]})
+    assert fingerprint(renamed) == fingerprint(targets[-1:])
+    assert fingerprint(targets[:2]) != fingerprint(targets[1::-1])
+
+
+def test_what_a_call_answers_is_summed_as_counting_does() -> None:
+    from adaptive_vtt.certify.units import per_unit
+
+    rng = np.random.default_rng(0)
+    _, unit = np.unique(np.sort(rng.integers(0, 9, 40)), return_inverse=True)
+    units = int(unit.max()) + 1
+    for values in (rng.random((3, 40)) < 0.5, rng.random((3, 40))):
+        expected = [np.bincount(unit, row, units) for row in values]
+        np.testing.assert_allclose(per_unit(values, unit, units), expected, atol=1e-12)

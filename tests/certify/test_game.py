@@ -1,0 +1,442 @@
+"""What the betting game promises beyond one interval: levels, decisions, questions left out."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.decisions import Decisions
+from adaptive_vtt.certify.game import Game, Move
+from adaptive_vtt.certify.rules import Rules, by_size, shares
+from adaptive_vtt.certify.sequences import BETS, Sequences, Step
+from adaptive_vtt.certify.verify import recompute, verify
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine import plan
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal import FIGURES, MemoryJournal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.oracles import Correctness
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Floats, Outcome, Question
+from tests.golden.make_certifier import CASES, played
+
+OLD = replace(BETS, cap=0.9, ratio=False)
+
+
+def space() -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(40, images=False), ["identity"])
+
+
+# -- levels -------------------------------------------------------------------------------------
+
+NEEDS = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(1, 20)), min_size=1, max_size=12
+)  # share of the calls, questions in each
+
+
+@given(NEEDS)
+def test_shares_by_size_are_positive_and_sum_to_one(needs: list[tuple[float, int]]) -> None:
+    touched, largest = np.array(needs, float).T
+    found = np.array(by_size(1000 * touched, largest, 1000))
+    assert found.sum() == pytest.approx(1)
+    assert (found >= 0.1 / len(needs) - 1e-12).all()
+    for k, j in zip(*np.triu_indices(len(needs), 1), strict=True):
+        if touched[k] <= touched[j] and largest[k] <= largest[j]:
+            assert found[k] >= found[j] - 1e-12
+
+
+@given(st.sampled_from(["all", "each"]), st.lists(st.floats(0, 9), min_size=2, max_size=6))
+def test_levels_sum_to_alpha_or_are_alpha_each(guarantee: Any, weights: list[float]) -> None:
+    names = [f"t{k}" for k in range(len(weights))]
+    weights[0] += 1
+    chosen = shares(dict(zip(names, weights, strict=True)), names)
+    levels = Rules(0.1, 0.05, guarantee, None if guarantee == "each" else chosen).alphas(len(names))
+    assert (levels >= 0).all()
+    assert (levels.sum() if guarantee == "all" else levels.max()) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"overal error": 1}, "weights: unknown target 'overal error'.*did you mean"),
+        ({"overall error": -1}, "'overall error': expected a number of 0 or more, got -1"),
+        ({"overall error": 0, "p: e": 0}, "at least one target with a weight above 0"),
+    ],
+)
+def test_weights_that_are_none_are_refused(weights: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        shares(weights, ["overall error", "p: e"])
+
+
+def test_weights_and_a_guarantee_for_each_exclude_each_other() -> None:
+    with pytest.raises(InputError, match='weights: expected none where the guarantee is "each"'):
+        Audit(space(), ScriptedModel(), half_width=0.1, guarantee="each", weights={"a": 2})
+    with pytest.raises(InputError, match="unknown guarantee 'some'"):
+        Audit(space(), ScriptedModel(), half_width=0.1, guarantee="some")  # type: ignore[arg-type]
+
+
+def test_each_by_itself_takes_fewer_calls_and_says_what_it_is() -> None:
+    audits = [near(seed, 0.2, half_width=0.12, guarantee="each") for seed in range(2)]
+    found = [near(seed, 0.2, half_width=0.12).run() for seed in range(2)]
+    alone, together, audit = audits[0].run(), found[0], audits[0]
+    rest = [audit.run().calls for audit in audits[1:]]
+    assert alone.calls + sum(rest) < 0.9 * sum(result.calls for result in found)
+    assert "intervals hold at once with probability 0.95" in str(together.guarantee)
+    assert "holds by itself with probability 0.95" in str(alone.as_dict()["guarantee"])
+    assert all(i.upper - i.lower <= 0.24 for i in verify(audit.journal))
+
+
+NAME = "a: miss rate"
+
+
+def test_a_larger_share_makes_a_narrower_interval_and_verify_knows_it() -> None:
+    widths = []
+    for weight in (0.001, 1000.0):
+        audit = near(4, 0.1, half_width=0.05, budget=100, weights={NAME: weight})
+        row = audit.run().targets.set_index("target").loc[NAME]
+        widths.append(row["half_width"])
+        (found,) = (i for i in verify(audit.journal) if i.target == NAME)
+        assert (found.upper - found.lower) / 2 == pytest.approx(row["half_width"])
+    assert widths[1] < 0.8 * widths[0]
+
+
+def test_verify_refuses_shares_of_more_than_there_is() -> None:
+    audit = Audit(space(), ScriptedModel(), half_width=0.2, targets=["concepts"], budget=5)
+    audit.run()
+    journal = audit.journal
+    certificate = read_facts(journal.facts()).certificate
+    assert certificate is not None
+    assert sum(certificate.weights or ()) == pytest.approx(1)
+    greedy = certificate.model_copy(update={"weights": (1.0,) * len(certificate.targets)})
+    with pytest.raises(JournalError, match=r"expected weights of .* 1 in all"):
+        recompute(greedy, journal.draws(), journal.calls())
+
+
+def test_an_audit_goes_on_with_the_bets_that_its_journal_tells(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"half_width": 0.15, "targets": ["overall", "concepts"], "seed": 2}
+    with monkeypatch.context() as before:
+        before.setattr(plan, "BETS", OLD)
+        whole = Audit(space(), ScriptedModel(), **options).run().targets
+        with Audit(
+            space(), ScriptedModel(), budget=9, journal=tmp_path / "j.db", **options
+        ) as audit:
+            audit.run()
+    with Audit(space(), ScriptedModel(), journal=tmp_path / "j.db", **options) as audit:
+        pd.testing.assert_frame_equal(audit.run().targets, whole)
+        assert verify(audit.journal)
+
+
+def test_what_is_said_of_a_target_that_does_not_move_changes_nothing() -> None:
+    """Drawn from a stratum without it, its figures keep no bound: log(1 + x) may be no number."""
+    one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(0.1 * one, 0.1 * one)
+    sequences.move(Step(one < 0, none, one, none, one, 1e-3 * one, 9 * one, none, none, none, none))
+    assert (sequences.lower, sequences.upper, sequences.emptied) == (0, 1, False)
+    up, down = sequences.growth(
+        Step(one < 0, none, one, none, one, 1e-3 * one, 9 * one, none, none, none, none),
+        np.zeros(3, np.int64),
+        np.array([0.1, 0.5, 0.9]),
+    )
+    assert (up == 0).all()
+    assert (down == 0).all()
+
+
+def test_at_level_zero_nothing_is_excluded_however_large_the_wealth() -> None:
+    one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(0.1 * one, none)
+    step = Step(one > 0, one, one, none, one, 0.01 * one, none, none, none, none, none)
+    with np.errstate(over="ignore"):
+        for _ in range(2000):
+            sequences.move(step)
+        sequences.bound(none, one)
+    assert (sequences.lower, sequences.upper) == (0, 1)
+
+
+# -- decisions ----------------------------------------------------------------------------------
+
+
+def coins(rates: Floats, games: Any, draws: int, rng: np.random.Generator, aim: float) -> None:
+    """Plays flips of coins with ``rates`` (K,), and tells ``games`` what each adds at its limit."""
+    count = len(rates)
+    one, none = np.ones(count), np.zeros(count)
+    sequences = Sequences(aim * one, 0.1 * one, replace(BETS, cell=0.5))
+    for _ in range(draws):
+        flips = (rng.random(count) < rates).astype(float)
+        step = Step(one > 0, flips, flips, none, one, 0.25 * one, none, none, none, none, none)
+        sequences.aims = np.clip(np.abs(sequences.centre - 0.5), 0.02, aim)
+        games(sequences.growth(step, np.arange(count), 0.5 * one))
+        sequences.move(step)
+
+
+def test_wrong_decisions_are_as_rare_as_promised() -> None:
+    """200 audits of 5 coins against .5 at level .2: P(more than 60 with an error) < .0005."""
+    rng = np.random.default_rng(0)
+    rates = rng.choice([0.3, 0.47, 0.5, 0.53, 0.62], (200, 5))
+    audits = [Decisions(0.5, np.full(5, 0.04), shared=True) for _ in rates]
+
+    def tell(grown: tuple[Floats, Floats]) -> None:
+        up, down = (part.reshape(200, 5) for part in grown)
+        for k, audit in enumerate(audits):
+            audit.play(up[k], down[k])
+            audit.settle(np.zeros(5), np.ones(5))
+
+    coins(rates.ravel(), tell, 250, rng, 0.1)
+    above, below = (np.array([getattr(a, side) for a in audits]) for side in ("above", "below"))
+    assert not (above & below).any()
+    wrong = (above & (rates <= 0.5)) | (below & (rates > 0.5))
+    assert wrong.any(axis=1).sum() <= 60
+    assert (above | below)[rates == 0.3].mean() > 0.9
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.floats(-3, 3), st.floats(-3, 3)), max_size=40),
+    st.booleans(),
+)
+def test_no_target_is_decided_both_ways_or_taken_back(
+    moves: list[tuple[int, float, float]], shared: bool
+) -> None:
+    game = Decisions(0.3, np.array([0.0, 0.01, 0.01, 0.02, 0.01]), shared)
+    before = game.above.copy(), game.below.copy()
+    for k, up, down in moves:
+        grown = np.zeros((2, 5))
+        grown[:, k] = up, down
+        game.play(*grown)
+        game.settle(np.zeros(5), np.ones(5))
+        assert not (game.above & game.below).any()
+        assert (game.above >= before[0]).all()
+        assert (game.below >= before[1]).all()
+        before = game.above.copy(), game.below.copy()
+    assert not game.decided[0]  # nothing can be decided at level 0 but by the pool itself
+    game.settle(np.full(5, 0.4), np.ones(5))
+    assert game.decided.all()
+
+
+def test_decisions_step_down_within_a_direction_and_start_at_half() -> None:
+    game = Decisions(0.3, np.full(4, 0.05), shared=True)
+    assert np.exp(game.needed()) == pytest.approx(np.full((2, 4), 40))
+    game.play(np.array([5.0, 5.0, 5.0, 2.5]), np.zeros(4))  # three, then the last at 1 / .1
+    game.settle(np.zeros(4), np.ones(4))
+    assert game.above.tolist() == [True, True, True, True]
+    two = Decisions(0.3, np.full(2, 0.05), shared=True)
+    assert np.exp(two.needed()) == pytest.approx(np.full((2, 2), 20))
+
+
+def test_beside_intervals_nothing_steps_down_and_a_side_takes_twice_the_evidence() -> None:
+    game = Decisions(0.3, np.full(4, 0.05), shared=True, beside=True)
+    game.play(np.array([5.0, 5.0, 5.0, 3.6]), np.zeros(4))
+    game.settle(np.zeros(4), np.ones(4))
+    assert game.above.tolist() == [True, True, True, False]
+    assert np.exp(game.needed()) == pytest.approx(np.full((2, 4), 40))
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.301])
+def test_beside_an_interval_a_decision_errs_where_the_interval_does(rate: float) -> None:
+    """400 audits of a coin at the limit, and just above it: the level is .05."""
+    one, none = np.ones(400), np.zeros(400)
+    sequences = Sequences(0.05 * one, 0.05 * one, BETS)
+    game = Decisions(0.3, 0.05 * one, shared=False, beside=True)
+    missed, rng = none > 0, np.random.default_rng(2)
+    for _ in range(400):
+        flips = (rng.random(400) < rate).astype(float)
+        step = Step(one > 0, flips, flips, none, one, 0.25 * one, none, none, none, none, none)
+        game.play(*sequences.growth(step, np.arange(400), 0.3 * one))
+        sequences.move(step)
+        sequences.bound(none, one)
+        game.settle(none, one)
+        # what the bets exclude: an interval is a grid cell wider
+        missed |= (sequences.lower > rate - BETS.cell) | (sequences.upper < rate + BETS.cell)
+    wrong = game.above if rate <= 0.3 else game.below
+    assert wrong.any()
+    assert not (wrong & ~missed).any()
+    assert missed.mean() <= 0.05
+
+
+def near(seed: int, rate: float, **options: Any) -> Audit:
+    """An audit of 400 questions of which a share ``rate`` is answered wrongly."""
+    rng = np.random.default_rng(seed)
+    names = [f"s{i}" for i in range(400)]
+    truth = rng.integers(0, 2, 400).astype(float)
+    wrong = rng.permutation(400) < round(400 * rate)
+    table = from_table(None, pd.DataFrame(truth[:, None], index=names, columns=["a"]))
+    says = pd.DataFrame(
+        {"sample": names, "relation": "identity", "severity": 0, "a": np.abs(truth - wrong)}
+    )
+    return Audit(
+        QuestionSpace(table, ["identity"]),
+        Recorded(says),
+        targets=["overall", "concepts"],
+        seed=seed,
+        surrogate=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(("guarantee", "calls"), [("all", 102), ("each", 25), ("each", 66)])
+def test_verify_comes_to_the_same_decisions_beside_intervals(guarantee: str, calls: int) -> None:
+    audit = near(0, 0.12, at_most=0.25, half_width=0.08, guarantee=guarantee, budget=calls)
+    stated = audit.run().targets["decided"].tolist()
+    assert [i.decided for i in verify(audit.journal)] == stated
+    assert ("below" in stated) == (calls != 25)
+
+
+@pytest.mark.parametrize("guarantee", ["all", "each"])
+def test_verify_comes_to_the_same_decisions(guarantee: str) -> None:
+    audit = near(0, 0.12, at_most=0.25, guarantee=guarantee)
+    result = audit.run()
+    assert result.targets["decided"].tolist() == ["below"] * 3
+    assert result.targets["certified"].all()
+    assert [i.decided for i in verify(audit.journal)] == ["below"] * 3
+    facts = audit.journal.facts()
+    stated = [{**row, "decided": "above"} for row in facts["intervals"]]
+    forged = MemoryJournal()
+    forged.set_facts(**{**facts, "intervals": stated})
+    forged.add_draws(audit.journal.draws())
+    forged.add_calls(audit.journal.calls())
+    with pytest.raises(JournalError, match="otherwise: decided above"):
+        verify(forged)
+
+
+def test_deciding_alone_is_no_dearer_than_an_interval_of_half_the_distance() -> None:
+    for seed in range(2):
+        alone = near(seed, 0.15, at_most=0.3).run()
+        beside = near(seed, 0.15, at_most=0.3, half_width=0.075, budget=alone.calls).run()
+        assert alone.targets["certified"].all()
+        assert not beside.targets["certified"].all()
+
+
+# -- questions that do not count ----------------------------------------------------------------
+
+
+def test_where_everything_counts_ratio_bets_are_the_plain_ones_to_the_last_bit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tests.golden import make_certifier
+
+    for case in list(CASES.values())[:2]:
+        plain = played(*case)
+        with monkeypatch.context() as other:
+            ratio = replace(make_certifier.BETS, ratio=True)
+            other.setattr(make_certifier, "BETS", ratio)
+            assert played(*case) == plain
+
+
+def populations(count: int, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Losses and whether they do not count: of each pool right ones, or wrong ones, do not."""
+    losses = (rng.random((count, size)) < rng.choice([0.1, 0.4], (count, 1))).astype(float)
+    out = rng.random((count, size)) < np.where(losses == rng.integers(0, 2, (count, 1)), 0.5, 0.02)
+    out[:, 0] = False
+    return losses * ~out, out.astype(float)
+
+
+def draw(left: Floats, out: Floats, rng: np.random.Generator) -> tuple[np.ndarray, Floats]:
+    """A question of each pool, and 1 / its probability; what does not count is likelier."""
+    law = left * (1 + 2 * out)
+    law /= law.sum(axis=1, keepdims=True)
+    place = (law.cumsum(axis=1) < rng.random((len(law), 1))).sum(axis=1)
+    place = np.minimum(place, law.shape[1] - 1)
+    return place, 1 / law[np.arange(len(law)), place]
+
+
+def test_rates_over_what_counts_are_covered_at_every_moment() -> None:
+    """300 audits of 60 questions, level .1: P(more than 48 misses) < .0005; a census is exact."""
+    rng = np.random.default_rng(5)
+    losses, out = populations(300, 60, rng)
+    truth = losses.sum(axis=1) / (1 - out).sum(axis=1)
+    rows, left = np.arange(300), np.ones((300, 60))
+    one, none = np.ones(300), np.zeros(300)
+    game = Game(60 * one, Rules(0.1, 0.1, "each"))
+    held = one > 0
+    for t in range(60):
+        place, scale = draw(left, out, rng)
+        unseen = (60 - t) * one
+        figures = dict.fromkeys(FIGURES, none) | {
+            "high_base": unseen, "high_predicted": one, "scale": scale, "hi": unseen,
+            "foreseen": 0.25 * 60 * unseen, "uniform": one,
+        }  # fmt: skip
+        loss = losses[rows, place]
+        game.play(Move(one > 0, **figures), loss, loss, one.astype(np.int64), out[rows, place])
+        left[rows, place] = 0
+        lower, upper = game.sequences.lower, game.sequences.upper
+        held &= (lower <= truth + 1e-9) & (truth <= upper + 1e-9)
+    assert (~held).sum() <= 48
+    sound = ~game.sequences.emptied
+    assert game.sequences.lower[sound] == pytest.approx(truth[sound])
+    assert game.sequences.upper[sound] == pytest.approx(truth[sound])
+
+
+class Partly(Correctness):
+    """Does not count what was asked of the samples in ``out``."""
+
+    def __init__(self, out: set[str]) -> None:
+        super().__init__()
+        self._out = out
+
+    def judge(self, question: Question, answer: Any, *told: Any) -> Outcome:
+        if question.sample_id in self._out:
+            return Outcome(0.0, excluded="spoilt")
+        return super().judge(question, answer, *told)
+
+
+def partly(seed: int, share: float, size: int = 1000, **options: Any) -> tuple[Audit, float]:
+    """An audit of which a share of the questions does not count, and the rate of the others."""
+    rng = np.random.default_rng(seed)
+    names = [f"s{i}" for i in range(size)]
+    wrong = rng.permutation(size) < 0.11 * size
+    out = rng.permutation(size) < share * size
+    truth = pd.DataFrame(np.ones((size, 1)), index=names, columns=["a"])
+    says = pd.DataFrame({"sample": names, "relation": "identity", "severity": 0, "a": 1.0 - wrong})
+    oracle = Partly({names[i] for i in np.flatnonzero(out)})
+    made = QuestionSpace(from_table(None, truth), ["identity"], oracle=oracle)
+    audit = Audit(made, Recorded(says), targets=["overall"], seed=seed, **options)
+    return audit, float(wrong[~out].mean()) if share < 1 else 0.0
+
+
+def test_a_rate_with_questions_left_out_is_estimated_and_verified() -> None:
+    """Each missed at level .05; P(two or more of five) < .03."""
+    missed, errors = 0, []
+    for seed in range(5):
+        audit, rate = partly(seed, 0.1, surrogate=False, half_width=0.08)
+        result = audit.run()
+        row = result.targets.iloc[0]
+        assert row["certified"]
+        assert row["excluded"] > 0
+        assert result.calls < 250
+        missed += not row["lower"] <= rate <= row["upper"]
+        errors.append(row["estimate"] - rate)
+        (found,) = verify(audit.journal)
+        assert (found.lower, found.upper) == pytest.approx((row["lower"], row["upper"]), abs=1e-9)
+    assert missed < 2
+    assert abs(np.mean(errors)) < 0.03
+
+
+def test_a_target_of_which_nothing_counts_has_no_rate() -> None:
+    audit, _ = partly(0, 1.0, size=30, half_width=0.1)
+    result = audit.run()
+    assert (result.targets["lower"][0], result.targets["upper"][0]) == (0, 1)
+    assert not result.targets["certified"][0]
+    assert verify(audit.journal)
+
+
+def test_targets_share_alpha_evenly_under_other_strategies() -> None:
+    """The rule by size suits a law that turns to rare targets; uniform draws would pay for it."""
+    wide = QuestionSpace(tiny_dataset(40, images=False), ["identity", "brightness_up"])
+    names = ["overall", "concepts"]
+    found = {}
+    for strategy in ("certify", "random"):
+        audit = Audit(wide, ScriptedModel(), half_width=0.2, targets=names, strategy=strategy)
+        certificate = read_facts(audit.journal.facts()).certificate
+        assert certificate is not None
+        found[strategy] = certificate.weights
+    assert found["certify"] is not None
+    assert len({*found["certify"]}) > 1
+    assert found["random"] is None

@@ -1,0 +1,434 @@
+"""Stratum first: the partition, exactness by enumeration, coverage, and what verify refuses."""
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.strata import Strata, Stratum
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.certify.verify_draws import check_draws
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.engine.tensors import tensor
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.relations import LabelPreserving
+from adaptive_vtt.strategies import get
+from adaptive_vtt.surrogates.base import Posterior
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.twins import crossed
+
+EVERYTHING = ["overall", "concepts", "relations"]
+
+
+class Named(LabelPreserving):
+    """A relation without images, which does not apply to one concept."""
+
+    def __init__(self, name: str, severities: tuple[int, ...] = (1,), without: str = "") -> None:
+        self.name, self.severities, self._without = name, severities, without
+
+    def applies(self, concept: str) -> bool:
+        return concept != self._without
+
+
+def space_of(samples: int, seed: int = 0, concepts: str = "ab") -> QuestionSpace:
+    """Two relations, one of which does not apply to "b"; a concept's truth may be unknown."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice([0.0, 1.0, np.nan], (samples, len(concepts)), p=[0.55, 0.35, 0.1])
+    labels[0], labels[1] = 0, 1
+    table = pd.DataFrame(labels, index=[f"s{i}" for i in range(samples)], columns=list(concepts))
+    return QuestionSpace(from_table(None, table), [Named("r", (1, 2)), Named("t", without="b")])
+
+
+def certifier_of(space: QuestionSpace, names: list[str], **options: Any) -> Certifier:
+    chosen: dict[str, Any] = {"half_width": 0.1, "confidence": 0.9, "answers": "one"} | options
+    certifier = Certifier(space, named_targets(space, names), **chosen)
+    certifier.stratify()
+    return certifier
+
+
+def test_strata_are_what_counting_finds_and_every_rank_is_one_question():
+    space = space_of(20)
+    targets = named_targets(space, ["concepts", "relations"])
+    strata = Strata(space, targets)
+    eligible = space.nth(np.arange(space.size))
+    inside = certifier_of(space, ["concepts", "relations"]).members(eligible)
+    place = strata.of(eligible)
+    assert (strata.inside[:, place] == inside).all()
+    assert strata.sizes.tolist() == np.bincount(place).tolist()
+    for c, size in enumerate(strata.sizes.tolist()):
+        assert sorted(strata.nth(c, np.arange(size)).tolist()) == sorted(eligible[place == c])
+
+
+def test_questions_of_no_target_are_in_no_stratum():
+    space = space_of(20)
+    strata = Strata(space, named_targets(space, ["concept:a"]))
+    other = space.nth(np.arange(space.size))
+    other = other[space.parts(other)[2] == 1]
+    assert (strata.of(other) == -1).all()
+    assert strata.sizes.sum() == space.size - len(other)
+
+
+@pytest.mark.parametrize(
+    ("names", "answers"), [(["overall"], "one"), (EVERYTHING, "all"), (["group:site"], "one")]
+)
+def test_no_stratum_is_chosen_where_there_is_no_choice(names, answers):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 2, (8, 2)), columns=["a", "b"])
+    sites = pd.DataFrame({"site": ["x", "y"] * 4})
+    space = QuestionSpace(from_table(None, table, metadata=sites), [Named("r"), Named("t")])
+    assert certifier_of(space, names, answers=answers).strata is None
+
+
+# -- exactness ------------------------------------------------------------------------------
+
+
+def outcomes(names: list[str], seed: int) -> tuple[Any, ...]:
+    """Every way in which a draw can go, with its probability: low, high and tilt (3, K), and
+    whether bounds were kept. Predictions, law and shares are as bad as chance makes them."""
+    space, rng = space_of(4, seed), np.random.default_rng(seed)
+    losses = (rng.random(space.total) < 0.4).astype(float)
+    eligible = space.nth(np.arange(space.size))
+    seen = rng.choice(eligible, 3, replace=False)
+    fresh = np.setdiff1d(eligible, seen)
+    first = certifier_of(space, names)
+    strata = first.strata
+    shares = rng.dirichlet(np.ones(len(strata))) * 0.9 + 0.1 / len(strata)
+    left = np.bincount(strata.of(fresh), minlength=len(strata))
+    shares = np.where(left > 0, shares, 0) / shares[left > 0].sum()
+    found, weights, kept = [], [], True
+    for c in np.flatnonzero(left).tolist():
+        pool = fresh[strata.of(fresh) == c]
+        m = min(2, len(pool))
+        subsets = list(combinations(pool.tolist(), m))
+        for number, subset in enumerate(subsets):
+            own = np.random.default_rng([seed, c, number])
+            f, law = own.random(m), own.dirichlet(np.ones(m)) * 0.8 + 0.2 / m
+            for drawn, question in enumerate(subset):
+                certifier = certifier_of(space, names)
+                certifier.strata.mean[:] = np.random.default_rng(seed).random(len(strata))
+                certifier.strata.remove(seen)
+                before = certifier.members(seen)
+                certifier.least = certifier.most = before @ losses[seen]
+                certifier.unseen = certifier.unseen - before.sum(axis=1)
+                certifier.calls = certifier.unseen.copy()
+                inside = certifier.members(np.array(subset))
+                move = certifier.foresee(
+                    inside, np.arange(m), f, law, drawn, Stratum(c, shares, 0.3, 0.2)
+                )
+                loss = inside[:, drawn] * losses[question]
+                low = certifier.least + move.low_base + move.scale * (loss - move.low_predicted)
+                high = certifier.most + move.high_base + move.scale * (loss - move.high_predicted)
+                kept &= bool((low >= certifier.least + move.lo - 1e-9)[move.active].all())
+                kept &= bool((high <= certifier.most + move.hi + 1e-9)[move.active].all())
+                tilt, most = move.tilt, first.members(fresh).sum(axis=1)
+                kept &= bool((tilt >= -move.tilt_bound - 1e-9)[move.active].all())
+                kept &= bool((tilt <= most + 1e-9)[move.active].all())
+                found.append(np.where(move.active, [low, high, move.tilt], np.nan))
+                weights.append(shares[c] / len(subsets) * law[drawn])
+    inside = first.members(eligible)
+    return np.array(found), np.array(weights), inside @ losses[eligible], kept
+
+
+@pytest.mark.parametrize("names", [["concepts"], EVERYTHING, ["relation-sides", "overall"]])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_mean_over_all_strata_candidates_and_calls_is_exactly_the_truth(names, seed):
+    """Given that a target moves, E[N a] = N R for any predictions, law and shares; no draw passes
+    the bounds that bets went by."""
+    values, weights, truth, kept = outcomes(names, seed)
+    assert kept
+    assert weights.sum() == pytest.approx(1)
+    moved = ~np.isnan(values[:, 0])
+    chance = weights @ moved
+    mean = np.einsum("t,twk->wk", weights, np.nan_to_num(values)) / np.maximum(chance, 1e-12)
+    there = chance > 0
+    assert there.sum() >= 3
+    np.testing.assert_allclose(mean[0, there], truth[there], atol=1e-9)
+    np.testing.assert_allclose(mean[1, there], truth[there], atol=1e-9)
+    np.testing.assert_allclose(mean[2, there], 0, atol=1e-9)
+
+
+class Batch:
+    """Three questions drawn, of which the last is not answered before a fourth is drawn. Some
+    questions do not count (``out``), others, unanswered, count both ways."""
+
+    def __init__(self, names: list[str], seed: int) -> None:
+        self.space, self.names = space_of(4, seed), names
+        rng, total = np.random.default_rng([seed, 5]), self.space.total
+        losses = (rng.random(total) < 0.4).astype(float)
+        self.out = rng.random(total) < 0.2 + 0.4 * losses
+        both = ~self.out & (rng.random(total) < 0.3)
+        self.least = losses * ~(self.out | both)
+        self.most = np.where(both, 1.0, losses * ~self.out)
+        self.eligible = self.space.nth(np.arange(self.space.size))
+        self.seen = rng.choice(self.eligible, 3, replace=False).tolist()
+        self.fresh = np.setdiff1d(self.eligible, self.seen)
+        self.strata = Strata(self.space, named_targets(self.space, names))
+        self.left = np.bincount(self.strata.of(self.fresh), minlength=len(self.strata))
+        shares = np.where(self.left > 0, rng.dirichlet(np.ones(len(self.strata))) + 0.05, 0)
+        self.shares = shares / shares.sum()
+
+    def wanted(self, m: Any) -> Any:
+        """(2, n, K): sums of least and most losses, less ``m`` (n, 1), over what counts."""
+        inside = certifier_of(self.space, self.names).members(self.eligible).astype(float)
+        counting = inside @ ~self.out[self.eligible]
+        return np.array([inside @ x[self.eligible] - m * counting for x in (self.least, self.most)])
+
+    def play(self, subset: list[int], drawn: int, f: Any, law: Any) -> tuple[Any, ...]:
+        """The step of the fourth draw, and centre and sizes."""
+        certifier, noted = certifier_of(self.space, self.names), []
+        sequences, even = certifier.sequences, np.full(len(self.strata), 1 / len(self.strata))
+        move = sequences.move
+        sequences.move = lambda step: (noted.append((step, sequences.centre)), move(step))
+        one, before = np.ones(1), []
+        for q in self.seen:
+            before.append(self.drawn(certifier, [q], 0, 0.9 * one, one, even))
+            if q != self.seen[-1]:
+                self.tell(certifier, before[-1], q)
+        last = self.drawn(certifier, subset, drawn, f, law, self.shares)
+        self.tell(certifier, before[-1], self.seen[-1])
+        self.tell(certifier, last, subset[drawn])
+        return *noted[-1], certifier.sizes
+
+    def drawn(self, certifier: Any, subset: Any, place: int, f: Any, law: Any, shares: Any) -> Any:
+        stratum = Stratum(int(self.strata.of(subset[place])), shares, 0.8, 0.2)
+        inside = certifier.members(np.array(subset))
+        move = certifier.foresee(inside, np.arange(len(f)), f, law, place, stratum)
+        certifier.strata.remove(np.array([subset[place]]))
+        return move
+
+    def tell(self, certifier: Certifier, move: Any, q: int) -> None:
+        inside = certifier.members(np.array([q]))
+        certifier.learn(move, inside, self.least[[q]], self.most[[q]], self.out[[q]])
+
+
+def steps(names: list[str], seed: int) -> tuple[Any, ...]:
+    """As ``outcomes``, of the last draw of a ``Batch``: what the game is played with against means
+    0, .3 and 1, less what that should come to on average (2, 3, K; NaN: does not move)."""
+    batch, m = Batch(names, seed), np.array([0.0, 0.3, 1.0])[:, None]
+    found, weights, kept = [], [], True
+    for c in np.flatnonzero(batch.left).tolist():
+        pool = batch.fresh[batch.strata.of(batch.fresh) == c]
+        subsets = list(combinations(pool.tolist(), min(2, len(pool))))
+        for number, subset in enumerate(subsets):
+            own = np.random.default_rng([seed, c, number])
+            f = own.random(len(subset))
+            law = own.dirichlet(np.ones(len(f))) * 0.8 + 0.2 / len(f)
+            for drawn in range(len(f)):
+                step, centre, sizes = batch.play(list(subset), drawn, f, law)
+                moved = (m - centre) * step.tilt + m * step.out_now
+                ends = [(m - centre) * bound for bound in (-step.tilt_bound, step.tilt_most)]
+                low, high = np.minimum(*ends) - 1e-9, np.maximum(*ends) + 1e-9
+                kept &= bool((step.low + moved >= step.lo + low)[:, step.active].all())
+                kept &= bool((step.high + moved <= step.hi + high)[:, step.active].all())
+                values = [a + moved - m * (1 - step.out) for a in (step.low, step.high)]
+                values = np.array(values) * sizes - batch.wanted(m)
+                found.append(np.where(step.active, values, np.nan))
+                weights.append(batch.shares[c] / len(subsets) * law[drawn])
+    return np.array(found), np.array(weights), kept
+
+
+@pytest.mark.parametrize(
+    ("names", "seed"), crossed([["concepts"], EVERYTHING, ["relation-sides", "overall"]], range(2))
+)
+def test_exact_with_strata_questions_left_out_unanswered_ones_and_a_batch(names, seed):
+    """Against any mean m, what is played is on average the sum of (L - m) over what counts."""
+    values, weights, kept = steps(names, seed)
+    assert kept
+    assert weights.sum() == pytest.approx(1)
+    moved = ~np.isnan(values[:, 0, 0])
+    assert (weights @ moved > 0).sum() >= 3
+    mean = np.einsum("t,twmk->wmk", weights, np.nan_to_num(values))
+    np.testing.assert_allclose(mean, 0, atol=1e-9)
+
+
+def test_a_target_does_not_move_where_a_share_of_it_is_zero():
+    space = space_of(12)
+    certifier = certifier_of(space, EVERYTHING)
+    strata = certifier.strata
+    shares = np.full(len(strata), 1.0)
+    shares[0] = 0
+    shares /= shares.sum()
+    question = strata.nth(1, np.arange(1))
+    inside = certifier.members(question)
+    move = certifier.foresee(inside, np.arange(1), None, np.ones(1), 0, Stratum(1, shares))
+    assert not move.active[strata.inside[:, 0]].any()
+    assert (move.scale[~move.active] == 0).all()
+    assert move.active[strata.inside[:, 1] & ~strata.inside[:, 0]].all()
+
+
+# -- audits ---------------------------------------------------------------------------------
+
+
+class Liar:
+    """Predictions that say the opposite of the truth, or, in every other audit, know it."""
+
+    def __init__(self, losses: Any, honest: bool) -> None:
+        self.said = losses if honest else 1 - losses
+
+    def posterior(self, candidates: Any) -> Posterior:
+        mean = tensor(0.1 + 0.8 * self.said[candidates.question.numpy()])
+        return Posterior(mean, mean * (1 - mean))
+
+    def observe(self, losses: Any) -> None:
+        """Learns nothing."""
+
+
+def missed(seed: int) -> bool:
+    """Whether any of the intervals of a small, hostile audit ever excludes the truth."""
+    space, rng = space_of(40, seed), np.random.default_rng([seed, 1])
+    rates = rng.choice([0.02, 0.2, 0.5, 0.95], space.total // 40)
+    losses = (rng.random((40, len(rates))) < rates).astype(float).ravel()
+    names = [["concepts"], EVERYTHING, ["relation-sides"]][seed % 3]
+    certifier = certifier_of(space, names, half_width=0.05, confidence=0.8)
+    liar: Any = Liar(losses, honest=seed % 2 == 0)
+    belief = Belief(space, seed=seed, losses=liar, certifier=certifier)
+    strategy = get("certify")
+    selector = Selector(space, strategy, seed=seed, floor=0.1, candidates=16, belief=belief)
+    eligible = space.nth(np.arange(space.size))
+    inside = certifier.members(eligible)
+    truth = inside @ losses[eligible] / inside.sum(axis=1)
+    held = True
+    for _ in range(60):
+        draw = selector.draw()
+        selector.take(np.array([draw.question]), draw.move)
+        side = int(space.truth([draw.question])[0])
+        selector.learn([Learnt(draw.question, side, float(losses[draw.question]))])
+        lower, upper = certifier.sequences.lower, certifier.sequences.upper
+        held &= bool(((lower <= truth + 1e-9) & (truth <= upper + 1e-9)).all())
+    assert certifier.strata is not None
+    return not held
+
+
+def test_few_hostile_audits_cover():
+    """At level .8 P(more than 5 misses of 6) < .0001."""
+    assert sum(missed(seed) for seed in range(6)) <= 5
+
+
+@pytest.mark.slow
+def test_many_hostile_audits_cover():
+    """At level .8 P(more than 85 misses of 300) < .0002; bets leave far fewer."""
+    misses = sum(missed(seed) for seed in range(300))
+    print(f"{misses} of 300 missed at level 0.8")
+    assert misses <= 85
+
+
+def test_rare_sides_have_as_many_candidates_as_common_ones():
+    """20 positives of 3,000: an open side with few questions is asked for as soon as others."""
+    labels = pd.DataFrame({"a": np.arange(3000) < 20})
+    space = QuestionSpace(from_table(None, labels.astype(float)))
+    certifier = certifier_of(space, ["concepts"], half_width=0.05)
+    selector = Selector(
+        space,
+        get("certify"),
+        floor=0.2,
+        candidates=50,
+        belief=Belief(space, seed=0, certifier=certifier),
+    )
+    asked = 0
+    for _ in range(40):
+        draw = selector.draw()
+        truth = int(space.truth([draw.question])[0])
+        selector.take(np.array([draw.question]), draw.move)
+        selector.learn([Learnt(draw.question, truth, 0.0)])
+        asked += truth
+    assert asked >= 8
+
+
+def test_a_strategy_that_does_not_go_by_stakes_draws_from_all_calls():
+    space = space_of(12)
+    audit = Audit(space, ScriptedModel(answers="one"), half_width=0.2, strategy="random", budget=5)
+    audit.run()
+    assert all("stratum" not in row.why for row in audit.journal.draws())
+
+
+# -- the journal ----------------------------------------------------------------------------
+
+
+def journal_of(tmp: Any = None, **options: Any) -> MemoryJournal:
+    space = QuestionSpace(tiny_dataset(20, 2), ["identity", "brightness_up"])
+    chosen: dict[str, Any] = {"half_width": 0.1, "targets": EVERYTHING, "budget": 20, "seed": 3}
+    audit = Audit(space, ScriptedModel(answers="one", refuse=0.1), **(chosen | options))
+    audit.run()
+    return audit.journal
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"candidates": 10},
+        pytest.param({"batch": 4}, marks=pytest.mark.slow),
+        {"surrogate": False, "budget": None},
+    ],
+)
+def test_every_stratum_and_figure_can_be_recomputed(options):
+    journal = journal_of(**options)
+    verify(journal)
+    assert "stratum" in journal.draws()[0].why
+
+
+def test_an_interrupted_audit_draws_what_an_undisturbed_one_does(tmp_path):
+    space = QuestionSpace(tiny_dataset(20, 2), ["identity", "brightness_up"])
+
+    def calls(name: str, *budgets: int) -> list[int]:
+        for budget in budgets:
+            with Audit(
+                space,
+                ScriptedModel(answers="one"),
+                half_width=0.1,
+                targets=EVERYTHING,
+                budget=budget,
+                seed=5,
+                journal=tmp_path / name,
+            ) as audit:
+                audit.run()
+                found = [row.call for row in audit.journal.draws()]
+        return found
+
+    assert calls("twice.db", 17, 40) == calls("once.db", 40)
+
+
+def forged(change: dict[str, Any], number: int = 5) -> None:
+    """Checks a journal in which one draw gives other reasons."""
+    journal = journal_of()
+    draws = journal.draws()
+    row = draws[number]
+    draws[number] = replace(row, why=row.why | change)
+    losses = {a.question: (a.loss, a.loss) for c in journal.calls() for a in c.answers}
+    check_draws(read_facts(journal.facts()), draws, {c.call for c in journal.calls()}, losses)
+
+
+def test_another_stratum_is_noticed():
+    place = journal_of().draws()[5].why["stratum"]
+    with pytest.raises(JournalError, match=r"draw 5 is of stratum .*, but the key and the shares"):
+        forged({"stratum": place + 1})
+
+
+def test_shares_that_are_no_law_are_noticed():
+    shares = journal_of().draws()[5].why["shares"]
+    with pytest.raises(JournalError, match="the shares of draw 5 are no law over its strata"):
+        forged({"shares": [2 * s for s in shares]})
+    with pytest.raises(JournalError, match="the shares of draw 5 are no law over its strata"):
+        forged({"shares": shares[:-1]})
+
+
+def test_other_shares_of_the_same_stratum_are_noticed():
+    why = journal_of().draws()[5].why
+    shares = np.full(len(why["shares"]), 1e-3)
+    shares[why["stratum"]] = 1 - 1e-3 * (len(shares) - 1)
+    with pytest.raises(JournalError, match=r"draw 5, target .*: scale should be"):
+        forged({"shares": shares.tolist()})
+
+
+def test_another_mean_of_an_earlier_draw_is_noticed():
+    with pytest.raises(JournalError, match=r"draw \d+, target \d+: (lo|hi) should be"):
+        forged({"stratum_mean": 0.9}, number=2)

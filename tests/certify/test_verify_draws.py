@@ -1,0 +1,137 @@
+"""``verify`` repeats every draw: whatever of it was changed is named, even where seals agree."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.certify.verify_draws import check_draws, unchecked
+from adaptive_vtt.engine.law import Law
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.twins import crossed
+
+OPTIONS = {"half_width": 0.1, "targets": ["overall", "concepts", "relations"], "budget": 25}
+
+
+def journal_of(answers: str = "all", **options: object) -> MemoryJournal:
+    space = QuestionSpace(tiny_dataset(12, 3), ["identity", "brightness_up"])
+    audit = Audit(space, ScriptedModel(answers=answers, refuse=0.1), **{**OPTIONS, **options})
+    audit.run()
+    return audit.journal
+
+
+def checked(journal: MemoryJournal, draws: list, facts: dict | None = None) -> None:
+    losses = {
+        a.question: (a.loss, a.loss)
+        for c in journal.calls()
+        for a in c.answers
+        if a.loss is not None
+    }
+    calls = {c.call for c in journal.calls()}
+    check_draws(read_facts(facts or journal.facts()), draws, calls, losses)
+
+
+PLANS: list[dict] = [{}, {"candidates": 20}, {"strategy": "random"}]
+PLANS += [{"unanswered": "both"}, {"batch": 4}, {"half_width": None}]
+
+
+@pytest.mark.parametrize(("answers", "options"), crossed(["one", "all"], PLANS))
+def test_every_draw_follows_from_the_key_and_the_law(answers, options):
+    journal = journal_of(answers, **options)
+    verify(journal)
+    assert unchecked(read_facts(journal.facts())) is None
+
+
+def test_a_whole_space_can_be_checked_and_metadata_targets_too():
+    dataset = tiny_dataset(12, 2)
+    space = QuestionSpace(dataset, ["identity", "brightness_up"])
+    audit = Audit(space, ScriptedModel(), half_width=0.01, targets=["overall", "severities"])
+    audit.run()
+    verify(audit.journal)
+
+
+def _changed(journal: MemoryJournal, number: int, **changes: object) -> list:
+    draws = journal.draws()
+    draws[number] = replace(draws[number], **changes)
+    return draws
+
+
+def test_another_call_of_the_same_law_is_noticed():
+    journal = journal_of("one")
+    row = journal.draws()[3]
+    law = Law.unpack(row.law)
+    place = int(np.flatnonzero(law.calls != row.call)[0])
+    other, probability = int(law.calls[place]), float(law.probabilities[place])
+    with pytest.raises(JournalError, match=rf"draw 3 is call {other}, but the key and the law"):
+        checked(journal, _changed(journal, 3, call=other, probability=probability))
+
+
+def test_another_law_is_noticed():
+    journal = journal_of("one")
+    row = journal.draws()[0]
+    law = Law.unpack(row.law)
+    place = int(np.flatnonzero(law.calls == row.call)[0])
+    least = np.full(len(law.calls), 1e-9)
+    least[int(place == 0)] = 1 - 1e-9 * (len(law.calls) - 1)  # all on a call that was not drawn
+    bent = Law(law.calls, least).pack()
+    with pytest.raises(JournalError, match="but the key and the law come to call"):
+        checked(journal, _changed(journal, 0, law=bent, probability=1e-9))
+
+
+@pytest.mark.parametrize(
+    ("figure", "message"),
+    [
+        (4, "scale should be"),
+        (5, "lo should be"),
+        pytest.param(6, "hi should be", marks=pytest.mark.slow),
+        pytest.param(7, "foreseen should be", marks=pytest.mark.slow),
+        (9, "tilt_bound should be"),
+        (8, "tilt passes"),
+        (0, "passes the bounds"),
+    ],
+)
+def test_a_figure_that_the_past_did_not_fix_is_noticed(figure, message):
+    journal = journal_of()
+    moves = list(journal.draws()[5].moves)
+    figures = list(moves[0].figures)
+    figures[figure] = figures[figure] * 1000 + 1e5 if figure != 0 else -1e6
+    moves[0] = replace(moves[0], figures=tuple(figures))
+    with pytest.raises(JournalError, match=f"draw 5, target 0.* {message}"):
+        checked(journal, _changed(journal, 5, moves=tuple(moves)))
+
+
+def test_questions_that_a_target_does_not_select_are_noticed():
+    journal = journal_of()
+    moves = list(journal.draws()[2].moves)
+    moves[0] = replace(moves[0], members=moves[0].members[:-1])
+    with pytest.raises(JournalError, match="its questions are not those that the target selects"):
+        checked(journal, _changed(journal, 2, moves=tuple(moves)))
+
+
+def test_targets_that_select_something_else_are_noticed():
+    journal = journal_of()
+    facts = json.loads(json.dumps(journal.facts()))
+    targets = facts["population"]["targets"]
+    targets[0], targets[1] = targets[1], targets[0]
+    with pytest.raises(JournalError, match="sizes are not what their definitions come to"):
+        checked(journal, journal.draws(), facts)
+    facts["population"]["truths"]["bytes"] = "AAAA"
+    with pytest.raises(JournalError, match="definitions in the journal are damaged"):
+        checked(journal, journal.draws(), facts)
+
+
+def test_a_loss_out_of_range_is_noticed(monkeypatch):
+    journal = journal_of()
+    calls = journal.calls()
+    answers = tuple(replace(a, loss=1.5) for a in calls[0].answers)
+    calls[0] = replace(calls[0], answers=answers)
+    monkeypatch.setattr(journal, "calls", lambda: calls)
+    monkeypatch.setattr("adaptive_vtt.certify.verify.check_chain", lambda *_: None)
+    with pytest.raises(JournalError, match=r"expected a loss in 0..1, got 1.5"):
+        verify(journal)

@@ -1,0 +1,360 @@
+"""``avtt build-vqa``, and audits of what it writes: folders in, questions out, failures back."""
+
+import base64
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.recognition import recognised
+from adaptive_vtt.demo.phantom_frames import phantom
+from adaptive_vtt.demo.server import DemoBrain
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models import Answer, Prompt
+from adaptive_vtt.oracles import MultipleChoice
+from adaptive_vtt.results.export.failures import export_failures
+from adaptive_vtt.results.export.questions import export_questions
+from adaptive_vtt.results.report import render
+from adaptive_vtt.testing import demo_server
+from adaptive_vtt.utils.files import write_bytes, write_text
+from adaptive_vtt.utils.image_codec import png
+from tests.helpers.command_line import run
+
+CLASSES = ("RBC", "WBC")
+
+
+def picture(seed: int, height: int = 90, width: int = 120) -> np.ndarray:
+    return np.random.default_rng(seed).integers(80, 250, (height, width, 3), dtype=np.uint8)
+
+
+def voc(folder: Path, count: int = 8) -> Path:
+    """Blood smears in the layout of VOC: a WBC and, in every second one, three RBC."""
+    for k in range(count):
+        write_bytes(
+            folder / "JPEGImages" / f"b{k}.jpg", cv2.imencode(".jpg", picture(k))[1].tobytes()
+        )
+        boxes = [("WBC", 5 + 5 * k, 5, 35 + 5 * k, 30)]
+        boxes += [("RBC", 5 + 30 * j, 60, 25 + 30 * j, 80) for j in range(3 * (k % 2))]
+        objects = "".join(
+            f"<object><name>{name}</name><bndbox><xmin>{a + 1}</xmin><ymin>{b + 1}</ymin>"
+            f"<xmax>{c}</xmax><ymax>{d}</ymax></bndbox></object>"
+            for name, a, b, c, d in boxes
+        )
+        size = "<size><width>120</width><height>90</height><depth>3</depth></size>"
+        write_text(
+            folder / "Annotations" / f"b{k}.xml", f"<annotation>{size}{objects}</annotation>"
+        )
+    return folder
+
+
+def masks(folder: Path, count: int = 6) -> Path:
+    """Frames beside masks of one polyp each, the last without."""
+    frames = phantom(count, size=96, polyps="always", seed=1)
+    for place in range(count):
+        sample = frames.sample(place)
+        mask = sample.masks["polyp"].astype(np.uint8) * 255 * (place < count - 1)
+        write_bytes(folder / "images" / f"f{place}.png", png(sample.require_image()))
+        write_bytes(folder / "masks" / f"f{place}.png", png(mask))
+    return folder
+
+
+def labels(folder: Path, count: int = 12) -> Path:
+    rows = ["image,polyp,ulcer,polyps,mayo"]
+    for k in range(count):
+        write_bytes(folder / "images" / f"i{k}.png", png(picture(k, 30, 40)))
+        polyp = int(k % 3 == 0)
+        rows.append(f"i{k}.png,{polyp},{int(k % 3 == 1)},{polyp * (1 + k % 4)},{k % 4}")
+    write_text(folder / "labels.csv", "\n".join(rows) + "\n")
+    return folder
+
+
+# -- folders in, questions out -------------------------------------------------------------
+
+
+def test_boxes_become_questions_that_read_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "q"
+    assert run("build-vqa", str(voc(tmp_path / "voc")), "--out", str(out), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {path.name for path in out.iterdir()} == {"questions.tsv", "sources.csv", "SPEC.toml"}
+    dataset = from_endobench(out / "questions.tsv")
+    sources = pd.read_csv(out / "sources.csv")
+    assert len(dataset) == told["questions"] == len(sources) == sum(told["kinds"].values())
+    assert told["images"] == 8
+    assert told["not_made"] == ["severity", "contour"]
+    for k, row in enumerate(sources.itertuples()):
+        sample = dataset.sample(k)
+        assert sample.require_image().shape == (90, 120, 3)
+        assert [*sample.truth] == [row.task]
+        assert sample.answers[str(row.task)] == (row.answer,)
+        assert sample.asks[str(row.task)].text == row.question
+
+
+def test_masks_become_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "q"
+    data = masks(tmp_path / "set")
+    arguments = ["--word", "object=polyp", "--scene", "colonoscopy"]
+    assert run("build-vqa", str(data), "--out", str(out), *arguments) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"wrote {out}: ")
+    assert "none of the kinds type, severity, box, contour, multi, coordinate" in said
+    assert max(map(len, said.splitlines()[1:7])) < 80
+    dataset = from_endobench(out / "questions.tsv")
+    assert {*dataset.metadata_values("scene")} == {"Colonoscopy"}
+    presence = [
+        row for row in pd.read_csv(out / "sources.csv").itertuples() if row.kind == "presence"
+    ]
+    assert sorted(row.answer for row in presence) == ["A"] * 5 + ["B"]
+    assert all("polyp" in row.question for row in presence)
+
+
+def test_columns_of_a_table_count_and_grade(tmp_path: Path) -> None:
+    out = tmp_path / "q"
+    data = labels(tmp_path / "set")
+    given = ["--count", "polyp=polyps", "--grade", "ulcer=mayo"]
+    assert run("build-vqa", str(data), "--out", str(out), *given) == 0
+    found = pd.read_csv(out / "sources.csv")
+    assert {"presence", "type", "severity", "counting"} == {*found["kind"]}
+    dataset = from_endobench(out / "questions.tsv")
+    truth = pd.read_csv(data / "labels.csv").set_index("image")
+    for k, row in enumerate(found.itertuples()):
+        ask, letters = dataset.sample(k).asks[row.task], dataset.sample(k).answers[row.task]
+        right = ask.options["ABCDEF".index(letters[0])]
+        if row.kind == "severity":
+            assert int(right) == truth.loc[row.sample, "mayo"]
+        if row.kind == "counting" and row.about.startswith("polyp"):
+            assert right in {str(truth.loc[row.sample, "polyps"]), "more than 4"}
+
+
+def test_a_spec_says_which_data(tmp_path: Path) -> None:
+    voc(tmp_path / "voc")
+    write_text(tmp_path / "data.toml", '[dataset]\nkind = "voc"\npath = "voc"\n')
+    out = tmp_path / "q"
+    few = ["--kinds", "presence,counting", "--concepts", "RBC", "--per-class", "2"]
+    assert run("build-vqa", str(tmp_path / "data.toml"), "--out", str(out), *few) == 0
+    found = pd.read_csv(out / "sources.csv")
+    assert {*found["kind"]} == {"presence", "counting"}
+    assert found["about"].value_counts().max() <= 2 * 2
+    assert found["about"].str.startswith("RBC").all()
+
+
+def test_the_same_seed_writes_the_same_file(tmp_path: Path) -> None:
+    data = voc(tmp_path / "voc")
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        assert run("build-vqa", str(data), "--out", str(tmp_path / name), "--seed", seed) == 0
+    a, b, c = ((tmp_path / name / "questions.tsv").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_voc_is_recognised(tmp_path: Path) -> None:
+    layout = recognised(voc(tmp_path / "voc"))
+    assert layout.kind == "voc"
+    assert layout.load().concepts == CLASSES
+    assert run("init", str(tmp_path / "mine"), "--data", str(tmp_path / "voc")) == 0
+    assert 'kind = "voc"' in (tmp_path / "mine" / "SPEC.toml").read_text()
+
+
+# -- what is refused, and what is left of it -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--kinds", "presense"], "unknown kind of question 'presense'; did you mean 'presence'?"),
+        (["--concepts", "WBS"], "unknown concept 'WBS': expected one of RBC, WBC"),
+        (["--role", "WBC"], "--role: expected LABEL=ROLE, got 'WBC'"),
+        (["--role", "WBC=cell"], "unknown role 'cell'"),
+        (["--word", "WBC=a", "--word", "WBC=b"], "--word: 'WBC' is given twice"),
+        (["--grade", "WBC=stage"], "unknown metadata column 'stage'"),
+        (["--scene", "Colonscopy"], "unknown scene 'Colonscopy'; did you mean 'Colonoscopy'?"),
+        (["--features", "dino"], "unknown kind of features 'dino'"),
+        (["--per-class", "0"], "expected at least 1 question per class, got 0"),
+        (["--kinds", ","], "--kinds: expected names with commas between them, got none"),
+        (["--kinds", "contour"], "no question of the kinds contour can be made"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_leave_nothing(
+    tmp_path: Path, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = voc(tmp_path / "voc", 2)
+    assert run("build-vqa", str(data), "--out", str(tmp_path / "q"), *arguments) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert sentence in line
+    assert {path.name for path in tmp_path.iterdir()} == {"voc"}
+
+
+def test_broken_images_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = voc(tmp_path / "voc", 3)
+    (data / "JPEGImages" / "b1.jpg").write_bytes(b"no image")
+    assert run("build-vqa", str(data), "--out", str(tmp_path / "q")) == 2
+    assert "b1.jpg" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"voc"}
+
+
+def test_questions_are_not_asked_about_questions(
+    questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("build-vqa", str(questions / "SPEC.toml"), "--out", str(tmp_path / "q")) == 2
+    assert "expected images with labels, got questions in words" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_in_use_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_text(tmp_path / "q" / "mine.txt", "mine")
+    assert run("build-vqa", str(voc(tmp_path / "voc", 2)), "--out", str(tmp_path / "q")) == 2
+    assert "q: stands there already; nothing was written" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "q").iterdir()] == ["mine.txt"]
+
+
+# -- audited, reported, exported ------------------------------------------------------------
+
+
+class Always:
+    """Says the same letter to everything."""
+
+    answers, name = "one", "always"
+
+    def __init__(self, letter: str = "A") -> None:
+        self.letter = letter
+
+    def ask(self, prompts: list[Prompt]) -> list[Answer]:
+        return [Answer((f"The answer is {self.letter}.",)) for _ in prompts]
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("questions")
+    assert (
+        run("build-vqa", str(voc(root / "voc")), "--out", str(root / "q"), "--per-class", "2") == 0
+    )
+    return root / "q"
+
+
+@pytest.fixture(scope="module")
+def audit(questions: Path) -> Audit:
+    space = QuestionSpace(
+        from_endobench(questions / "questions.tsv"),
+        ["identity", "gaussian_noise"],
+        oracle=MultipleChoice(),
+    )
+    audit = Audit(
+        space, Always(), half_width=0.1, targets=["overall", "concepts"], seed=2, budget=60
+    )
+    audit.run()
+    return audit
+
+
+def test_reports_stand_built_sets_beside_the_published_tables(audit: Audit) -> None:
+    page = render(audit.journal)
+    section = page[page.index('id="published"') :]
+    text = section[: section.index("</section>")]
+    assert "Visual Grounding" in text
+    assert "Lesion Quantification" in text
+    assert "Lesion Presence" not in text  # EndoBench has no such task
+    assert ">overall<" not in text  # nor are all questions of its tasks
+    assert "may or may not be among EndoBench's" in text.replace("&#39;", "'")
+
+
+def test_failures_keep_words_and_options(audit: Audit, tmp_path: Path) -> None:
+    written = export_failures(audit.journal, audit.space, tmp_path / "out")
+    found = pd.read_csv(tmp_path / "out/failures.csv")
+    assert written.answers == len(found) > 5
+    for row in found.to_dict("records"):
+        sample = audit.space.dataset.sample(int(row["sample"]))
+        ask = sample.asks[row["concept"]]
+        assert row["asked"] == ask.text
+        assert row["options"].split(" | ") == [
+            f"{letter}. {text}" for letter, text in zip("ABCDEF", ask.options, strict=False)
+        ]
+        assert (row["right"],) == sample.answers[row["concept"]]
+        assert row["right"] != "A"
+        assert row["said"] == "The answer is A."
+    assert "endobench" in (tmp_path / "out/dataset.toml").read_text()
+    assert not (tmp_path / "out/labels.csv").exists()
+    again = from_endobench(tmp_path / "out/questions.tsv")
+    assert len(again) == len(found)
+    for k, row in enumerate(found.to_dict("records")):
+        seen = cv2.imread(str(tmp_path / f"out/images/{row['id']}.png"))[:, :, ::-1]
+        np.testing.assert_array_equal(again.sample(k).image, seen)  # to the pixel
+
+
+def test_exported_questions_read_back_as_they_were_asked(audit: Audit, tmp_path: Path) -> None:
+    count = export_questions(
+        audit.journal, audit.space, tmp_path / "all.tsv", everything=True, image_format="png"
+    )
+    again, table = from_endobench(tmp_path / "all.tsv"), pd.read_csv(tmp_path / "all.tsv", sep="\t")
+    assert count == len(again) == audit.result().questions
+    for k, row in enumerate(table.to_dict("records")):
+        before, after = audit.space.dataset.sample(int(row["sample"])), again.sample(k)
+        assert after.asks == before.asks
+        assert after.answers == before.answers
+        assert {**after.metadata} == {**before.metadata}
+        assert row["gt"] == after.asks[row["task"]].options["ABCDEF".index(row["answer"])]
+    wrong = export_questions(audit.journal, audit.space, tmp_path / "wrong.tsv")
+    assert wrong == int((table["loss"] >= 0.5).sum()) < count
+
+
+def test_exported_columns_are_those_of_vlmevalkit(audit: Audit, tmp_path: Path) -> None:
+    """As VLMEvalKit reads a TSV: whole numbers as index, images that Pillow opens."""
+    pytest.importorskip("PIL")
+    import io
+
+    from PIL import Image as Pillow
+
+    export_questions(audit.journal, audit.space, tmp_path / "q.tsv")
+    table = pd.read_csv(tmp_path / "q.tsv", sep="\t")
+    assert table["index"].tolist() == [*range(len(table))]
+    assert {"image", "question", "answer", "category", *"ABCD"} <= {*table.columns}
+    assert "split" not in table.columns
+    for coded in table["image"]:
+        assert Pillow.open(io.BytesIO(base64.b64decode(coded))).size == (120, 90)
+    assert set(table["answer"]) <= set("BCDEF")
+
+
+def test_only_multiple_choice_becomes_a_table(tmp_path: Path) -> None:
+    from adaptive_vtt.models.local.python import PythonModel
+    from adaptive_vtt.testing import tiny_dataset
+
+    plain = Audit(
+        QuestionSpace(tiny_dataset()), PythonModel(lambda images: [[0.5] * 3] * len(images))
+    )
+    plain.run()
+    with pytest.raises(InputError, match=r"expected a question with options and one right letter"):
+        export_questions(plain.journal, plain.space, tmp_path / "q.tsv", everything=True)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_command_chain_with_the_demo_endpoint(
+    questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brain = DemoBrain(from_endobench(questions / "questions.tsv"), error=0.4)
+    with demo_server(brain) as server:
+        text = (questions / "SPEC.toml").read_text()
+        text = text.replace("http://127.0.0.1:8008/v1", f"{server.url}/v1")
+        text = text.replace("demo-endoscopist", server.model)
+        write_text(questions / "mine.toml", text)
+        out = str(tmp_path / "run")
+        assert run("audit", str(questions / "mine.toml"), "--budget", "25", "--out", out) == 0
+    assert run("verify", out) == 0
+    capsys.readouterr()
+    tsv = tmp_path / "wrong.tsv"
+    assert run("export", out, "--tsv", str(tsv), "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"questions": len(from_endobench(tsv))}
+    every = tmp_path / "all.tsv"
+    assert run("export", out, "--tsv", str(every), "--all", "--failures", str(tmp_path / "f")) == 0
+    asked = json.loads((tmp_path / "run" / "result.json").read_text())["questions"]
+    assert f"wrote {every}: {asked} questions" in capsys.readouterr().out
+    assert run("export", out, "--tsv", str(tsv)) == 2
+    assert "wrong.tsv: stands there already; nothing was written" in capsys.readouterr().err
+    assert run("export", out) == 2
+    assert "expected --failures OUT, --tsv FILE.tsv or --corrupted OUT" in capsys.readouterr().err
+    assert run("export", out, "--failures", str(tmp_path / "g"), "--all") == 2
+    assert "--all: expected --tsv FILE.tsv beside it" in capsys.readouterr().err
+    assert run("export", out, "--tsv", "new.tsv", "--image-format", "gif") == 2
+    assert "unknown image format 'gif'" in capsys.readouterr().err

@@ -1,0 +1,140 @@
+"""``avtt plan``: a half-width against calls and money, before anything is paid."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from adaptive_vtt.cli.start_folder import write_start
+from tests.helpers.command_line import run
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("start")
+    write_start(folder)
+    return folder / "SPEC.toml"
+
+
+def steps(capsys: Any, *arguments: str) -> list[dict[str, Any]]:
+    assert run("plan", *arguments, "--json") == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_narrower_takes_more_calls_and_the_bounds_are_in_order(spec: Path, capsys: Any) -> None:
+    found = steps(capsys, str(spec))
+    assert [step["half_width"] for step in found] == [0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2]
+    for wide, narrow in zip(found[1:], found, strict=False):
+        assert narrow["at_least"] >= wide["at_least"]
+        assert narrow["likely"]["0.3"] >= wide["likely"]["0.3"]
+    for step in found:
+        few, many = step["likely"]["0.1"], step["likely"]["0.3"]
+        assert step["at_least"] <= few <= many <= step["at_most"]
+
+
+def test_it_says_what_the_dry_run_says(spec: Path, capsys: Any) -> None:
+    (step,) = steps(capsys, str(spec), "--half-width", "0.1", "--targets", "overall")
+    options = ["--dry-run", "--half-width", "0.1", "--targets", "overall", "--json"]
+    assert run("audit", str(spec), *options) == 0
+    told = json.loads(capsys.readouterr().out)["together"]
+    assert (step["at_least"], step["at_most"]) == (told["at_least"], told["at_most"])
+    assert step["likely"] == told["likely"]
+    assert step["by_pilot"] is None
+
+
+@pytest.mark.slow
+def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "pilot"
+    options = [
+        "--targets",
+        "overall",
+        "--half-width",
+        "0.2",
+        "--set",
+        "certify.self_taught=false",
+        "--seed",
+        "1",
+    ]
+    assert run("audit", str(spec), *options, "--out", str(out)) == 0
+    result = json.loads((out / "result.json").read_text())
+    widest = max(row["half_width"] for row in result["targets"])
+    capsys.readouterr()
+    same = ["--targets", "overall", "--pilot", str(out)]
+    at, half = steps(capsys, str(spec), *same, "--half-width", f"{widest / 2},{widest}")
+    assert half["by_pilot"] == result["calls"]
+    assert result["calls"] < at["by_pilot"] <= min(4 * result["calls"], at["at_most"])
+    assert at["cost_by_pilot"] is None  # its calls cost nothing
+    assert run("plan", str(spec), *same) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+    assert run("plan", str(spec), "--pilot", str(out), "--targets", "relations") == 2
+    assert "expected an audit of the same targets" in capsys.readouterr().err
+    few = [*options, "--budget", "5", "--out", str(tmp_path / "few")]
+    assert run("audit", str(spec), *few) == 0
+    capsys.readouterr()
+    assert run("plan", str(spec), "--targets", "overall", "--pilot", str(tmp_path / "few")) == 2
+    assert "more than 8 draws about every target, and that left" in capsys.readouterr().err
+
+
+PRICED = """
+[dataset]
+kind = "classes"
+path = "pictures"
+[space]
+relations = ["identity", "rotation"]
+[model]
+kind = "openai"
+model = "m"
+url = "http://127.0.0.1:9"
+price_input = 750.0
+price_output = 0.0
+max_input_tokens = 5000
+[audit]
+by_price = {by_price}
+[certify]
+targets = ["overall"]
+"""
+
+
+def test_where_prices_differ_a_plan_tells_what_calls_are_likely_to_cost(
+    tmp_path: Path, capsys: Any
+) -> None:
+    """Half of the images have nine times the pixels; 750 per million tokens is one per million
+    pixels. Each image is asked about twice, dear ones less often where draws go by price."""
+    for place in range(20):
+        side = 900 if place % 2 else 300
+        path = tmp_path / "pictures" / "ab"[place // 10] / f"{place}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), np.zeros((side, side, 3), np.uint8))
+    call, told = 750 * 40 / 1e6, []  # the words that all prompts have
+    for by_price in ("true", "false"):
+        spec = tmp_path / "SPEC.toml"
+        spec.write_text(PRICED.format(by_price=by_price))
+        (step,) = steps(capsys, str(spec), "--half-width", "0.2")
+        told.append(step["cost"]["0.3"] / step["likely"]["0.3"])
+    cheap, dear = call + 0.09, call + 0.81
+    even = (cheap + dear) / 2
+    assert told[1] == pytest.approx(even, rel=0.05)  # which images a sample holds
+    assert told[0] == pytest.approx(0.8 * (cheap * dear) ** 0.5 + 0.2 * even, rel=0.05)
+    assert run("audit", str(spec), "--dry-run", "--half-width", "0.2") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f", {told[1]:.3g} likely, 22.5 at most" in said
+    assert "prices differ: a call's likely one is guessed from its image and words" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--half-width", "narrow"], "--half-width: expected numbers such as 0.05,0.1"),
+        (["--half-width", "0.7"], "above 0 and below 0.5"),
+        (["--targets", "overal"], "unknown target 'overal'"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    spec: Path, capsys: Any, arguments: list[str], sentence: str
+) -> None:
+    assert run("plan", str(spec), *arguments) == 2
+    assert sentence in capsys.readouterr().err

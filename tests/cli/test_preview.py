@@ -1,0 +1,260 @@
+"""``avtt relations``: lists that can be read, and sheets that show what there is."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from adaptive_vtt.relations import families, names, resolve
+from adaptive_vtt.utils.image_codec import png
+from tests.helpers.command_line import run as command
+
+IMAGE = np.random.default_rng(0).integers(0, 256, (120, 100, 3), dtype=np.uint8)
+MASK = np.zeros((120, 100), np.uint8)
+MASK[30:60, 40:80] = 255
+
+
+def run(*arguments: str) -> int:
+    return command("relations", *arguments)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> str:
+    (tmp_path / "frame <1>.png").write_bytes(png(IMAGE))
+    return str(tmp_path / "frame <1>.png")
+
+
+@pytest.fixture
+def mask(tmp_path: Path) -> str:
+    (tmp_path / "mask.png").write_bytes(png(MASK))
+    return str(tmp_path / "mask.png")
+
+
+class Page(HTMLParser):
+    """The text of a page, and the addresses and descriptions of its pictures."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.pictures: dict[str, dict[str, str]] = {}
+        self.addresses: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def picture(self, description: str) -> np.ndarray:
+        data = base64.b64decode(self.pictures[description]["src"].partition(",")[2])
+        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+        assert decoded is not None
+        return decoded[:, :, ::-1]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.addresses += [given[name] for name in ("src", "href") if name in given]
+        if tag == "img":
+            self.pictures[given["alt"]] = given
+
+
+# -- lists --------------------------------------------------------------------------------
+
+
+def test_list_is_short_and_counts_every_family(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run("list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 40
+    assert max(map(len, lines)) <= 80
+    counts = {words[0]: words[1] for line in lines if len(words := line.split()) > 1}
+    for family in families():
+        assert counts[family] == str(len(resolve([family])))
+    assert counts["rotation"] == "1,2,3,4,5"
+
+
+def test_list_of_a_family_names_its_relations_and_what_they_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("list", "medtest") == 0
+    lines = capsys.readouterr().out
+    for relation in resolve(["medtest"]):
+        assert re.search(rf"^  {relation.name} +1,2,3,4,5  \w", lines, re.M)
+    assert "rotation" not in lines
+
+
+def test_json_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == names()
+    assert all(row["severities"] and row["about"] for row in rows)
+    assert run("list", "prompt", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == [r.name for r in resolve(["prompt"])]
+
+
+def test_unknown_family_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", "medtst") == 2
+    assert "unknown relation 'medtst'" in (said := capsys.readouterr().err)
+    assert "did you mean 'medtest'?" in said
+
+
+# -- sheets -------------------------------------------------------------------------------
+
+
+def test_page_shows_every_severity_of_every_relation_and_needs_nothing_else(
+    image: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "sheet.html"
+    chosen = "medtest,imagenet-c/fog"
+    assert run("preview", image, "--relations", chosen, "--out", str(out)) == 0
+    page = Page(out)
+    shown = resolve(["medtest", "imagenet-c/fog"])
+    expected = {f"{r.name}, severity {s}" for r in shown for s in r.severities}
+    assert page.pictures.keys() == {"The source image"} | expected
+    assert all(re.match("#f|data:image/(png|jpeg);base64,", a) for a in page.addresses)
+    assert all(page.pictures[e]["loading"] == "lazy" for e in expected)
+    assert "frame <1>.png" in page.text
+    assert "100 x 120 pixels" in page.text
+    bright = [page.picture(f"medtest/saturation, severity {s}").mean() for s in (1, 5)]
+    assert bright[0] < bright[1]
+
+
+def test_page_is_made_for_small_screens_and_dark_ones(image: str, tmp_path: Path) -> None:
+    out = tmp_path / "sheet.html"
+    assert run("preview", image, "--relations", "rotation", "--out", str(out)) == 0
+    text = out.read_text(encoding="utf-8")
+    assert '<meta name="viewport" content="width=device-width' in text
+    assert "prefers-color-scheme: dark" in text
+    assert "default-src 'none'" in text
+
+
+def test_default_is_identity_and_the_graded_relations(image: str, tmp_path: Path) -> None:
+    out = tmp_path / "sheet.html"
+    assert run("preview", image, "--out", str(out)) == 0
+    shown = {description.partition(",")[0] for description in Page(out).pictures}
+    assert shown == {"The source image"} | {name for name in names() if "/" not in name}
+
+
+def test_tiny_pictures_are_shown_pixel_by_pixel(tmp_path: Path) -> None:
+    (tmp_path / "tiny.png").write_bytes(png(IMAGE[:28, :28, 0]))
+    out = tmp_path / "sheet.html"
+    arguments = ["preview", str(tmp_path / "tiny.png"), "--relations", "identity"]
+    assert run(*arguments, "--out", str(out)) == 0
+    page = Page(out)
+    found = page.pictures["identity, severity 0"]
+    assert found["class"] == "tiny"
+    assert np.array_equal(page.picture("identity, severity 0")[:, :, 0], IMAGE[:28, :28, 0])
+
+
+def test_prompts_need_a_mask_and_say_so(image: str, mask: str, tmp_path: Path) -> None:
+    out = tmp_path / "sheet.html"
+    assert run("preview", image, "--relations", "prompt", "--out", str(out)) == 0
+    without = Page(out)
+    assert without.pictures.keys() == {"The source image"}
+    assert without.text.count("nothing is marked; --mask says what") == 5
+    assert run("preview", image, "--relations", "prompt", "--mask", mask, "--out", str(out)) == 0
+    given = Page(out)
+    assert len(given.pictures) == 6
+    assert "[40, 30, 80, 60]" in given.text
+    assert "nothing is marked" not in given.text
+
+
+def test_relations_keep_off_the_mask(image: str, mask: str, tmp_path: Path) -> None:
+    out = tmp_path / "sheet.html"
+    arguments = ["preview", image, "--relations", "identity,medtest/text", "--out", str(out)]
+    assert run(*arguments, "--mask", mask) == 0
+    page = Page(out)
+    after, before = (
+        page.picture(n)[34:56, 44:76].astype(int)
+        for n in ("medtest/text, severity 5", "identity, severity 0")
+    )
+    assert np.abs(after - before).mean() < 5  # of noise, but for what JPEG makes of it
+
+
+def test_relation_that_refuses_an_image_is_a_note(
+    image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from adaptive_vtt.errors import InputError
+    from adaptive_vtt.relations.graded import Rotation
+
+    def refuse(*_: object) -> None:
+        raise InputError("expected an image of the moon")
+
+    monkeypatch.setattr(Rotation, "apply", refuse)
+    out = tmp_path / "sheet.html"
+    assert run("preview", image, "--relations", "identity,rotation", "--out", str(out)) == 0
+    page = Page(out)
+    assert page.pictures.keys() == {"The source image", "identity, severity 0"}
+    assert page.text.count("expected an image of the moon") == 1
+    assert (
+        run("preview", image, "--relations", "rotation", "--out", str(out.with_suffix(".png"))) == 0
+    )
+
+
+@pytest.mark.parametrize("chosen", ["medtest/blur,reduction", "prompt,identity", "rotation"])
+def test_png_has_a_row_for_each_relation(
+    image: str, mask: str, tmp_path: Path, chosen: str
+) -> None:
+    def height(*relations: str) -> int:
+        out = tmp_path / "sheet.png"
+        arguments = ["preview", image, "--mask", mask, "--relations", ",".join(relations)]
+        assert run(*arguments, "--out", str(out)) == 0
+        sheet = cv2.imread(str(out))
+        assert sheet is not None
+        assert sheet.shape[1] < 1000
+        return sheet.shape[0]
+
+    every = [relation.name for relation in resolve(chosen.split(","))]
+    alone = sum(height(name) for name in every)
+    shared = (len(every) - 1) * (height("identity") - 38 - 160)  # the source and the border
+    assert height(chosen) == alone - shared
+
+
+def test_same_seed_same_sheet(image: str, tmp_path: Path) -> None:
+    sheets = []
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        out = tmp_path / f"{name}.png"
+        assert (
+            run(
+                "preview", image, "--relations", "gaussian_noise", "--seed", seed, "--out", str(out)
+            )
+            == 0
+        )
+        sheets.append(out.read_bytes())
+    assert sheets[0] == sheets[1] != sheets[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--out", "sheet.gif"], "--out: expected a file ending in .png or .html, got"),
+        (["--relations", "medtest,medtest/blur"], "'medtest/blur' stands twice"),
+        (["--relations", "medtest/blurr"], "did you mean 'medtest/blur'?"),
+        (["--mask", "gone.png"], "--mask: cannot read image 'gone.png': No such file"),
+        (["--mask", "{small}"], "expected a mask as large as its image, 120 x 100 (height x wid"),
+    ],
+)
+def test_mistakes_get_one_sentence(
+    image: str,
+    tmp_path: Path,
+    options: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "small.png").write_bytes(png(MASK[:50]))
+    filled = [option.replace("{small}", str(tmp_path / "small.png")) for option in options]
+    out = [] if "--out" in filled else ["--out", str(tmp_path / "sheet.html")]
+    assert run("preview", image, *filled, *out) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert sentence in line
+    assert not (tmp_path / "sheet.html").exists()

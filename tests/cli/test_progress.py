@@ -1,0 +1,218 @@
+"""What a running audit says of itself: how far it is, at any width, and without a terminal."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit, QuestionSpace, __version__
+from adaptive_vtt.audit import Progress as Step
+from adaptive_vtt.cli import baselines, browser
+from adaptive_vtt.cli import progress as shown
+from adaptive_vtt.cli.progress import Live
+from adaptive_vtt.cli.progress_line import clock, fitted, share_done, time_left
+from adaptive_vtt.engine.options import Limits
+from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.stopping import State
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.command_line import run
+
+# -- how far ------------------------------------------------------------------------------
+
+
+def state(*half_widths: float, calls: int = 0, **fields: Any) -> State:
+    lower = np.full(len(half_widths), 0.2)
+    upper = lower + 2 * np.array(half_widths)
+    return State(calls, calls, 1.0, np.ones((1, 2)), lower=lower, upper=upper, **fields)
+
+
+def share(standing: State, cost: float = 0.0, limits: Limits | None = None, **certify: Any) -> Any:
+    return share_done(standing, cost, Certify(**certify), limits or Limits())
+
+
+def test_an_audit_starts_at_nothing_and_ends_at_all() -> None:
+    assert share(state(0.5, 0.5), half_width=0.1) == pytest.approx(0)
+    assert share(state(0.1, 0.08), half_width=0.1) == pytest.approx(1)
+    # 1 / 0.2^2 of 1 / 0.1^2, both above the 1 / 0.5^2 of nothing known
+    assert share(state(0.2, 0.2), half_width=0.1) == pytest.approx((25 - 4) / (100 - 4))
+
+
+def test_it_ends_at_the_first_limit_and_when_all_goals_are_reached() -> None:
+    half = state(0.5, calls=50, cost=1.0)
+    assert share(half, limits=Limits(budget=100)) == pytest.approx(0.5)
+    assert share(half, 1.0, Limits(budget=100, max_cost=1.25)) == pytest.approx(0.8)
+    assert share(half) is None
+    decided = {"above": np.array([True, False]), "below": np.array([False, False])}
+    both = state(0.1, 0.1, **decided)
+    assert share(both, at_most=0.5) == pytest.approx(0.5)
+    assert share(both, at_most=0.5, half_width=0.1) == pytest.approx(0.5)
+    assert share(state(0.0), half_width=0.1, limits=Limits(budget=9)) == 1
+
+
+@given(st.lists(st.floats(0.0, 0.5), min_size=1, max_size=5), st.floats(0.01, 0.49))
+def test_narrower_intervals_are_never_a_step_back(widths: list[float], goal: float) -> None:
+    before = share(state(*widths), half_width=goal)
+    after = share(state(*(0.9 * w for w in widths)), half_width=goal)
+    assert 0 <= before <= after + 1e-12 <= 1 + 1e-9
+
+
+def test_the_time_that_is_left_follows_the_pace_since_this_run_began() -> None:
+    assert time_left(0.5, 0.25, 60.0) == "~2:00 left"
+    assert not any([time_left(None, 0, 9), time_left(0.26, 0.25, 9), time_left(1.0, 0, 9)])
+    assert [clock(s) for s in (0, 65.4, 7384)] == ["0:00", "1:05", "2:03:04"]
+
+
+# -- the line -----------------------------------------------------------------------------
+
+
+@given(st.lists(st.text("abc ", max_size=12), max_size=6), st.text("xyz", max_size=40), st.data())
+def test_a_line_never_exceeds_its_width(parts: list[str], last: str, data: Any) -> None:
+    width = data.draw(st.integers(0, 90))
+    assert len(fitted(parts, last, width)) <= max(width, 0)
+
+
+def test_what_matters_most_is_dropped_last_and_a_long_name_is_cut() -> None:
+    parts = ["62%", "", "482 calls", "0:34"]
+    assert fitted(parts, "widest overall", 60) == "62%  482 calls  0:34  widest overall"
+    assert (
+        fitted(parts, "widest relation rotation", 40) == "62%  482 calls  0:34  widest relation r…"
+    )
+    assert fitted(parts, "widest relation rotation", 30) == "62%  482 calls  0:34"
+    assert fitted(parts, "widest relation rotation", 10) == "62%"
+
+
+def live(monkeypatch: pytest.MonkeyPatch, columns: int, **options: Any) -> Live:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    space = QuestionSpace(tiny_dataset(20, 2), ["identity", "rotation"])
+    audit = Audit(space, ScriptedModel(), self_taught=False, **options)
+    return Live(audit, quiet=False)
+
+
+OPTIONS: dict[str, Any] = {"half_width": 0.3, "targets": ["overall"], "seed": 1}
+
+
+@pytest.mark.parametrize("options", [OPTIONS, {"budget": 6, "seed": 1}])
+def test_an_audit_is_shown_at_any_width(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    shows = live(monkeypatch, 40, **options)
+    lines: list[tuple[int, str]] = []
+
+    def look(step: Step) -> None:
+        shows.update(step)
+        lines.extend((width, shows.line(width)) for width in (20, 40, 80, 200))
+
+    with shows:
+        shows._audit.run(look)
+    assert lines
+    for width, line in lines:
+        assert len(line) <= width
+        assert re.match(r"\d+%", line)
+        wanted = width >= 80 and "half_width" in options
+        assert ("certified  widest" in line and "overall" in line) == wanted
+    drawn = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert max(map(len, re.split(r"[\r\n]", drawn))) <= 40
+
+
+def test_without_a_terminal_a_line_is_written_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    shows = live(monkeypatch, 80, **OPTIONS)
+    step = Step(state(0.4, calls=7), 1.5, "c", 0)
+    with shows:
+        for _ in range(1000):  # 1000 s, a step a second
+            now[0] += 1
+            shows.update(step)
+    told = [line for line in capsys.readouterr().err.splitlines() if "calls  cost" in line]
+    assert [re.findall(r"\d+:\d\d", line)[0] for line in told] == [
+        *("0:10", "0:20", "0:40", "1:20", "2:40", "5:20", "10:20", "15:20"),
+    ]
+    assert re.match(r"\d+%  7 calls  cost 1\.5  0:10", told[0])
+
+
+# -- the report, and what is asked of the program -----------------------------------------
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"adaptive-vtt {__version__}\n"
+
+
+def test_shells_complete_commands_and_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_AVTT_COMPLETE", "complete_bash")
+    for words, expected in (("avtt au", "audit"), ("avtt audit --half", "--half-width")):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        assert run() == 0
+        assert expected in capsys.readouterr().out.split()
+
+
+EASY = ["--half-width", "0.4", "--targets", "overall", "--set", "certify.self_taught=false"]
+
+
+def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, opened, begun = tmp_path / "demo", [], []
+    begin = baselines.build_audit
+
+    def building(*arguments: Any, **options: Any) -> Any:
+        whole = [(out / name).is_file() for name in ("report.html", "result.json", "journal.db")]
+        assert whole == [True] * 3
+        (out / "report.html").write_text("from before")
+        made = begin(*arguments, **options)
+        begun.append((made.sampling.strategy, made.belief.losses is not None))
+        return made
+
+    monkeypatch.setattr(baselines, "build_audit", building)
+    monkeypatch.setattr(browser.webbrowser, "open", lambda url: opened.append(url) or True)
+    assert run("audit", "--demo", *EASY, "--open", "--out", str(out)) == 0
+    assert opened == [(out / "report.html").resolve().as_uri()]
+    told = " ".join(capsys.readouterr().out.split())
+    kinds = ("same predictions", "no predictions")
+    took = [told.index(f"drawn at random, {kind}: ") for kind in kinds]
+    assert told.index("the report is complete") < took[0] < took[1]
+    kept = json.loads((out / "baselines.json").read_text())
+    assert list(kept) == ["predicted", "uniform"]
+    for kind, one in zip(kinds, kept.values(), strict=True):
+        amount = f"{'' if one['certified'] else 'more than '}{one['calls']:,}"
+        assert f"drawn at random, {kind}: {amount}; this audit took " in told
+    assert begun == [("random", True), ("random", False)]
+    assert (out / "report.html").read_text() != "from before"
+    assert run("verify", str(out)) == 0
+
+
+def test_ctrl_c_in_the_comparison_leaves_a_complete_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupting(Live):
+        def update(self, step: Step) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(baselines, "Live", Interrupting)
+    out = tmp_path / "demo"
+    assert run("audit", "--demo", *EASY, "--out", str(out)) == 130
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"the comparison is left out; the audit is complete: {out / 'report.html'}" in said
+    assert not (out / "baselines.json").exists()
+    assert run("verify", str(out)) == 0
+
+
+def test_where_there_is_no_browser_the_report_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(browser.webbrowser, "open", lambda url: False)
+    browser.open_report(tmp_path / "report.html")
+    assert f"no browser was found; open {tmp_path / 'report.html'}" in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""``avtt rejudge``: an audit's answers judged by another oracle, from the command line."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.results.way_on import way
+from tests.helpers.command_line import run
+
+JUDGE = """
+from adaptive_vtt.oracles import Correctness
+
+class Strict(Correctness):
+    def __init__(self, share={share}):
+        super().__init__(threshold=share)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the folder that ``avtt init`` writes, judged by a file."""
+    base = tmp_path_factory.mktemp("rejudged")
+    assert run("init", str(base / "my")) == 0
+    spec = base / "my" / "SPEC.toml"
+    (base / "my" / "judge.py").write_text(JUDGE.format(share=0.5))
+    text = spec.read_text() + '\n[oracle]\nkind = "judge.py:Strict"\n'
+    spec.write_text(text)
+    given = ("--budget", "25", "--seed", "7", "--set", "certify.self_taught=false")
+    assert run("audit", str(spec), *given, "--out", str(base / "first")) == 0
+    return base
+
+
+def test_the_command_takes_another_oracle_or_other_options(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, base = str(folder / "first"), folder / "first"
+    assert (
+        run("rejudge", first, "--set", "oracle.options.share=0.9", "--out", str(folder / "b")) == 0
+    )
+    told = capsys.readouterr().out
+    assert "50 questions judged anew, none asked" in told
+    assert "chosen without looking" in told
+    given = ("--oracle", "correctness", "--set", "oracle.threshold=0.9")
+    assert run("rejudge", first, *given, "--out", str(folder / "c"), "--json") == 0
+    capsys.readouterr()
+    tables = [json.loads((folder / name / "result.json").read_text()) for name in "bc"]
+    assert tables[0]["targets"] == tables[1]["targets"]
+    assert tables[0]["targets"] != json.loads((base / "result.json").read_text())["targets"]
+    assert run("verify", str(folder / "b")) == 0
+    assert run("resume", str(folder / "c")) == 2
+    assert "go on with that audit, and judge it again" in capsys.readouterr().err
+    assert run("gate", str(folder / "c"), "--rule", "overall <= 0.5") in (0, 1, 4)
+    assert run("gate", str(folder / "c"), "--rule", "overall <= 0.001") in (1, 4)
+    shown = way(read_facts(read_journal(folder / "c" / "journal.db").facts()), folder / "c")
+    assert shown == (
+        f"the audit whose answers these are, {first}, and judge it again ('avtt rejudge')"
+    )
+
+
+def test_an_oracle_in_a_changed_file_may_judge_and_other_changed_code_may_not(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(folder / "first", tmp_path / "first")
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(JUDGE.format(share=0.95))
+    assert run("rejudge", "first", "--oracle", "mine.py:Strict", "--out", "again") == 0
+    assert avtt.read_result("again").warnings[0].count("which Strict judged") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--set", "share"), r"expected SECTION.FIELD=VALUE, .*, got 'share'"),
+        (
+            ("--set", "audit.seed=1"),
+            r"expected oracle.FIELD, .*, got 'audit'",
+        ),
+        (("--oracle", "corectness"), r"did you mean 'correctness'"),
+        (("--oracle", "correctness", "--set", "oracle.treshold=1"), r"treshold"),
+        (("--oracle", "consistency"), r"asked about none; an audit with this oracle has to ask"),
+    ],
+)
+def test_bad_input_has_its_sentence(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Any, message: str
+) -> None:
+    assert run("rejudge", str(folder / "first"), *given, "--out", str(tmp_path / "no")) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "no").exists()

@@ -1,0 +1,339 @@
+"""Run folders: every one has a way on, and verify compares all that is written in them."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt.cli import main
+from adaptive_vtt.cli.signals import Interrupted, interruptible
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.journal import SQLiteJournal, read_journal
+from tests.helpers.command_line import run
+
+OPTIONS = ["--budget", "4", "--targets", "overall", "--half-width", "0.1"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of an audit that ended."""
+    out = tmp_path_factory.mktemp("finished")
+    write_start(out / "start")
+    assert run("audit", str(out / "start" / "SPEC.toml"), *OPTIONS, "--out", str(out / "run")) == 0
+    return {p.name: p.read_bytes() for p in (out / "run").iterdir()}
+
+
+@pytest.fixture
+def folder(finished: dict[str, bytes], tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    for name, data in finished.items():
+        (tmp_path / "run" / name).write_bytes(data)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Path:
+    write_start(tmp_path / "start")
+    return tmp_path / "start"
+
+
+def audit(start: Path, out: Path) -> int:
+    return run("audit", str(start / "SPEC.toml"), *OPTIONS, "--out", str(out))
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().err.split())
+
+
+# -- folders without answers are begun anew ------------------------------------------------
+
+
+def test_an_empty_journal_is_refused_by_readers_untouched_and_begun_by_audit(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "r"
+    out.mkdir()
+    (out / "journal.db").touch()
+    for command in ("verify", "report", "resume", "export"):
+        more = ["--failures", str(tmp_path / "f")] if command == "export" else []
+        assert run(command, str(out), *more) == 2
+        assert "no audit was begun here; 'avtt audit SPEC.toml --out" in said(capsys)
+    assert (out / "journal.db").stat().st_size == 0
+    assert audit(start, out) == 0
+    assert run("verify", str(out)) == 0
+
+
+@pytest.mark.parametrize("tables", [False, True], ids=["killed", "disk full"])
+def test_an_audit_whose_first_write_failed_is_begun_by_the_same_command(
+    start: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tables: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out, error = tmp_path / "r", sqlite3.OperationalError("database or disk is full")
+    where = "add_fact" if tables else "make"
+    with monkeypatch.context() as patch:
+
+        def fail(*_: Any) -> None:
+            raise error if tables else KeyboardInterrupt
+
+        patch.setattr(f"adaptive_vtt.journal.sqlite_step.Step.{where}", fail)
+        assert audit(start, out) == (2 if tables else 130)
+        told = "disk is full; nothing of this step" if tables else "the same command begins again"
+        assert told in said(capsys)
+    with closing(SQLiteJournal(out / "journal.db", read_only=True)) as journal:
+        assert journal.facts() == {}
+    assert audit(start, out) == 0
+    assert not (out / "journal.db.1").exists()
+
+
+def test_after_a_first_call_that_failed_the_audit_begins_anew_and_counts_what_may_be_lost(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, good = tmp_path / "r", (start / "model.py").read_text()
+    (start / "model.py").write_text("def predict(images):\n    return [[7.0, 7.0]]\n")
+    for lost in (1, 2):
+        assert audit(start, out) == 2
+        assert "expected P(yes) between 0 and 1, got 7.0" in said(capsys)
+        with closing(read_journal(out / "journal.db")) as journal:
+            assert journal.facts()["interrupted"] == lost
+    (start / "model.py").write_text(good)
+    assert audit(start, out) == 0
+    assert json.loads((out / "result.json").read_text())["lost"] == 2
+    assert (out / "journal.db.1").exists()  # set aside, not thrown away
+    assert (out / "journal.db.2").exists()
+    assert run("verify", str(out)) == 0
+    assert audit(start, out) == 2  # now it holds answers
+    assert f"holds an audit already; 'avtt resume {out}' goes on" in said(capsys)
+    assert run("resume", str(out)) == 0
+
+
+def test_calls_that_stayed_unanswered_for_nothing_leave_the_folder_to_a_corrected_spec(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, spec = tmp_path / "r", start / "SPEC.toml"
+    good = spec.read_text()
+    wrong = good.replace('target = "model.py:predict"', 'kind = "recorded"\nanswers = "none.csv"')
+    (start / "none.csv").write_text("sample,bright,round\n")
+    spec.write_text(wrong)
+    assert audit(start, out) in {0, 2}
+    capsys.readouterr()
+    spec.write_text(good)
+    assert audit(start, out) == 0
+    result = json.loads((out / "result.json").read_text())
+    assert (result["calls"], result["lost"]) == (4, 0)  # those came back: none was lost
+    assert (out / "journal.db.1").exists()
+    assert run("verify", str(out)) == 0
+
+
+def test_an_error_midway_says_how_to_go_on(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = (start / "model.py").read_text()
+    late = "\nn = 0\n_p = predict\n\ndef predict(images):\n    global n\n    n += 1\n"
+    late += "    return _p(images) if n < 3 else 1 / 0\n"
+    (start / "model.py").write_text(good + late)
+    assert audit(start, tmp_path / "r") == 2
+    told = said(capsys)
+    assert "raised ZeroDivisionError" in told
+    assert told.endswith(f"'avtt resume {tmp_path / 'r'}' goes on once that is mended")
+
+
+# -- verify ---------------------------------------------------------------------------------
+
+
+def test_verify_says_what_it_checked_and_writes_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    head = json.loads(before["result.json"])["journal_head"]
+    assert len(head) == 32
+    assert run("verify", str(folder), "--head", head.upper()) == 0
+    said = capsys.readouterr().out
+    assert "4 answers among them, are as they were written; the interval follows" in said
+    assert f"every draw follows from the audit's key; head {head}" in said
+    assert head.encode() in before["report.html"]
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+def edited(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda result: result.update(changes)
+
+
+EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "calls": (edited(calls=3), "calls: the journal comes to 4, the file says 3"),
+    "questions": (edited(questions=9), "questions: the journal comes to 8, the file says 9"),
+    "cost": (edited(cost=1.5), r"cost: the journal comes to 0.0, the file says 1.5"),
+    "lost": (edited(lost=True), "lost: the journal comes to 0, the file says true"),
+    "reason": (edited(stop_reason=None), 'stop_reason: the journal comes to "4 calls'),
+    "scoring": (edited(scoring="x"), "scoring: the journal comes to null"),
+    "head": (edited(journal_head="0" * 32), "journal_head is none this journal ever had"),
+    "unknown": (edited(grade="A"), "grade is no field of a result"),
+    "missing": (lambda r: r.pop("waiting"), "waiting is missing"),
+    "estimate": (
+        lambda r: r["targets"][0].update(estimate=0.01),
+        r"targets\[0\]\.estimate: the journal",
+    ),
+    "certified": (
+        lambda r: r["targets"][0].update(certified=True),
+        r"targets\[0\]\.certified: the journal comes to false, the file says true",
+    ),
+    "rows": (lambda r: r["targets"].clear(), "targets: the journal comes to 1 rows, the file has"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_verify_names_the_field_of_the_result_that_was_edited(
+    folder: Path, edit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change, message = EDITS[edit]
+    result = json.loads((folder / "result.json").read_text())
+    change(result)
+    (folder / "result.json").write_text(json.dumps(result))
+    assert run("verify", str(folder)) == 2
+    assert re.search(message, said(capsys))
+
+
+def test_verify_knows_a_head_of_before_and_a_report_of_before(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = json.loads((folder / "result.json").read_text())["journal_head"]
+    with closing(SQLiteJournal(folder / "journal.db")) as journal:
+        journal.set_facts(a=1)
+        journal.set_facts(a=2)
+    assert run("verify", str(folder), "--head", head) == 2
+    assert "the head given is this journal's of 2 rows ago; its head is" in said(capsys)
+    assert run("verify", str(folder)) == 2
+    assert "result.json: journal_head is this journal's of 2 rows ago" in said(capsys)
+    (folder / "result.json").unlink()
+    assert run("verify", str(folder)) == 2
+    assert "report.html: was not written from the journal as it is now" in said(capsys)
+    assert run("report", str(folder)) == 0
+    assert "not verified: 'avtt verify" in capsys.readouterr().out
+    assert "Not verified" in (folder / "report.html").read_text(encoding="utf-8")
+    assert run("verify", str(folder)) == 0
+
+
+# -- deleted, and interrupted ---------------------------------------------------------------
+
+SLOW = """
+import time
+from pathlib import Path
+def predict(images):
+    time.sleep(.02)
+    {then}
+    return [[.7, .2]] * len(images)
+"""
+
+
+DEAF = """
+import os, signal
+def predict(images):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except BaseException:
+        pass
+    return [[.7, .2]] * len(images)
+"""
+
+
+def test_a_journal_deleted_before_the_end_is_no_success(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    then = f"Path({str(tmp_path / 'r' / 'journal.db')!r}).unlink(missing_ok=True)"
+    (start / "model.py").write_text(SLOW.format(then=then))
+    assert audit(start, tmp_path / "r") == 2
+    line = said(capsys)
+    assert "all it held, 1 answers, was saved as" in line
+    (start / "model.py").write_text(SLOW.format(then=""))
+    for left in (tmp_path / "r").glob("journal.db*"):
+        left.unlink()
+    (tmp_path / "r" / "journal-rescued.db").rename(tmp_path / "r" / "journal.db")
+    assert run("resume", str(tmp_path / "r")) == 0
+    assert json.loads((tmp_path / "r" / "result.json").read_text())["calls"] == 4
+
+
+def answers(out: Path) -> int:
+    try:
+        with closing(SQLiteJournal(out / "journal.db", read_only=True)) as journal:
+            return len(journal.calls())
+    except Exception:
+        return 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(
+    start: Path, tmp_path: Path, name: str
+) -> None:
+    number, out = getattr(signal, name), tmp_path / "r"
+    (start / "model.py").write_text(SLOW.format(then=""))
+    child = os.fork()
+    if child == 0:  # a process of its own, with torch loaded already
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            with open(tmp_path / "err", "w") as sys.stderr:
+                main(["audit", str(start / "SPEC.toml"), "--out", str(out), "--json"])
+        except SystemExit as ended:
+            os._exit(int(ended.code or 0))
+        finally:
+            os._exit(99)
+    until = time.monotonic() + 30
+    while answers(out) < 3 and time.monotonic() < until:
+        time.sleep(0.05)
+    os.kill(child, number)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 128 + number
+    kept = answers(out)
+    assert kept >= 3
+    told = " ".join((tmp_path / "err").read_text().split())
+    assert f"avtt: interrupted; {kept} answers are kept; 'avtt resume {out}' goes on where" in told
+    with closing(read_journal(out / "journal.db")) as journal:
+        assert journal.facts()["interrupted"] <= 1
+    SQLiteJournal(out / "journal.db").close()  # nobody holds the lock
+
+
+def test_a_signal_that_a_model_swallowed_ends_the_audit_at_the_next_answer(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Python itself swallows one that comes while a destructor runs."""
+    out = tmp_path / "r"
+    (start / "model.py").write_text(DEAF)
+    assert audit(start, out) == 128 + signal.SIGTERM
+    assert "interrupted; 1 answers are kept; 'avtt resume" in said(capsys)
+    assert answers(out) == 1
+
+
+def test_the_demo_compares_nothing_that_it_has_not_reached(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "demo"
+    budget = ["--budget", "2", "--set", "certify.self_taught=false"]
+    assert run("audit", "--demo", *budget, "--out", str(out)) == 0
+    assert not (out / "baselines.json").exists()
+    assert "at random" not in capsys.readouterr().out
+
+
+def test_a_signal_that_a_library_swallowed_while_it_was_imported_ends_with_a_sentence_too(
+    tmp_path: Path,
+) -> None:
+
+    def swallows() -> None:
+        with interruptible(tmp_path):
+            with suppress(BaseException):
+                os.kill(os.getpid(), signal.SIGINT)
+            raise RuntimeError("imported by halves")
+
+    with pytest.raises(Interrupted, match="interrupted before anything was asked") as ended:
+        swallows()
+    assert ended.value.exit_code == 130

@@ -1,0 +1,356 @@
+"""What newcomers met on a second walk: a stub, a folder for a spec, a table left alone."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.cli.demo_endpoint import _FRAMES, _SCENES, _SPEC
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.config import parse_spec, read_spec
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.errors import InputError, unknown
+from adaptive_vtt.journal import Journal, MemoryJournal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.rows import AnswerRow
+from adaptive_vtt.models import ModelDefaults
+from adaptive_vtt.oracles import Consistency, ContainsTruth
+from adaptive_vtt.relations import get
+from adaptive_vtt.results.report import render
+from adaptive_vtt.results.report.verdict import about
+from adaptive_vtt.results.report.wording import asked
+from adaptive_vtt.results.result import summarise
+from adaptive_vtt.results.way_on import way
+from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, TargetId, Unanswered
+from adaptive_vtt.utils import extras
+from adaptive_vtt.utils.files import write_bytes, write_text
+from adaptive_vtt.utils.image_codec import png
+from tests.helpers.command_line import run
+from tests.helpers.report_kinds import words
+from tests.helpers.report_pages import Tags, audit, block
+
+RELATIONS = ["identity", "gaussian_noise", "rotation"]
+QUICK: dict[str, Any] = {"surrogate": False, "seed": 0, "strategy": "random"}
+
+
+# -- a model that answers the same about everything ---------------------------------------
+
+
+class Says(ModelDefaults):
+    """Answers by the sample alone, as ``answers`` has it."""
+
+    answers = "all"
+
+    def __init__(self, answer: Any) -> None:
+        self.name, self._answer = "says", answer
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
+        return [Answer(tuple(map(float, self._answer(p)))) for p in prompts]
+
+
+def shown(truth: list[int]) -> Any:
+    """Images of which a single concept has these truths."""
+    images = [np.full((8, 8, 3), 10 * k, np.uint8) for k in range(len(truth))]
+    return from_table(images, pd.DataFrame({"a": truth, "b": truth}))
+
+
+def told(data: Any, answer: Any, oracle: Any = None, budget: int = 30) -> list[str]:
+    journal: Journal = MemoryJournal()
+    space = avtt.QuestionSpace(data, RELATIONS, oracle=oracle)
+    avtt.Audit(space, Says(answer), journal=journal, budget=budget, **QUICK).run()
+    warnings = [w for w in summarise(journal).warnings if "same answer" in w]
+    assert all(w in render(journal) for w in warnings)
+    return warnings
+
+
+MIXED, PRESENT = [0, 1] * 6, [1] * 12
+
+
+def test_answers_that_are_all_the_same_are_told_of_in_result_and_report() -> None:
+    assert "(0.5)" in told(shown(MIXED), lambda p: (0.5, 0.5))[0]
+    assert "all 30 calls" in told(shown(MIXED), lambda p: (1, 1))[0]
+    assert "(0.2, 0.7)" in told(shown(MIXED), lambda p: (0.2, 0.7))[0]
+    assert told(shown(PRESENT), lambda p: (1, 1), Consistency())  # what is right is not known
+
+
+def test_answers_that_differ_or_are_right_or_few_are_not() -> None:
+    assert not told(shown(MIXED), lambda p: (0.5, 0.1 * len(p.sample_id)))
+    assert not told(shown(MIXED), lambda p: (0.5, p.relation == "rotation"))
+    assert not told(shown(PRESENT), lambda p: (1, 1))
+    assert not told(shown(MIXED), lambda p: (0.5, 0.5), budget=19)
+
+
+# -- how an audit goes on -----------------------------------------------------------------
+
+
+def test_terminal_and_report_tell_the_same_limit_and_no_more_calls_than_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    out = tmp_path / "run"
+    options = (
+        "--budget",
+        "24",
+        "--half-width",
+        "0.04",
+        "--set",
+        "certify.self_taught=false",
+        "--out",
+        str(out),
+    )
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
+    printed = capsys.readouterr().out
+    page = (out / "report.html").read_text()
+    limit = re.search(r"avtt resume \S+ (--budget \d+)", printed)
+    assert limit
+    assert f"avtt resume DIR {limit[1]}<" in page
+    about = re.search(r"would take (.*? more calls)", " ".join(printed.split()))
+    assert about
+    assert f"would take {about[1]}" in page
+    there = 60 * 16  # images and their changes
+    most = max(int(number) for number in re.findall(r"\d+", about[1]))
+    assert most <= there - 24
+    assert 24 + most <= int(limit[1].split()[1]) <= there
+
+
+def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
+    space = avtt.QuestionSpace(tiny_dataset(6, 2), ["identity", "rotation"])
+    targets = named_targets(space, ["overall", "relations"])
+    certifier = Certifier(space, targets, answers="all", half_width=0.001)
+    calls = np.arange(space.images)
+    for place in range(5):
+        unit = np.repeat(np.arange(len(calls)), 2)
+        questions = (2 * calls[:, None] + np.arange(2)).ravel()
+        inside = certifier.members(questions)
+        law = np.full(len(calls), 1 / len(calls))
+        move = certifier.foresee(inside, unit, None, law, 0)
+        certifier.learn(move, inside[:, :2], np.full(2, place % 2), np.full(2, place % 2))
+        calls = calls[1:]
+        assert {row["more_calls_most"] for row in certifier.table()} <= {
+            None,
+            *range(len(calls) + 1),
+        }
+
+
+def test_an_audit_that_python_began_is_said_to_go_on_from_python(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = shown(MIXED)
+    out = tmp_path / "run"
+    told: dict[str, Any] = {"relations": RELATIONS, "progress": False, "half_width": 0.2}
+    avtt.audit(data, Says(lambda p: (0.1, 0.9)), out=out, budget=8, **told, **QUICK)
+    assert run("gate", str(out), "--rule", "overall <= 0.1") == 4
+    said = capsys.readouterr().out
+    assert "the lines of Python that began it, with the same out= or journal=" in said
+    assert "avtt resume " not in said
+    again = avtt.audit(data, Says(lambda p: (0.1, 0.9)), out=out, budget=12, **told, **QUICK)
+    assert again.calls == 12  # as it says
+
+
+def test_how_an_audit_goes_on_follows_from_what_began_it() -> None:
+    journal = audit(shown(MIXED), Says(lambda p: (0.1, 0.9)), RELATIONS, budget=2, **QUICK)
+    facts = read_facts(journal.facts())
+    assert "Python" in way(facts, "run")
+    spec = facts.model_copy(update={"spec": {"audit": {}}})
+    assert way(spec, "a b") == "'avtt resume 'a b''"
+    assert way(facts.model_copy(update={"begun_by": "avtt versus a b"}), "r") == "'avtt versus a b'"
+
+
+# -- init, and what is in a folder --------------------------------------------------------
+
+
+def classes(folder: Path) -> Path:
+    for number in range(12):
+        pixels = np.random.default_rng(number).integers(0, 200, (12, 12, 3), dtype=np.uint8)
+        write_bytes(folder / ("cat", "dog")[number % 2] / f"{number}.png", png(pixels))
+    rows = [f"{('cat', 'dog')[n % 2]}/{n}.png,{n % 2}" for n in range(12)]
+    write_text(folder / "labels.csv", "\n".join(["id,bright", *rows]) + "\n")
+    return folder
+
+
+def test_a_table_beside_class_folders_is_named_with_how_to_choose_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = classes(tmp_path / "data")
+    assert run("init", str(tmp_path / "spec"), "--data", str(data)) == 0
+    said = capsys.readouterr().out
+    assert "2 class folders (cat, dog); 'labels.csv' there was left alone; to go by it" in said
+    with pytest.warns(UserWarning, match=rf"give {re.escape(str(data / 'labels.csv'))} in place"):
+        avtt.QuestionSpace(data)
+    chosen = ("init", str(tmp_path / "other"), "--data", str(data / "labels.csv"))
+    assert run(*chosen) == 0
+    assert "with a table of labels (bright)" in capsys.readouterr().out
+
+
+def test_a_table_without_images_is_no_folder_of_images(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(classes(tmp_path / "data") / "labels.csv", tmp_path / "labels.csv")
+    shutil.rmtree(tmp_path / "data")
+    assert run("init", str(tmp_path / "spec"), "--data", str(tmp_path / "labels.csv")) == 0
+    said = capsys.readouterr().out
+    assert "found a table of 12 samples (bright), and none of their images" in said
+    assert 'images = "..." in [dataset]' in said
+
+
+@pytest.mark.parametrize("name", ["README.md", "labels.csv", "there.txt"])
+def test_init_makes_no_folder_with_the_name_of_a_file(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(tmp_path / "there.txt", "mine")
+    assert run("init", str(tmp_path / name)) == 2
+    assert "expected a folder to write into, got the name of a file" in capsys.readouterr().err
+    assert not (tmp_path / name).is_dir()
+
+
+def test_a_folder_for_a_spec_is_told_what_to_do_with_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"got a folder; 'avtt init DIR --data .*' writes a SPEC"):
+        read_spec(tmp_path)
+    write_text(tmp_path / "journal.db", "")
+    with pytest.raises(InputError, match=r"got a folder; it holds an audit: 'avtt resume .*' goes"):
+        read_spec(tmp_path)
+
+
+# -- sentences ----------------------------------------------------------------------------
+
+
+def test_the_nearest_name_comes_before_a_short_list() -> None:
+    names = [f"name{k:02}" for k in range(28)]
+    error = str(unknown("relation", "nam05", names, every="avtt list relations"))
+    assert error.startswith("unknown relation 'nam05'; did you mean 'name05'? Expected one of ")
+    assert error.endswith("name05 and 22 more ('avtt list relations' shows all)")
+    far = str(unknown("relation", "xyz", names))
+    assert far.endswith("name11 and 16 more")
+    assert str(unknown("side", "up", ["a", "b"])) == "unknown side 'up': expected one of a, b"
+
+
+def test_verify_counts_the_intervals_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    avtt.audit(
+        shown(MIXED),
+        Says(lambda p: (0.1, 0.9)),
+        relations=RELATIONS,
+        out=tmp_path / "run",
+        budget=4,
+        progress=False,
+        **QUICK,
+    )
+    assert run("verify", str(tmp_path / "run")) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"the intervals follow from them: all (\d+) intervals hold", said)
+    assert said.count("intervals hold") == 1
+
+
+@pytest.mark.parametrize("own", [_FRAMES.format(count=4, size=64, seed=0), _SCENES])
+def test_the_spec_that_serve_demo_prints_can_be_read(own: str) -> None:
+    given = {"kind": "openai", "url": "http://127.0.0.1:1/v1", "model": "m"}
+    text = _SPEC.format(own=own, key='\nkey = "NAME"', **given)
+    spec = parse_spec(tomllib.loads(text), "printed")
+    assert spec.certify.half_width == 0.2
+
+
+def test_a_missing_part_is_installed_by_the_packages_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needed = ["numpy>=2", "openai>=1.60; extra == 'openai'", 'httpx>=1; extra == "http"']
+    monkeypatch.setattr(extras, "requires", lambda _: needed)
+    assert extras.pip_install("openai") == "pip install 'openai>=1.60'"
+    monkeypatch.setattr(extras, "requires", lambda _: None)
+    assert extras.pip_install("openai") == "pip install 'adaptive-vtt[openai]'"
+
+
+# -- reports ------------------------------------------------------------------------------
+
+
+def test_a_report_of_words_shows_question_options_and_what_is_right(tmp_path: Path) -> None:
+    page = render(words(tmp_path))
+    lines = [line for item in block(page, "failures-data") for line in item["lines"]]
+    assert len(lines) > 3
+    for line in lines:
+        assert line["asked"]["question"].startswith("What is this (")
+        assert [letter for letter, _, _ in line["asked"]["options"]] == ["A", "B", "C", "D"]
+        assert sum(right for *_, right in line["asked"]["options"]) == 1
+    assert "“What is this (" in Tags(page).text  # in the list of draws, too
+
+
+def test_a_free_answer_is_shown_with_what_is_accepted() -> None:
+    asks, answers = {"colour": Ask("Which?")}, {"colour": ("red",)}
+    sample = Sample("s", None, {"colour": 1}, asks=asks, answers=answers)
+    question = Question(0, "s", "identity", 0, "colour", 1)
+    oracle = ContainsTruth()
+    expected = oracle.expect(get("identity"), FollowUp(None), sample, question, None)
+    details = oracle.judge(question, "blue", expected).details
+    row = AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5, "blue", details)
+    assert asked(row) == {"question": "Which?", "options": [], "right": "red"}
+    assert asked(AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5)) is None
+    long = {"asked": {"question": "x" * 1000, "options": [], "right": []}}
+    told = asked(AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5, "", long))
+    assert told is not None
+    assert len(told["question"]) < 410
+
+
+def test_an_audit_in_which_nothing_failed_says_so_and_what_is_left() -> None:
+    journal = audit(shown(PRESENT), Says(lambda p: (0.9, 1.0)), RELATIONS, half_width=0.3, **QUICK)
+    text = Tags(render(journal)).text
+    assert "Nothing that was asked went wrong." in text
+    assert "Nothing is open, and nothing that was asked went wrong." in text
+
+
+class Mute(Says):
+    def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
+        return [Unanswered("I cannot help with that") for _ in prompts]
+
+
+def test_an_audit_in_which_nothing_was_answered_says_so() -> None:
+    options = {"half_width": 0.3, "budget": 10, "fail_on_error": 1.0, **QUICK}
+    journal = audit(shown(MIXED), Mute(None), RELATIONS, **options)
+    (told,) = summarise(journal).warnings
+    assert told.startswith("20 of 20 questions went unanswered, most often (20 times) with 'I can")
+    assert told in Tags(render(journal)).text
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (TargetId("relation", relation="fog"), "under fog"),
+        (TargetId("severity", relation="fog", severity=2), "under fog at severity 2"),
+        (TargetId("concept", "polyp", 1, "miss rate"), "about polyp where it is present"),
+        (TargetId("concept", "polyp", 0, "false-alarm rate"), "about polyp where it is absent"),
+        (TargetId("concept", "polyp", 1, "EFR"), "about polyp"),
+        (TargetId("relation-concept", "polyp", relation="fog"), "about polyp under fog"),
+        (TargetId("group", group="site", value="a"), "where site is a"),
+        (TargetId("filter", filter="mine"), "of 'mine'"),
+    ],
+)
+def test_the_worst_target_is_named_in_a_sentence(target: TargetId, words: str) -> None:
+    assert about(target) == words
+
+
+def test_a_call_that_names_a_class_is_not_said_to_answer_concepts(tmp_path: Path) -> None:
+    data = classes(tmp_path / "data")
+    (data / "labels.csv").unlink()
+    out = tmp_path / "run"
+    model = Says(lambda p: (0.2, 0.8))
+    avtt.audit(data, model, out=out, budget=4, half_width=0.3, progress=False, **QUICK)
+    assert "each answers with the class of an image" in (out / "report.html").read_text()
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "adaptive_vtt", "runs", str(tmp_path)],
+        capture_output=True,
+        text=True,
+    )
+    assert (said.returncode, "no run stands here" in said.stdout) == (0, True), said.stderr

@@ -1,0 +1,224 @@
+"""``avtt slices``, ``certify.discover``, and what the report shows of slices."""
+
+import json
+import re
+import shutil
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt.cli import main
+from adaptive_vtt.cli.slices import quoted
+from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.results.report.evidence import Evidence
+from adaptive_vtt.results.report.page import render
+from adaptive_vtt.results.report.slices import section
+from adaptive_vtt.utils.image_codec import png
+
+MODEL = """
+def predict(images):
+    return [[float(image.mean() > 130)] for image in images]
+"""
+SPEC = """
+[dataset]
+kind = "table"
+labels = "labels.csv"
+images = "images"
+metadata = ["lamp", "site"]
+[model]
+kind = "python"
+target = "model.py:predict"
+[certify]
+half_width = 0.05
+targets = ["overall"]
+surrogate = false
+self_taught = false
+"""
+
+
+def lit(folder: Path, samples: int = 150) -> Path:
+    """A SPEC.toml: bright images are taken for dark under a red lamp."""
+    rng = np.random.default_rng(0)
+    (folder / "images").mkdir()
+    rows = []
+    for k in range(samples):
+        bright, red = int(rng.random() < 0.5), bool(rng.random() < 0.25)
+        image = rng.integers(60, 90, (8, 8, 3), dtype=np.uint8) + np.uint8(90 * bright)
+        if red:
+            image[:, :, 1:] //= 2
+        (folder / "images" / f"{k}.png").write_bytes(png(image))
+        lamp = "red" if red else "white"
+        rows.append((f"{k}.png", bright, lamp, rng.choice(["north", "south"])))
+    table = pd.DataFrame(rows, columns=["id", "bright", "lamp", "site"])
+    table.to_csv(folder / "labels.csv", index=False)
+    (folder / "model.py").write_text(MODEL, encoding="utf-8")
+    (folder / "SPEC.toml").write_text(SPEC, encoding="utf-8")
+    return folder / "SPEC.toml"
+
+
+def told(arguments: list[str], capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out = capsys.readouterr()
+    assert (ended.value.code or 0) == code, out.err
+    return out.out if code == 0 else out.err
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs: "plain" set nothing aside, "found" looked for slices."""
+    spec = str(lit(tmp_path_factory.mktemp("slices")))
+    runs = Path(spec).parent
+    for name, more in (
+        ("plain", ["--half-width", "0.07"]),
+        ("found", ["--set", "certify.discover=2"]),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["audit", spec, "--seed", "2", "--out", str(runs / name), "--json", *more])
+        assert not ended.value.code
+    return runs
+
+
+@pytest.fixture
+def found(folder: Path, tmp_path: Path) -> str:
+    """A copy of "found" that a test may go on with: the other tests read the first one."""
+    return str(shutil.copytree(folder / "found", tmp_path / "found"))
+
+
+def test_what_the_audit_found_is_certified_and_told(folder, capsys):
+    text = told(["slices", str(folder / "found")], capsys)
+    rate = r"[0-9.]+% to [0-9.]+%"
+    assert re.search(
+        rf"^lamp red, present\n  rate {rate} of the \d+ questions unseen when it was found\n"
+        rf"  whole slice {rate}, certified\n  found at call \d+, ",
+        text,
+    )
+    assert "the intervals above hold, with all others of the audit, at every moment" in text
+    assert max(map(len, text.splitlines())) <= 80
+    as_json = json.loads(told(["slices", str(folder / "found"), "--json"], capsys))
+    assert as_json["certified"][0]["slice"] == "lamp red, present"
+    assert as_json["set_aside"] == 0.1
+    result = json.loads((folder / "found" / "result.json").read_text())
+    row = result["targets"][-1]
+    assert (row["kind"], row["filter"], row["certified"]) == ("slice", "lamp red, present", True)
+    told(["verify", str(folder / "found")], capsys)
+
+
+def test_an_audit_that_found_slices_ends_with_the_rates_to_quote(found, capsys):
+    with closing(read_journal(Path(found) / "journal.db")) as journal:
+        assert quoted(journal)[0].startswith("slice lamp red, present: rate ")
+    text = told(["resume", found], capsys)
+    assert "questions unseen when it was found" in text
+
+
+def test_guesses_are_told_as_such_with_what_would_certify_them(folder, capsys):
+    text = told(["slices", str(folder / "plain")], capsys)
+    assert text.startswith("lamp red, present")
+    assert "guesses: chosen among" in text
+    assert "set no alpha aside for slices, so it can certify none; a new one can:" in text
+    assert '"lamp red, present' in text.split("[certify.where]")[1]
+    assert max(map(len, text.splitlines())) <= 80
+    found = json.loads(told(["slices", str(folder / "plain"), "--json"], capsys))
+    first = found["proposed"][0]
+    assert first["where"]["lamp"] == ["red"]
+    assert first["least_lift"] <= first["lift"]
+    assert len(first["examples"]) == 3
+
+
+def test_resume_looks_only_where_alpha_was_set_aside(folder, capsys):
+    said = told(["resume", str(folder / "plain"), "--set", "certify.discover=2"], capsys, code=2)
+    assert "expected an audit that set a share of its alpha aside" in said
+    text = told(["slices", str(folder / "plain"), "--by", "lamps"], capsys, code=2)
+    assert "unknown proposer 'lamps'" in text
+
+
+def test_more_slices_may_be_looked_for_later(found, capsys):
+    told(["resume", found, "--set", "certify.discover=4", "--json"], capsys)
+    with closing(read_journal(Path(found) / "journal.db")) as journal:
+        discover = read_facts(journal.facts()).discover
+    assert (discover.most, len(discover.also)) == (4, 1)
+    told(["verify", found], capsys)
+
+
+def test_a_gate_may_name_a_slice(folder, capsys):
+    rule = "slice:lamp red, present >= 10 %"
+    assert told(["gate", str(folder / "found"), "--rule", rule], capsys).startswith("pass")
+
+
+def test_exploring_looks_for_nothing(folder, capsys):
+    said = told(["audit", "--demo", "--explore", "--set", "certify.discover=2"], capsys, code=2)
+    assert "expected either --explore, which certifies nothing, or --set certify.discover" in said
+
+
+def test_the_report_shows_slices_with_pictures(folder):
+    with closing(read_journal(folder / "found" / "journal.db")) as journal:
+        page, shown = render(journal), section(Evidence.of(journal))
+    assert shown is not None
+    html = str(shown.html)
+    assert html in page
+    assert "lamp red, present</a>" in html
+    assert 1 <= html.count('<img src="data:image/') <= 6
+    assert "Noticed after" in html
+    assert "only the draws made after that certify it" in html
+    rate = r"<b>[0-9.]+ to [0-9.]+.%</b>"
+    assert re.search(
+        rf"Of the \d+ questions unseen when it was found {rate} fail.*: quote this", html
+    )
+    assert "Of the whole slice, the failures by which it was found included" in html
+
+
+def test_the_report_says_nothing_of_slices_where_none_were_looked_for(folder):
+    with closing(read_journal(folder / "plain" / "journal.db")) as journal:
+        assert section(Evidence.of(journal)) is None
+
+
+def test_a_name_cannot_break_out_of_the_report(folder):
+    evil, other = "<script>alert(1)</script>", MemoryJournal()
+    with closing(read_journal(folder / "found" / "journal.db")) as journal:
+        facts: Any = journal.facts()
+        slices = [{**facts["slices"][0], "name": evil}]
+        other.set_facts(**{**facts, "slices": slices})
+        other.add_draws(journal.draws())
+        other.add_calls(journal.calls())
+    page = render(other)
+    assert evil not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(folder, capsys):
+    rate = json.loads((folder / "plain" / "result.json").read_text())["targets"][0]["estimate"]
+    with pytest.raises(SystemExit) as ended:
+        main(["gate", str(folder / "plain"), "--rule", f"overall <= {rate + 0.03:.4f}"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 4
+    assert "as certain as was asked" in said
+    assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)'", said)
+
+
+def test_a_target_that_is_asked_for_later_is_certified_by_the_draws_to_come(folder, found, capsys):
+    rule = "concept:bright:false-alarm rate <= 1"
+    refused = told(["gate", found, "--rule", rule], capsys, code=2)
+    assert "avtt resume DIR --posthoc concept:bright:false-alarm rate" in refused
+    name = "concept:bright:false-alarm rate"
+    told(["resume", found, "--posthoc", name, "--json"], capsys)
+    told(["verify", found], capsys)
+    assert told(["gate", found, "--rule", rule], capsys).startswith("pass")
+    assert f"{name}\n  rate " in (listed := told(["slices", found], capsys))
+    assert "asked for at call" in listed
+    again = told(["resume", found, "--posthoc", name], capsys, code=2)
+    assert f"posthoc: '{name}' is a target already" in again
+    typo = told(["resume", found, "--posthoc", "relation:blur"], capsys, code=2)
+    assert "unknown target 'relation:blur'" in typo
+    aside = told(["resume", str(folder / "plain"), "--posthoc", name], capsys, code=2)
+    assert "expected an audit that set a share of its alpha aside for targets" in aside
+    with closing(read_journal(Path(found) / "journal.db")) as journal:
+        rows = [json.loads(r.value) for r in journal.fact_rows() if r.name == "slices"]
+        slices, draws = rows[-1], journal.draws(laws=False)
+    mine = next(s for s in slices if s["name"] == name)
+    assert mine["since"] < len(draws)
+    assert len(draws[mine["since"] - 1].moves) < len(draws[mine["since"]].moves)

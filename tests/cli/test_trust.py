@@ -1,0 +1,161 @@
+"""Specs and run folders are programs: what runs them, what never does, what is checked first."""
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt.cli.label_desk import pictures_of
+from adaptive_vtt.cli.run_checks import check
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.journal import SQLiteJournal
+from tests.helpers.command_line import run
+
+READERS = ("report", "verify", "export", "label --summary", "label --html --inspector ann")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Path:
+    write_start(tmp_path / "start")
+    return tmp_path / "start"
+
+
+@pytest.fixture
+def out(start: Path, tmp_path: Path) -> Path:
+    """The folder of a finished audit."""
+    out = tmp_path / "out"
+    assert run("audit", str(start / "SPEC.toml"), "--budget", "6", "--out", str(out)) == 0
+    return out
+
+
+def facts_of(out: Path) -> dict[str, Any]:
+    journal = SQLiteJournal(out / "journal.db")
+    try:
+        return journal.facts()
+    finally:
+        journal.close()
+
+
+def set_fact(out: Path, name: str, value: Any) -> None:
+    """As someone would who edits the file: past the program, and past what it may seal."""
+    with sqlite3.connect(out / "journal.db") as db:
+        db.execute("UPDATE facts SET value = ? WHERE name = ?", (json.dumps(value), name))
+    db.close()
+
+
+def plant(folder: Path) -> tuple[str, Path]:
+    """A module that leaves a mark where it is imported: its target, and the mark."""
+    mark = folder / "was-run"
+    model = "def predict(images):\n    return [[0.5]] * len(images)\n"
+    text = f"open({str(mark)!r}, 'w').close()\n{model}"
+    (folder / "planted.py").write_text(text)
+    return f"{folder / 'planted.py'}:predict", mark
+
+
+def planted_models(folder: Path) -> list[tuple[dict[str, Any], Path]]:
+    target, mark = plant(folder)
+    command = [sys.executable, str(folder / "planted.py")]
+    return [
+        ({"kind": "python", "target": target}, mark),
+        ({"kind": "subprocess", "target": None, "command": command}, mark),
+    ]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("proxied", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_reading_a_run_folder_runs_nothing_of_it(
+    out: Path, tmp_path: Path, kind: int, proxied: bool
+) -> None:
+    model, mark = planted_models(tmp_path)[kind]
+    spec = facts_of(out)["spec"]
+    spec["model"] |= model
+    if proxied:
+        spec["certify"]["proxies"] = {"other": plant(tmp_path)[0]}
+    set_fact(out, "spec", spec)
+    for number, command in enumerate(READERS):
+        name, *options = command.split()
+        if name == "export":
+            options = ["--failures", str(tmp_path / f"failures-{number}")]
+        run(name, str(out), *options)  # that they end well is the business of other tests
+        assert not mark.exists(), command
+    journal = SQLiteJournal(out / "journal.db")
+    pictures_of(journal)  # what 'label' shows, which an audit without captions has nothing of
+    journal.close()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_resume_checks_the_spec_before_it_runs_what_that_names(
+    out: Path, tmp_path: Path, kind: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, mark = planted_models(tmp_path)[kind]
+    spec = facts_of(out)["spec"]
+    spec["model"] |= model
+    set_fact(out, "spec", spec)
+    assert run("resume", str(out)) == 2
+    assert not mark.exists()
+    assert "journal" in capsys.readouterr().err
+
+
+def test_resume_imports_no_model_where_the_space_is_another(
+    start: Path, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = start / "was-run"
+    planted = f"open({str(mark)!r}, 'w').close()\n"
+    (start / "model.py").write_text(planted + (start / "model.py").read_text())
+    labels = start / "labels.csv"
+    labels.write_text("\n".join(labels.read_text().splitlines()[:-1]) + "\n")  # a sample fewer
+    assert run("resume", str(out)) == 2
+    assert "belongs to another space" in capsys.readouterr().err
+    assert not mark.exists()
+
+
+def test_resume_imports_the_model_where_all_fits(start: Path, out: Path) -> None:
+    mark = start / "was-run"
+    planted = f"open({str(mark)!r}, 'w').close()\n"
+    (start / "model.py").write_text(planted + (start / "model.py").read_text())
+    assert run("resume", str(out)) == 0
+    assert mark.exists()
+
+
+def test_dry_run_imports_no_model_and_no_proxy(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, mark = plant(tmp_path)
+    spec = start / "SPEC.toml"
+    text = spec.read_text().replace("model.py:predict", target)
+    assert target in text
+    spec.write_text(f"{text}\n[certify.proxies]\nother = {target!r}\n")
+    assert run("audit", str(spec), "--dry-run", "--budget", "4") == 0
+    assert not mark.exists()
+    assert (
+        "no model was imported: a call is taken to answer every concept" in capsys.readouterr().out
+    )
+
+
+def test_what_a_dry_run_assumed_of_a_model_is_held_against_it(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = start / "SPEC.toml"
+    text = spec.read_text()
+    spec.write_text(text.replace("[model]", '[model]\nper_call = "one"', 1))
+    assert run("audit", str(spec), "--dry-run", "--budget", "4") == 0
+    assert "a call is taken to answer one question" in capsys.readouterr().out
+    assert run("audit", str(spec), "--budget", "4", "--out", str(tmp_path / "out")) == 2
+    assert "model.per_call: expected 'all', as the model says" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["audit", "resume"])
+def test_help_says_that_a_spec_and_a_run_folder_are_programs(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(command, "--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "is a program, as a Makefile is" in said
+
+
+def test_verify_still_checks(out: Path) -> None:
+    assert "are as they were written" in check(out)

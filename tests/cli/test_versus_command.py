@@ -1,0 +1,197 @@
+"""avtt versus: from two specs to a decision, a result and a report; one sentence per mistake."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from adaptive_vtt.certify.compared import compared
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.journal import read_journal
+from adaptive_vtt.results.report.differences import point_span, points
+from adaptive_vtt.results.result_file import ResultFile
+from tests.cli.test_cli import refused, run
+from tests.helpers.report_pages import Tags, spaced
+
+
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders: a model, and one that is always wrong about brightness."""
+    base = tmp_path_factory.mktemp("specs")
+    write_start(base / "new")
+    shutil.copytree(base / "new", base / "old")
+    model = base / "old" / "model.py"
+    model.write_text(model.read_text().replace("-12 *", "12 *"))
+    return base
+
+
+def command(specs: Path, out: Path, *more: str) -> list[str]:
+    given = ["versus", str(specs / "old" / "SPEC.toml"), str(specs / "new" / "SPEC.toml")]
+    return [*given, "--out", str(out), "--seed", "1", *more]
+
+
+@pytest.fixture(scope="module")
+def ran(specs: Path) -> Path:
+    out = specs / "run"
+    assert run(*command(specs, out, "--budget", "24", "--targets", "overall,relations")) == 0
+    return out
+
+
+def test_the_result_says_which_model_errs_less_and_what_that_took(ran: Path):
+    result = ResultFile.model_validate_json((ran / "result.json").read_text())
+    assert result.versus is not None
+    whole = result.versus[0]
+    assert whole.target == "overall error"
+    assert whole.lower <= whole.delta <= whole.upper
+    assert whole.calls_a == whole.calls_b == 12
+    assert whole.questions == 24
+    assert whole.disagreement is not None
+    assert whole.disagreement > 0.3
+    assert result.targets[0].decision == whole.decision
+    assert sum(row.calls_b for row in result.versus[1:]) == 12
+    assert result.derived == []
+
+
+def test_the_same_command_goes_on_with_a_higher_budget(ran: Path, specs: Path, tmp_path: Path):
+    out = tmp_path / "again"
+    shutil.copytree(ran, out)
+    more = ["--targets", "overall,relations", "--require-decided", "--json"]
+    assert run(*command(specs, out, "--budget", "40", *more)) == 4
+    told = json.loads((out / "result.json").read_text())
+    assert told["versus"][0]["calls_a"] == 20
+    assert run("verify", str(out)) == 0
+
+
+def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
+    page = Tags((ran / "report.html").read_text(encoding="utf-8"))
+    told = json.loads((ran / "result.json").read_text())["versus"][0]
+    for id in ("verdict", "differences", "failures", "grounds"):
+        assert page.with_id(id)
+    for id in ("certified", "conditions", "widths", "beliefs", "counts", "derived"):
+        assert not page.with_id(id)
+    assert spaced(point_span(told["lower"], told["upper"])) in page.text
+    assert "Who lost less" in page.text
+
+
+def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.CaptureFixture[str]):
+    assert run("verify", str(ran)) == 0
+    assert run("report", str(ran)) == 0
+    assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
+    assert run("runs", str(ran), "--json") == 0
+    capsys.readouterr()
+    assert "holds a comparison of two models" in refused(capsys, "resume", str(ran))
+    told = refused(capsys, "export", str(ran), "--failures", str(ran / "failures"))
+    assert "holds a comparison of two models" in told
+
+
+def test_it_ends_with_its_gate_and_other_commands_refuse_its_run(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out, rule = tmp_path / "gated", "versus:overall <= +0.6"
+    assert run(*command(specs, out, "--budget", "300", "--gate", rule)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "stopped: every rule of the gate is decided: 1 pass" in said
+    assert f"avtt gate {out} --rule '{rule}'" in said
+    assert run("gate", str(out), "--rule", rule) == 0
+    capsys.readouterr()
+    assert run("gate", str(out), "--list") == 0
+    assert capsys.readouterr().out == "versus:overall\n"
+    spec = str(specs / "old" / "SPEC.toml")
+    assert "two models, such as 'versus:overall <= 0.2'" in refused(
+        capsys, *command(specs, tmp_path / "other", "--budget", "9", "--gate", "overall <= 0.2")
+    )
+    rules = ["--gate", "versus:relations <= 0.2"]
+    told = refused(capsys, *command(specs, tmp_path / "other", "--budget", "9", *rules))
+    assert "there are versus:overall; --targets relations adds it" in told
+    told = refused(capsys, "plan", spec, "--targets", "overall", "--pilot", str(out))
+    assert "expected an audit of one model, got a comparison of two" in told
+    told = refused(capsys, "audit", spec, "--out", str(out))
+    assert "holds a comparison of two models; another --out" in told
+
+
+def test_a_verdict_is_altered_in_vain(ran: Path, tmp_path: Path):
+    out = tmp_path / "altered"
+    shutil.copytree(ran, out)
+    told = json.loads((out / "result.json").read_text())
+    told["versus"][0]["delta"] = 0.9
+    (out / "result.json").write_text(json.dumps(told))
+    assert run("verify", str(out)) != 0
+
+
+def test_what_does_not_fit_is_told_in_a_sentence(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "run"
+    assert "from 0 to below 1, got 1.5" in refused(capsys, *command(specs, out, "--margin", "1.5"))
+    told = refused(capsys, *command(specs, out, "--journal-a", str(tmp_path)))
+    assert "expected the run folder of an audit" in told
+    other = tmp_path / "other"
+    shutil.copytree(specs, other)
+    spec = other / "new" / "SPEC.toml"
+    spec.write_text(spec.read_text().replace('"rotation"', '"brightness_up"'))
+    told = refused(capsys, *command(other, out))
+    assert "expected two specs that ask the same questions, got variants" in told
+    assert not (out / "journal.db").exists()
+
+
+def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
+    from adaptive_vtt.journal.facts import read_facts
+    from adaptive_vtt.results.result import summarise
+
+    journal = read_journal(ran / "journal.db")
+    facts, draws = read_facts(journal.facts()), journal.draws(laws=False)
+    rows = summarise(journal).targets.to_dict("records")
+    known = {draw.question for draw in draws[:5]}
+    whole = compared(facts.certificate, rows, draws, journal.calls(), known)[0]  # type: ignore[arg-type]
+    assert (whole.calls_a, whole.calls_b) == (7, 12)
+    journal.close()
+
+
+def test_differences_are_told_in_points_rounded_outwards():
+    assert [points(d) for d in (0.026, -0.131, 0.0, -0.0001)] == ["+2.6", "−13.1", "0", "0"]
+    assert spaced(point_span(0.0261, 0.1301)) == "+2.6 to +13.1 points"
+
+
+def test_a_claim_is_told_in_the_report_and_altered_in_vain(specs: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    assert run(*command(specs, out, "--at-least", "-0.3", "--require-decided")) == 0
+    told = ResultFile.model_validate_json((out / "result.json").read_text())
+    assert told.versus is not None
+    assert told.versus[0].decision == "holds"
+    page = Tags((out / "report.html").read_text(encoding="utf-8"))
+    assert "The claim holds: the new model errs more often by at most 30" in page.text
+    assert "no claim is decided wrongly" in page.text
+    assert "versus:overall <= 0.3" in page.text
+    assert run("gate", str(out), "--rule", "versus:overall <= 0.3") == 0
+    text = (out / "result.json").read_text()
+    (out / "result.json").write_text(text.replace('"holds"', '"fails"'))
+    assert run("verify", str(out)) != 0
+
+
+def test_the_gate_that_is_the_claim_itself_is_refused(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The end would go by intervals, and the gate afterwards by the claim's own bets."""
+    given = ["--budget", "9", "--at-least", "-0.02", "--gate", "versus:overall <= 0.02"]
+    told = refused(capsys, *command(specs, tmp_path / "both", *given))
+    assert "expected a rule beside the claim --at-least -0.02" in told
+    assert "leave one of the two away" in told
+    beside = [*given, "--gate", "versus:overall <= 0.5"]
+    assert run(*command(specs, tmp_path / "beside", *beside)) == 0
+
+
+def test_the_first_rule_that_is_named_is_about_a_target_and_its_limit_is_never_minus_zero(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "relations"
+    given = ["--budget", "20", "--targets", "relations", "--at-least", "0"]
+    assert run(*command(specs, out, *given)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    (hint,) = re.findall(r"avtt gate \S+ --rule '([^']*)'", said)
+    assert hint.startswith("versus:relation ")
+    assert hint.endswith(" <= 0")
+    assert run("gate", str(out), "--rule", hint) in (0, 1, 4)
+    page = Tags((out / "report.html").read_text(encoding="utf-8"))
+    assert f"--rule '{hint}'" in page.text

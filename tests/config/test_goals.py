@@ -1,0 +1,339 @@
+"""What an audit is to know before it ends: goals together, and those that cannot be reached."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.cli.spec_changes import read
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.config import parse_spec, read_spec
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.models.network.openai_chat import OpenAIChat
+from adaptive_vtt.stopping import SURELY_HARD, MaxQuestions, UncertaintyBelow
+from adaptive_vtt.surrogates import lowest_with_hard_answers
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Answer, Prompt, Unanswered
+from tests.helpers.command_line import run
+
+
+class Hard(ScriptedModel):
+    """Says Yes or No; its ``soft``-th prompt gets a probability."""
+
+    def __init__(self, soft: int | None = None) -> None:
+        super().__init__(answers="one")
+        self.soft = soft
+
+    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
+        said: list[Answer | Unanswered] = []
+        for prompt, answer in zip(prompts, super().ask(prompts), strict=True):
+            assert isinstance(answer, Answer)
+            (value,) = answer.values
+            assert isinstance(value, float)
+            said.append(answer if len(self.asked) == self.soft else Answer((float(value >= 0.5),)))
+            assert isinstance(prompt, Prompt)
+        return said
+
+
+def space_of(samples: int = 50) -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(samples, 3, images=False), ["identity"])
+
+
+# -- together ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("half_width", "tau"), [(0.3, 0.4), (0.15, 0.6)])
+def test_goals_given_together_are_all_reached(half_width: float, tau: float) -> None:
+    model, options = ScriptedModel(answers="one"), {"targets": ["overall"], "surrogate": False}
+    goal = UncertaintyBelow(tau)
+    both = Audit(space_of(), model, half_width=half_width, goal=goal, **options)  # type: ignore[arg-type]
+    first: list[bool] = []
+
+    def note(step: Any) -> None:
+        certified, certain = both.belief.certifying.certified.all(), step.state.mean <= tau
+        first.append(bool(certified) != bool(certain))  # one alone does not end it
+
+    result = both.run(note)
+    assert any(first)
+    assert bool(result.targets["certified"].all())
+    assert both.state().mean <= tau
+    assert both.rules == [
+        f"every target within +-{half_width:g} and mean uncertainty at most {tau:g} of its prior"
+    ]
+    assert str(result.reason).startswith(f"all 1 targets are certified to +-{half_width:g} and the")
+
+
+def test_a_limit_ends_an_audit_whatever_its_goals() -> None:
+    options: dict[str, Any] = {"half_width": 0.05, "goal": UncertaintyBelow(0.1)}
+    audit = Audit(space_of(), ScriptedModel(), stop=MaxQuestions(9), budget=40, **options)
+    assert audit.run().reason == "9 questions were answered"
+    assert len(audit.rules) == 3
+
+
+def test_in_a_spec_uncertainties_are_goals_and_the_rest_limits(tmp_path: Path) -> None:
+    write_start(tmp_path)
+    table = read_spec(tmp_path / "SPEC.toml").model_dump()
+    table["stop"] = {"questions": 7, "uncertainty": 0.5, "max_uncertainty": 0.8, "seconds": 9}
+    stop = parse_spec(table, "test").stop
+    assert str(stop.limit()) == "7 questions or 9 seconds"
+    words = "mean uncertainty at most 0.5 of its prior and max uncertainty at most 0.8 of its prior"
+    assert str(stop.goal()) == words
+    table["stop"] = {}
+    stop = parse_spec(table, "test").stop
+    assert stop.limit() is stop.goal() is None
+
+
+# -- exploring -----------------------------------------------------------------------------
+
+
+def test_explore_runs_the_papers_loop_on_a_spec_that_certifies(tmp_path: Path) -> None:
+    write_start(tmp_path / "start")
+    spec, out = str(tmp_path / "start" / "SPEC.toml"), tmp_path / "out"
+    options = [
+        "--explore",
+        "--set",
+        "stop.uncertainty=0.6",
+        "--seed",
+        "0",
+        "--set",
+        "audit.device=cpu",
+    ]
+    assert run("audit", spec, *options, "--out", str(out)) == 0
+    result = json.loads((out / "result.json").read_text())
+    assert result["stop_reason"].startswith("the mean uncertainty is 0.")
+    assert not any(row["certified"] for row in result["targets"])
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "by the strategy <b>uncertainty+unpredictability</b>" in page
+    assert run("verify", str(out)) == 0
+
+
+def test_explore_takes_back_what_only_certificates_need(tmp_path: Path) -> None:
+    write_start(tmp_path)
+    path = tmp_path / "SPEC.toml"
+    text = path.read_text().replace("[audit]", '[audit]\nstrategy = "certify"', 1)
+    path.write_text(text)
+    spec, _ = read(path, False, {}, explore=True)
+    assert (spec.audit.strategy, spec.certify.certifies) == (None, False)
+    spec, _ = read(path, False, {"audit.strategy": "bald"}, explore=True)
+    assert spec.audit.strategy == "bald"
+
+
+def test_the_demo_explores_to_a_tau_of_its_own() -> None:
+    spec, _ = read(None, True, {}, explore=True)
+    assert (spec.stop.uncertainty, spec.certify.half_width) == (0.25, None)
+    spec, _ = read(None, True, {"stop.uncertainty": 0.5}, explore=True)
+    assert spec.stop.uncertainty == 0.5
+    assert read(None, True, {})[0].stop.uncertainty is None
+
+
+def test_the_demo_decides_alone_where_only_a_limit_is_named() -> None:
+    certify = read(None, True, {}, ["certify.at_most=0.3"])[0].certify
+    assert (certify.half_width, certify.at_most) == (None, 0.3)
+    certify = read(None, True, {"certify.half_width": 0.2}, ["certify.at_most=0.3"])[0].certify
+    assert (certify.half_width, certify.at_most) == (0.2, 0.3)
+
+
+def test_a_strategy_that_needs_targets_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    options = ["--explore", "--strategy", "certify", "--out", str(tmp_path / "out")]
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 2
+    assert "needs targets to certify: give half_width or at_most" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_that_explores_speaks_of_no_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    options = ["--explore", "--dry-run", "--budget", "5"]
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
+    out = capsys.readouterr().out
+    assert "explores, and certifies nothing: the budget of 5 calls ends it" in out
+    assert "until certified" not in out
+
+
+@pytest.mark.parametrize("guarantee", ["all", pytest.param("each", marks=pytest.mark.slow)])
+def test_terminal_and_report_tell_decisions_and_what_is_undecided(
+    guarantee: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    text = (tmp_path / "SPEC.toml").read_text().replace("half_width = 0.15", "at_most = 0.5")
+    (tmp_path / "SPEC.toml").write_text(text)
+    options = ["--seed", "0", "--set", f"certify.guarantee={guarantee}", "--budget", "130"]
+    out = tmp_path / "out"
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options, "--out", str(out)) == 0
+    told = capsys.readouterr().out
+    assert "is right with the same probability" in " ".join(told.split())
+    decided = [row["decided"] for row in json.loads((out / "result.json").read_text())["targets"]]
+    assert {"open", "below"} <= set(decided)
+    for side in ("open", "below"):  # whole words: paths may hold "open"
+        assert len(re.findall(rf"\b{side}\b", told)) == decided.count(side)
+    assert "nan" not in told
+    assert "not certified" not in " ".join(told.split())
+    left = decided.count("open")
+    said = f"{left} of {len(decided)} targets {'is' if left == 1 else 'are'} not decided; the furth"
+    assert said in told
+    page = (out / "report.html").read_text(encoding="utf-8")
+    (forest,) = re.findall(r'<table class="forest">.*?</table>', page, flags=re.DOTALL)
+    verdicts = re.findall(r'<small class="verdict( right| wrong|)">(.+?)</small>', forest)
+    assert verdicts.count((" right", "below 50\u202f%")) == decided.count("below")
+    assert verdicts.count(("", "open")) == decided.count("open")
+    assert len(verdicts) == len(decided)
+    assert "target is decided to lie" in page
+    assert run("verify", str(out)) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "sets", "option"),
+    [
+        ({"certify.half_width": 0.1}, [], "--half-width"),
+        ({"certify.targets": ["overall"]}, [], "--targets"),
+        ({"certify.cohort": ["a"]}, [], "--after"),
+        ({}, ["certify.at_most=0.1"], "--set certify.at_most"),
+        ({}, ["certify.self_taught=false"], "--set certify.self_taught"),
+    ],
+)
+def test_explore_and_what_only_certificates_need_are_one_too_many(
+    flags: dict[str, Any], sets: list[str], option: str
+) -> None:
+    told = rf"either --explore, which certifies nothing, or {option}, got both"
+    with pytest.raises(InputError, match=told):
+        read(None, True, flags, sets, explore=True)
+
+
+def test_set_takes_toml_words_without_quotes_and_tables_within_tables() -> None:
+    given = ["audit.device=cpu", "certify.targets=['overall']", "audit.strategy_options.power=2"]
+    given += ['certify.weights."overall error"=3', "certify.discover=1", "certify.discover=2"]
+    spec, _ = read(None, True, {"audit.seed": 7}, [*given, "audit.seed=6"])
+    assert (spec.audit.device, spec.audit.seed, spec.audit.budget) == ("cpu", 7, 3000)
+    assert spec.audit.strategy_options == {"power": 2}
+    assert (spec.certify.targets, spec.certify.discover) == (["overall"], 2)
+    assert spec.certify.weights == {"overall error": 3}
+
+
+def test_explore_can_require_no_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--explore", "--require-certified", "--out", str(tmp_path / "out")]
+    assert run("audit", "--demo", *options) == 2
+    assert "which certifies nothing, or --require-certified, got both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("half_width", [0.5, 0.6])
+def test_a_half_width_that_all_intervals_have_is_refused(
+    half_width: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It certified every target with no call at all."""
+    write_start(tmp_path)
+    spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "out"
+    told = f"below 0.5, the half-width of a rate's interval, 0 to 1, before .*; got {half_width:g}"
+    assert run("audit", spec, "--half-width", str(half_width), "--out", str(out)) == 2
+    assert re.search(f"--half-width: .*{told}", capsys.readouterr().err)
+    text = Path(spec).read_text().replace("half_width = 0.15", f"half_width = {half_width}")
+    Path(spec).write_text(text)
+    with pytest.raises(InputError, match=rf"SPEC.toml: certify.half_width: .*{told}"):
+        read_spec(Path(spec))
+    with pytest.raises(InputError, match=told):
+        Audit(space_of(), ScriptedModel(), half_width=half_width)
+    assert not out.exists()
+
+
+def test_undecided_targets_are_required_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    text = (tmp_path / "SPEC.toml").read_text().replace("half_width = 0.15", "at_most = 0.5")
+    (tmp_path / "SPEC.toml").write_text(text)
+    options = ["--budget", "5", "--require-certified", "--out", str(tmp_path / "out")]
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 3
+    assert "avtt: 5 of 5 targets are not decided" in capsys.readouterr().err
+
+
+# -- answers of 0 and 1 --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("form", "lowest"), [("std", 0.763), ("variance", 0.654)])
+def test_hard_answers_leave_what_the_integral_over_two_ends_says(form: Any, lowest: float) -> None:
+    x = np.linspace(0, 0.5, 100_001)
+    k = np.exp(-((x / 0.1) ** 2)) / 1.025
+    taken = 1 - np.sqrt(1 - k) if form == "std" else k
+    share = float(np.trapezoid(taken, x)) / 0.5
+    assert lowest_with_hard_answers(form) == pytest.approx(1 - 2 * share, abs=2e-4)
+    assert lowest_with_hard_answers(form) == pytest.approx(lowest, abs=5e-4)
+
+
+def test_hard_answers_stop_an_audit_that_can_never_be_certain_enough() -> None:
+    """Before, it asked all 150 questions."""
+    audit = Audit(space_of(), Hard(), goal=UncertaintyBelow(0.5), seed=0)
+    result = audit.run()
+    assert result.calls == SURELY_HARD
+    assert result.reason == (
+        "the mean uncertainty cannot fall to 0.5 of its prior: all 100 answers were 0 or 1, with "
+        "which at least 0.763 is left; certify instead (half_width), which such answers can, ask "
+        "for more than that, or have the model give probabilities"
+    )
+
+
+def test_hard_answers_reach_what_they_can() -> None:
+    result = Audit(space_of(), Hard(), goal=UncertaintyBelow(0.8), seed=0).run()
+    assert result.calls < SURELY_HARD
+    assert str(result.reason).endswith("of its prior, at most 0.8")
+
+
+def test_one_soft_answer_and_nothing_is_sure() -> None:
+    for soft in (1, SURELY_HARD):
+        audit = Audit(space_of(), Hard(soft), goal=UncertaintyBelow(0.2), seed=0)
+        assert audit.run().reason == "every question was asked"
+
+
+def test_a_certificate_is_waited_for_where_certainty_cannot_be_had() -> None:
+    options: dict[str, Any] = {"half_width": 0.2, "targets": ["overall"], "surrogate": False}
+    alone = Audit(space_of(), Hard(), **options).run()
+    both = Audit(space_of(), Hard(), goal=UncertaintyBelow(0.5), **options).run()
+    assert both.calls == max(alone.calls, SURELY_HARD)
+    assert bool(both.targets["certified"].all())
+    assert "and the mean uncertainty cannot fall to 0.5" in str(both.reason)
+
+
+def test_who_answers_hard_is_known_of_recordings_and_words() -> None:
+    table = pd.DataFrame({"c": [0, 1, np.nan]}, index=["a", "b", "c"])
+    assert Recorded(table).hard_answers
+    assert not Recorded(table.fillna(0.5)).hard_answers
+    url = "http://127.0.0.1:9/v1"
+    assert OpenAIChat("m", base_url=url, yes_from="words").hard_answers
+    assert not OpenAIChat("m", base_url=url).hard_answers
+
+
+@pytest.mark.parametrize(
+    ("answer", "tau", "told"),
+    [
+        (1.0, 0.5, "this model gives such answers, so the audit will stop after 100 of them"),
+        (0.9, 0.5, "if the first 100 are all such, the audit stops and says so"),
+        (1.0, 0.8, None),
+    ],
+)
+def test_a_dry_run_says_that_hard_answers_cannot_reach_tau(
+    answer: float, tau: float, told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    labels = pd.read_csv(tmp_path / "labels.csv")
+    labels.assign(bright=answer, round=0.0).rename(columns={"id": "sample"}).to_csv(
+        tmp_path / "answers.csv", index=False
+    )
+    text = (tmp_path / "SPEC.toml").read_text()
+    text = text.replace('target = "model.py:predict"', 'kind = "recorded"\nanswers = "answers.csv"')
+    (tmp_path / "SPEC.toml").write_text(text)
+    options = ["--dry-run", "--budget", "5", "--set", f"stop.uncertainty={tau}"]
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "when uncertainty falls as far as [stop] asks was not worked out" in out
+    assert ("cannot fall below 0.763" in out) is (told is not None)
+    assert told is None or told in out

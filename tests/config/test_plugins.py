@@ -1,0 +1,232 @@
+"""Other people's parts: of an installed package or of a file, from a SPEC.toml to a report."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config.building import build_space
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.utils.registry import Registry
+from tests.helpers.command_line import run
+
+HERE = Path(__file__).parents[1]
+PLUGIN = HERE / "example_plugin"
+SPEC = """
+[dataset]
+kind = "{greys}"
+options = {{ count = 10 }}
+[model]
+kind = "{brightness}"
+options = {{ threshold = 120.0 }}
+[space]
+relations = ["identity", "{darker}"]
+[space.options]
+"{darker}" = {{ share = 0.8 }}
+[oracle]
+kind = "{lenient}"
+options = {{ margin = 0.1 }}
+[audit]
+strategy = "{evenly}"
+strategy_options = {{ worth = 2.0 }}
+budget = 8
+seed = 0
+"""
+NAMES = ("greys", "brightness", "darker", "lenient", "evenly")
+PARTS = dict(zip(NAMES, ("greys", "Brightness", "Darker", "Lenient", "Evenly"), strict=True))
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the example package was installed into."""
+    folder = tmp_path_factory.mktemp("installed")
+    source = shutil.copytree(PLUGIN, tmp_path_factory.mktemp("source") / "plugin")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--target",
+        str(folder),
+        str(source),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def package(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(installed))
+
+
+@pytest.fixture
+def by_file(tmp_path: Path) -> Path:
+    """A SPEC.toml beside the file that has all its parts."""
+    shutil.copy(PLUGIN / "avtt_example" / "parts.py", tmp_path)
+    path = tmp_path / "SPEC.toml"
+    path.write_text(SPEC.format(**{n: f"parts.py:{part}" for n, part in PARTS.items()}))
+    return path
+
+
+@pytest.fixture
+def by_name(package: None, tmp_path: Path) -> Path:
+    path = tmp_path / "SPEC.toml"
+    path.write_text(SPEC.format(**{name: name for name in NAMES}))
+    return path
+
+
+@pytest.mark.parametrize("how", ["by_file", pytest.param("by_name", marks=pytest.mark.slow)])
+def test_every_command_works_with_parts_of_others(
+    how: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec: Path = request.getfixturevalue(how)
+    out = spec.parent / "out"
+    assert run("audit", str(spec), "--out", str(out), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["calls"] == 8
+    assert run("resume", str(out)) == 0
+    assert run("verify", str(out)) == 0
+    assert run("report", str(out)) == 0
+    compared = ("--strategies", "random", "--repeats", "1", "--out", str(spec.parent / "cmp"))
+    assert run("compare", str(spec), *compared) == 0
+    failures = ("--failures", str(spec.parent / "failures"), "--least-loss", "0.5")
+    assert run("export", str(out), *failures) == 2
+    assert "is code, which is not run here; --run-code" in capsys.readouterr().err
+    assert run("export", str(out), *failures, "--run-code") == 0
+
+
+def test_options_reach_the_parts(by_file: Path) -> None:
+    import tomllib
+
+    from adaptive_vtt.config.building import build_audit
+
+    spec = parse_spec(tomllib.loads(by_file.read_text()), "SPEC.toml")
+    audit = build_audit(spec, by_file.parent)
+    space = audit.space
+    assert len(space.dataset) == 10
+    assert audit.model.plain.threshold == 120.0  # type: ignore[attr-defined]
+    settings = audit.journal.facts()["settings"]
+    assert settings["strategy"] == "parts.py:Evenly"
+    assert settings["strategy_options"] == {"worth": 2.0}
+    assert settings["oracle"]["margin"] == 0.1
+
+
+def test_resume_runs_no_part_that_was_changed(
+    by_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, mark = by_file.parent / "out", by_file.parent / "was-run"
+    assert run("audit", str(by_file), "--out", str(out)) == 0
+    parts = by_file.parent / "parts.py"
+    parts.write_text(f"open({str(mark)!r}, 'w').close()\n" + parts.read_text())
+    for command in ("report", "verify", "label --summary", "export --failures f"):
+        name, *options = command.split()
+        run(name, str(out), *options)
+        assert not mark.exists()
+    capsys.readouterr()
+    for command in (["resume"], ["export", "--run-code", "--failures", str(out / "f")]):
+        assert run(command[0], str(out), *command[1:]) == 2
+        assert "was changed after the audit began, and was not run" in capsys.readouterr().err
+        assert not mark.exists()
+
+
+@pytest.mark.usefixtures("package")
+def test_list_shows_packages_and_what_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    def listed(kind: str) -> list[dict[str, Any]]:
+        assert run("list", kind, "--json") == 0
+        return json.loads(capsys.readouterr().out)
+
+    relations = listed("relations")
+    names = [entry["name"] for entry in relations if entry["package"] is None]
+    assert {"identity", "rotation", "medtest", "metaic", "rome"} <= set(names)
+    plug_ins = {entry["name"]: entry for entry in relations if entry["package"]}
+    darker = plug_ins["darker"]
+    assert (darker["package"], darker["version"]) == ("avtt-example", "0.3.0")
+    assert "not reached: 'identity' is built in" in plug_ins["identity"]["note"]
+    broken = next(entry for entry in listed("datasets") if entry["name"] == "broken")
+    assert "package 'avtt-example' cannot be imported: ModuleNotFoundError" in broken["note"]
+    assert run("list", "strategies") == 0
+    assert "[avtt-example 0.3.0]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "kind", ["relations", "datasets", "models", "oracles", "strategies", "surrogates"]
+)
+def test_every_part_says_what_it_is(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", kind, "--json") == 0
+    assert all(entry["about"] for entry in json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ({"kind": "parts.py:gone"}, r"dataset: parts\.py: unknown name 'gone'"),
+        ({"kind": "none.py:x"}, r"none\.py' does not exist"),
+        ({"kind": "parts.py:greys", "options": {"cuont": 3}}, r"unexpected keyword .*'cuont'"),
+        ({"kind": "parts.py:Evenly"}, r"expected a dataset .* got Evenly without 'name'"),
+        ({"kind": "nowhere.at.all:x"}, r"dataset: cannot import 'nowhere\.at\.all'"),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence(
+    by_file: Path, dataset: dict[str, Any], message: str
+) -> None:
+    table = {"dataset": dataset, "model": {"kind": "simulated", "target": "unbiased"}}
+    with pytest.raises(InputError, match=message):
+        build_space(parse_spec(table, "SPEC.toml"), by_file.parent)
+
+
+@pytest.mark.usefixtures("package")
+def test_a_package_that_fails_is_named_with_its_error() -> None:
+    table = {"dataset": {"kind": "broken"}, "model": {"kind": "simulated", "target": "unbiased"}}
+    with pytest.raises(InputError, match=r"dataset 'broken': package 'avtt-example' cannot be"):
+        build_space(parse_spec(table, "SPEC.toml"), Path())
+
+
+@pytest.mark.usefixtures("package")
+def test_built_in_names_stay_what_they_are() -> None:
+    from adaptive_vtt.relations import Identity, resolve
+
+    assert isinstance(resolve(["identity"])[0], Identity)
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    registry = Registry("thing", "things", (), {"rotation": "builtins:int"})
+    with pytest.raises(InputError, match=r"unknown thing 'rotatoin'.*did you mean 'rotation'"):
+        registry.get("rotatoin")
+
+
+EXAMPLES = re.findall(
+    r"```python\n# (\w+)\.py\n(.*?)```\s*```toml\n(.*?)```",
+    (HERE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize(("name", "code", "spec"), EXAMPLES, ids=[e[0] for e in EXAMPLES])
+def test_the_examples_of_contributing_run(name: str, code: str, spec: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.py").write_text(code)
+    base = (
+        '[dataset]\nkind = "phantom"\ncount = 6\nsize = 64\n[model]\nkind = "simulated"\n'
+        'target = "unbiased"\n[audit]\nbudget = 4\n'
+    )
+    section = re.search(r"\[(\w+)\]", spec)
+    assert section is not None
+    rest = re.sub(rf"\[{section[1]}\]\n(?:[^\[].*\n)*", "", base)
+    (tmp_path / "SPEC.toml").write_text(rest + spec)
+    assert (
+        run("audit", str(tmp_path / "SPEC.toml"), "--budget", "4", "--out", str(tmp_path / "out"))
+        == 0
+    )
+
+
+def test_contributing_has_an_example_of_every_kind() -> None:
+    kinds = ["strategy", "surrogate", "relation", "model", "oracle", "dataset"]
+    assert [name for name, *_ in EXAMPLES] == kinds

@@ -1,0 +1,82 @@
+"""TOML, and numbers in it, that could not be used: one sentence, and exit code 2."""
+
+from pathlib import Path
+
+import pytest
+
+from adaptive_vtt.cli.main import main
+from adaptive_vtt.config import read_spec
+from adaptive_vtt.config.data_alone import read_dataset
+from adaptive_vtt.config.fleet import read_fleet
+from adaptive_vtt.engine.options import Limits
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.stopping import MaxCost, WallClock, check_confidence
+
+DEEP, LARGE = "tables or lists within each other, got more", "integers of 64 bits"
+
+
+@pytest.mark.parametrize("read", [read_spec, read_dataset, read_fleet])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = " + "[" * 100_000 + "]" * 100_000, DEEP),
+        ("a" + ".a" * 2_000 + " = 1", DEEP),
+        ("a = " + "[" * 60 + "]" * 60, DEEP),
+        ("a = " + "9" * 5_000, LARGE),
+        ("[audit]\nbudget = 0x" + "f" * 5_000, LARGE),
+        ("[a]\nb = [1, -9223372036854775809]", LARGE),
+    ],
+    ids=["lists", "keys", "sixty lists", "digits", "hex", "nested"],
+)
+def test_what_is_too_deep_or_too_large_is_no_toml(
+    tmp_path: Path, read: object, text: str, said: str
+) -> None:
+    path = tmp_path / "SPEC.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=rf"SPEC\.toml: is no TOML: expected .*{said}"):
+        read(path)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--max-cost", "inf"), "--max-cost: expected a finite number, got inf"),
+        (
+            ("--set", "certify.confidence=0.9999999999999999"),
+            "--set certify.confidence: expected less than or equal to 0.99",
+        ),
+        (("--set", "certify.confidence=95"), "it is a share: write 0.95 for 95 %"),
+        (
+            ("--set", "certify.discovr=3"),
+            "unknown field 'discovr'; did you mean 'discover'",
+        ),
+        (("--set", "discover=3"), "unknown field 'discover': expected one of"),
+        (
+            ("--set", "certify.discover=some"),
+            "discover: expected a valid integer, got 'some'",
+        ),
+        (
+            ("--set", "certify.discover="),
+            "expected SECTION.FIELD=VALUE, such as",
+        ),
+        (("--set", "certify=3"), "certify: expected a table of fields"),
+    ],
+)
+def test_numbers_that_say_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", "--demo", "--out", str(tmp_path / "run"), *given])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_python_is_told_the_same() -> None:
+    for made in (MaxCost, WallClock):
+        with pytest.raises(InputError, match="above 0, got inf; leave the limit out"):
+            made(float("inf"))
+    with pytest.raises(InputError, match="above 0, got inf; leave the limit out"):
+        Limits(max_cost=float("inf")).rules(None)
+    check_confidence(1 - 1e-9)
+    with pytest.raises(InputError, match=r"at most 1 - 1e-9, got 0\.9999999999999999"):
+        check_confidence(1 - 1e-16)

@@ -1,0 +1,328 @@
+"""Questions made from boxes, columns and roles; what is asked is true, and no answer gives itself
+away by its place."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.boxed import BoxedDataset
+from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.vqa.marked import CELLS, cell, places, reaches
+from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, evenly, write_tsv
+from adaptive_vtt.datasets.vqa.question_making import APART, MANY
+from adaptive_vtt.datasets.vqa.taxonomy import ROLES, TASKS, category_of, task_names
+from adaptive_vtt.demo.phantom_frames import phantom
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.relations.visual_prompts import COLOURS
+from adaptive_vtt.types import Box, Sample
+
+SIZE = (120, 150)
+
+
+def boxed(count: int = 30) -> BoxedDataset:
+    """Photographs with many red cells, one or two white ones, and a thin one in every second."""
+    boxes, truths, images = [], [], []
+    for index in range(count):
+        rng = np.random.default_rng(index)
+        numbers = {"red": 6 + index % 9, "white": 1 + index % 2, "thin": index % 2}
+        grid = iter(rng.permutation(20))
+        mine = []
+        for name, number in numbers.items():
+            for _ in range(number):
+                row, column = divmod(int(next(grid)), 5)
+                mine.append(
+                    Box(name, column * 30 + 4, row * 30 + 4, column * 30 + 24, row * 30 + 24)
+                )
+        boxes.append(mine)
+        truths.append([int(numbers[name] > 0) for name in numbers])
+        images.append(rng.integers(90, 250, (*SIZE, 3), dtype=np.uint8))
+    return BoxedDataset(
+        images,
+        np.array(truths, np.int8),
+        [f"cell{k}" for k in range(count)],
+        ["red", "white", "thin"],
+        boxes=boxes,
+        name="cells",
+    )
+
+
+@pytest.fixture(scope="module")
+def cells() -> BoxedDataset:
+    return boxed()
+
+
+@pytest.fixture(scope="module")
+def built(cells: BoxedDataset) -> list[Built]:
+    return build(cells, seed=3)
+
+
+def sample_of(cells: BoxedDataset, one: Built) -> Sample:
+    return cells.sample(int(one.sample_id.removeprefix("cell")))
+
+
+def numbers(sample: Sample) -> Counter[str]:
+    return Counter(box.label for box in sample.boxes)
+
+
+def test_boxes_allow_all_kinds_but_outlines(built: list[Built]) -> None:
+    kinds = {"presence", "type", "counting", "position", "grounding", "selection"}
+    kinds |= {"box", "multi", "coordinate"}
+    assert {one.kind for one in built} == kinds - {"type"}  # red and white are in every picture
+
+
+def test_counts_are_those_of_the_boxes(cells: BoxedDataset, built: list[Built]) -> None:
+    counting = [one for one in built if one.kind == "counting"]
+    assert counting
+    for one in counting:
+        subject = one.about.partition(",")[0]
+        number = numbers(sample_of(cells, one))[subject]
+        right = one.made.options[one.made.right]
+        if subject == "red":  # too many for "more than 4" to say anything
+            assert right == str(number)
+            given = sorted(map(int, one.made.options))
+            others = [n for n in given if n != number]
+            assert all(abs(n - number) >= APART * number for n in others)
+            assert set(given) <= set(range(6, 15))
+        else:
+            assert one.made.options == MANY
+            assert right == MANY[min(number, 5)]
+
+
+def test_positions_are_where_the_only_box_is(cells: BoxedDataset, built: list[Built]) -> None:
+    found = [one for one in built if one.kind == "position"]
+    assert found
+    for one in found:
+        (box,) = [b for b in sample_of(cells, one).boxes if b.label == one.about]
+        row, column = (box.top + 10) * 3 // SIZE[0], (box.left + 10) * 3 // SIZE[1]
+        rows, columns = ("upper", "middle", "lower"), ("left", "middle", "right")
+        name = f"{rows[int(row)]} {columns[int(column)]}"
+        right = one.made.options[one.made.right]
+        assert right == ("centre" if name == "middle middle" else name)
+        assert one.made.category == "Spatial Localization and Region Understanding"
+
+
+def test_several_regions_are_marked_and_one_colour_asked_about(
+    cells: BoxedDataset, built: list[Built]
+) -> None:
+    found = [one for one in built if one.kind == "multi"]
+    assert found
+    for one in found:
+        assert one.made.subtask == "Multi-region Recognition"
+        (asked,) = [c for c in COLOURS if f"the {c} box" in one.made.question]
+        drawn = {c: (one.made.image == COLOURS[c]).all(axis=2) for c in COLOURS}
+        there = {c for c, mask in drawn.items() if mask.sum() > 20}
+        assert asked in there
+        assert 2 <= len(there) <= 4
+        rows, columns = np.nonzero(drawn[asked])
+        middle = (columns.min() + columns.max()) / 2, (rows.min() + rows.max()) / 2
+        named = [
+            b.label
+            for b in sample_of(cells, one).boxes
+            if b.left < middle[0] < b.right and b.top < middle[1] < b.bottom
+        ]
+        assert named == [one.made.options[one.made.right]]
+
+
+def test_wrong_names_are_not_in_the_box(cells: BoxedDataset, built: list[Built]) -> None:
+    for one in built:
+        if one.kind in ("box", "coordinate"):
+            sample = sample_of(cells, one)
+            region = places(sample, one.about)[0]
+            wrong = set(one.made.options) - {one.about}
+            assert wrong
+            assert not any(reaches(sample, name, region, 0.1) for name in wrong)
+
+
+def test_right_answers_stand_everywhere_equally_often(built: list[Built]) -> None:
+    places_of: dict[tuple[str, int], Counter[int]] = {}
+    for one in built:
+        if not one.made.ordered:
+            key = one.kind, len(one.made.options)
+            places_of.setdefault(key, Counter())[one.made.right] += 1
+    assert places_of
+    for (_, options), found in places_of.items():
+        there = [found[place] for place in range(options)]
+        assert max(there) - min(there) <= 1
+
+
+@given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 60))
+def test_places_are_even_whatever_seed_and_number(seed: int, options: int, most: int) -> None:
+    found = Counter(evenly(k, options, "test", seed) for k in range(most))
+    there = [found[place] for place in range(options)]
+    assert sum(there) == most
+    assert max(there) - min(there) <= 1
+
+
+def test_making_one_by_one_is_the_same(cells: BoxedDataset, built: list[Built]) -> None:
+    chosen = choose(cells, seed=3)
+    assert len(chosen) == len(built)
+    words = {(o.sample_id, o.kind, o.about): (o.made.question, o.made.options) for o in built}
+    samples = []
+    for one in chosen:
+        assert words[one.sample_id, one.kind, one.about] == (one.made.question, one.made.options)
+        samples.append(one.sample_id)
+    changes = sum(a != b for a, b in pairwise(samples))  # each sample's come together
+    assert changes == len({*samples}) - 1
+
+
+def test_large_numbers_are_one_class(cells: BoxedDataset) -> None:
+    few = build(cells, ["counting"], concepts=["red"], per_class=4)
+    assert len(few) == 4
+    assert len({one.about for one in few}) > 1
+
+
+def test_words_stand_in_questions_and_options(cells: BoxedDataset) -> None:
+    words = {"red": "erythrocyte", "white": "leucocyte"}
+    for one in build(cells, ["presence", "box"], words=words, per_class=3):
+        told = f"{one.made.question} {one.made.options}"
+        assert "red" not in told.split()
+        assert "white" not in {*told.replace("the white", "").split()} | {*one.made.options}
+        right = one.made.options[one.made.right]
+        assert one.kind == "presence" or right in {"erythrocyte", "leucocyte", "thin"}
+
+
+# -- roles and grades ---------------------------------------------------------------------
+
+
+def table(count: int = 24, **columns: Any) -> Any:
+    images = [np.full((20, 20, 3), 10 * k, np.uint8) for k in range(count)]
+    labels = {
+        "polyp": [int(k % 4 == 0) for k in range(count)],
+        "ulcer": [int(k % 4 == 1) for k in range(count)],
+        "snare": [int(k % 3 == 0) for k in range(count)],
+        "cecum": [int(k % 2) for k in range(count)],
+        "ileum": [int(k % 2 == 0) for k in range(count)],
+    }
+    ids = [f"s{k}" for k in range(count)]
+    described = pd.DataFrame(columns, index=ids) if columns else None
+    return from_table(images, pd.DataFrame(labels, index=ids), metadata=described)
+
+
+ROLE = {"snare": "instrument", "cecum": "landmark", "ileum": "landmark"}
+
+
+def test_roles_say_what_task_of_endobench_a_question_is() -> None:
+    built = build(table(), roles=ROLE)
+    tasks = {(one.kind, one.about.partition(",")[0]): one.made for one in built}
+    made = tasks["presence", "snare"]
+    assert (made.task, made.subtask) == (
+        "Instrument Management",
+        "Instrument Presence Verification",
+    )
+    assert tasks["type", "cecum"].task == "Landmark Identification"
+    assert tasks["type", "polyp"].subtask == "Lesion Classification"
+    assert tasks["presence", "cecum"].task == "Landmark Presence"
+    assert tasks["presence", "cecum"].category == "Anatomical Structure Recognition"
+    assert ("type", "snare") not in tasks
+    categories = {task.category for task in TASKS}
+    assert {one.made.category for one in built} <= categories
+
+
+def test_wrong_options_are_of_the_same_sort() -> None:
+    for one in build(table(), ["type"], roles=ROLE):
+        sort = {"cecum", "ileum"} if one.about in ROLE else {"polyp", "ulcer"}
+        assert set(one.made.options) <= sort
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_every_role_asks_what_endobench_asks(name: str) -> None:
+    role = ROLES[name]
+    subtasks = {s for task in TASKS for s, _, _ in task.subtasks}
+    for pair in (role.naming, role.counting):
+        if pair is not None:
+            assert pair[0] in task_names()
+            assert pair[1] in subtasks or pair[0] == pair[1]
+            assert category_of(pair[0]) == role.category
+
+
+def test_grades_come_from_their_column() -> None:
+    mayo = [("", "0", "1", "2", "3")[k % 5] for k in range(24)]
+    built = build(table(mayo=mayo), ["severity"], grades={"ulcer": "mayo"})
+    assert {one.made.task for one in built} == {"Lesion Severity Grading"}
+    assert len(built) == sum(bool(mayo[k]) for k in range(24) if k % 4 == 1)
+    for one in built:
+        assert one.made.options[one.made.right] == mayo[int(one.sample_id[1:])]
+        assert set(one.made.options) == {"0", "1", "2", "3"}
+        assert "ulcer" in one.made.question
+        assert "mayo" in one.made.question
+
+
+def test_columns_that_cannot_be_used_are_named() -> None:
+    odd = table(number=["two"] * 24, mayo=["1"] * 24)
+    with pytest.raises(
+        InputError, match=r"sample 's\d+', column 'number': expected a whole number"
+    ):
+        build(odd, ["counting"], counts={"polyp": "number"})
+    with pytest.raises(InputError, match=r"grades of 'ulcer': unknown metadata column 'majo'"):
+        build(odd, ["severity"], grades={"ulcer": "majo"})
+    with pytest.raises(InputError, match=r"unknown role 'lession'; did you mean 'lesion'"):
+        build(odd, roles={"polyp": "lession"})
+    with pytest.raises(
+        InputError, match="expected another word for each concept, got 'sore' twice"
+    ):
+        build(odd, words={"polyp": "sore", "ulcer": "sore"})
+    with pytest.raises(InputError, match="at least 1 question per class, got 0"):
+        build(odd, per_class=0)
+
+
+def test_empty_cells_of_a_count_are_not_asked_about() -> None:
+    number = [str(3 + k % 2) if k % 8 == 0 else "" for k in range(24)]
+    given = table(number=number)
+    built = build(given, ["counting"], concepts=["polyp"], counts={"polyp": "number"})
+    assert {one.sample_id for one in built} == {"s0", "s8", "s16"}
+    assert {one.made.options[one.made.right] for one in built} == {"3"}
+
+
+def test_nothing_is_counted_where_no_number_is_known() -> None:
+    """Else every answer would be 0, as only absence is known."""
+    assert build(table(), ["counting"]) == []
+
+
+# -- where things are ---------------------------------------------------------------------
+
+
+def test_parts_of_the_image_have_names() -> None:
+    assert CELLS[0] == "upper left"
+    assert CELLS[4] == "centre"
+    assert CELLS[5] == "middle right"
+    image = np.zeros((90, 90, 3), np.uint8)
+    for box, name in (
+        (Box("x", 2, 62, 20, 80), "lower left"),
+        (Box("x", 32, 32, 58, 58), "centre"),
+        (Box("x", 20, 20, 40, 40), None),  # on four of them
+    ):
+        (region,) = places(Sample("s", image, {"x": 1}, boxes=(box,)), "x")
+        assert cell(region) == name
+
+
+def test_golden_lines(tmp_path: Path) -> None:
+    """What a table says, cell by cell; a change of it is a change of built sets."""
+    write_tsv(
+        tmp_path / "q.tsv", choose(boxed(3), per_class=1, seed=5), scene="GS", dataset="cells"
+    )
+    lines = pd.read_csv(tmp_path / "q.tsv", sep="\t", dtype=str, keep_default_na=False)
+    assert " ".join(lines.columns) == (
+        "index image image_path question category task subtask scene answer dataset gt A B C D E F"
+    )
+    assert lines["image"].str.startswith("/9j/").all()
+    golden = Path(__file__).parents[1] / "golden" / "built_questions.json"
+    found = lines.drop(columns="image").to_dict("records")
+    assert found == json.loads(golden.read_text(encoding="utf-8"))
+    assert len(from_endobench(tmp_path / "q.tsv")) == len(found)
+
+
+def test_masks_are_outlined_or_framed_where_several_are_marked() -> None:
+    scenes = phantom(16, size=96, seed=3, instrument=0.6, blood=0.6, polyps=1.0)
+    built = build(scenes, ["multi"], concepts=["polyp", "instrument", "blood", "stool"])
+    said = " ".join(one.made.question for one in built)
+    assert "outline" in said
+    assert "box" in said

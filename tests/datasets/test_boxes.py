@@ -1,0 +1,382 @@
+"""Boxes: annotated in COCO's and VOC's formats, detected by networks, or proposed as regions."""
+
+import json
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from adaptive_vtt.datasets import UNKNOWN, from_table
+from adaptive_vtt.datasets.formats.coco import from_coco
+from adaptive_vtt.datasets.formats.coco_masks import mask
+from adaptive_vtt.datasets.formats.voc import from_voc
+from adaptive_vtt.demo.drawn_scenes import scenes
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.captions.detectors import Detected
+from adaptive_vtt.oracles.captions.regions import Regions
+from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.types import Box, Image
+
+
+def picture(path: Path, height: int = 20, width: int = 30) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assert cv2.imwrite(str(path), np.full((height, width, 3), 90, np.uint8))
+
+
+def truths(dataset: Any) -> list[list[int]]:
+    rows, columns = np.arange(len(dataset)), np.arange(len(dataset.concepts))
+    return dataset.truth(rows[:, None], columns[None, :]).tolist()
+
+
+# -- COCO ----------------------------------------------------------------------------------
+
+SQUARE = [[2, 4, 12, 4, 12, 14, 2, 14]]
+
+
+def coco(folder: Path, change: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+    """Two images with a dog, a crowd of people and, in the other, nothing; then changed."""
+    for name in ("a.png", "b.png"):
+        picture(folder / "images" / name)
+    images = [
+        {"id": k, "file_name": f, "width": 30, "height": 20}
+        for k, f in ((7, "a.png"), (9, "b.png"))
+    ]
+    kinds = [{"id": 3, "name": "dog"}, {"id": 1, "name": "person"}, {"id": 2, "name": "kite"}]
+    crowd = {"size": [20, 30], "counts": [40, 5, 555]}
+    things = [
+        {
+            "id": 70,
+            "image_id": 7,
+            "category_id": 3,
+            "bbox": [2, 4, 10, 10],
+            "iscrowd": 0,
+            "segmentation": SQUARE,
+        },
+        {
+            "id": 71,
+            "image_id": 7,
+            "category_id": 1,
+            "bbox": [0, 0, 30, 20],
+            "iscrowd": 1,
+            "segmentation": crowd,
+        },
+    ]
+    content = {"images": images, "categories": kinds, "annotations": things}
+    if change is not None:
+        change(content)
+    (folder / "instances.json").write_text(json.dumps(content))
+    return folder / "instances.json", folder / "images"
+
+
+def test_coco_annotations_are_boxes_and_their_categories_concepts(tmp_path: Path) -> None:
+    dataset = from_coco(*coco(tmp_path))
+    assert dataset.concepts == ("dog", "person")  # nobody annotated a kite
+    assert truths(dataset) == [[1, 1], [0, 0]]
+    assert [dataset.sample_id(k) for k in range(2)] == ["7", "9"]
+    assert dataset.sample(0).boxes == (Box("dog", 2, 4, 12, 14),)
+    assert dataset.sample(1).boxes == ()
+
+
+def test_coco_crowds_have_boxes_when_asked_for(tmp_path: Path) -> None:
+    plain, crowded = (from_coco(*coco(tmp_path), crowds=c) for c in (False, True))
+    assert crowded.sample(0).boxes[1] == Box("person", 0, 0, 30, 20)
+    assert crowded.fingerprint != plain.fingerprint
+    assert plain.fingerprint == from_coco(*coco(tmp_path)).fingerprint
+
+
+def test_coco_outlines_are_masks(tmp_path: Path) -> None:
+    masks = from_coco(*coco(tmp_path), outlines=True).sample(0).masks
+    dog, people = masks["dog"], masks["person"]
+    assert np.array_equal(np.argwhere(dog)[[0, -1]], [[4, 2], [13, 11]])
+    assert dog.sum() == 100
+    assert np.argwhere(people).tolist() == [[0, 2], [1, 2], [2, 2], [3, 2], [4, 2]]
+
+
+@pytest.mark.parametrize(
+    ("size", "counts"),
+    [((4, 5), "5220003"), ((40, 50), "Rc0d0d000000000000000000000000000000000000000000000000V<")],
+)
+def test_run_lengths_as_text(size: tuple[int, int], counts: str) -> None:
+    """As the pycocotools 2.0 encode these two rectangles."""
+    inside = {(4, 5): np.s_[1:3, 1:4], (40, 50): np.s_[10:30, 15:40]}[size]
+    expected = np.zeros(size, bool)
+    expected[inside] = True
+    assert np.array_equal(mask({"size": list(size), "counts": counts}, *size), expected)
+
+
+@given(drawn=arrays(np.bool_, st.tuples(st.integers(1, 9), st.integers(1, 9))))
+def test_run_lengths_as_numbers(drawn: Any) -> None:
+    flat = drawn.T.ravel()
+    ends = [0, *(np.flatnonzero(np.diff(flat)) + 1).tolist(), flat.size]
+    counts = [0] * bool(flat[0]) + np.diff(ends).tolist()
+    outline = {"size": list(drawn.shape), "counts": counts}
+    assert np.array_equal(mask(outline, *drawn.shape), drawn)
+
+
+@pytest.mark.parametrize(
+    ("outline", "message"),
+    [
+        ([[1, 2, 3]], r"segmentation of 'dog': expected polygons or run lengths, got \[\[1, 2"),
+        (None, "expected polygons or run lengths, got None"),
+        ({"size": [3, 3], "counts": [9]}, r"run lengths of size \[20, 30\], got \[3, 3\]"),
+        ({"size": [20, 30], "counts": [9]}, "run lengths of 600 pixels together, got 9"),
+        ({"size": [20, 30], "counts": [601, -1]}, "run lengths as numbers or text, got"),
+    ],
+)
+def test_outlines_that_are_none_are_named(tmp_path: Path, outline: Any, message: str) -> None:
+    dataset = from_coco(
+        *coco(tmp_path, lambda c: c["annotations"][0].update(segmentation=outline)), outlines=True
+    )
+    with pytest.raises(InputError, match=message):
+        dataset.sample(0).masks["dog"]
+
+
+def first(part: str, **changes: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda content: content[part][0].update(changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (first("annotations", category_id=5), r"annotation 70: its category_id 5 is that of no"),
+        (first("annotations", image_id=5), r"annotation 70: its image_id 5 is that of no image"),
+        (first("annotations", bbox=[2, 4, 0, 5]), r"annotation 70, bbox: .* an area, got .* 0 x 5"),
+        (first("annotations", bbox=[25, 0, 9, 5]), r"bbox: expected a box within .* right 34"),
+        (first("annotations", bbox=[1, 2, 3]), r"annotation 70: expected bbox \[x, y, width"),
+        (first("annotations", bbox=[1, 2, 3, float("nan")]), r"bbox: .* of finite numbers"),
+        (first("annotations", bbox="all"), r"annotation 70: expected a field 'bbox' of type list"),
+        (first("images", file_name="c.png"), r"image 7: its file_name '.*c\.png' does not exist"),
+        (first("images", width="30"), r"image 7: expected a field 'width' of type int, got '30'"),
+        (first("images", height=0), r"image 7: expected height and width of 1 or more, got 0, 30"),
+        (first("images", id=9), r"image 9: its id stands twice"),
+        (first("categories", name="person"), r"category 1: its id or name 'person' stands twice"),
+        (lambda c: c.pop("categories"), r"expected lists .* found no list 'categories'"),
+        (lambda c: c["annotations"].clear(), r"instances.json: expected images with annotated"),
+        (lambda c: c["annotations"].append(3), r"annotations\[2\]: expected an object with 'id'"),
+    ],
+)
+def test_coco_files_that_do_not_fit_are_named(tmp_path: Path, change: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        from_coco(*coco(tmp_path, change))
+
+
+def test_coco_text_that_is_no_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "i.json").write_text("{")
+    with pytest.raises(InputError, match=r"i\.json: cannot read annotations as JSON: Expecting"):
+        from_coco(tmp_path / "i.json", tmp_path)
+
+
+def test_coco_parts_that_cannot_be_used_may_be_left_out(tmp_path: Path) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["annotations"].append(dict(content["annotations"][0], id=72, bbox=[2, 4, 0, 5]))
+        content["images"] += [dict(content["images"][0], id=k, file_name=f"{k}.png") for k in "cd"]
+        content["annotations"].append(dict(content["annotations"][0], id=73, image_id="c"))
+
+    parts = coco(tmp_path, change)
+    (tmp_path / "images" / "d.png").write_text("no image")
+    dataset = from_coco(*parts, broken="skip")
+    assert [dataset.sample_id(k) for k in range(len(dataset))] == ["7", "9"]
+    assert len(dataset.sample(0).boxes) == 1
+    said = ["image c: its file_name", "annotation 72, bbox: expected", "d.png"]
+    assert all(part in text for part, text in zip(said, dataset.skipped, strict=True))
+
+
+@pytest.mark.parametrize("x", [-0.6, 20.7])
+def test_boxes_that_jut_out_by_rounding_are_clipped(tmp_path: Path, x: float) -> None:
+    dataset = from_coco(*coco(tmp_path, first("annotations", bbox=[x, 4, 10, 16.2])))
+    box = dataset.sample(0).boxes[0]
+    assert astuple(box)[1:5] == (max(0, x), 4, min(30, x + 10), 20)
+
+
+def test_an_image_of_another_size_than_annotated_is_named(tmp_path: Path) -> None:
+    dataset = from_coco(*coco(tmp_path, first("images", width=31)))
+    with pytest.raises(InputError, match=r"sample '7': .* 20 x 31 .* as annotated, got 20 x 30"):
+        dataset.sample(0)
+
+
+# -- VOC -----------------------------------------------------------------------------------
+
+THING = (
+    "<object><name>{0}</name><difficult>{1}</difficult><part><name>head</name></part><bndbox>"
+    "<xmin>{2}</xmin><ymin>{3}</ymin><xmax>{4}</xmax><ymax>{5}</ymax></bndbox></object>"
+)
+SIZE = "<size><width>30</width><height>20</height><depth>3</depth></size>"
+
+
+def voc(top: Path, name: str, *things: tuple[Any, ...], text: str | None = None) -> Path:
+    picture(top / "JPEGImages" / f"{name}.jpg")
+    (top / "Annotations").mkdir(exist_ok=True)
+    said = f"<annotation>{SIZE}{''.join(THING.format(*t) for t in things)}</annotation>"
+    (top / "Annotations" / f"{name}.xml").write_text(said if text is None else text)
+    return top
+
+
+def test_voc_boxes_count_from_one_and_difficult_classes_are_unknown(tmp_path: Path) -> None:
+    voc(tmp_path, "1", ("dog", 0, 1, 1, 30, 20), ("cat", 1, 2, 3, 4, 5))
+    voc(tmp_path, "2", ("cat", 0, 2, 3, 4, 5), ("cat", 1, 2, 3, 9, 9))
+    dataset = from_voc(tmp_path)
+    assert dataset.concepts == ("cat", "dog")
+    assert truths(dataset) == [[UNKNOWN, 1], [1, 0]]
+    assert dataset.sample(0).boxes == (Box("dog", 0, 0, 30, 20),)
+    everything = from_voc(tmp_path, difficult=True)
+    assert truths(everything) == [[1, 1], [1, 0]]
+    assert everything.sample(1).boxes == (Box("cat", 1, 2, 4, 5), Box("cat", 1, 2, 9, 9))
+
+
+def test_voc_splits_are_lists_of_names(tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        voc(tmp_path, name, ("dog", 0, 1, 1, 9, 9))
+    lists = tmp_path / "ImageSets" / "Main"
+    lists.mkdir(parents=True)
+    for name, lines in {"val": "2\n", "dog_val": "2  1\n", "twice": "2\n1\n2\n"}.items():
+        (lists / f"{name}.txt").write_text(lines)
+    dataset = from_voc(tmp_path, split="val")
+    assert [dataset.sample_id(k) for k in range(len(dataset))] == ["2"]
+    with pytest.raises(InputError, match=r"unknown split 'vol'; did you mean 'val'"):
+        from_voc(tmp_path, split="vol")
+    with pytest.raises(InputError, match=r"dog_val\.txt, line 1: expected one image name, got"):
+        from_voc(tmp_path, split="dog_val")
+    with pytest.raises(InputError, match=r"twice\.txt: the image '2' stands twice"):
+        from_voc(tmp_path, split="twice")
+
+
+@pytest.mark.parametrize(
+    ("things", "text", "message"),
+    [
+        ((), "<annotation>", r"1\.xml: cannot read it as XML: no element found"),
+        (
+            (),
+            '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><a>&x;</a>',
+            r"1\.xml: cannot read it as XML: a document type is not allowed",
+        ),
+        ((), "<annotation/>", r"1\.xml: expected a number in <size/height>, got None"),
+        ((), SIZE.join(("<a>", "</a>")), r"expected images with annotated objects, found none"),
+        ((), "<a><size><width>3</width><height>0</height></size></a>", r"a size of 1 x 1 or more"),
+        ([("dog", 0, 1, 1, 32, 9)], None, r"1\.xml, object 1, bndbox: .* within .* right 32"),
+        ([("dog", 0, 5, 1, 4, 9)], None, r"object 1, bndbox: expected a box with an area"),
+        ([("dog", 0, 1, 1, "inf", 9)], None, r"expected a number in <bndbox/xmax>, got 'inf'"),
+        ([("dog", 0, 1, 1, 9, 9), ("", 0, 1, 1, 9, 9)], None, r"object 2: expected a class in <na"),
+    ],
+)
+def test_voc_files_that_do_not_fit_are_named(
+    tmp_path: Path, things: Any, text: str | None, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        from_voc(voc(tmp_path, "1", *things, text=text))
+
+
+def test_voc_files_that_are_missing_are_named(tmp_path: Path) -> None:
+    voc(tmp_path, "1", ("dog", 0, 1, 1, 9, 9))
+    (tmp_path / "JPEGImages" / "1.jpg").unlink()
+    with pytest.raises(InputError, match=r"1\.xml: its image file '.*1\.jpg' does not exist"):
+        from_voc(tmp_path)
+    voc(tmp_path, "2", ("dog", 0, 1, 1, 9, 9), ("cat", 0, 3, 3, 90, 90))
+    dataset = from_voc(tmp_path, broken="skip")
+    assert (len(dataset), dataset.concepts, len(dataset.skipped)) == (1, ("dog",), 2)
+
+
+# -- detectors -----------------------------------------------------------------------------
+
+
+@dataclass
+class Fixed:
+    """Finds the same every time, and counts how often it was asked."""
+
+    boxes: tuple[Box, ...]
+    describe: str = "fixed"
+    asked: list[Image] = field(default_factory=list)
+
+    def detect(self, image: Image) -> tuple[Box, ...]:
+        self.asked.append(image)
+        return self.boxes
+
+
+def test_detected_boxes_replace_annotated_ones_and_are_found_once(tmp_path: Path) -> None:
+    dataset = from_coco(*coco(tmp_path))
+    detector = Fixed((Box("cat", 0, 0, 3, 3, 0.7),))
+    found = Detected(dataset, detector)
+    plain = dataset.sample(0)
+    for _ in range(2):
+        sample = found.sample(0)
+        assert sample.boxes == detector.boxes
+        assert (sample.id, sample.truth) == (plain.id, plain.truth)
+    assert len(detector.asked) == 1
+    assert (found.concepts, truths(found)) == (dataset.concepts, truths(dataset))
+    other = Detected(dataset, Fixed(detector.boxes, "another"))
+    assert len({dataset.fingerprint, found.fingerprint, other.fingerprint}) == 3
+    assert found.fingerprint == Detected(dataset, Fixed(())).fingerprint
+
+
+def test_detected_needs_images(labels: Any) -> None:
+    with pytest.raises(InputError, match="sample 'a': expected an image to find things in"):
+        Detected(from_table(None, labels), Fixed(())).sample(0)
+
+
+def test_detected_works_for_other_datasets() -> None:
+    dataset = tiny_dataset(6, 2)
+    found = Detected(dataset, Regions())
+    assert len(found) == 6
+    assert truths(found) == truths(dataset)
+
+
+# -- regions -------------------------------------------------------------------------------
+
+
+def overlap(one: Box, other: Box) -> float:
+    wide = min(one.right, other.right) - max(one.left, other.left)
+    tall = min(one.bottom, other.bottom) - max(one.top, other.top)
+    shared = max(0.0, wide) * max(0.0, tall)
+    return shared / (one.area + other.area - shared)
+
+
+def test_regions_hold_most_of_the_things_in_drawn_scenes() -> None:
+    found = []
+    for index in range(20):
+        sample = scenes(20, seed=1).sample(index)
+        assert sample.image is not None
+        boxes = Regions().detect(sample.image)
+        found += [max(overlap(thing, box) for box in boxes) >= 0.5 for thing in sample.boxes]
+    assert np.mean(found) >= 0.8  # 0.91 in a hundred scenes
+
+
+IMAGES = arrays(
+    np.uint8, st.tuples(st.integers(1, 24), st.integers(1, 24), st.sampled_from([1, 3]))
+)
+
+
+@given(image=IMAGES, most=st.integers(1, 5))
+@settings(max_examples=40)
+def test_regions_keep_to_their_limits_for_any_image(image: Image, most: int) -> None:
+    before = image.copy()
+    regions = Regions(most=most, smallest=0.05, largest=0.4, overlap=0.3)
+    boxes = regions.detect(image)
+    assert boxes == regions.detect(image)
+    assert np.array_equal(image, before)
+    assert len(boxes) <= most
+    for k, box in enumerate(boxes):
+        assert 0 <= box.left < box.right <= image.shape[1]
+        assert 0 <= box.top < box.bottom <= image.shape[0]
+        assert 0.05 <= box.area / (image.shape[0] * image.shape[1]) <= 0.4
+        assert box.label == ""
+        assert 0 <= box.score <= (boxes[k - 1].score if k else 1)
+        assert all(overlap(box, other) <= 0.3 + 1e-6 for other in boxes[:k])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"most": 0}, "expected most of 1 or more, got 0"),
+        ({"smallest": 0.6}, "expected 0 <= smallest < largest <= 1, got 0.6, 0.5"),
+        ({"overlap": 0}, r"expected overlap in \(0, 1\], got 0"),
+    ],
+)
+def test_regions_refuse_limits_that_leave_nothing(options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Regions(**options)

@@ -1,0 +1,52 @@
+"""Broken images are refused when they are met, or skipped by name."""
+
+from pathlib import Path
+
+import pytest
+
+from adaptive_vtt import datasets
+from adaptive_vtt.errors import InputError
+from tests.helpers.small_datasets import ids, mask, picture, truths
+
+
+@pytest.fixture
+def with_broken_image(tmp_path: Path) -> Path:
+    for name in ("a", "b", "c"):
+        picture(tmp_path / "images" / f"{name}.png")
+        mask(tmp_path / "masks" / f"{name}.png")
+    whole = (tmp_path / "images" / "b.png").read_bytes()
+    (tmp_path / "images" / "b.png").write_bytes(whole[:40])  # its header is fine
+    return tmp_path
+
+
+def test_broken_image_is_refused_when_it_is_met(with_broken_image: Path) -> None:
+    dataset = datasets.from_masks(with_broken_image)
+    assert dataset.sample(0).image is not None
+    with pytest.raises(InputError, match=r"sample 'b': '.*b\.png' is not an image that can be re"):
+        dataset.sample(1)
+
+
+def test_broken_image_is_skipped_by_name(with_broken_image: Path) -> None:
+    dataset = datasets.from_masks(with_broken_image, broken="skip")
+    assert ids(dataset) == ["a", "c"]
+    assert dataset.skipped == (str(with_broken_image / "images" / "b.png"),)
+
+
+def test_broken_images_of_a_table_are_skipped_by_name(with_broken_image: Path) -> None:
+    table = with_broken_image / "labels.csv"
+    table.write_text("id,polyp,age\na,1,50\nb,1,60\nc,0,70\n")
+    folder = with_broken_image / "images"
+    dataset = datasets.read_table(table, folder, metadata=["age"], broken="skip")
+    assert ids(dataset) == ["a", "c"]
+    assert truths(dataset) == [[1], [0]]
+    assert dataset.sample(1).metadata == {"age": "70"}
+    assert dataset.skipped == (str(folder / "b.png"),)
+
+
+def test_nothing_but_broken_files_is_no_dataset(tmp_path: Path) -> None:
+    (tmp_path / "polyps").mkdir()
+    (tmp_path / "polyps" / "a.jpg").write_bytes(b"")
+    with pytest.raises(InputError, match=r"expected folders of images, .*, found no image"):
+        datasets.from_class_folders(tmp_path, broken="skip")
+    with pytest.raises(InputError, match=r"unknown value of broken 'ignore'"):
+        datasets.from_class_folders(tmp_path, broken="ignore")  # type: ignore[arg-type]

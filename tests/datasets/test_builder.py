@@ -1,0 +1,203 @@
+"""Questions made from masks and labels, tried on the phantom, whose truth is known."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.vqa.boxes import distractors, shared
+from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, write_tsv
+from adaptive_vtt.datasets.vqa.question_making import MANY
+from adaptive_vtt.datasets.vqa.selection import k_centre
+from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES
+from adaptive_vtt.demo.phantom_frames import Phantom, phantom
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.relations.visual_prompts import COLOURS, regions
+from adaptive_vtt.types import Sample
+
+CONCEPTS = ["polyp", "instrument", "stool", "blood"]
+OVERLAP = 0.1
+
+
+@pytest.fixture(scope="module")
+def scenes() -> Phantom:
+    return phantom(24, size=128, seed=3, instrument=0.4, blood=0.3)
+
+
+@pytest.fixture(scope="module")
+def built(scenes: Phantom) -> list[Built]:
+    return build(scenes, concepts=CONCEPTS, counts={"polyp": "polyps"}, overlap=OVERLAP, seed=1)
+
+
+def test_choosing_and_making_look_at_each_image_once(
+    scenes: Phantom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: Counter[int] = Counter()
+    sample = Phantom.sample
+
+    def counted(self: Phantom, index: int) -> Sample:
+        looked[index] += 1
+        return sample(self, index)
+
+    monkeypatch.setattr(Phantom, "sample", counted)
+    chosen = choose(scenes, concepts=CONCEPTS, counts={"polyp": "polyps"}, per_class=3)
+    assert set(looked.values()) == {1}
+    assert any(kind == "counting" for _, kind, _ in chosen.places)
+    assert len(list(chosen)) == len(chosen)
+    assert max(looked.values()) == 2
+
+
+def test_every_kind_is_made(built: list[Built]) -> None:
+    assert {one.kind for one in built} == {
+        "presence",
+        "type",
+        "counting",
+        "position",
+        "grounding",
+        "selection",
+        "box",
+        "contour",
+        "multi",
+        "coordinate",
+    }
+    for one in built:
+        assert len(set(one.made.options)) == len(one.made.options) >= 2
+        assert "{" not in one.made.question
+
+
+def test_answers_are_those_of_the_scene(scenes: Phantom, built: list[Built]) -> None:
+    for one in built:
+        index = int(one.sample_id.rpartition("-")[2])
+        truth = scenes.sample(index).truth
+        right = one.made.options[one.made.right]
+        subject = next(c for c in CONCEPTS if c in one.made.question or c == right)
+        if one.kind == "presence":
+            assert right == ("Yes" if truth[subject] else "No")
+        elif one.kind == "type":
+            assert truth[right] == 1
+            assert not any(truth[o] for o in one.made.options if o != right)
+        elif one.kind == "counting" and subject == "polyp":
+            assert right == MANY[min(len(scenes.scene(index).polyps), 5)]
+        else:
+            assert truth[subject] == 1 or right == "0"
+
+
+def test_wrong_boxes_are_of_similar_size_and_elsewhere(scenes: Phantom, built: list[Built]) -> None:
+    grounding = [one for one in built if one.kind == "grounding"]
+    assert grounding
+    for one in grounding:
+        boxes = [tuple(json.loads(text)) for text in one.made.options]
+        right = boxes.pop(one.made.right)
+        sample = scenes.sample(int(one.sample_id.rpartition("-")[2]))
+        subject = next(c for c in CONCEPTS if c in one.made.question)
+        assert right == regions({subject: sample.masks[subject]})[0].box
+        for k, box in enumerate(boxes):
+            assert all(shared(box, other) <= OVERLAP for other in (right, *boxes[:k]))
+            for side in (0, 1):
+                ratio = (box[side + 2] - box[side]) / (right[side + 2] - right[side])
+                assert 0.7 < ratio < 1.4  # .8 to 1.25, rounded to pixels
+
+
+def test_the_box_of_the_right_colour_is_around_the_subject(
+    scenes: Phantom, built: list[Built]
+) -> None:
+    selection = [one for one in built if one.kind == "selection"]
+    assert selection
+    for one in selection:
+        sample = scenes.sample(int(one.sample_id.rpartition("-")[2]))
+        subject = next(c for c in CONCEPTS if c in one.made.question)
+        x1, y1, x2, y2 = regions({subject: sample.masks[subject]})[0].box
+        near = one.made.image[max(0, y1 - 2) : y2 + 2, max(0, x1 - 2) : x2 + 2].reshape(-1, 3)
+        drawn = {o: int((near == COLOURS[o]).all(axis=1).sum()) for o in one.made.options}
+        assert max(drawn, key=lambda o: drawn[o]) == one.made.options[one.made.right]
+
+
+def test_coordinates_are_told_and_not_drawn(scenes: Phantom, built: list[Built]) -> None:
+    told = [one for one in built if one.kind == "coordinate"]
+    assert told
+    for one in told:
+        assert re.search(r"\[\d+, \d+, \d+, \d+\]", one.made.question)
+        sample = scenes.sample(int(one.sample_id.rpartition("-")[2]))
+        np.testing.assert_array_equal(one.made.image, sample.image)
+
+
+def test_marked_images_differ_from_the_source(scenes: Phantom, built: list[Built]) -> None:
+    for one in built:
+        if one.kind in ("box", "contour", "multi", "selection"):
+            sample = scenes.sample(int(one.sample_id.rpartition("-")[2]))
+            assert sample.image is not None
+            assert (one.made.image != sample.image).any()
+
+
+def test_the_same_seed_makes_the_same_questions(scenes: Phantom) -> None:
+    first, again, other = (
+        [(one.made.question, one.made.options) for one in build(scenes, ["grounding"], seed=seed)]
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_classes_are_evened_out(scenes: Phantom) -> None:
+    few = build(scenes, ["presence"], concepts=["polyp"], per_class=3)
+    assert sorted(one.made.options[one.made.right] for one in few) == ["No"] * 3 + ["Yes"] * 3
+
+
+def test_what_is_written_can_be_read(built: list[Built], tmp_path: Path) -> None:
+    write_tsv(tmp_path / "mine.tsv", built, scene="Colonoscopy", dataset="phantom")
+    dataset = from_endobench(tmp_path / "mine.tsv")
+    assert len(dataset) == len(built)
+    prompts = dict.fromkeys(dataset.metadata_values("prompt").tolist())
+    assert set(prompts) == {"image-level", "box", "contour", "multi", "coordinate"}
+    levels = dataset.metadata_values("granularity")
+    assert set(levels.tolist()) == set(GRANULARITIES)  # our words of several regions are told apart
+    selected = dataset.metadata_values("task") == "Region Selection"
+    assert set(levels[selected].tolist()) == {"multi-box"}
+    for k in (0, len(built) // 2, len(built) - 1):
+        sample, one = dataset.sample(k), built[k]
+        (task,) = sample.truth
+        assert sample.asks[task].text == one.made.question
+        assert sample.asks[task].options == one.made.options
+        assert sample.answers[task] == (one.answer,)
+        assert sample.image is not None
+        away = np.abs(sample.image.astype(int) - one.made.image).mean()
+        assert away < 6  # a JPEG of it
+
+
+def test_no_question_where_no_boxes_fit() -> None:
+    image = np.full((40, 40, 3), 120, np.uint8)
+    rng = np.random.default_rng(0)
+    assert distractors(image, (5, 5, 35, 35), 3, (0.8, 1.25), 0.1, rng) is None
+    assert distractors(image, (0, 0, 40, 40), 3, (1, 1), 0.1, rng) is None
+    found = distractors(image, (2, 2, 10, 10), 3, (1, 1), 0.0, rng)
+    assert found is not None
+    assert len(found) == 3
+
+
+def test_wrong_boxes_stay_in_the_visible_field() -> None:
+    image = np.zeros((100, 100, 3), np.uint8)
+    image[:, 50:] = 150
+    found = distractors(image, (60, 10, 72, 22), 3, (1, 1), 0.1, np.random.default_rng(1))
+    assert found is not None
+    assert all(x1 >= 45 for x1, _, _, _ in found)
+
+
+def test_k_centre_takes_what_is_far_apart() -> None:
+    points = np.array([[0.0], [0.1], [5.0], [5.1], [10.0]])
+    assert sorted(k_centre(points, 3)) in ([0, 2, 4], [0, 3, 4])
+    assert sorted(k_centre(points, 9)) == [0, 1, 2, 3, 4]
+    assert len(set(k_centre(np.zeros((4, 2)), 3))) == 3  # and never the same one twice
+
+
+def test_bad_arguments_are_refused(scenes: Phantom) -> None:
+    with pytest.raises(InputError, match=r"unknown kind of question 'groundin'.*'grounding'"):
+        build(scenes, ["groundin"])
+    with pytest.raises(InputError, match="unknown concept 'ulcer'"):
+        build(scenes, concepts=["ulcer"])
+    with pytest.raises(InputError, match=r"expected an overlap .* got 1.5"):
+        build(scenes, overlap=1.5)
+    with pytest.raises(InputError, match="no metadata column 'number'"):
+        build(scenes, ["counting"], counts={"polyp": "number"})

@@ -1,0 +1,207 @@
+"""The bundled Fashion-MNIST set and the model shipped to be audited on it."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from adaptive_vtt.datasets.formats.fashion_mnist import (
+    CONCEPT_NAMES,
+    CONCEPTS,
+    DATA_FILE,
+    GARMENTS,
+    concept_answers,
+    fashion,
+    load_arrays,
+)
+from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.demo.fashion_cnn import WEIGHTS_FILE, FashionCNN, load_fashion_cnn, predict
+from adaptive_vtt.types import UNKNOWN
+
+CARD = WEIGHTS_FILE.with_suffix(".md")
+
+
+@pytest.fixture(scope="module")
+def dataset() -> TableDataset:
+    return fashion()
+
+
+@pytest.fixture(scope="module")
+def truths(dataset: TableDataset) -> NDArray[np.int8]:
+    """All truths: n x 14, each 0, 1 or UNKNOWN."""
+    samples, concepts = np.arange(len(dataset))[:, None], np.arange(len(dataset.concepts))
+    return dataset.truth(samples, concepts)
+
+
+@pytest.fixture(scope="module")
+def garments(dataset: TableDataset) -> NDArray[np.str_]:
+    return np.array([dataset.sample(i).metadata["garment"] for i in range(len(dataset))])
+
+
+@pytest.fixture(scope="module")
+def p_yes() -> NDArray[np.float64]:
+    return predict(list(load_arrays()[0]))
+
+
+def test_files_are_small_and_carry_the_licence() -> None:
+    assert DATA_FILE.stat().st_size < 1_500_000
+    assert WEIGHTS_FILE.stat().st_size < 1_000_000
+    licence = (DATA_FILE.parent / "LICENSE-fashion-mnist.txt").read_text(encoding="utf-8")
+    assert "Copyright (c) 2017 Zalando SE" in licence
+
+
+def test_arrays_have_the_stated_types() -> None:
+    images, garment, index = load_arrays()
+    assert images.dtype == np.uint8
+    assert images.shape == (2000, 28, 28)
+    assert garment.dtype == np.uint8
+    assert garment.shape == (2000,)
+    assert set(garment) == set(range(10))
+    assert index.shape == (2000,)
+    assert index.min() >= 0
+    assert index.max() < 10_000
+
+
+def test_ids_are_unique_and_tell_the_original_position(dataset: TableDataset) -> None:
+    index = load_arrays()[2]
+    ids = [dataset.sample_id(i) for i in range(len(dataset))]
+    assert len(set(ids)) == len(ids) == 2000
+    assert ids == [f"test-{position:05d}" for position in index]
+
+
+def test_samples_are_grey_images_with_a_garment(dataset: TableDataset) -> None:
+    assert dataset.name == "fashion-mnist-longtail"
+    images, garment, _ = load_arrays()
+    for i in (0, 999, 1999):
+        sample = dataset.sample(i)
+        assert sample.image is not None
+        assert sample.image.shape == (28, 28, 1)
+        assert np.array_equal(sample.image[:, :, 0], images[i])
+        assert sample.metadata["garment"] == GARMENTS[garment[i]]
+
+
+def test_set_is_long_tailed(garments: NDArray[np.str_]) -> None:
+    _, counts = np.unique(garments, return_counts=True)
+    shares = np.sort(counts) / len(garments)
+    assert shares[0] == pytest.approx(0.02, abs=0.002)
+    assert shares[-1] == pytest.approx(0.20, abs=0.01)
+    assert (np.diff(shares) > 0).all()
+
+
+def test_concepts_stand_in_the_stated_order(dataset: TableDataset) -> None:
+    attributes = ("footwear", "upper body", "long sleeves", "covers legs")
+    assert dataset.concepts == CONCEPT_NAMES == GARMENTS + attributes
+
+
+# Written out again on purpose, so that a slip in CONCEPTS does not confirm itself.
+EXPECTED = {
+    "footwear": ({"sandal", "sneaker", "ankle boot"}, set()),
+    "upper body": ({"t-shirt", "pullover", "coat", "shirt"}, set()),
+    "long sleeves": ({"pullover", "coat"}, {"dress", "shirt"}),
+    "covers legs": ({"trouser", "dress"}, set()),
+    **{garment: ({garment}, set()) for garment in GARMENTS},
+}
+
+
+@pytest.mark.parametrize("concept", EXPECTED)
+def test_truths_follow_from_the_garment(
+    concept: str, dataset: TableDataset, truths: NDArray[np.int8], garments: NDArray[np.str_]
+) -> None:
+    yes, unknown = EXPECTED[concept]
+    column = truths[:, dataset.concepts.index(concept)]
+    for garment in GARMENTS:
+        expected = UNKNOWN if garment in unknown else int(garment in yes)
+        assert set(column[garments == garment]) == {expected}, garment
+
+
+def test_concepts_name_only_garments_that_exist() -> None:
+    for concept in CONCEPTS:
+        assert set(concept.yes) | set(concept.unknown) <= set(GARMENTS)
+        assert not set(concept.yes) & set(concept.unknown)
+
+
+def test_predict_gives_probabilities(p_yes: NDArray[np.float64]) -> None:
+    assert p_yes.shape == (2000, 14)
+    assert np.isfinite(p_yes).all()
+    assert p_yes.min() >= 0
+    assert p_yes.max() <= 1
+
+
+def test_predict_takes_one_or_three_channels_alike() -> None:
+    grey = load_arrays()[0][0]
+    three = np.repeat(grey[:, :, None], 3, axis=2)
+    rows = predict([grey, grey[:, :, None], three])
+    assert np.allclose(rows, rows[0], atol=1e-6)
+
+
+def test_predict_is_the_sigmoid_of_the_logits(p_yes: NDArray[np.float64]) -> None:
+    pixels = torch.from_numpy(load_arrays()[0][:5].astype(np.float32) / 255)[:, None]
+    with torch.inference_mode():
+        logits = load_fashion_cnn()(pixels)
+    assert logits.shape == (5, 14)
+    assert np.allclose(torch.sigmoid(logits).numpy(), p_yes[:5], atol=1e-5)
+
+
+def test_predict_does_not_depend_on_the_company(p_yes: NDArray[np.float64]) -> None:
+    images = load_arrays()[0]
+    alone = np.concatenate([predict([image]) for image in images[:10]])
+    assert np.allclose(alone, p_yes[:10], atol=1e-5)
+
+
+def test_predict_takes_no_images() -> None:
+    assert predict([]).shape == (0, 14)
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (28, 27, 3), (28, 28, 4), (28,), (1, 28, 28)])
+def test_predict_refuses_other_sizes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="expected 28 x 28"):
+        predict([np.zeros(shape, dtype=np.uint8)])
+
+
+def test_predict_refuses_floats() -> None:
+    with pytest.raises(ValueError, match="expected uint8"):
+        predict([np.zeros((28, 28), dtype=np.float32)])
+
+
+def test_model_is_loaded_for_inference() -> None:
+    model = load_fashion_cnn()
+    assert isinstance(model, FashionCNN)
+    assert not model.training
+    assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+
+
+def card_rows() -> dict[str, list[str]]:
+    """The card's table: concept to its five cells."""
+    rows = {}
+    for line in CARD.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and cells[0] in CONCEPT_NAMES:
+            assert cells[0] not in rows
+            rows[cells[0]] = cells[1:]
+    return rows
+
+
+def test_card_states_the_recomputed_scores(p_yes: NDArray[np.float64]) -> None:
+    rows = card_rows()
+    assert tuple(rows) == CONCEPT_NAMES
+    answers = concept_answers(load_arrays()[1])
+    for column, name in enumerate(CONCEPT_NAMES):
+        says_yes = p_yes[:, column] >= 0.5
+        positive, negative = answers[:, column] == 1, answers[:, column] == 0
+        sensitivity, specificity = says_yes[positive].mean(), (~says_yes[negative]).mean()
+        expected = [(sensitivity + specificity) / 2, sensitivity, specificity]
+        # The card rounds to four decimals.
+        assert [float(cell) for cell in rows[name][:3]] == pytest.approx(expected, abs=6e-5), name
+        assert [int(cell) for cell in rows[name][3:]] == [positive.sum(), negative.sum()], name
+
+
+def test_card_states_parameters_and_intended_use() -> None:
+    card = CARD.read_text(encoding="utf-8")
+    parameters = sum(parameter.numel() for parameter in FashionCNN().parameters())
+    assert f"{parameters:,} parameters" in card
+    assert "A test subject for audits, nothing else." in card
+
+
+def test_model_is_decent_but_real(p_yes: NDArray[np.float64]) -> None:
+    accuracy = (p_yes[:, :10].argmax(axis=1) == load_arrays()[1]).mean()
+    assert 0.88 < accuracy < 1

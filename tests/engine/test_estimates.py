@@ -1,0 +1,254 @@
+"""The reported estimate: what it is made of, when it is worked out, what the journal says of it."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.sequences import Sequences, Step
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.cli.run_checks import check
+from adaptive_vtt.cli.run_folder import rewrite
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.estimates import Guesses, guesses
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.experiments.engine.digits import RecordedRelation
+from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.oracles import Correctness
+from adaptive_vtt.surrogates import Named, Posterior
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Floats, Outcome, Question
+from tests.helpers.copied_journals import add_rows
+
+SHARE = 0.3
+"""Of the questions that fail, by chance."""
+
+
+def losses_of(samples: int = 200, seed: int = 0) -> Floats:
+    """samples x 2, by relation."""
+    return (np.random.default_rng(seed).random((samples, 2)) < SHARE).astype(float)
+
+
+def recorded(losses: Floats, **options: Any) -> tuple[QuestionSpace, Recorded]:
+    """One concept, true everywhere, under two relations; what was said of it."""
+    labels = pd.DataFrame({"right": np.ones(len(losses), int)})
+    relations = [RecordedRelation(name, [1]) for name in "ab"]
+    rows = [
+        (str(i), r, 1, 1 - losses[i, k]) for i in range(len(losses)) for k, r in enumerate("ab")
+    ]
+    answers = pd.DataFrame(rows, columns=["sample", "relation", "severity", "right"])
+    return QuestionSpace(from_table(None, labels), relations, **options), Recorded(answers)
+
+
+class Foresees:
+    """Says one half until it has heard ``deaf`` answers, then what ``says`` makes of the losses."""
+
+    def __init__(self, losses: Any, says: Any, deaf: int) -> None:
+        self.losses, self.says, self.deaf = losses, says, deaf
+        self.heard = self.looked = 0
+
+    def observe(self, losses: Any) -> None:
+        self.heard += len(losses.loss)
+
+    def posterior(self, candidates: Any) -> Posterior:
+        self.looked += 1
+        loss = torch.from_numpy(self.losses)[candidates.sample, candidates.variant]
+        mean = self.says(loss) if self.heard >= self.deaf else torch.full_like(loss, 0.5)
+        return Posterior(mean, mean * (1 - mean))
+
+
+def audit_with(
+    says: Any, *, deaf: int = 0, seed: int = 0, samples: int = 200, **options: Any
+) -> tuple[Audit, Foresees]:
+    """An audit whose losses are foreseen so, and what foresees them."""
+    losses = losses_of(samples, seed)
+    surrogate = Foresees(losses, says, deaf)
+    chosen: dict[str, Any] = {"half_width": 0.001, "budget": 40, "targets": ["overall"], **options}
+    named = Named("foresees", lambda **_: surrogate)
+    space = {"oracle": chosen.pop("oracle")} if "oracle" in chosen else {}
+    return Audit(*recorded(losses, **space), surrogate=named, seed=seed, **chosen), surrogate
+
+
+# -- what it is made of ---------------------------------------------------------------------
+
+numbers = st.floats(0, 1)
+spread = st.floats(1e-6, 0.1)
+targets = st.lists(st.tuples(numbers, spread, numbers, spread), min_size=1, max_size=5)
+
+
+@given(targets)
+def test_predictions_move_an_estimate_by_at_most_one_and_a_half_standard_errors(
+    rows: list[Any],
+) -> None:
+    guess = Guesses(*np.array(rows).T)
+    moved = np.abs(guess.combined() - guess.draws)
+    assert (moved <= 1.5 * np.sqrt(guess.variance) + 1e-9).all()
+
+
+@given(numbers, spread, spread, st.floats(-1.4, 1.4))
+def test_guesses_are_weighed_by_their_precision(
+    draws: float, variance: float, error: float, away: float
+) -> None:
+    predictions = draws + away * np.sqrt(variance)
+    found = Guesses(*np.array([[draws], [variance], [predictions], [error]])).combined()
+    expected = (draws / variance + predictions / error) / (1 / variance + 1 / error)
+    assert found == pytest.approx([expected])
+
+
+def test_a_target_without_draws_or_predictions_has_no_combined_estimate_and_spoils_no_other() -> (
+    None
+):
+    nan = np.nan
+    guess = Guesses(*np.array([[0.2, nan, 0.3], [0.1] * 3, [0.2, 0.1, nan], [0.1] * 3]))
+    assert guess.combined() == pytest.approx([0.2, nan, nan], nan_ok=True)
+
+
+def ratio(says: Any, deaf: int = 0) -> float:
+    """Root mean square error of the estimate over that of the draws' own, in 8 audits."""
+    found = []
+    for seed in range(8):
+        audit, _ = audit_with(says, deaf=deaf, seed=seed)
+        row = audit.run().targets.iloc[0]
+        truth = losses_of(seed=seed).mean()
+        found.append([row["estimate"] - truth, row["pseudo_outcome_mean"] - truth])
+    ours, plain = np.sqrt(np.mean(np.square(found), axis=0))
+    return float(ours / plain)
+
+
+def test_predictions_that_became_good_make_the_estimate_better_than_the_draws_alone() -> None:
+    assert ratio(lambda loss: 0.9 * loss + 0.03, deaf=30) < 0.92
+
+
+def test_predictions_that_say_nothing_leave_the_estimate_about_as_good() -> None:
+    assert ratio(lambda loss: torch.full_like(loss, 0.9)) < 1.35
+
+
+def test_when_everything_is_asked_the_estimate_is_the_truth() -> None:
+    audit, surrogate = audit_with(lambda loss: 0.9 - 0 * loss, samples=30, budget=None)
+    assert audit.run().targets["estimate"][0] == pytest.approx(surrogate.losses.mean())
+
+
+class Partly(Correctness):
+    """Does not count what was asked of every other sample."""
+
+    def judge(self, question: Question, answer: Any, *told: Any) -> Outcome:
+        if int(question.sample_id) % 2:
+            return Outcome(0.0, excluded="spoilt")
+        return super().judge(question, answer, *told)
+
+
+def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
+    """Predictions are right but for .02; 80 of 120 questions are asked, of which half count."""
+    options: dict[str, Any] = {"oracle": Partly(), "samples": 60, "budget": 80, "seed": 1}
+    audit, surrogate = audit_with(lambda loss: 0.96 * loss + 0.02, **options)
+    row = audit.run().targets.iloc[0]
+    rate = surrogate.losses[::2].mean()
+    found = guesses(audit._selector)
+    assert row["excluded"] > 20
+    assert found is not None
+    assert found.predictions[0] == pytest.approx(rate, abs=0.05)
+    assert row["estimate"] == pytest.approx(rate, abs=0.08)  # were they errors, it would be .15
+
+
+@pytest.mark.parametrize("left_out", [pytest.param(0.0, marks=pytest.mark.slow), 0.6])
+def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count(
+    left_out: float,
+) -> None:
+    """400 targets, 100 even draws each; at .6 it was told as .4 of the error that there is."""
+    rng, ones, none = np.random.default_rng(3), np.ones(400), np.zeros(400)
+    sequences = Sequences(0.1 * ones, 0.05 * ones)
+    for _ in range(100):
+        out = (rng.random(400) < left_out).astype(float)
+        loss = (rng.random(400) < SHARE) * (1 - out)
+        step = Step(ones > 0, loss, loss, none, ones, 0.25 * ones, none, none, none, none, out)
+        sequences.move(step, betting=False)
+    error = np.sqrt(np.mean((sequences.mean - SHARE) ** 2))
+    told = np.sqrt(sequences.mean_variance.mean())
+    assert told / error == pytest.approx(1, abs=0.15)  # the error's own is good to 4 %
+
+
+def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
+    audit, surrogate = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=30)
+    audit.run()
+    rows, before = audit.interval_rows(), surrogate.looked
+    assert rows == audit.interval_rows()
+    assert surrogate.looked == before + 1
+    other, _ = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=400)
+    assert abs(rows[0]["estimate"] - other.run().targets["estimate"][0]) < 0.15  # type: ignore[index]
+
+
+def test_without_a_surrogate_both_estimates_are_that_of_the_draws() -> None:
+    audit = Audit(*recorded(losses_of()), half_width=0.1, budget=30, seed=0, surrogate=False)
+    rows = audit.run().targets
+    assert (rows["estimate"] == rows["pseudo_outcome_mean"]).all()
+
+
+# -- when it is worked out ------------------------------------------------------------------
+
+
+def test_it_is_worked_out_when_read_and_changes_no_draw() -> None:
+    quiet, once = audit_with(lambda loss: 0.5 * loss + 0.2)
+    quiet.run()
+    # a look per draw, one when it ended, one for the result, and one per journaled belief
+    beliefs = len(quiet.journal.beliefs())
+    assert once.looked == len(quiet.journal.draws()) + 2 + beliefs
+    asked, _ = audit_with(lambda loss: 0.5 * loss + 0.2)
+    asked.run(lambda step: asked.interval_rows() and None)
+    laws = [[row.law for row in audit.journal.draws()] for audit in (quiet, asked)]
+    assert laws[0] == laws[1]
+
+
+# -- what the journal says of it ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an audit that ended, its result and its report."""
+    out = tmp_path_factory.mktemp("estimates")
+    space = QuestionSpace(tiny_dataset(30, images=False), ["identity"])
+    audit = Audit(space, ScriptedModel(), half_width=0.05, budget=25, journal=out / "journal.db")
+    with audit:
+        audit.run()
+    rewrite(out)
+    return out
+
+
+def rewritten(out: Path, change: Any) -> Journal:
+    """The journal with other intervals, chained as if it had always had them."""
+    forged = MemoryJournal()
+    with closing(SQLiteJournal(out / "journal.db", must_exist=True)) as journal:
+        facts = journal.facts()
+        forged.set_facts(**{**facts, "intervals": [change(dict(r)) for r in facts["intervals"]]})
+        add_rows(forged, journal)
+    return forged
+
+
+def test_the_journal_has_both_estimates_and_the_result_says_the_same(ended: Path) -> None:
+    assert "as they were written" in check(ended)
+    rows = json.loads((ended / "result.json").read_text())["targets"]
+    with closing(SQLiteJournal(ended / "journal.db", must_exist=True)) as journal:
+        stated, drawn = journal.facts()["intervals"], verify(journal)
+    for name in ("estimate", "pseudo_outcome_mean"):
+        assert [row[name] for row in rows] == [row[name] for row in stated]
+    assert [row["pseudo_outcome_mean"] for row in rows] == pytest.approx(
+        [interval.estimate for interval in drawn]
+    )
+    assert any(row["estimate"] != row["pseudo_outcome_mean"] for row in rows)
+    assert all(row["lower"] <= row["estimate"] <= row["upper"] for row in rows)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.2, float("nan"), None, "0.3", True])
+def test_verify_refuses_an_estimate_that_is_no_number_within_its_interval(
+    ended: Path, value: Any
+) -> None:
+    with pytest.raises(JournalError, match=r"expected an estimate within \[|damaged"):
+        verify(rewritten(ended, lambda row: {**row, "estimate": value}))

@@ -1,0 +1,90 @@
+"""The options of an audit, in groups and as keywords: the same audit, and one place for each."""
+
+import re
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from adaptive_vtt import Audit, Certify, Limits, QuestionSpace, Sampling
+from adaptive_vtt.engine.options import Shorthands, grouped
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.surrogates import Named as NamedSurrogate
+from adaptive_vtt.testing import ScriptedModel
+from tests.helpers.audits import content
+
+GROUPS = (Certify, Sampling, Limits)
+
+
+def test_groups_and_keywords_make_the_same_audit(space: QuestionSpace) -> None:
+    grouped_audit = Audit(
+        space,
+        ScriptedModel(),
+        certify=Certify(half_width=0.3, targets=("overall",), surrogate=False),
+        sampling=Sampling(strategy="random", seed=4, floor=0.5),
+        limits=Limits(budget=15),
+    )
+    keywords: dict[str, Any] = {"half_width": 0.3, "targets": ("overall",), "surrogate": False}
+    options = {**keywords, "strategy": "random", "seed": 4, "floor": 0.5, "budget": 15}
+    plain = Audit(space, ScriptedModel(), **options)
+    grouped_audit.run()
+    plain.run()
+    assert content(grouped_audit.journal) == content(plain.journal)
+    for group, audit in (("certify", plain), ("sampling", plain), ("limits", plain)):
+        assert getattr(audit, group) == getattr(grouped_audit, group)
+
+
+def test_a_group_may_stand_beside_keywords_of_others(space: QuestionSpace) -> None:
+    audit = Audit(
+        space, ScriptedModel(), limits=Limits(budget=9), strategy="random", half_width=0.2
+    )
+    assert (audit.limits.budget, audit.sampling.name, audit.certify.half_width) == (
+        9,
+        "random",
+        0.2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"certify": Certify(half_width=0.1), "confidence": 0.9},
+            "audit: expected 'confidence' in certify = Certify(...) or as a keyword, got both; "
+            "write certify = Certify(..., confidence = 0.9)",
+        ),
+        (
+            {"limits": Limits(), "budget": 5},
+            "audit: expected 'budget' in limits = Limits(...) or as a keyword, got both",
+        ),
+        (
+            {"budgt": 5},
+            "audit: unknown option 'budgt'; did you mean 'budget'? Expected one of at_most, ",
+        ),
+        ({"budgt": 5}, "did you mean 'budget'?"),
+        ({"sampling": "random"}, "sampling: expected a Sampling, got 'random' of type str"),
+    ],
+)
+def test_options_said_twice_or_unknown_are_refused(
+    space: QuestionSpace, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        Audit(space, ScriptedModel(), **options)
+
+
+def test_every_field_of_a_group_is_a_keyword_of_the_same_type_and_described_on_its_line() -> None:
+    own = {f.name: kind for kind in GROUPS for f in fields(kind)}
+    assert len(own) == sum(len(fields(kind)) for kind in GROUPS)  # no name in two groups
+    assert set(Shorthands.__annotations__) == set(own)
+    for name, kind in own.items():
+        lines = [x for x in (kind.__doc__ or "").split("\n    - ") if x.startswith(f"``{name}``:")]
+        assert len(lines) == 1
+        assert "Default" in lines[0]
+        written = kind.__annotations__[name]
+        if isinstance(written, str):  # names a class that is imported there for types alone
+            written = eval(written, {"NamedSurrogate": NamedSurrogate})
+        assert str(written) == str(Shorthands.__annotations__[name])
+
+
+def test_defaults_are_those_of_the_groups() -> None:
+    assert grouped({}, None, None, None) == (Certify(), Sampling(), Limits())

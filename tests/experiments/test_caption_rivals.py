@@ -1,0 +1,113 @@
+"""MetaIC and ROME beside REIC: what each reports of the same captioner."""
+
+from types import MappingProxyType
+
+import pandas as pd
+import pytest
+
+from adaptive_vtt.demo.drawn_scenes import scenes
+from adaptive_vtt.demo.template_captioner import TemplateCaptioner, Told
+from adaptive_vtt.experiments.reic.caption_candidates import before_and_after, presumed, together
+from adaptive_vtt.experiments.reic.caption_rivals import Pair, edited, faults, table_2
+from adaptive_vtt.experiments.reic.caption_verdicts import Bench, Remembered, verdicts
+from adaptive_vtt.experiments.reic.reic_scheme import scheme
+from adaptive_vtt.oracles.caption_classes import CaptionClasses
+from adaptive_vtt.oracles.captions import language
+from adaptive_vtt.oracles.captions.recorded import RecordedNaming
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
+from adaptive_vtt.relations.metaic import MetaIC
+from adaptive_vtt.relations.pasting import cut_outs
+from adaptive_vtt.relations.reic import Reduced
+from adaptive_vtt.relations.rome import ROME
+from adaptive_vtt.types import Heard
+
+SCENES = scenes(4, size=(128, 168))
+
+
+def bench(**rates: float) -> Bench:
+    none = {"omission": 0, "misclassification": 0, "fabrication": 0, "synonyms": 0, "setting": 0}
+    return Bench(SCENES, Remembered(TemplateCaptioner(**{**none, **rates})))
+
+
+def pairs(**rates: float) -> list[Pair]:
+    oracle = CaptionClasses(reader=language.reader(), same=language.same())
+    return list(edited(bench(**rates), ROME(), oracle, 0))
+
+
+def test_what_is_wrong_with_a_caption_is_all_that_its_faults_are_about() -> None:
+    told = Told("", (), (), ("dog",), MappingProxyType({"cat": "fox"}), ("ball",))
+    assert faults(told) == {"dog", "cat", "fox", "ball"}
+
+
+def test_of_faultless_captions_every_report_is_a_false_alarm() -> None:
+    assert all(pair.right == () for pair in pairs())
+
+
+def test_of_faulty_captions_reports_are_right_where_there_is_a_fault() -> None:
+    found = pairs(omission=0.4)
+    assert any(pair.right for pair in found)
+    assert all(set(pair.right) <= set(pair.reported) for pair in found)
+
+
+def test_follow_ups_that_cannot_be_made_are_left_out() -> None:
+    things = {k: len(SCENES.sample(k).boxes) for k in range(len(SCENES))}
+    found = pairs()
+    for sample, count in things.items():  # all but the largest, at most three
+        assert sum(pair.sample == sample for pair in found) == min(3, count - 1)
+
+
+@pytest.mark.slow
+def test_table_2_counts_images_follow_ups_and_reports() -> None:
+    of, same = bench(omission=0.4), language.same()
+    steps = list(scheme(SCENES, of.captioner, ReducedCaptions()))
+    rows = table_2(of, verdicts(steps, of.truths(steps)), steps, same, 0).set_index("method")
+    assert list(rows.index) == ["REIC, crop", "REIC, stretch", "REIC, rotate", "MetaIC", "ROME"]
+    assert rows.loc["REIC, crop", "follow-ups"] == 3 * rows.loc["REIC, crop", "eligible"]
+    assert (rows["violations"] + rows["false alarms"] <= rows["follow-ups"]).all()
+    assert (rows["captions"] >= rows["eligible"] + rows["follow-ups"]).all()
+    made = list(edited(of, MetaIC(cut_outs(SCENES)), CaptionClasses(), 0))
+    assert rows.loc["MetaIC", "follow-ups"] == len(made)
+
+
+def test_candidates_before_the_caption_are_those_of_an_audit() -> None:
+    of, oracle = bench(omission=0.4), ReducedCaptions()
+    steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "crop"]
+    made = list(presumed(of, SCENES, oracle, steps))
+    for step, other in zip(steps, made, strict=True):
+        sample = SCENES.sample(step.sample)
+        assert other.reduction == Reduced("crop").reduction(sample, step.rank)
+        assert (other.sample, other.rank, other.heard) == (step.sample, step.rank, step.heard)
+    rows = before_and_after(of, SCENES, oracle, steps)
+    crops = rows[rows["relation"] == "crop"]
+    assert crops["follow-ups"].tolist() == 4 * [len(steps)]
+    before, after = crops.iloc[0], crops.iloc[-1]
+    assert [before["violations"], after["violations"]] == [
+        sum(bool(each.violations) for each in found) for found in (made, steps)
+    ]
+    assert rows["per cent"].isna().sum() == 8  # no stretch, no rotation
+    twice = together(pd.concat([rows, rows]))
+    assert twice["violations"].tolist() == (2 * rows["violations"]).tolist()
+    assert twice["per cent"].equals(rows["per cent"])
+
+
+def test_recorded_captions_whose_things_are_all_boxed_choose_as_the_paper_does() -> None:
+    """Rotations of a captioner whose every name a box bears: REIC's own, one by one."""
+    of, oracle = bench(omission=0.4), ReducedCaptions()
+    steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
+    said = {SCENES.sample_id(step.sample): str(step.heard.answer) for step in steps}
+    made = presumed(of, SCENES, oracle, steps, RecordedNaming(said))
+    assert [step.reduction for step in made] == [step.reduction for step in steps]
+    others = presumed(of, SCENES, oracle, steps)
+    assert [step.reduction for step in others] != [step.reduction for step in steps]
+
+
+def test_with_captions_of_hidden_boxes_they_choose_as_the_paper_does_of_any_captioner() -> None:
+    """Rotations of a captioner that leaves out things, too, and calls some by other names."""
+    of, oracle = bench(omission=0.4, misclassification=0.3), ReducedCaptions()
+    steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
+    heard = {SCENES.sample_id(step.sample): step.heard for step in steps}
+    made = presumed(of, SCENES, oracle, steps, RecordedNaming(heard))
+    assert [step.reduction for step in made] == [step.reduction for step in steps]
+    said = {sample: Heard(one.answer, {}) for sample, one in heard.items()}
+    plain = presumed(of, SCENES, oracle, steps, RecordedNaming(said))
+    assert [step.reduction for step in plain] != [step.reduction for step in steps]

@@ -1,0 +1,110 @@
+"""Audits of EndoBench's questions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import adaptive_vtt as avtt
+from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.vqa.taxonomy import (
+    TASKS,
+)
+from adaptive_vtt.engine.proxies import Proxies
+from adaptive_vtt.oracles import MultipleChoice
+from adaptive_vtt.results.report.endobench_beside import compare
+from adaptive_vtt.testing import ScriptedModel
+from tests.helpers.endobench_rows import Clever, row, write
+
+
+def test_an_audit_certifies_tasks_and_groups(tmp_path: Path) -> None:
+    dataset = from_endobench(write(tmp_path / "e.tsv", [row(k) for k in range(12)]))
+    space = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
+    targets = ["concepts", "group:subtask", "group:scene", "group:prompt", "overall"]
+    audit = avtt.Audit(
+        space,
+        Clever(),
+        strategy="random",
+        budget=99,
+        half_width=0.05,
+        targets=targets,
+        seed=1,
+        surrogate=False,
+    )
+    result = audit.run()
+    found = result.targets.set_index("target")["estimate"]
+    assert found[f"{TASKS[0].name}: error rate"] == pytest.approx(0)
+    assert found[f"{TASKS[1].name}: error rate"] == pytest.approx(1)
+    assert found["overall error"] == pytest.approx(8 / 12)  # the micro average
+    assert found["prompt image-level: error"] == pytest.approx(8 / 12)
+    answers = [row for call in audit.journal.calls() for row in call.answers]
+    assert sum((a.unanswered or "").startswith("refused: ") for a in answers) == 4
+    beside = compare(result).set_index(["kind", "what"])
+    assert beside.loc[("task", TASKS[0].name), "accuracy"] == pytest.approx(1)
+    assert beside.loc[("task", TASKS[0].name), "GPT-4o"] == 0.4416
+    assert beside.loc[("overall", "overall"), "Gemini-2.5-Pro"] == 0.4953
+    assert ("scene", "Gastroscopy") in beside.index
+
+
+def test_questions_about_coordinates_do_not_count_where_the_picture_moves(tmp_path: Path) -> None:
+    boxes = {"A": "[1, 2, 9, 9]", "B": "[3, 4, 8, 9]", "C": "[5, 5, 9, 9]", "D": "[0, 0, 4, 4]"}
+    rows = [row(0, **boxes), row(1)]
+    dataset = from_endobench(write(tmp_path / "e.tsv", rows))
+    oracle = MultipleChoice()
+    space = avtt.QuestionSpace(dataset, relations=["reduction", "gaussian_noise"], oracle=oracle)
+    spoilt = {}
+    for number in space.nth(np.arange(space.size)).tolist():
+        question = space.question(number)
+        sample, follow_up = space.pair(int(space.image_of(number)))
+        relation = space.variants[int(space.parts(number)[1])].relation
+        expected = oracle.expect(relation, follow_up, sample, question, None)
+        outcome = oracle.judge(question, "B", expected)
+        spoilt[question.sample_id, relation.name] = outcome.excluded is not None
+    moved = {name for (sample, name), bad in spoilt.items() if bad}
+    assert moved
+    assert "gaussian_noise" not in moved
+    assert not any(bad for (sample, _), bad in spoilt.items() if sample == "1")
+
+
+def test_features_tell_questions_apart(tmp_path: Path) -> None:
+    from adaptive_vtt.surrogates.features import sample_features
+
+    rows = [row(k) for k in range(9)] + [row(9, C="", D="")]
+    path = write(tmp_path / "e.tsv", rows)
+    dataset = from_endobench(path)
+    assert dataset.features is not None
+    assert dataset.features[9, -1] == 0.5  # the error of guessing
+    assert dataset.features[0, -1] == 0.75
+    import torch
+
+    made = sample_features(dataset, 0)(torch.arange(10))
+    assert torch.linalg.norm(made[0] - made[6]) < torch.linalg.norm(made[0] - made[1])
+    looks = from_endobench(path, looks=True)
+    assert looks.features is not None
+    assert looks.features.shape[1] == dataset.features.shape[1] + 192
+
+
+def test_the_benchmark_certifies_every_task() -> None:
+    from adaptive_vtt.experiments.endobench.endobench_tasks import Task, run, space
+
+    assert space().size == 6832
+    found = run(Task("GPT-4o", "adaptive", 0.3, seed=0))
+    assert found["certified"]
+    assert found["covered"]
+    assert sum(found[task.name] for task in TASKS) == found["calls"] < 2000
+
+
+def test_guessing_among_the_options_is_what_is_expected_at_first(tmp_path: Path) -> None:
+    rows = [row(0, C="", D="", answer="A"), row(3)]
+    dataset = from_endobench(write(tmp_path / "e.tsv", rows))
+    made = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
+    proxies = Proxies(made, {})
+    assert proxies.names == ["guessing"]
+    questions = np.sort(made.nth(np.arange(made.size)))
+    parts = (torch.from_numpy(p) for p in made.parts(questions))
+    found = proxies(*parts, torch.from_numpy(made.truth(questions)))[:, 0]
+    assert found.tolist() == [0.5, 0.75]
+    audit = avtt.Audit(made, ScriptedModel(answers="one"), half_width=0.2, targets=["overall"])
+    assert audit.journal.facts()["settings"]["proxies"] == ["guessing"]
+    assert audit.result().scoring == "exact"

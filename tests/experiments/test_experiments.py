@@ -1,0 +1,334 @@
+"""The reproductions of Figures 3 and 4: the label sets, the curves, and what is written."""
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import torch
+
+from adaptive_vtt.certify import units
+from adaptive_vtt.datasets import fashion
+from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.engine import ablation, constants, crossover
+from adaptive_vtt.experiments.engine.certificates import RegressionMean
+from adaptive_vtt.experiments.plots import COLOURS
+from adaptive_vtt.experiments.vtt import figure3, figure4, trained_figures
+from adaptive_vtt.experiments.vtt.figure4 import (
+    CLASSIFIER,
+    MODELS,
+    answers_of,
+    ask,
+    questions_needed,
+)
+from adaptive_vtt.experiments.vtt.label_sets import (
+    IDRID_PREVALENCES,
+    ISIC_COUNTS,
+    ISIC_IMAGES,
+    ISIC_PAIRS,
+    OCT_PREVALENCES,
+    idrid,
+    isic,
+    isic_law,
+    oct_like,
+    simulated_classifier,
+)
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.surrogates import Losses, QuestionGP
+
+
+def labels(dataset: TableDataset) -> npt.NDArray[np.int64]:
+    n, width = len(dataset), len(dataset.concepts)
+    return dataset.truth(np.arange(n)[:, None], np.arange(width)[None, :]).astype(np.int64)
+
+
+def pair_counts(rows: npt.NDArray[np.int64]) -> list[int]:
+    return [int((rows[:, i] & rows[:, j]).sum()) for i, j in combinations(range(5), 2)]
+
+
+# -- label sets ----------------------------------------------------------------------------
+
+
+def test_isic_law_has_all_counts_and_pair_counts() -> None:
+    patterns, expected = isic_law()
+    both = [expected @ (patterns[:, i] & patterns[:, j]) for i, j in combinations(range(5), 2)]
+    assert expected.sum() == pytest.approx(ISIC_IMAGES)
+    assert expected @ patterns == pytest.approx(list(ISIC_COUNTS.values()), abs=1e-6)
+    assert both == pytest.approx(list(ISIC_PAIRS.values()), abs=1e-6)
+
+
+def test_isic_pairs_are_in_the_order_of_the_columns() -> None:
+    assert list(ISIC_PAIRS) == list(combinations(ISIC_COUNTS, 2))
+
+
+@pytest.mark.parametrize(("samples", "tolerance"), [(100, 0.5), (ISIC_IMAGES, 0.0)])
+def test_isic_matches_the_published_counts(samples: int, tolerance: float) -> None:
+    rows, share = labels(isic(samples)), samples / ISIC_IMAGES
+    assert rows.shape == (samples, 5)
+    assert np.abs(rows.sum(axis=0) - share * np.array(list(ISIC_COUNTS.values()))).max() <= (
+        tolerance
+    )
+    assert np.abs(pair_counts(rows) - share * np.array(list(ISIC_PAIRS.values()))).max() <= (
+        tolerance
+    )
+
+
+@pytest.mark.parametrize(
+    ("dataset", "prevalences", "size"),
+    [(idrid(), IDRID_PREVALENCES, 43), (oct_like(), OCT_PREVALENCES, 200)],
+)
+def test_independent_sets_have_their_prevalences(
+    dataset: TableDataset, prevalences: dict[str, float], size: int
+) -> None:
+    assert len(dataset) == size
+    assert dataset.concepts == tuple(prevalences)
+    assert dataset.counts[:, 1].tolist() == [round(p * size) for p in prevalences.values()]
+
+
+def test_label_sets_follow_their_seed() -> None:
+    for make in (isic, idrid, oct_like):
+        assert make(40).fingerprint == make(40).fingerprint != make(40, seed=1).fingerprint
+
+
+def test_simulated_classifier_is_worse_on_rare_concepts() -> None:
+    dataset = oct_like(20_000)
+    answers, truths = simulated_classifier(dataset), labels(dataset)
+    assert answers.shape == truths.shape
+    assert 0 <= answers.min() < answers.max() <= 1
+    # share of (positive, negative) pairs in the right order, over pairs of 200 each
+    auc = []
+    for place in range(11):
+        yes, no = answers[truths[:, place] == 1, place], answers[truths[:, place] == 0, place]
+        auc.append(float((yes[:200, None] > no[None, :200]).mean()))
+    assert auc[0] > 0.95 > 0.9 > auc[-1] > 0.75
+
+
+# -- the curves ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_asking_everything_ends_in_the_same_state(model: str) -> None:
+    dataset = oct_like(12)
+    space = QuestionSpace(dataset)
+    answers = answers_of(model, dataset, 0)
+    states = [ask(space, strategy, answers, seed=0) for strategy in COLOURS]
+    first = states[0][0].belief.answers
+    for state, curve in states:
+        assert len(curve) == space.size + 1
+        assert curve[0] == pytest.approx(4)
+        assert (np.diff(curve) <= 1e-9).all()
+        assert curve[-1] == pytest.approx(states[0][1][-1], abs=1e-9)
+        np.testing.assert_array_equal(state.belief.answers.counts, first.counts)
+        np.testing.assert_allclose(state.belief.answers.covariance, first.covariance, atol=1e-9)
+
+
+def test_uncertainty_strategies_need_six_tenths_of_randoms_questions_at_most() -> None:
+    # of the 45 pairs of the seeds 0 to 9, the worst ratios are .549 and .541
+    dataset = oct_like(100)
+    space = QuestionSpace(dataset)
+    needed = {}
+    for strategy in ("random", "uncertainty", "uncertainty+unpredictability"):
+        runs = [
+            ask(space, strategy, answers_of("unbiased", dataset, seed), seed=seed)[1]
+            for seed in (0, 1)
+        ]
+        needed[strategy] = np.median(questions_needed(np.array(runs), 0.10))
+    assert needed["uncertainty"] <= 0.6 * needed["random"]
+    assert needed["uncertainty+unpredictability"] <= 0.6 * needed["random"]
+
+
+def test_questions_needed_counts_to_the_first_question_near_the_end() -> None:
+    curves = np.array([[4.0, 2.0, 1.1, 1.0, 1.0], [4.0, 4.0, 4.0, 4.0, 3.0]])
+    assert questions_needed(curves, 0.10).tolist() == [2, 4]
+    assert questions_needed(curves, 0.50).tolist() == [1, 4]
+
+
+# -- what is written -----------------------------------------------------------------------
+
+
+def check_page(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert "Plotly.newPlot" in page
+    assert "<script src=" not in page  # opens without a network
+
+
+@pytest.mark.slow
+def test_figure4_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figure4.main(["--quick", "--repeats", "1", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "figure4.csv")
+    assert len(table) == 3 * 4 * 4
+    assert set(table["model"]) == {"unbiased", "biased", "negatively-biased", CLASSIFIER}
+    assert (table.loc[table["strategy"] == "random", "ratio 10%"] == 1).all()
+    assert (table["within 25%"] <= table["within 5%"]).all()
+    assert (tmp_path / "figure4.md").read_text(encoding="utf-8").count("\n|") > len(table)
+    check_page(tmp_path / "figure4.html")
+    assert "microseconds" in capsys.readouterr().out
+
+
+def test_figure4_in_two_processes_is_the_same_as_in_one() -> None:
+    jobs = [figure4.Job("IDRiD-like", 6, "biased", repeat) for repeat in range(2)]
+    alone, together = figure4.run_all(jobs, 1), figure4.run_all(jobs, 2)
+    assert alone.keys() == together.keys()
+    for key, runs in alone.items():
+        assert runs.shape == (2, 6 * 4 + 1)
+        np.testing.assert_array_equal(runs, together[key])
+
+
+@pytest.mark.slow
+def test_a_trained_classifiers_figures_quick(tmp_path: Path) -> None:
+    trained_figures.main(["--quick", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "trained-figure3.csv")
+    asked = table.groupby("strategy")[["asked without it", "asked with it"]].sum().sum(axis=1)
+    assert (asked == 30).all()
+    assert set(table["concept"]) == set(fashion().concepts)
+    means = pd.read_csv(tmp_path / "trained-mean.csv").set_index("strategy")
+    assert means["distance"].between(0, 1).all()
+    for name in ("figure2", "figure3", "mean"):
+        check_page(tmp_path / f"trained-{name}.html")
+
+
+def test_the_distance_is_0_after_all_questions_and_1_before_any() -> None:
+    dataset, answers = trained_figures.garments(20)
+    space = QuestionSpace(dataset)
+    last, _ = ask(space, "random", answers, seed=0)
+    other, _ = ask(space, "uncertainty", answers, seed=1)
+    none, _ = ask(space, "random", answers, seed=0, most=-1)
+    some, _ = ask(space, "random", answers, seed=0, most=60)
+    assert trained_figures.distance(other, last) == 0
+    assert trained_figures.distance(none, last) == 1
+    assert 0 < trained_figures.distance(some, last) < 1
+    np.testing.assert_allclose(
+        trained_figures.mean_curve(other), trained_figures.mean_curve(last), atol=1e-6
+    )
+
+
+def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figure3.main(["--quick", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "figure3.csv")
+    assert len(table) == 4 * 11
+    asked = table.groupby("strategy")[["asked without it", "asked with it"]].sum().sum(axis=1)
+    assert (asked == 30).all()
+    assert table["u"].between(0, 4 + 1e-9).all()
+    check_page(tmp_path / "figure3.html")
+    assert (tmp_path / "figure3.md").is_file()
+    assert "geographic atrophy" in capsys.readouterr().out
+
+
+def test_crossover_prints_its_machine_and_a_row_per_size_and_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crossover, "CANDIDATES", (64, 256))
+    crossover.main(["--quick", "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert printed.startswith(crossover.machine())
+    assert f"torch {torch.__version__}" in printed
+    table = pd.read_csv(tmp_path / "crossover.csv")
+    assert table[table["device"] == "cpu"]["candidates"].tolist() == [64, 256]
+    assert (table[["ms per draw", "of that GP"]] > 0).all(axis=None)
+    assert ("no CUDA device here" in printed) != torch.cuda.is_available()
+
+
+def test_crossover_names_the_fewest_candidates_at_which_the_gpu_is_faster() -> None:
+    rows = [(10, "cpu", 1.0), (10, "cuda", 4.0), (99, "cpu", 9.0), (99, "cuda", 5.0)]
+    table = pd.DataFrame(rows, columns=["candidates", "device", "ms per draw"])
+    assert crossover.crossover(table) == "CUDA is faster from 99 candidates on"
+    assert crossover.crossover(table[:2]) == "the CPU is faster"
+
+
+# -- constants -----------------------------------------------------------------------------
+
+
+def test_constants_are_changed_for_one_row_and_are_as_they_were_after_it() -> None:
+    before = units.ROOM, units.FADE
+    with constants.changed({"ROOM": 2, "FADE": 0.5}):
+        assert [units.ROOM, units.FADE] == [2.0, 0.5]
+    assert before == (units.ROOM, units.FADE)
+
+
+def test_an_unknown_constant_is_told_of_by_name() -> None:
+    with pytest.raises(InputError, match=r"expected one of ROOM, .*, got 'ROOMS'"):
+        constants.main(["ROOMS=2", "--seeds", "0"])
+
+
+# -- ablation ------------------------------------------------------------------------------
+
+
+def test_every_way_is_another_and_takes_one_thing_out() -> None:
+    whole, *others = ablation.WAYS
+    assert (whole.strategy, whole.prediction) == ("certify", "self-taught")
+    assert len({(way.strategy, way.prediction) for way in ablation.WAYS}) == len(ablation.WAYS)
+    for way in others:
+        changed = (way.strategy != whole.strategy) + (way.prediction != whole.prediction)
+        assert changed == (2 if way.name == "uniform, no predictions" else 1)
+
+
+def ended(way: str, calls: list[int], certified: bool = True) -> list[tuple[object, ...]]:
+    return [("demo", way, seed, n, certified, True, 1.0) for seed, n in enumerate(calls)]
+
+
+def test_the_ablation_compares_with_the_same_predictions_first() -> None:
+    rows = [
+        *ended("certify", [90, 110]),
+        *ended("random, same predictions", [150, 250]),
+        *ended("uniform, no predictions", [400], certified=False),
+        *ended("BALD, same predictions", [300], certified=False),
+    ]
+    table = ablation.summary(pd.DataFrame(rows, columns=list(ablation.COLUMNS)))
+    lines = ablation.markdown(table).splitlines()
+    assert lines[0] == "|  | seeds | calls | to random | to uniform | always held |"
+    assert lines[2] == "| certify | 2 | 100 | 0.50 | - | 2 of 2 |"
+    assert lines[4] == "| uniform, no predictions | 1 | over 400 | over 2.67 | - | 1 of 1 |"
+    assert lines[5] == "| BALD, same predictions | 1 | over 300 | over 2.00 | - | 1 of 1 |"
+
+
+def test_a_run_of_the_ablation_is_made_once(tmp_path: Path) -> None:
+    made: list[tuple[str, int]] = []
+
+    def run(way: ablation.Way, seed: int) -> tuple[int, bool, bool]:
+        made.append((way.name, seed))
+        if made[-1] == ("without predictions", 1):
+            raise KeyboardInterrupt
+        return 10, True, True
+
+    ways = [ablation.WAYS[0], ablation.WAYS[3]]
+    file = tmp_path / "ablation.csv"
+    with pytest.raises(KeyboardInterrupt):
+        ablation.measure(file, "demo", lambda: run, ways, 2)
+    assert len(pd.read_csv(file)) == 3
+    ablation.measure(file, "digits", lambda: run, ways[:1], 1)
+    made.clear()
+    with pytest.raises(KeyboardInterrupt):
+        ablation.measure(file, "demo", lambda: run, ways, 2)
+    assert made == [("without predictions", 1)]
+
+
+def test_without_the_process_the_regression_alone_predicts() -> None:
+    rng = np.random.default_rng(0)
+    sample, zeros = torch.arange(200), torch.zeros(200, dtype=torch.int64)
+    images = rng.normal(size=(200, 2))
+    lost = torch.from_numpy((images[:, 0] > 0).astype(float))  # by the image, by nothing else
+    kinds = ([0], [0], 1)
+    given: dict[str, Any] = {
+        "shared": False,
+        "features": lambda samples: torch.from_numpy(images[samples]),
+    }
+    gps = QuestionGP(*kinds, **given), RegressionMean(*kinds, **given)
+    for gp in gps:
+        gp.observe(Losses(sample, zeros, zeros, zeros, lost))
+    whole, mean = (gp.posterior(Losses(sample, zeros, zeros, zeros, lost)).mean for gp in gps)
+    assert torch.corrcoef(torch.stack([whole, lost]))[0, 1] > 0.9
+    assert float(mean.std()) < 1e-6
+    assert float(mean[0]) == pytest.approx(float(lost.mean()), abs=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ablation.WAYS, ids=lambda way: way.name)
+def test_every_way_certifies_digits(way: ablation.Way) -> None:
+    calls, certified, held = ablation.drawn("digits-severity", 0.2, 400, way, 0)
+    assert calls < 400
+    assert certified
+    assert held

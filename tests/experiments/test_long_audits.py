@@ -1,0 +1,179 @@
+"""What is done with a long journal grows with its length and no faster: counted, not timed."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify import verify as verifying
+from adaptive_vtt.certify import verify_draws
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.experiments.engine import long_audits
+from adaptive_vtt.journal import MemoryJournal, with_law
+from adaptive_vtt.results.report.page import render
+from adaptive_vtt.results.result import summarise
+from adaptive_vtt.surrogates import Losses, Predictability, QuestionGP
+from adaptive_vtt.surrogates.unit_kernel import Factor
+from adaptive_vtt.testing import ScriptedModel, TiledDataset
+
+OPTIONS: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations"], "budget": 30}
+
+
+class Counting(MemoryJournal):
+    """Counts how often all rows of a kind are read, and single laws; leaves laws out if it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Counter[str] = Counter()
+
+    def draws(self, *, laws: bool = True) -> Any:
+        self.read["draws with laws" if laws else "draws"] += 1
+        return [row if laws else replace(row, law=b"") for row in super().draws()]
+
+    def law(self, draw: int) -> bytes:
+        self.read["laws"] += 1
+        return super().law(draw)
+
+    def calls(self) -> Any:
+        self.read["calls"] += 1
+        return super().calls()
+
+
+@pytest.fixture
+def journal(space: QuestionSpace) -> Counting:
+    """An audit of 30 calls that certifies; nothing of it counted yet."""
+    journal = Counting()
+    Audit(space, ScriptedModel(), journal=journal, **OPTIONS).run()
+    journal.read.clear()
+    return journal
+
+
+def spied(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """The first argument of every call of ``owner.name`` from now on."""
+    seen: list[Any] = []
+    real = getattr(owner, name)
+
+    def spy(*arguments: Any) -> Any:
+        seen.append(arguments[0])
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, name, spy)
+    return seen
+
+
+@pytest.mark.parametrize(("use", "laws"), [(verify, 60), (summarise, 0), (render, 0)])
+def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any, laws: int) -> None:
+    """Laws one at a time, to seal each and to check each: they are most of a long journal."""
+    use(journal)
+    assert journal.read == Counter({"draws": 1, "calls": 1, "laws": laws})
+
+
+def test_going_on_reads_each_law_once_to_check_the_chain(
+    journal: Counting, space: QuestionSpace
+) -> None:
+    Audit(space, ScriptedModel(), journal=journal, **OPTIONS)
+    assert journal.read == {"draws": 2, "calls": 2, "laws": 30}
+
+
+def test_a_file_gives_draws_without_laws_and_each_law_alone(
+    tmp_path: Path, space: QuestionSpace
+) -> None:
+    with Audit(space, ScriptedModel(), journal=tmp_path / "j.db", **OPTIONS) as audit:
+        audit.run()
+        lean = audit.journal.draws(laws=False)
+        assert {row.law for row in lean} == {b""}
+        assert [with_law(audit.journal, row) for row in lean] == audit.journal.draws()
+
+
+def test_calls_that_answer_all_are_remembered_by_one_number() -> None:
+    truths = np.ones((50, 10), np.int8)
+    space = QuestionSpace(TiledDataset(truths, 1000), [long_audits.Blank("identity", (0,))])
+    pool = Pool(space, seed=0, limit=100, answers="all")
+    for image in (3, 999, 3):
+        pool.remove(np.arange(image * 10, image * 10 + 10))
+    assert len(pool) == space.size - 20
+    assert pool._seen == {3, 999}
+
+
+def test_verify_unpacks_every_law_once(journal: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked = spied(monkeypatch, verify_draws, "unpack")
+    verify(journal)
+    assert len(unpacked) == len(journal.draws()) == 30
+
+
+def test_means_that_are_excluded_are_bet_against_no_more(
+    journal: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = spied(monkeypatch, verifying._Game, "play")
+    verify(journal)
+    for game in games:
+        width = game.upper - game.lower
+        assert len(game.m) <= 1000 * width + 3
+        assert len(game.m) == len(game.rising) == len(game.falling)
+    assert min(len(game.m) for game in games) < 1001
+
+
+def test_going_through_a_journal_makes_no_factor_that_is_not_looked_at(
+    journal: Counting, space: QuestionSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appended = spied(monkeypatch, Factor, "append")
+    audit = Audit(space, ScriptedModel(), journal=journal, **{**OPTIONS, "budget": 32})
+    assert not appended
+    audit.run()
+    # the factor was last begun anew with 27 answers; 28, 29 and 30 are appended when they are
+    # needed, and for the estimates at the end the two calls since, which come as one group
+    assert len(appended) == 4
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_factor_made_late_is_the_same_to_the_last_bit(shared: bool) -> None:
+    early, late = (QuestionGP([0, 1, 1], [0, 1, 2], 2, shared=shared) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for sample in range(37):
+        losses = Losses(
+            torch.full((2,), sample),
+            torch.full((2,), sample % 3),
+            torch.arange(2),
+            torch.tensor(rng.integers(0, 2, 2)),
+            torch.tensor(rng.random(2)),
+        )
+        early.observe(losses)
+        early.posterior(losses)
+        late.observe(losses)
+    asked = Losses(
+        torch.arange(30),
+        torch.arange(30) % 3,
+        torch.arange(30) % 2,
+        torch.arange(30) % 2,
+        torch.empty(0),
+    )
+    assert torch.equal(early.posterior(asked).mean, late.posterior(asked).mean)
+    assert torch.equal(early._factor.lower, late._factor.lower)
+
+
+def test_an_image_asked_about_keeps_a_bit_per_reference_sample() -> None:
+    samples = np.arange(800)
+    truths = (np.random.default_rng(0).random((800, 3)) < 0.5).astype(np.int8)
+    predictability = Predictability(samples, truths)
+    predictability.observe(7, 3, concept=1, truth=1, answer=0.9)
+    assert sum(bits.nbytes for bits in predictability._matches.values()) == 100
+    among = (truths[:, 1] == 1) & (samples != 3)
+    found = predictability.probability(torch.tensor([7]), torch.tensor([2]))
+    assert float(found[0]) == pytest.approx(truths[among, 2].mean())
+
+
+def test_the_benchmark_measures_every_step(tmp_path: Path) -> None:
+    journal = tmp_path / "plain.db"
+    assert set(long_audits.run("plain", journal, 12)) == {"ms per call", "MB per 1,000 calls"}
+    for what in long_audits.LATER:
+        assert long_audits.later(what, "plain", journal, 12)[f"{what} s"] > 0
+    assert journal.with_suffix(".html").is_file()
+    found = long_audits.whole("plain", 620, tmp_path)
+    assert found["calls"] == 62  # of 2 images, with 31 versions each
+    assert min(found.values()) > 0

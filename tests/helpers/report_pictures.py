@@ -1,0 +1,96 @@
+"""Takes the pictures of docs/images that show single figures of a report.
+
+avtt audit --demo --half-width 0.1 --seed 0 --out RUN
+python tests/helpers/report_pictures.py RUN docs/images
+
+Without a folder it prints, in seconds from the opening of the page, when its verdict was painted
+and when its first figure was drawn, where a reader goes there at once.
+"""
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+
+from tests.helpers.chromium import Browser
+
+COLOURS = 200
+WIDTH, HEIGHT = 900, 1000
+PICTURES = {
+    "surface": "#surface-chart",
+    "through": "#moments",
+    "curves": "#curves-chart",
+    "asked": ".listed",
+    "images": "#images-chart",
+    "trust": "#trust-chart",
+    "answers": "#beliefs-chart",
+    "uncertainty": "#uncertainty-chart",
+    "widths": "#widths-chart",
+}
+"""File -> what it shows of the page."""
+LASSO = ((0.05, 0.1), (0.3, 0.05), (0.35, 0.5), (0.05, 0.6))
+"""Corners, as shares of the figure's own."""
+
+
+FIRST_FIGURE = """(async () => {
+  const chart = document.querySelector(".chart");
+  chart.scrollIntoView({ behavior: "instant", block: "center" });
+  while (!chart.dataset.drawn) await new Promise(requestAnimationFrame);
+  const drawn = performance.now();
+  const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+  return { verdict: painted / 1000, figure: drawn / 1000 };
+})()"""
+
+
+def times(run: Path) -> None:
+    with TemporaryDirectory() as profile, Browser(Path(profile), WIDTH, HEIGHT) as browser:
+        browser.open((run / "report.html").resolve().as_uri())
+        browser.until("document.querySelector('.chart') !== null")
+        print(browser.value(FIRST_FIGURE))
+
+
+def main(run: Path, out: Path) -> None:
+    with TemporaryDirectory() as profile, Browser(Path(profile), WIDTH, HEIGHT) as browser:
+        browser.open((run / "report.html").resolve().as_uri())
+        browser.until("document.readyState === 'complete' && typeof avtt === 'object'")
+        browser.value(
+            "window.pause = (time) => new Promise((done) => setTimeout(done, time)); null"
+        )
+        for name, chosen in PICTURES.items():
+            at = f"document.querySelector('{chosen}')"
+            browser.value(f"{at}.scrollIntoView({{ behavior: 'instant', block: 'center' }})")
+            if chosen.endswith("chart"):
+                browser.until(f"{at}.dataset.drawn")
+            browser.value("pause(800)")
+            browser.value(
+                f"{at}.scrollIntoView({{ behavior: 'instant', block: 'center' }}); pause(300)"
+            )
+            if name == "images":
+                _lasso(browser, at)
+            browser.screenshot(out / f"{name}.png", chosen)
+            small(out / f"{name}.png")
+
+
+def _lasso(browser: Browser, at: str) -> None:
+    x, y, width, height = browser.value(
+        f"(({{x, y, width, height}}) => [x, y, width, height])"
+        f"({at}.querySelector('.nsewdrag').getBoundingClientRect())"
+    )
+    path = [(x + right * width, y + down * height) for right, down in (*LASSO, LASSO[0])]
+    browser.mouse(*path, hold=True)
+    browser.value("pause(500)")
+
+
+def small(path: Path) -> None:
+    """As a palette of few colours, which is a third of the size."""
+    with Image.open(path) as image:
+        few = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        times(Path(sys.argv[1]))
+    else:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))

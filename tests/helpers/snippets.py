@@ -1,0 +1,127 @@
+"""Runs what a page of the documentation shows, block by block, as its reader would.
+
+A page's blocks run in its order and in one empty folder, so that each finds what earlier ones made.
+
+- a block of any language with ``title="FILE"`` is that file;
+- ``python`` is executed, all blocks of a page in one namespace;
+- ``sh`` is a command per line. ``avtt`` runs in this process, a server that ends in ``&`` beside it
+  until the page's end; what installs or builds (``NOT_RUN``) is left out. A command ends with
+  exit code 0, or with the N of a comment "exit code N";
+- ``toml`` without a title must be TOML; other languages are not for running.
+
+A port of ``PORT``, which the demo server takes by default, becomes one that is free.
+"""
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adaptive_vtt.cli import main
+
+ROOT = Path(__file__).parents[2]
+PORT = "8008"
+NOT_RUN = ("pip", "uv", "git", "make", "docker", "python3", ".")
+SECONDS = 60
+_BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"exit code (\d+)")
+_TITLE = re.compile(r'title="([^"]+)"')
+
+
+class Block(NamedTuple):
+    """One fenced block: its language, the file that it is (or None), its text."""
+
+    language: str
+    file: str | None
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page that name a language, in its order."""
+    found = []
+    for language, rest, text in _BLOCK.findall(page):
+        title = _TITLE.search(rest)
+        found.append(Block(language, title[1] if title else None, text))
+    return found
+
+
+def run_page(page: str, folder: Path) -> None:
+    """Runs all blocks of a page; the current folder must be ``folder``."""
+    page = page.replace(PORT, str(free_port()))
+    names: dict[str, Any] = {"__name__": "snippets"}
+    with ExitStack() as beside:
+        for block in blocks(page):
+            if block.file is not None:
+                path = folder / block.file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.text, encoding="utf-8")
+            elif block.language == "python":
+                exec(compile(block.text, f"<{block.text.splitlines()[0]}>", "exec"), names)
+            elif block.language == "sh":
+                for line in block.text.replace("\\\n", " ").splitlines():
+                    command(line, beside)
+            elif block.language == "toml":
+                tomllib.loads(block.text)
+
+
+def command(line: str, beside: ExitStack) -> None:
+    """Runs one line of a terminal; raises AssertionError where it ends otherwise than it says."""
+    words = shlex.split(line, comments=True)
+    if not words or words[0] in NOT_RUN:
+        return
+    if words[-1] == "&":
+        _serve(words[:-1], line, beside)
+        return
+    said = _CODE.search(line)
+    code = run_here(words[1:]) if words[0] == "avtt" else _run(words)
+    assert code == (int(said[1]) if said else 0), f"exit code {code} from: {line}"
+
+
+def run_here(arguments: list[str]) -> int:
+    """The exit code of ``avtt arguments``."""
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _environment() -> dict[str, str]:
+    """With this checkout's package, wherever the command runs."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def _run(words: list[str]) -> int:
+    program = [sys.executable, *words[1:]] if words[0] == "python" else words
+    return subprocess.run(program, env=_environment(), timeout=SECONDS).returncode
+
+
+def _serve(words: list[str], line: str, beside: ExitStack) -> None:
+    """Runs ``avtt serve-demo ...`` beside until the page ends; returns once it listens."""
+    code = "from adaptive_vtt.cli import main; main()"
+    assert words[0] == "avtt", line
+    port = words[words.index("--port") + 1]
+    server = subprocess.Popen([sys.executable, "-c", code, *words[1:]], env=_environment())
+    beside.callback(server.wait)
+    beside.callback(server.terminate)
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", int(port))) == 0:
+                return
+        assert server.poll() is None, f"it ended: {line}"
+        time.sleep(0.1)
+    raise AssertionError(f"nothing listens on port {port}: {line}")

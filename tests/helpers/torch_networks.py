@@ -1,0 +1,48 @@
+"""Images for networks of torch's libraries, and audits of them, for tests."""
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from adaptive_vtt.types import Answer, Prompt
+from tests.helpers.command_line import run
+
+DRAWS = np.random.default_rng(0)
+SHOWN = [
+    DRAWS.integers(0, 256, (40, 48, 3)).astype(np.uint8),
+    np.full((30, 36, 1), 90, np.uint8),
+    cv2.resize(DRAWS.integers(0, 256, (9, 9, 3)).astype(np.uint8), (64, 64)),
+]
+PLAIN = {"mean": [0.0], "std": [1.0]}
+HALVES = np.zeros((40, 60, 3), np.uint8)
+HALVES[:10, 15:, 0] = 255
+
+QUICK = ('relations = ["medtest"]', 'relations = ["gaussian_noise"]')
+
+
+def prompts(*concepts: str, shown: list[Any] = SHOWN) -> list[Prompt]:
+    return [Prompt(im, concepts, f"s{k}", "identity", 0) for k, im in enumerate(shown)]
+
+
+def said(model: Any, asked: list[Prompt]) -> list[Any]:
+    found = [answer.values for answer in model.ask(asked) if isinstance(answer, Answer)]
+    return [values[0] if len(values) == 1 else values for values in found]
+
+
+def needs(library: str) -> Any:
+    """Skips where a library is missing, or built for another torch."""
+    try:
+        return pytest.importorskip(library)
+    except RuntimeError as error:
+        pytest.skip(f"{library}: {error}")
+
+
+def verified(spec: Path) -> Path:
+    """The folder of a short audit; random networks may have no failures to export."""
+    out = spec.parent / "run"
+    assert run("audit", str(spec), "--budget", "18", "--out", str(out)) == 0
+    assert run("verify", str(out)) == 0
+    return out

@@ -1,0 +1,73 @@
+"""Audits of models that workers hold, for tests."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.models import Answer, Prompt, Unanswered, Workers
+from adaptive_vtt.models.base import ModelUnderTest
+from adaptive_vtt.models.workers import model as workers_model
+from adaptive_vtt.models.workers.holding import About, Holding, Make, opened
+from adaptive_vtt.models.workers.place import Died, Place
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.audits import content
+
+DEADLY = "s3"
+
+
+def space() -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(20), ["identity", "brightness_up"])
+
+
+def prompts(count: int) -> list[Prompt]:
+    images = [tiny_dataset(20).sample(k).image for k in range(count)]
+    return [Prompt(i, ("c0", "c1", "c2"), f"s{k}", "identity", 0) for k, i in enumerate(images)]
+
+
+def audit(model: ModelUnderTest, hook: Any = None, **options: Any) -> Audit:
+    given = {"seed": 7, "budget": 30, "half_width": 0.05, "candidates": 64, "surrogate": False}
+    made = Audit(space(), model, targets=["overall"], **{**given, **options})
+    made.run(hook)
+    return made
+
+
+def rows(made: Audit) -> tuple[Any, ...]:
+    """What was drawn, answered and certified, whenever it came."""
+    return content(made.journal), made.interval_rows()
+
+
+class Mortal:
+    """A place whose workers die whenever ``deadly`` says so of what they are asked."""
+
+    def __init__(self, make: Make, deadly: Callable[[Sequence[Prompt]], bool]) -> None:
+        self._make, self._deadly = make, deadly
+        self.asked: list[list[str]] = []
+        self.stillborn = 0
+
+    def start(self) -> About:
+        if self.stillborn:
+            self.stillborn -= 1
+            raise Died("ended with code 1")
+        self._holding = Holding(self._make)
+        return opened(self._holding.about())
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        self.asked.append([prompt.sample_id for prompt in prompts])
+        if self._deadly(prompts):
+            raise Died("was ended by SIGKILL")
+        return opened(self._holding.ask(prompts))
+
+    def close(self) -> None:
+        pass
+
+
+def mortal(places: Sequence[Place], **options: Any) -> Workers:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers_model, "_places", lambda *given: [*places])
+        return Workers(ScriptedModel, 1, **options)
+
+
+def poisoned(prompts: Sequence[Prompt]) -> bool:
+    return any(p.sample_id == DEADLY for p in prompts)

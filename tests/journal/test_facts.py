@@ -1,0 +1,194 @@
+"""What journals say is read with types."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.facts import Facts, begun_facts, read_facts, read_lost
+from adaptive_vtt.oracles import Consistency, Correctness, Ordinal, TopClass
+from adaptive_vtt.results.result import summarise
+from adaptive_vtt.stopping import UncertaintyBelow
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Numbering, TargetId
+
+FAMILIES = [
+    "overall",
+    "concepts",
+    "relations",
+    "severities",
+    "relation-concepts",
+    "relation-sides",
+    "group:site",
+    "mine",
+]
+WHERE = {"mine": {"relation": ["rotation"], "truth": [1]}}
+
+
+def space() -> QuestionSpace:
+    labels = pd.DataFrame({"a b": [0, 1, 0, 1], "c: d": [1, 0, 0, 1]})
+    metadata = pd.DataFrame({"site": ["north east", "south", "south", "1"]})
+    dataset = from_table(None, labels, metadata=metadata)
+    return QuestionSpace(dataset, ["identity", "rotation"], severities=[1, 2])
+
+
+def audited(budget: int = 8, journal: MemoryJournal | None = None) -> MemoryJournal:
+    journal = MemoryJournal() if journal is None else journal
+    Audit(
+        space(),
+        ScriptedModel(),
+        budget=budget,
+        half_width=0.2,
+        targets=FAMILIES,
+        where=WHERE,
+        journal=journal,
+        seed=3,
+        surrogate=False,
+    ).run()
+    return journal
+
+
+# -- targets -----------------------------------------------------------------------------------
+
+
+def test_names_are_made_of_ids_that_the_journal_holds() -> None:
+    made = [target.id for target in named_targets(space(), FAMILIES, WHERE)]
+    assert len(set(made)) == len(made)
+    facts = audited(1).facts()
+    names = [target.name for target in made]
+    assert facts["certificate"]["targets"] == names
+    assert [TargetId(**row) for row in facts["certificate"]["ids"]] == made
+    assert {target.kind for target in made} == {
+        "overall",
+        "concept",
+        "relation",
+        "severity",
+        "relation-concept",
+        "group",
+        "filter",
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        (TargetId("overall"), "overall error"),
+        (TargetId("misclassified"), "misclassification rate"),
+        (TargetId("concept", "c", 1, "miss rate"), "c: miss rate"),
+        (TargetId("relation", relation="r"), "relation r: error"),
+        (TargetId("severity", relation="r", severity=2), "relation r severity 2: error"),
+        (TargetId("relation-concept", "c", 0, "EFR", "r"), "relation r, c: EFR"),
+        (TargetId("group", group="site", value="x"), "site x: error"),
+        (TargetId("filter", filter="mine"), "mine"),
+    ],
+)
+def test_the_name_of_every_kind_of_target(target: TargetId, name: str) -> None:
+    assert target.name == name
+    assert TargetId(**target.as_dict()) == target
+
+
+def test_results_say_what_each_target_is_about() -> None:
+    journal = audited()
+    result = summarise(journal)
+    rows = json.loads(json.dumps(result.as_dict(), allow_nan=False))["targets"]
+    certificate = read_facts(journal.facts()).certificate
+    assert certificate is not None
+    for row, target in zip(rows, certificate.ids, strict=True):
+        assert row["target"] == target.name
+        assert {name: row[name] for name in target.as_dict()} == target.as_dict()
+    plain = MemoryJournal()
+    Audit(space(), ScriptedModel(), budget=4, journal=plain).run()
+    kinds = summarise(plain).targets["kind"].tolist()
+    assert kinds[0] == "overall"
+    assert set(kinds) == {"overall", "concept", "relation"}
+
+
+@pytest.mark.parametrize(
+    ("oracle", "said"),
+    [
+        (TopClass(), "classes"),
+        (Correctness(), "labels"),
+        (Ordinal(), "other"),
+        (Consistency(), "other"),
+    ],
+)
+def test_what_concepts_are_is_said_by_the_oracle(oracle: Any, said: str) -> None:
+    assert oracle.concepts_are == said
+
+
+def test_levels_of_stopping_rules_are_facts() -> None:
+    journal = MemoryJournal()
+    rule = UncertaintyBelow(0.123456789) | UncertaintyBelow(0.5, over="max")
+    Audit(space(), ScriptedModel(), budget=1, stop=rule, journal=journal).run()
+    facts = read_facts(journal.facts())
+    assert facts.stop_levels == (("mean", 0.123456789), ("max", 0.5))
+
+
+def test_lost_calls_are_read_of_journals_in_which_no_audit_was_begun() -> None:
+    journal = MemoryJournal()
+    journal.set_facts(interrupted=3, counted=[7])
+    assert begun_facts(journal.facts()) is None
+    lost = read_lost(journal.facts())
+    assert (lost.interrupted, lost.counted) == (3, (7,))
+    with pytest.raises(JournalError, match="fact 'counted' is damaged"):
+        read_lost({"counted": 7})
+
+
+# -- damage ------------------------------------------------------------------------------------
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Facts:
+    facts = audited(1).facts()
+    change(facts)
+    return read_facts(facts)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda f: f.pop("space"), "no audit was begun"),
+        (lambda f: f.update(space=7), "fact 'space' is damaged: .* got '7'"),
+        (lambda f: f["space"].pop("variants"), "fact 'space.variants' is damaged"),
+        (lambda f: f["settings"].update(seed="x"), "fact 'settings.seed' is damaged"),
+        (lambda f: f["certificate"].update(aim=float("nan")), "fact 'certificate.aim' is damaged"),
+        (lambda f: f["certificate"].update(targets=None), "fact 'certificate.targets' is damaged"),
+        (lambda f: f["certificate"]["ids"][0].update(kind="?"), r"'certificate.ids.0.kind' is dam"),
+        (lambda f: f.update(ended=[]), "fact 'ended' is damaged"),
+    ],
+)
+def test_a_damaged_fact_is_named(change: Callable[[dict[str, Any]], object], where: str) -> None:
+    with pytest.raises(JournalError, match=where):
+        changed(change)
+
+
+def test_facts_that_nobody_knows_are_passed_over() -> None:
+    facts = audited(1).facts()
+    assert read_facts({**facts, "unheard_of": {"a": 1}}) == read_facts(facts)
+
+
+# -- numbers of questions ----------------------------------------------------------------------
+
+
+def test_numbers_of_questions_there_and_back() -> None:
+    codec = Numbering(variants=5, concepts=3)
+    numbers = np.arange(4 * 5 * 3)
+    assert np.array_equal(codec.number(*codec.parts(numbers)), numbers)
+    for number in numbers.tolist():
+        sample, variant, concept = codec.parts(number)
+        assert (variant < 5, concept < 3) == (True, True)
+        assert codec.number(sample, variant, concept) == number
+        assert codec.image_parts(codec.image_of(number)) == (sample, variant)
+        assert type(sample) is type(concept) is int
+
+
+def test_the_space_numbers_as_the_codec_does() -> None:
+    made = QuestionSpace(tiny_dataset(4, 3), ["identity", "rotation"])
+    assert made.numbering == Numbering(len(made.variants), 3)

@@ -1,0 +1,191 @@
+"""Anthropic's messages one by one, through its own library: what is sent, and how it is read."""
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from adaptive_vtt.config.model_section import ModelSection
+from adaptive_vtt.demo.server import MODEL, Behaviour, DemoBrain
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
+from adaptive_vtt.testing import demo_server
+from adaptive_vtt.types import Answer, Unanswered
+from tests.helpers.loopback import Said, serving
+from tests.helpers.served import FRAMES, frame
+from tests.models.test_anthropic_batch import message, used
+from tests.models.test_openai_chat import ASK, ONE, TWO
+
+PRICES = Prices(input=2.0, output=1.0, tokens=100)
+USED, WORST = (300 * 2 + 20) / 100, (1000 * 2 + 50) / 100
+"""What a reply costs by its tokens, and at most."""
+BRAIN = DemoBrain(FRAMES, error=0.2, seed=1)
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+
+
+def model_at(url: str, **options: Any) -> AnthropicMessages:
+    slept = options.pop("slept", [])
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    given: dict[str, Any] = {"prices": PRICES, "max_input_tokens": 1000, "max_tokens": 50}
+    given |= {"retries": Retries(times=2, timeout=10.0), "sleep": sleep, **options}
+    return AnthropicMessages(given.pop("model", "claude"), base_url=url, **given)
+
+
+def asked(reply: Any, prompt: Prompt = ONE, **options: Any) -> tuple[Any, list[Any], Any]:
+    """What is said where a server replies so, the requests it saw, and the model."""
+    seen: list[dict[str, Any]] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        assert path == "/v1/messages"
+        seen.append(json.loads(body))
+        said = reply(seen[-1]) if callable(reply) else reply
+        if "status" in said:
+            return said["status"], said.get("headers", {}), json.dumps(said["body"]).encode()
+        return 200, {}, json.dumps(said["message"]).encode()
+
+    with serving(answer) as url, closing(model_at(url, **options)) as model:
+        return model.ask([prompt])[0], seen, model
+
+
+def test_a_probability_is_given_to_a_tool_that_has_to_be_used():
+    said, (request,), model = asked(used(probability=0.25))
+    assert said == Answer((0.25,), USED)
+    assert request["tool_choice"] == {"type": "tool", "name": request["tools"][0]["name"]}
+    schema = request["tools"][0]["input_schema"]
+    assert schema["properties"] == {"probability": {"type": "number"}}
+    image, words = request["messages"][0]["content"]
+    assert (image["source"]["type"], image["source"]["media_type"]) == ("base64", "image/png")
+    assert "cyst" in words["text"]
+    assert (request["model"], request["max_tokens"]) == ("claude", 50)
+    assert model.statistics()["yes_from"] == "structured"
+
+
+def test_all_of_an_image_in_one_list_and_questions_in_words():
+    said, _, _ = asked(used(**{"1": 0.1, "2": 7}), TWO, answers="all")
+    assert said == Answer((0.1, Unanswered("no answer")), USED)
+    said, (request,), _ = asked(message(" B. Stomach "), ASK)
+    assert said == Answer(("B. Stomach",), USED)
+    assert "tools" not in request
+
+
+def test_a_tool_that_is_refused_or_passed_over_gives_place_to_words():
+    def thinks(request: dict[str, Any]) -> Any:
+        if "tool_choice" in request:
+            error = {"type": "invalid_request_error", "message": "Thinking may not be enabled"}
+            return {"status": 400, "body": {"type": "error", "error": error}}
+        return message('I would say {"probability": 0.4}.')
+
+    said, seen, model = asked(thinks)
+    assert (said, len(seen)) == (Answer((0.4,), USED), 2)  # what was refused cost nothing
+    assert model.ways()[""].instead == {"structured": "refused"}
+    said, seen, model = asked(message("No."))
+    assert (said, len(seen)) == (Answer((0.0,), 3 * USED), 3)
+    assert model.ways()[""].instead == {"structured": "missing", "stated": "missing"}
+
+
+FAILURES: list[tuple[int, dict[str, str], str, str]] = [
+    (429, {"retry-after": "7"}, "rate_limit_error", "http 429"),
+    (529, {}, "overloaded_error", "http 529"),
+    (500, {}, "api_error", "http 500"),
+]
+
+
+@pytest.mark.parametrize(("status", "headers", "kind", "counted"), FAILURES)
+def test_a_server_that_is_busy_is_asked_again_when_it_says(
+    status: int, headers: dict[str, str], kind: str, counted: str
+):
+    body = {"type": "error", "error": {"type": kind, "message": "busy"}}
+    replies = [{"status": status, "headers": headers, "body": body}, used(probability=1.0)]
+    slept: list[float] = []
+    said, seen, model = asked(lambda request: replies.pop(0), slept=slept)
+    lost = 0.0 if status == 429 else model.most_cost / model.most_attempts
+    assert (said, len(seen)) == (Answer((1.0,), pytest.approx(USED + lost)), 2)
+    assert model.statistics()["failures"] == {counted: 1}
+    assert slept[0] >= float(headers.get("retry-after", 0))
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "sentence"),
+    [
+        (401, "invalid x-api-key sk-ant-secret", r"the key is wrong .*: invalid x-api-key \[key\]"),
+        (404, "model: claude", "no such model or address: model: claude"),
+        (400, "Your credit balance is too low to access the API", "http 400: Your credit balance"),
+    ],
+)
+def test_what_no_waiting_helps_ends_the_audit(status: int, words: str, sentence: str):
+    body = {"type": "error", "error": {"type": "x", "message": words}}
+    with pytest.raises(ModelError, match=sentence):
+        asked({"status": status, "body": body})
+
+
+@pytest.mark.parametrize(
+    ("told", "cost"),
+    [
+        ({"content": None}, USED),
+        ({"content": [{"type": "tool_use", "input": {"probability": "high"}}]}, USED),
+        ({"usage": {"input_tokens": -3}}, WORST),
+        ({"stop_reason": "refusal"}, USED),
+    ],
+)
+def test_what_is_no_answer_is_paid_as_it_may_be_billed(told: Any, cost: float):
+    said, seen, _ = asked(message("", **told))
+    value = said.values[0] if isinstance(said, Answer) else said
+    assert isinstance(value, Unanswered)
+    assert said.cost == pytest.approx(cost * len(seen))
+
+
+def test_the_demo_server_is_audited_as_by_its_brain_and_bills_what_is_booked():
+    faults = Behaviour(limited=0.1, broken=0.1, truncated=0.1, retry_after=0.0, seed=2)
+    prompts = [Prompt(frame(i), ("polyp",), str(i), "identity", 0) for i in range(24)]
+    options: dict[str, Any] = {"max_input_tokens": 600, "retries": Retries(times=9, timeout=5.0)}
+    with demo_server(BRAIN, faults, key="sk-ant-secret") as server:
+        with closing(model_at(f"{server.url}/v1", model=MODEL, **options)) as model:
+            said = model.ask(prompts)
+            most = model.most_cost
+        bill = server.statistics
+    expected = [BRAIN.answer(frame(i), "polyp").yes for i in range(24)]
+    assert [one.values[0] for one in said] == pytest.approx(expected, abs=1e-6)  # type: ignore[union-attr]
+    assert bill.answered == 24
+    assert bill.limited + bill.broken + bill.truncated > 0
+    seen = bill.prompt_tokens * 2 + bill.completion_tokens
+    unseen = bill.unseen_prompt_tokens * 2 + bill.unseen_completion_tokens
+    booked = sum(one.cost for one in said)
+    assert booked >= (seen + unseen) / 100
+    assert booked == pytest.approx(
+        seen / 100 + (bill.truncated + bill.broken) * (600 * 2 + 50) / 100
+    )
+    assert max(one.cost for one in said) <= most
+
+
+def test_a_spec_says_all_of_it():
+    given = {
+        "kind": "anthropic",
+        "model": "claude",
+        "in_flight": 3,
+        "yes_from": "words",
+        "price_input": 8.0,
+        "price_output": 16.0,
+        "max_input_tokens": 100,
+        "max_tokens": 10,
+        "options": {"temperature": 0},
+    }
+    section = ModelSection.model_validate(given)
+    model: Any = section.build(None, None, captions=False)  # type: ignore[arg-type]
+    assert (model.host, model.in_flight, model.hard_answers) == ("api.anthropic.com", 3, True)
+    assert model.most_cost == pytest.approx(6 * (8 * 100 + 16 * 10) / 1e6)
+    model.close()
+
+
+def test_a_key_that_is_not_set_is_said_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    with pytest.raises(InputError, match="ANTHROPIC_API_KEY, which is not set"):
+        AnthropicMessages("claude")

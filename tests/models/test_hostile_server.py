@@ -1,0 +1,341 @@
+"""Servers that reply whatever harms: the audit goes on, pays at most the worst, stays small."""
+
+import html
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit
+from adaptive_vtt.cli import main
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.errors import ModelError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.answer_json import to_json
+from adaptive_vtt.models import (
+    Answer,
+    Endpoint,
+    Limits,
+    Prices,
+    Prompt,
+    Retries,
+    Unanswered,
+)
+from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.network.attempts import retry_after
+from adaptive_vtt.models.network.wire import parsed
+from adaptive_vtt.types import Ask
+from tests.helpers.hostile import (
+    COUNTED,
+    GOOD,
+    LESS_DEEP,
+    PLAIN,
+    PROMPT,
+    WORST,
+    ask,
+    chat,
+    completion,
+    http,
+    said,
+    space,
+    tensors,
+)
+from tests.helpers.loopback import Said, serving
+
+DEEP = b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+LONG = b'{"choices": [{"message": {"content": "Yes"}}], "n": ' + b"1" * 4400 + b"}"
+
+MALFORMED: dict[str, tuple[bytes, float]] = {
+    "choices: [null]": (completion([None]), COUNTED),
+    "message: null": (completion(None), COUNTED),
+    "message: a list": (completion(["Yes"]), COUNTED),
+    "content: a list": (completion({"content": ["Yes"]}), COUNTED),
+    "content: a number": (completion({"content": 7}), COUNTED),
+    "content: an object, usage: text": (completion({"content": {"a": 1}}, "many"), WORST),
+    "content: empty, and no text": (completion({"content": []}), COUNTED),
+    "refusal: an object": (completion({"refusal": {"why": "no"}}), COUNTED),
+    "a list": (b"[1]", WORST),
+    "100,000 deep": (DEEP, WORST),
+    "40,000 deep": (LESS_DEEP, WORST),
+    "4,400 digits": (LONG, WORST),
+    "no text": (b'{"choices": "\xff"}', WORST),
+}
+"""Replies of a chat server, and what one such attempt costs."""
+
+
+# -- malformed replies -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_reply_is_retried_billed_and_then_left_unanswered(name: str) -> None:
+    body, cost = MALFORMED[name]
+    with serving(lambda *_: said(body)) as url:
+        model = chat(url)
+        assert ask(model) == Unanswered("malformed reply", 2 * cost)
+        assert model.statistics()["failures"] == {"malformed reply": 2}
+        assert model.statistics()["cost"] == 2 * cost <= model.most_cost
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_after_a_malformed_reply_a_sound_one_answers(name: str) -> None:
+    body, cost = MALFORMED[name]
+    steps = [body]
+    with serving(lambda *_: said(steps.pop() if steps else GOOD)) as url:
+        assert ask(chat(url)) == Answer((1.0,), cost + COUNTED)
+
+
+def test_audits_go_on_past_malformed_replies_and_report_them() -> None:
+    bodies = [body for body, _ in MALFORMED.values()]
+    given: list[int] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        if b"apple" in body:
+            return said(GOOD)
+        given.append(len(given))
+        return said(bodies[given[-1] % len(bodies)])
+
+    with serving(answer) as url:
+        model = chat(url, limits=Limits(in_flight=3))
+        with Audit(space(), model, strategy="random", max_cost=1e6) as audit:
+            result = audit.run()
+            failures = audit.journal.facts()["endpoint"]["failures"]
+            reasons = Counter(call.answers[0].unanswered for call in audit.journal.calls())
+            assert audit.interrupted == 0
+        model.close()
+    assert result.calls == 24
+    assert reasons == {None: 12, "malformed reply": 12}
+    assert failures == {"malformed reply": 24} == {"malformed reply": len(given)}
+    assert result.cost == model.statistics()["cost"] == audit.cost
+
+
+def test_a_server_that_never_says_anything_sound_is_not_taken_for_one_that_is_down() -> None:
+    with serving(lambda *_: said(completion(None))) as url:
+        model = chat(url, retries=Retries(times=0, give_up_after=3))
+        with Audit(space(), model, strategy="random", fail_on_error=1) as audit:
+            assert audit.run().calls == 24
+            assert audit.cost == 24 * COUNTED
+        model.close()
+
+
+@pytest.mark.parametrize("value", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1" * 4001])
+def test_a_probability_that_is_no_number_is_a_malformed_reply(value: bytes) -> None:
+    with serving(lambda *_: said(b'{"p": %s}' % value)) as url:
+        assert ask(http(url)) == Unanswered("malformed reply", 2.0)
+
+
+def test_logits_are_malformed_replies_that_nobody_asks_for_again() -> None:
+    steps = [{"p": 3.5}, {"p": 0.5}, {"p": 3.5}]
+    with serving(lambda *_: said(steps.pop())) as url:
+        model = http(url)
+        replies = model.ask([PROMPT]), model.ask([PROMPT]), model.ask([PROMPT])
+        assert replies[0] == replies[2] == [Unanswered("malformed reply", 1.0)]
+        assert replies[1] == [Answer((0.5,), 1.0)]
+        model.close()
+
+
+USELESS: dict[str, Any] = {
+    "nothing": {}, "null": None, "too few": {"p": []}, "too many": {"p": [0.5, 0.5, 0.5]},
+    "words": {"p": "high"}, "an object": {"p": {"q": 1}}, "logits": {"p": 3.5},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("nothing", "logits") else pytest.param(name, marks=pytest.mark.slow)
+        for name in USELESS
+    ],
+)
+def test_a_reply_without_an_answer_in_its_place_never_ends_an_audit_that_has_others(
+    name: str,
+) -> None:
+    given: list[bytes] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        given.append(body)
+        return said({"p": 0.5} if b"apple" in body and len(given) > 2 else USELESS[name])
+
+    with serving(answer) as url:
+        model = http(url, retries=Retries(times=0))
+        with Audit(space(), model, strategy="random", seed=3) as audit:
+            assert audit.run().calls == 24
+            reasons = Counter(call.answers[0].unanswered for call in audit.journal.calls())
+        model.close()
+    assert set(reasons) == {None, "malformed reply"}
+
+
+@pytest.mark.parametrize("flight", [1, 4])
+def test_where_none_of_the_first_calls_is_answered_the_audit_ends_and_names_why(
+    flight: int,
+) -> None:
+    broken = True
+    with serving(lambda *_: said({"q" if broken else "p": 0.5})) as url:
+
+        def begun(**options: Any) -> Audit:
+            model = http(url, retries=Retries(times=0), limits=Limits(in_flight=flight))
+            return Audit(space(40), model, budget=60, **PLAIN, **options)
+
+        why = r"most often: malformed reply, the first: the reply has nothing at 'p', which begins"
+        with begun() as audit:
+            with pytest.raises(ModelError, match=rf"(\d+) of \1 calls .*{why}.* none was answered"):
+                audit.run()
+            assert 20 <= len(audit.journal.calls()) < 20 + 8
+            broken = False
+            with begun(journal=audit.journal) as again:
+                assert again.run().calls == 60
+        broken = True
+        with begun(fail_on_error=1) as audit:
+            assert audit.run().calls == 60
+
+
+def test_an_audit_that_had_answers_goes_on_when_resumed_at_a_server_that_gives_none() -> None:
+    broken = False
+    with serving(lambda *_: said({"q" if broken else "p": 0.5})) as url:
+        journal = MemoryJournal()
+        for budget in (5, 40):
+            model = http(url, retries=Retries(times=0))
+            with Audit(space(40), model, budget=budget, journal=journal, **PLAIN) as audit:
+                assert audit.run().calls == budget
+            broken = True
+
+
+def test_terminal_and_report_name_the_first_malformed_reply(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    replies = [{"q": [0.5]}] * 2
+    with serving(lambda *_: said(replies.pop() if replies else {"p": [0.5, 0.5]})) as url:
+        write_start(tmp_path / "start")
+        spec = tmp_path / "start" / "SPEC.toml"
+        before, _, after = spec.read_text().partition("[model]")
+        model = (
+            f'kind = "http"\nurl = "{url}"\nresponse = "p"\nrequest = {{a = "<b>"}}\nretries = 0\n'
+        )
+        spec.write_text(f"{before}[model]\n{model}{after[after.index(chr(10) + '[') :]}")
+        with pytest.raises(SystemExit) as ended:
+            main(["audit", str(spec), "--budget", "6", "--out", str(tmp_path / "run")])
+    assert ended.value.code in (0, None)
+    wrong = "the reply has nothing at 'p', which begins {\"q\": [0.5]}"
+    printed = " ".join(capfd.readouterr().err.split())
+    assert printed.count(f"trouble: the first malformed reply: {wrong}") == 1
+    page = html.unescape((tmp_path / "run" / "report.html").read_text())
+    assert f"first malformed</th><td>{wrong}" in page
+
+
+def test_tensors_that_are_none_are_malformed_replies() -> None:
+    about = {
+        "name": "m",
+        "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3, -1, -1]}],
+        "outputs": [{"name": "p"}],
+    }
+    replies = [b"[1]", b'{"outputs": [{"name": "p", "shape": [1, 1], "data": [NaN]}]}', LESS_DEEP]
+    for body in replies:
+        with serving(
+            lambda path, *_, body=body: said(body if path.endswith("infer") else about)
+        ) as url:
+            model = tensors(url)
+            said_ = ask(model)
+            assert isinstance(said_, Unanswered)
+            assert said_.reason == "malformed reply"
+
+
+def test_a_description_that_is_malformed_is_asked_for_again() -> None:
+    with serving(lambda *_: said(b"[" * 200_000)) as url:
+        model = tensors(url, retries=Retries(times=1, first_wait=0.001, give_up_after=2))
+        assert model.ask([PROMPT]) == [Unanswered("malformed reply", 0.0)]
+        with pytest.raises(ModelError, match=r"2 calls in a row had no reply, the last: malformed"):
+            ask(model)
+
+
+def test_halves_of_characters_are_journaled_as_what_files_can_hold() -> None:
+    prompt = Prompt(None, ("a",), "s", "identity", 0, (Ask("Which?"),))
+    replies: list[dict[str, Any]] = [{"content": "blue \ud800"}, {"refusal": "no \udfff"}]
+    for message, found in zip(replies, (Answer(("blue ?",)), "refused: no ?"), strict=True):
+        body = completion(message)
+        with serving(lambda *_, body=body: said(body)) as url:
+            answer = ask(chat(url, prices=Prices()), prompt)
+            assert (answer.reason if isinstance(answer, Unanswered) else answer) == found
+
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Sun, 01 Mar 99999999999 12:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", "1e999", "nan",
+        "9" * 5000, "inf", "99999999999", "Sun, 01 Mar 2026 99999999999:00:00 GMT", "\x00",
+    ],
+)  # fmt: skip
+def test_a_wait_that_nobody_means_is_not_waited_for(value: str) -> None:
+    assert retry_after(value, NOW) is None
+    with serving(lambda *_: said(b"busy", 503, **{"retry-after": value.strip("\x00")})) as url:
+        assert ask(http(url)) == Unanswered("http 503", 2.0)
+    assert retry_after("-99999999999", NOW) == 0.0
+
+
+def test_more_containers_than_memory_should_hold_are_not_parsed() -> None:
+    with pytest.raises(Exception, match="malformed reply: expected no more than 100,000 lists"):
+        parsed(b"[" + b"{}," * 100_000 + b"1]")
+    assert len(parsed(b"[" + b"0.5," * 500_000 + b"1]")) == 500_001
+
+
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["Yes", "no", "\ud800", 10**400, -1, 1.5]),
+)
+anything = st.recursive(
+    leaves,
+    lambda part: (
+        st.lists(part, max_size=3) | st.dictionaries(st.text(max_size=3), part, max_size=3)
+    ),
+    max_leaves=6,
+)
+tokens = st.fixed_dictionaries(
+    {"token": st.sampled_from(["Yes", "no"]) | anything, "logprob": anything},
+    optional={"top_logprobs": anything},
+)
+choices = st.fixed_dictionaries(
+    {"message": anything | st.fixed_dictionaries({"content": anything})},
+    optional={
+        "finish_reason": anything,
+        "logprobs": anything | st.fixed_dictionaries({"content": st.lists(tokens, max_size=2)}),
+    },
+)
+bodies = anything | st.fixed_dictionaries(
+    {"choices": anything | st.lists(choices, min_size=1, max_size=2)},
+    optional={"usage": anything, "p": anything},
+)
+
+
+@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
+def test_whatever_comes_is_an_answer_or_none(make: Callable[..., Endpoint]) -> None:
+    reply = [said({"choices": [{"message": {"content": "Yes"}}], "p": 1.0})]
+    with serving(lambda *_: reply[0]) as url:
+        options = {"yes_from": "logprobs"} if make is chat else {}
+        patience = Retries(times=1, first_wait=1e-6, give_up_after=10**6)
+        model = make(url, retries=patience, **options)
+        model.ask([PROMPT])
+
+        @settings(deadline=None, max_examples=150, derandomize=True)
+        @given(body=bodies)
+        def check(body: Any) -> None:
+            reply[0] = said(json.dumps(body).encode())
+            (answer,) = checked(model, [PROMPT])
+            assert 0 <= answer.cost <= model.most_cost
+            values = (answer,) if isinstance(answer, Unanswered) else answer.values
+            for value in values:  # can be journaled
+                assert to_json(value) is not None
+                str(getattr(value, "reason", "")).encode()
+
+        check()
+        model.close()

@@ -1,0 +1,291 @@
+"""Models behind plain HTTP and JSON, and keys that nobody sees."""
+
+import base64
+import json
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import (
+    Answer,
+    Encoding,
+    Endpoint,
+    HttpJson,
+    Limits,
+    OpenAIChat,
+    Prices,
+    Prompt,
+    Retries,
+    Unanswered,
+)
+from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.network.keys import Key, scrubbed
+from adaptive_vtt.types import Ask
+from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.loopback import Said, serving
+
+PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("drusen", "cyst"), "eye-7", "rotation", 3)
+
+
+def ask(endpoint: Endpoint, prompt: Prompt = PROMPT) -> Answer | Unanswered:
+    return checked(endpoint, [prompt])[0]
+
+
+REQUEST = {"image": "{image_base64}", "ask": {"labels": "{concepts}"}, "note": "for {concepts}!"}
+
+
+def http(url: str, **options: Any) -> HttpJson:
+    chosen: dict[str, Any] = {"request": REQUEST, "response": "outputs.0.scores", **options}
+    return HttpJson(url, **chosen)
+
+
+def said(value: Any, status: int = 200, **headers: str) -> Said:
+    return status, headers, json.dumps(value).encode()
+
+
+def asked(answer: Any, prompt: Prompt = PROMPT, **options: Any) -> Answer | Unanswered:
+    """What a service that answers ``answer`` (or by it) is understood to say."""
+    with serving(answer if callable(answer) else lambda *_: said(answer)) as url:
+        endpoint = http(f"{url}/predict", **options)
+        try:
+            return ask(endpoint, prompt)
+        finally:
+            endpoint.close()
+
+
+def test_a_request_is_filled_and_the_answer_found() -> None:
+    seen: list[tuple[str, Any, str]] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        seen.append((path, json.loads(body), headers["content-type"]))
+        return said({"outputs": [{"scores": [0.25, 1]}], "n": {"in": 7, "out": 2}})
+
+    paths = {"input_tokens": "n.in", "output_tokens": "n.out", "most_input_tokens": 10}
+    got = asked(answer, **paths, prices=Prices(input=1.0, output=1.0, tokens=1))
+    assert got == Answer((0.25, 1.0), 9.0)
+    path, body, kind = seen[0]
+    assert (path, kind) == ("/predict", "application/json")
+    assert body["ask"] == {"labels": ["drusen", "cyst"]}
+    assert body["note"] == "for drusen, cyst!"
+    assert body["image"].startswith("iVBOR")  # a PNG
+
+
+@pytest.mark.parametrize(
+    ("response", "reply", "values"),
+    [
+        ("", [0.5, 0.25], (0.5, 0.25)),
+        ("p", {"p": {"cyst": 0.25, "drusen": True}}, (1.0, 0.25)),
+        ({"cyst": "b.0", "drusen": "a"}, {"a": 0.5, "b": [None]}, (0.5, Unanswered("no answer"))),
+    ],
+)
+def test_answers_may_be_a_list_an_object_or_apart(response: Any, reply: Any, values: Any) -> None:
+    assert asked(reply, response=response) == Answer(values)
+
+
+def test_a_question_in_words_is_answered_in_words() -> None:
+    prompt = Prompt(None, ("count",), "a", "identity", 0, (Ask("How many?", ("1", "2")),))
+    seen: list[Any] = []
+
+    def answer(path: str, headers: Any, body: bytes) -> Said:
+        seen.append(json.loads(body))
+        return said({"text": "B"})
+
+    request = {"q": "{question}", "of": "{options}", "image": "{image_base64}"}
+    assert asked(answer, prompt, request=request, response="text") == Answer(("B",))
+    assert seen == [{"q": "How many?", "of": ["1", "2"], "image": None}]
+    assert http("http://a", request=request).answers == "one"
+    assert http("http://a").answers == "all"
+
+
+@pytest.mark.parametrize("how", ["truncate", "drop", "hang", b'{"outputs": ['])
+def test_replies_that_break_off_are_asked_again_and_may_be_billed(how: str | bytes) -> None:
+    steps: list[Said] = [how if isinstance(how, str) else (200, {}, how)]
+    good = said({"outputs": [{"scores": [0.5, 0.5]}]})
+    patience = Retries(timeout=1.0, first_wait=0.01)
+    price = Prices(per_call=1.0)
+    kind = {"drop": "connection lost", "hang": "timeout"}.get(str(how), "truncated")
+    with serving(lambda *_: steps.pop() if steps else good) as url:
+        endpoint = http(url, retries=patience, prices=price)
+        assert ask(endpoint) == Answer((0.5, 0.5), 2.0)
+        assert endpoint.statistics()["failures"] == {kind: 1}
+        endpoint.close()
+
+
+def test_an_unreachable_host_is_named() -> None:
+    endpoint = http("http://127.0.0.1:9/predict")
+    with pytest.raises(ModelError, match=r"'predict' at 127.0.0.1:9: unreachable: cannot be"):
+        ask(endpoint)
+    endpoint.close()
+
+
+def test_an_answer_that_is_not_where_it_should_be_is_shown() -> None:
+    assert "nothing at 'outputs.0.scores', which begins {\"p\": 1}" in malformed({"p": 1})
+    assert "for each of 2 concepts (3 values)" in malformed([1, 0, 1], response="")
+    assert "expected P(yes) at 'p', got [\"high\", {}]" in malformed(
+        {"p": ["high", {}]}, response="p"
+    )
+
+
+def malformed(reply: Any, **options: Any) -> str:
+    """What is said of the first reply, where it is malformed and stays so."""
+    once_more = Retries(times=1, first_wait=0.001)
+    with (
+        serving(lambda *_: said(reply)) as url,
+        closing(http(url, retries=once_more, **options)) as endpoint,
+    ):
+        assert ask(endpoint) == Unanswered("malformed reply")
+        assert endpoint.statistics()["failures"] == {"malformed reply": 2}
+        return str(endpoint.statistics()["first_malformed"])
+
+
+def test_of_several_values_those_that_are_none_stay_unanswered() -> None:
+    answer = Answer((0.5, Unanswered("no answer: str")))
+    assert asked({"p": [0.5, "high"]}, response="p") == answer
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"request": {"a": "{image}"}}, r"request: unknown placeholder 'image'.*image_base64"),
+        ({"headers": {"X-Api-Key": "abc"}}, r"X-Api-Key: expected the key as '\$VARIABLE'"),
+        ({"headers": {"Token": "$NOT_THERE"}}, r"variable NOT_THERE, which is not set"),
+        ({"input_tokens": "n"}, r"token counts need their bounds"),
+        ({"prices": Prices(input=1, output=1)}, r"its tokens have a price: expected the most"),
+        ({"limits": Limits(tokens_per_minute=9)}, r"its tokens have a limit per minute: expected"),
+    ],
+)
+def test_http_options_that_cannot_be_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        http("http://example.org", **options)
+
+
+@pytest.mark.parametrize(
+    "url", ["example.org/x", "ftp://a", "http://", "http://a:b@c/d", "http://a:x"]
+)
+def test_urls_that_are_none_are_refused(url: str) -> None:
+    with pytest.raises(InputError, match=r"model.url: "):
+        http(url)
+
+
+def test_an_image_over_the_size_limit_is_named() -> None:
+    noise = generator(0, "noise").integers(0, 256, (64, 48, 3), dtype=np.uint8)
+    prompt = Prompt(noise, ("a",), "big", "identity", 0)
+    with pytest.raises(InputError, match=r"'big': its image of 48 x 64 pixels takes .* of 5,000"):
+        asked(None, prompt, encoding=Encoding(most_bytes=5000))
+
+
+# -- keys ----------------------------------------------------------------------------------
+
+KEY = "sk-planted-0123456789"
+
+
+def key_telling(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    """Refuses the key, and quotes it, as some servers do."""
+    assert KEY in headers["authorization"]
+    return said({"error": {"message": f"wrong key {KEY}", "code": "x"}}, 401)
+
+
+def key_echoing(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    """Says the key wherever a server can say anything."""
+    message = {"role": "assistant", "content": f"No, {headers['authorization']}"}
+    if "refuse" in body.decode():
+        message["refusal"] = f"Not with {headers['authorization']}"
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return said({"choices": [choice], "object": "chat.completion", "id": "1", "created": 0})
+
+
+def with_key(kind: str, url: str) -> Endpoint:
+    if kind == "openai":
+        return OpenAIChat("m", base_url=url, key="PLANTED", yes_from="words")
+    path = "choices.0.message.content"
+    headers = {"Authorization": "Bearer $PLANTED"}
+    return http(url, request={"q": "{question}"}, response=path, headers=headers)
+
+
+@pytest.mark.parametrize("kind", ["openai", "http"])
+@pytest.mark.parametrize("answer", [key_telling, key_echoing])
+@pytest.mark.parametrize("question", ["Cyst?", "Will you refuse?"])
+def test_a_key_appears_nowhere(
+    kind: str,
+    answer: Any,
+    question: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("PLANTED", KEY)
+    prompt = Prompt(PROMPT.image, ("cyst",), "a", "identity", 0, (Ask(question),))
+    shown: list[str] = []
+    with caplog.at_level(logging.DEBUG), serving(answer) as url:
+        endpoint = with_key(kind, url)
+        try:
+            shown.append(repr(ask(endpoint, prompt)))
+        except ModelError as error:
+            lines = traceback.TracebackException.from_exception(error, capture_locals=True)
+            shown += [repr(error), *lines.format()]
+            shown += [repr(vars(e)) for e in (error, error.__cause__, error.__context__) if e]
+        shown += [repr(endpoint), repr(vars(endpoint)), json.dumps(endpoint.statistics())]
+        endpoint.close()
+    assert "[key]" in shown[0]
+    assert KEY not in "\n".join(shown)
+    assert KEY not in caplog.text
+    assert len(caplog.records) > 0
+
+
+ENCODINGS: dict[str, Callable[[bytes], str]] = {
+    "base64": lambda text: base64.b64encode(text).decode(),
+    "base64 for addresses": lambda text: base64.urlsafe_b64encode(text).decode(),
+    "percent": lambda text: quote(text, safe=""),
+    "percent, lower case": lambda text: quote(text, safe="").lower(),
+    "percent, everything": lambda text: "".join(f"%{octet:02X}" for octet in text),
+    "JSON": lambda text: json.dumps(text.decode()).replace("/", "\\/"),
+    "HTML": lambda text: "".join(f"&#{ord(one)};" for one in text.decode()),
+    "hex": lambda text: text.hex(),
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("before", ["", "B", "Be", "Bearer "])
+@pytest.mark.parametrize("after", ["", "?"])
+def test_a_key_is_found_in_encodings(encoding: str, before: str, after: str) -> None:
+    secret = "sk-é/+_planted?0123456789~"
+    encoded = ENCODINGS[encoding](f"{before}{secret}{after}".encode())
+    left = scrubbed(f"It was {encoded}.", [Key(secret)])
+    assert "[key]" in left
+    assert (
+        len(left)
+        <= len("It was [key].") + len(ENCODINGS[encoding](f"{before}{after}".encode())) + 4
+    )
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("status", [200, 401])
+def test_an_encoded_key_is_neither_journaled_nor_printed(
+    encoding: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED", KEY)
+    encoded = ENCODINGS[encoding](KEY.encode())
+    prompt = Prompt(PROMPT.image, ("cyst",), "a", "identity", 0, (Ask("Cyst?"),))
+    # so far in that a quotation of 200 characters cuts through it
+    message = {"content": f"No, {encoded}", "message": "x" * 150 + encoded}
+    reply = {"choices": [{"message": message}], "message": message["message"]}
+    with serving(lambda *_: said(reply, status)) as url:
+        endpoint = with_key("http", url)
+        try:
+            shown = repr(ask(endpoint, prompt))
+        except ModelError as error:
+            shown = repr(error)
+        endpoint.close()
+    assert "[key]" in shown
+    assert encoded[:6] not in shown
+
+
+def test_words_that_are_no_key_stay() -> None:
+    text = "c2s%73 sk- planted 0123456789 " * 50
+    assert scrubbed(text, [Key(KEY), Key("abc")]) == text

@@ -1,0 +1,347 @@
+"""Models asked through Inspect: what is sent, what is read, and that no call is paid for unseen."""
+
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, Limits, QuestionSpace
+from adaptive_vtt.demo.server import Behaviour, DemoBrain
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import InspectModel, Prices, Retries
+from adaptive_vtt.models.network.prompt_templates import TEMPLATES
+from adaptive_vtt.testing import demo_server
+from adaptive_vtt.types import Answer, Ask, Prompt, Unanswered
+from tests.config.test_specs import audited, copied
+from tests.helpers.served import FRAMES, frame
+
+pytest.importorskip("inspect_ai")
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessageAssistant,
+    Logprob,
+    Logprobs,
+    ModelOutput,
+    ModelUsage,
+    TopLogprob,
+)
+
+ASK = Prompt(np.zeros((8, 6, 3), np.uint8), ("polyp",), "s1", "identity", 0)
+PRICES = Prices(input=1.0, output=10.0, tokens=1)
+WORST = 30 * 1.0 + 4 * 10.0
+Replying = Callable[[Any], ModelOutput | Exception]
+
+
+def output(
+    text: str = "Yes",
+    *,
+    p: float | None = None,
+    usage: tuple[int, int] | None = (20, 1),
+    ended: Any = "stop",
+    **counts: int,
+) -> ModelOutput:
+    """A reply; ``p``: with the probabilities of Yes and No."""
+    tops = [] if p is None else [("Yes", p), ("No", 1 - p)]
+    listed = [TopLogprob(token=token, logprob=math.log(q)) for token, q in tops]
+    first = Logprob(token=text, logprob=math.log(p or 1.0), top_logprobs=listed)
+    choice = ChatCompletionChoice(
+        message=ChatMessageAssistant(content=text),
+        stop_reason=ended,
+        logprobs=Logprobs(content=[first]) if listed else None,
+    )
+    counted = usage or (0, 0)
+    used = ModelUsage(input_tokens=counted[0], output_tokens=counted[1], **counts)
+    return ModelOutput(model="m", choices=[choice], usage=used)
+
+
+class Failed(Exception):
+    """What a provider's library raises."""
+
+    def __init__(self, status: int | None, said: str = "no") -> None:
+        super().__init__(said)
+        if status is not None:
+            self.status_code = status
+
+
+class Asked(list[Any]):
+    """A mock model, and the messages and settings that it was sent."""
+
+    def __init__(self, reply: Replying = lambda config: output(), **options: Any) -> None:
+        async def no_wait(_: float) -> None:
+            pass
+
+        def said(messages: Any, tools: Any, choice: Any, config: Any) -> ModelOutput:
+            self.append((messages, config))
+            found = reply(config)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        given = {"yes_from": "words", "max_tokens": 4, "max_input_tokens": 30, **options}
+        given = {"retries": Retries(times=2), "prices": PRICES, "sleep": no_wait, **given}
+        self.model = InspectModel("mockllm/model", provider={"custom_outputs": said}, **given)
+
+    def __enter__(self) -> "Asked":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.model.close()
+
+    def ask(self, prompt: Prompt = ASK) -> Answer | Unanswered:
+        return self.model.ask([prompt])[0]
+
+
+def test_a_prompt_is_an_image_and_words_and_nothing_is_repeated_kept_or_batched() -> None:
+    words = replace(TEMPLATES["medtest"], system="You are an endoscopist.")
+    with Asked(template=words) as asked:
+        asked.ask()
+    ((messages, config),) = asked
+    *system, user = messages
+    assert [one.content for one in system] == [words.system]
+    image, text = user.content
+    assert image.image.startswith("data:image/png;base64,iVBOR")
+    assert "polyp" in text.text.lower()
+    settings = config.model_dump(exclude_none=True)
+    assert settings | {"max_retries": 0, "max_tokens": 4, "temperature": 0} == settings
+    assert not any(settings[name] for name in ("cache", "cache_prompt", "batch"))
+
+
+def test_p_yes_comes_from_log_probabilities() -> None:
+    with Asked(lambda config: output(p=0.8), yes_from="auto") as asked:
+        assert asked.ask() == Answer((pytest.approx(0.8),), pytest.approx(30.0))
+    assert [config.top_logprobs for _, config in asked] == [20]
+
+
+def test_a_provider_without_log_probabilities_is_asked_once_in_vain_and_read_in_words() -> None:
+    with Asked(lambda config: output("No"), yes_from="auto") as asked:
+        answers = [asked.ask(), asked.ask()]
+        assert asked.model.ways()[""].yes_from == "words"
+        assert asked.model.statistics()["failures"] == {"no log-probabilities": 1}
+    assert answers == [Answer((0.0,), 60.0), Answer((0.0,), 30.0)]
+    assert [config.logprobs for _, config in asked] == [True, None, None]
+
+
+def test_a_refused_option_gives_way_at_no_cost() -> None:
+    def stingy(config: Any) -> ModelOutput | Exception:
+        return Failed(400, "logprobs are not offered") if config.logprobs else output()
+
+    with Asked(stingy, yes_from="auto") as asked:
+        assert asked.ask() == Answer((1.0,), 30.0)
+    assert [config.top_logprobs for _, config in asked] == [20, 5, None]
+
+
+def test_questions_in_words_are_answered_in_words() -> None:
+    quiz = Prompt(ASK.image, ("organ",), "s1", "identity", 0, (Ask("Which?", ("colon", "lung")),))
+    with Asked(lambda config: output("B"), yes_from="auto") as asked:
+        assert asked.ask(quiz) == Answer(("B",), 30.0)
+
+
+def test_what_the_filter_withholds_is_a_refusal() -> None:
+    with Asked(lambda config: output("I cannot", ended="content_filter")) as asked:
+        assert asked.ask() == Unanswered("refused: I cannot", 30.0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "cost"),
+    [
+        (output(usage=(20, 2)), 40.0),
+        (output(usage=(20, 2), input_tokens_cache_read=3, input_tokens_cache_write=2), 45.0),
+        (output(usage=None), WORST),
+        (output(usage=(20, -1)), 20.0 + 4 * 10.0),
+    ],
+)
+def test_cached_tokens_cost_their_full_price_and_what_is_not_counted_the_worst(
+    reply: ModelOutput, cost: float
+) -> None:
+    with Asked(lambda config: reply) as asked:
+        assert asked.ask().cost == cost
+        assert asked.model.most_cost == 3 * WORST
+
+
+@pytest.mark.parametrize(
+    ("status", "attempts", "cost"),
+    [(429, 3, 0.0), (500, 3, 0.0), (None, 3, 3 * WORST), (400, 1, 0.0)],
+)
+def test_failures_are_told_by_their_status_and_paid_for_where_it_is_unknown(
+    status: int | None, attempts: int, cost: float
+) -> None:
+    with Asked(lambda config: Failed(status)) as asked:
+        asked.model.trusted = True
+        kind = "provider error" if status is None else f"http {status}"
+        assert asked.ask() == Unanswered(kind, cost)
+    assert len(asked) == attempts
+
+
+def test_a_wrong_key_ends_the_audit() -> None:
+    said = r"model 'mockllm/model' at Inspect's mockllm: http 401: the key is wrong or missing: no"
+    with Asked(lambda config: Failed(401)) as asked, pytest.raises(ModelError, match=said):
+        asked.ask()
+    assert len(asked) == 1
+
+
+def test_the_same_question_twice_is_two_calls_though_inspect_may_keep_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path))
+    with Asked() as asked:
+        assert [asked.ask().cost, asked.ask().cost] == [30.0, 30.0]
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cache": True}, "model.options: expected no cache, which an audit sets$"),
+        ({"max_retries": 9}, "expected no max_retries, which an audit sets; retries in"),
+        ({"temprature": 0}, "unknown option 'temprature'; did you mean 'temperature'"),
+        ({"temperature": "hot"}, "model.options.temperature: Input should be a valid number"),
+    ],
+)
+def test_options_that_would_cost_unseen_or_are_none_are_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        InspectModel("mockllm/model", options=options)
+
+
+def test_models_that_inspect_does_not_make_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOBODY_API_KEY", raising=False)
+    for name, message in (
+        ("nobody/m", "makes no 'nobody/m': Model API nobody .* not recognized"),
+        ("openai-api/nobody/m", "makes no 'openai-api/nobody/m': .*NOBODY_API_KEY"),
+    ):
+        with pytest.raises(InputError, match=f"model.model: Inspect {message}") as raised:
+            InspectModel(name)
+        assert "[bold]" not in str(raised.value)
+    with pytest.raises(InputError, match="expected the key in the environment variable NOBODY_API"):
+        InspectModel("mockllm/model", key="NOBODY_API_KEY")
+
+
+def test_keys_around_are_kept_out_of_answers_and_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "planted-secret")
+    quiz = Prompt(ASK.image, ("organ",), "s1", "identity", 0, (Ask("Which?"),))
+    with Asked(lambda config: output("it is planted-secret")) as asked:
+        assert asked.ask(quiz) == Answer(("it is [key]",), 30.0)
+    with (
+        Asked(lambda config: Failed(403, "planted-secret is wrong")) as asked,
+        pytest.raises(ModelError, match=r"\[key\] is wrong"),
+    ):
+        asked.ask()
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DEMO_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "planted-secret")
+
+
+def through(name: str, url: str, **options: Any) -> InspectModel:
+    """A model behind the demo's server, by Inspect's OpenAI-compatible or Anthropic provider."""
+    root = "" if name.startswith("anthropic") else "/v1"
+    waits = Retries(times=2, timeout=20.0, first_wait=0.001)
+    given = {"max_tokens": 64, "max_input_tokens": 600, "retries": waits, **options}
+    return InspectModel(name, base_url=f"{url}{root}", prices=PRICES, **given)
+
+
+PROVIDERS = ("openai-api/demo/demo-endoscopist", "anthropic/demo-endoscopist")
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_every_request_that_a_server_sees_is_an_attempt_that_is_counted(name: str) -> None:
+    prompts = [Prompt(frame(k), ("polyp",), f"f{k}", "identity", 0) for k in range(6)]
+    faults = Behaviour(broken=0.2, limited=0.2, truncated=0.3, retry_after=0.0)
+    with (
+        demo_server(FRAMES, faults) as server,
+        closing(through(name, server.url)) as model,
+    ):
+        answers = model.ask(prompts)
+        bill, counts = server.statistics, model.statistics()
+    assert any(isinstance(answer, Answer) for answer in answers)
+    assert bill.broken + bill.limited + bill.truncated > 0
+    assert counts["attempts"] == bill.requests
+    sent = bill.prompt_tokens + bill.unseen_prompt_tokens
+    said = bill.completion_tokens + bill.unseen_completion_tokens
+    assert sum(answer.cost for answer in answers) >= PRICES.cost(type(model._bound)(sent, said))
+
+
+@pytest.mark.usefixtures("keys")
+def test_two_models_of_one_name_are_asked_at_the_same_time() -> None:
+    """Each has an event loop of its own, while Inspect keeps what limits connections by name."""
+    prompts = [Prompt(frame(k), ("polyp",), f"f{k}", "identity", 0) for k in range(6)]
+    with demo_server(FRAMES, Behaviour(latency=0.05)) as server:
+        models = [through(PROVIDERS[0], server.url) for _ in range(2)]
+        with ThreadPoolExecutor(2) as threads:
+            one, other = threads.map(lambda model: model.ask(prompts), models)
+        for model in models:
+            model.close()
+    assert one == other
+    assert all(isinstance(answer, Answer) for answer in one)
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_hanging_server_is_left_after_the_timeout() -> None:
+    hurry = Retries(times=0, timeout=0.5)
+    with demo_server(FRAMES, Behaviour(hung=1.0)) as server:
+        model = through(PROVIDERS[0], server.url, retries=hurry)
+        began = time.monotonic()
+        answer = model.ask([ASK])[0]
+        model.close()
+    assert answer == Unanswered("timeout", PRICES.cost(model._bound))
+    assert time.monotonic() - began < 10
+
+
+def test_an_audit_stays_below_its_cap_whatever_is_not_counted() -> None:
+    space = QuestionSpace(FRAMES)
+    with Asked(lambda config: output(usage=None)) as asked:
+        audit = Audit(space, asked.model, limits=Limits(budget=40, max_cost=12 * WORST), seed=0)
+        result = audit.run()
+    assert 9 * WORST <= result.cost <= 12 * WORST
+    assert result.cost == pytest.approx(len(asked) * WORST)
+
+
+@pytest.mark.usefixtures("keys")
+def test_the_bundled_spec_runs_and_bills_what_the_server_does(
+    tmp_path: Path,
+) -> None:
+    with demo_server(DemoBrain(FRAMES, error=0.2)) as server:
+        spec = copied(
+            "inspect.toml",
+            tmp_path,
+            count=("count = 200", "count = 8"),
+            size=("size = 256", "size = 96"),
+            url=('# url = "http://127.0.0.1:8008/v1"', f'url = "{server.url}/v1"'),
+            key=('# key = "OPENAI_API_KEY"', 'key = "DEMO_API_KEY"'),
+            model=('"openai/gpt-4o-mini"', f'"openai-api/demo/{server.model}"'),
+            relations=('["identity", "medtest"]', '["identity", "gaussian_noise"]'),
+        )
+        out = audited(spec, budget=10)
+        bill = server.statistics
+    result = json.loads((out / "result.json").read_text())
+    assert bill.answered == result["calls"] == 10
+    tokens = bill.prompt_tokens * 0.15 + bill.completion_tokens * 0.6
+    assert result["cost"] == pytest.approx(tokens / 1e6)
+    assert b"planted-secret" not in (out / "journal.db").read_bytes()
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_server_that_is_not_there_is_told_at_once() -> None:
+    said = "unreachable: cannot be reached: .* is the url right, and the server up"
+    model = through(PROVIDERS[0], "http://127.0.0.1:9")
+    with closing(model), pytest.raises(ModelError, match=said):
+        model.ask([ASK])
+
+
+def test_inspect_is_imported_for_its_models_alone() -> None:
+    code = "import sys, adaptive_vtt.config; sys.exit('inspect_ai' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,342 @@
+"""Chat models: what is sent through the openai library, and how replies are read."""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import Answer, Encoding, OpenAIChat, Prices, Prompt, Retries, Unanswered
+from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.network.chat_replies import p_yes, stated_in, yes_or_no
+from adaptive_vtt.models.network.prompt_templates import Template
+from adaptive_vtt.types import Ask
+from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.left_open import left, opened
+from tests.helpers.loopback import Said, serving
+
+IMAGE = generator(0, "chat").integers(0, 256, (8, 6, 3), dtype=np.uint8)
+ONE = Prompt(IMAGE, ("cyst",), "a", "identity", 0)
+TWO = Prompt(IMAGE, ("drusen", "cyst"), "a", "identity", 0)
+ASK = Prompt(IMAGE, ("organ",), "a", "identity", 0, (Ask("Which organ?", ("Colon", "Stomach")),))
+USAGE = {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320}
+
+
+def completion(text: str | None, **choice: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text, **choice.pop("message", {})}
+    one = {"index": 0, "finish_reason": "stop", "message": message, "logprobs": None, **choice}
+    about = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
+    return {**about, "choices": [one], "usage": USAGE}
+
+
+def token(text: str, **alternatives: float) -> dict[str, Any]:
+    """A token with probabilities: token(" Yes", Yes=0.6, no=0.2)."""
+    listed = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in alternatives.items()]
+    first = listed[0]["logprob"] if listed else 0.0
+    return {"token": text, "logprob": first, "bytes": None, "top_logprobs": listed}
+
+
+Seen = list[dict[str, Any]]
+
+
+def asked(
+    reply: dict[str, Any] | Callable[[dict[str, Any]], Any], prompt: Prompt, **options: Any
+) -> tuple[Answer | Unanswered, Seen, OpenAIChat]:
+    """What a server that replies so is understood to say, and the requests it saw."""
+    seen: Seen = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        assert path == "/v1/chat/completions"
+        seen.append(json.loads(body))
+        said = reply(seen[-1]) if callable(reply) else reply
+        status, said = said if isinstance(said, tuple) else (200, said)
+        return status, {}, json.dumps(said).encode()
+
+    with serving(answer) as url:
+        model = OpenAIChat("m", base_url=f"{url}/v1", **options)
+        try:
+            return checked(model, [prompt])[0], seen, model
+        finally:
+            model.close()
+
+
+def test_image_and_question_are_sent() -> None:
+    template = Template(
+        "t", system="You are brief.", yes_no="Yes or No?", ask_concept="A {concept}?"
+    )
+    answer, seen, model = asked(
+        completion("No."),
+        ONE,
+        template=template,
+        yes_from="words",
+        max_tokens=9,
+        detail="low",
+        options={"seed": 5},
+    )
+    assert answer == Answer((0.0,))
+    request = seen[0]
+    assert {k: request[k] for k in ("model", "max_tokens", "seed")} == {
+        "model": "m",
+        "max_tokens": 9,
+        "seed": 5,
+    }
+    assert not {"temperature", "logprobs", "response_format"} & set(request)
+    system, user = request["messages"]
+    assert system == {"role": "system", "content": "You are brief."}
+    picture, text = user["content"]
+    assert text["text"] == "Question: A cyst?\nYes or No?"
+    assert picture["image_url"]["detail"] == "low"
+    kind, data = picture["image_url"]["url"].split(",")
+    assert kind == "data:image/png;base64"
+    pixels = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_UNCHANGED)
+    assert np.array_equal(pixels[:, :, ::-1], IMAGE)
+    assert model.statistics()["yes_from"] == "words"
+
+
+def test_images_may_go_as_jpeg() -> None:
+    _, seen, _ = asked(completion("Yes"), ONE, encoding=Encoding("jpeg"))
+    url = seen[0]["messages"][0]["content"][0]["image_url"]["url"]
+    assert url.startswith("data:image/jpeg;base64,/9j/")
+
+
+def test_p_yes_comes_from_log_probabilities_where_there_are_any() -> None:
+    logprobs = {"content": [token("Yes", Yes=0.6, No=0.2, maybe=0.2)], "refusal": None}
+    answer, seen, model = asked(completion("Yes", logprobs=logprobs), ONE)
+    assert answer == Answer((pytest.approx(0.75),))
+    assert (seen[0]["logprobs"], seen[0]["top_logprobs"]) == (True, 20)
+    assert model.statistics()["yes_from"] == "logprobs"
+
+
+def fussy(*refused: str) -> Callable[[dict[str, Any]], Any]:
+    """A server that refuses requests with certain fields."""
+
+    def reply(request: dict[str, Any]) -> Any:
+        for name in refused:
+            if name in request:
+                return 400, {"error": {"message": f"unknown field {name}"}}
+        structured = "response_format" in request
+        return completion('{"probability": 0.3}' if structured else "no")
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("refused", "value", "requests"),
+    [(("logprobs",), 0.3, 3), (("logprobs", "response_format"), 0.0, 4)],
+)
+def test_a_server_that_refuses_one_way_is_asked_in_the_next(
+    refused: tuple[str, ...], value: float, requests: int
+) -> None:
+    answer, seen, model = asked(fussy(*refused), ONE)
+    assert answer == Answer((value,))
+    assert len(seen) == requests
+    assert model.statistics()["failures"] == {}
+
+
+def test_a_request_refused_in_every_way_is_quoted() -> None:
+    with pytest.raises(ModelError, match=r"http 400: unknown field temperature"):
+        asked(fussy("temperature"), ONE)
+
+
+def test_a_way_that_was_asked_for_is_the_only_one() -> None:
+    with pytest.raises(ModelError, match=r"http 400: unknown field logprobs"):
+        asked(fussy("logprobs"), ONE, yes_from="logprobs")
+
+
+def test_a_structured_reply_states_probabilities() -> None:
+    reply = completion('{"1": 0.25, "2": 7}')
+    answer, seen, _ = asked(reply, TWO, answers="all", yes_from="structured")
+    assert answer == Answer((0.25, Unanswered("no answer")))
+    schema = seen[0]["response_format"]["json_schema"]
+    assert schema["strict"] is True
+    assert schema["schema"]["required"] == ["1", "2"]
+
+
+def test_all_questions_of_an_image_are_answered_by_number() -> None:
+    asks = (Ask("Which organ?"), Ask("How many?"), Ask("Colour?"))
+    prompt = Prompt(IMAGE, ("organ", "count", "colour"), "a", "identity", 0, asks)
+    answer, seen, _ = asked(completion("1: Colon\n3: pink, red"), prompt, answers="all")
+    assert isinstance(answer, Answer)
+    assert (answer.values[0], answer.values[2]) == ("Colon", "pink, red")
+    assert isinstance(answer.values[1], Unanswered)
+    assert "logprobs" not in seen[0]
+
+
+def test_a_question_in_words_gets_the_words() -> None:
+    answer, seen, _ = asked(completion(" B. Stomach "), ASK, prices=Prices(input=1.0, output=2.0))
+    assert answer == Answer(("B. Stomach",), pytest.approx(340e-6))
+    assert "B. Stomach" in seen[0]["messages"][0]["content"][1]["text"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (completion(None, message={"refusal": "I won't."}), "refused: I won't."),
+        (completion("", finish_reason="content_filter"), "refused: the server's content filter"),
+        ((400, {"error": {"code": "content_filter"}}), "refused: the server's content filter"),
+    ],
+)
+def test_refusals_are_recognised(reply: Any, reason: str) -> None:
+    answer, _, _ = asked(lambda request: reply, ASK, prices=Prices(per_call=0.0))
+    assert answer == Unanswered(reason)
+
+
+def test_no_words_are_no_answer() -> None:
+    assert asked(completion(""), ASK)[0] == Answer((Unanswered("no answer"),))
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ((404, {"error": {"message": "no m"}}), r"'m' at 127.* http 404: no such model .*: no m"),
+        ((429, {"error": {"code": "insufficient_quota"}}), r"http 429: .*insufficient_quota"),
+    ],
+)
+def test_errors_that_stay_end_the_audit(reply: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        asked(lambda request: reply, ONE)
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [
+        ("truncate", "truncated"),
+        ("drop", "connection lost"),
+        ("hang", "timeout"),
+        ((200, {}, b'{"choices": ['), "truncated"),
+        ((200, {}, b'{"error": "busy"}'), "truncated"),
+        ((503, {"retry-after": "0"}, b"busy"), "http 503"),
+    ],
+)
+def test_attempts_that_fail_are_repeated(how: Said, kind: str) -> None:
+    steps = [how]
+    good: Said = (200, {}, json.dumps(completion("Yes")).encode())
+    with serving(lambda *_: steps.pop() if steps else good) as url:
+        options: Any = {"retries": Retries(timeout=1.0, first_wait=0.01)}
+        prices = Prices(per_call=1.0)
+        model = OpenAIChat("m", base_url=url, prices=prices, yes_from="words", **options)
+        assert checked(model, [ONE]) == [Answer((1.0,), 2.0)]
+        assert model.statistics()["failures"] == {kind: 1}
+        model.close()
+
+
+def test_a_model_that_is_dropped_leaves_nothing_open() -> None:
+    """``conftest.nothing_left_open`` looks; here it is known to have been open before."""
+    good: Said = (200, {}, json.dumps(completion("Yes")).encode())
+    with serving(lambda *_: good) as url:
+        before = opened()
+        model = OpenAIChat("m", base_url=url, yes_from="words")
+        checked(model, [ONE] * 4)
+        assert any("thread 'endpoint m'" in one for one in opened() - before)
+        del model
+        assert left(before) == []
+        with OpenAIChat("m", base_url=url, yes_from="words") as model:
+            checked(model, [ONE])
+        assert opened() == before
+
+
+def test_a_refusal_that_counts_tokens_is_paid_for() -> None:
+    filtered = {"error": {"code": "content_filter", "message": "no"}, "usage": USAGE}
+    busy = {"error": {"message": "slow down"}, "usage": USAGE}
+    prices = Prices(input=1.0, output=1.0, tokens=1)
+    options: dict[str, Any] = {"prices": prices, "retries": Retries(times=0), "yes_from": "words"}
+    for status, reply in ((400, filtered), (429, busy)):
+        answer, _, _ = asked(lambda request, r=reply, s=status: (s, r), ONE, **options)
+        assert (answer.cost, answer.unconfirmed) == (320.0, 0.0)
+    del filtered["usage"]
+    answer, _, _ = asked(lambda request: (400, filtered), ONE, **options)
+    assert answer.cost == 0.0
+    answer, _, _ = asked(lambda request: (400, filtered), ONE, **options, failed_attempts="all")
+    assert answer.cost == answer.unconfirmed == 4096 + 512
+
+
+def test_an_unreachable_host_is_named() -> None:
+    model = OpenAIChat("m", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(ModelError, match=r"model 'm' at 127.0.0.1:9: unreachable: cannot be"):
+        model.ask([ONE])
+    model.close()
+
+
+def test_the_key_of_openai_is_sent_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-others")
+    seen: list[str] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        seen.append(headers["authorization"])
+        return 200, {}, json.dumps(completion("Yes")).encode()
+
+    with serving(answer) as url:
+        model = OpenAIChat("m", base_url=url, yes_from="words")
+        model.ask([ONE])
+        model.close()
+    assert seen == ["Bearer none"]
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(InputError, match=r"model.key: expected .* OPENAI_API_KEY, which is not"):
+        OpenAIChat("m")
+
+
+def test_log_probabilities_need_one_question_per_call() -> None:
+    with pytest.raises(InputError, match="'logprobs' needs one question per call"):
+        OpenAIChat("m", base_url="http://a", answers="all", yes_from="logprobs")
+
+
+# -- reading replies -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ([token("yes", yes=0.5, Yes=0.1, NO=0.2)], 0.75),
+        ([token("**"), token("No", No=0.9, Yes=0.1), token("."), token("yes", yes=1.0)], 0.1),
+        ([token("I", I=1.0), token("no", no=1.0), token("Yes", Yes=0.8, No=0.2)], 0.8),
+        ([token("Yes")], 1.0),
+        ([token("Maybe", Maybe=0.5, Yes=0.5)], None),
+        ([], None),
+    ],
+)
+def test_p_yes_is_read_where_the_answer_is(said: Any, expected: float | None) -> None:
+    value = p_yes(said)
+    assert value == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Yes", 1.0),
+        ("**No**, none", 0.0),
+        ("Yes, there is no doubt", 1.0),
+        ("There is no cyst.", 0.0),
+        ("I see no fluid.\nFinal answer: Yes", 1.0),
+        ("yesterday", None),
+        ("Perhaps yes, perhaps no", None),
+        ("", None),
+        ("Nothing", None),
+    ],
+)
+def test_yes_and_no_are_read_as_words(text: str, value: float | None) -> None:
+    assert yes_or_no(text) == (Unanswered("no answer") if value is None else value)
+
+
+def test_a_refusal_to_say_yes_or_no_is_quoted() -> None:
+    said = yes_or_no("I'm unable to analyze medical images.")
+    assert isinstance(said, Unanswered)
+    assert said.reason.startswith("refused: ")
+
+
+@pytest.mark.parametrize("text", ['{"p": "high"}', '{"p": 1.5}', '{"p": null}'])
+def test_stated_probabilities_that_are_none_are_no_answer(text: str) -> None:
+    assert stated_in(text, ["p"]) == (Unanswered("no answer"),)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[0.5]", '{"q": 0.5}', "[[[{" * 9999])
+def test_where_no_probability_is_stated_there_is_none(text: str) -> None:
+    assert stated_in(text, ["p"]) is None
+
+
+def test_the_last_of_what_is_stated_counts() -> None:
+    assert stated_in('{"p": 0.1}, or rather\n```json\n{"p": 0.4}\n```', ["p"]) == (0.4,)

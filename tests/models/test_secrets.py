@@ -1,0 +1,323 @@
+"""Keys come from the environment: none that a spec can hold reaches a file or the terminal."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.config import parse_spec, read_spec
+from adaptive_vtt.config.model_section import ModelSection
+from adaptive_vtt.config.secrets import refuse_secrets
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import HttpJson, OpenAIChat
+from adaptive_vtt.models.network.endpoint import Endpoint
+from adaptive_vtt.models.network.key_signs import (
+    PLAIN_HEADERS,
+    PLAIN_PARAMETERS,
+    names_secret,
+)
+from adaptive_vtt.types import Ask, Prompt
+from tests.helpers.command_line import run
+from tests.helpers.loopback import Said, serving
+
+KEYS = {
+    "QUERY": "query&secret/0",
+    "HEADER": "header-secret-1",
+    "BODY": "body-secret-2",
+    "BEARER": "bearer-secret-3",
+    "OPTION": "option-secret-4",
+}
+
+
+def spec_with(folder: Path, model: str, tables: str = "") -> str:
+    """The path of a runnable spec with this [model] section."""
+    if not folder.exists():
+        write_start(folder)
+    text = (folder / "SPEC.toml").read_text()
+    before, _, after = text.partition("[model]")
+    rest = after[after.index("\n[") :]
+    (folder / "SPEC.toml").write_text(f"{before}[model]\n{model}\n{tables}{rest}")
+    return str(folder / "SPEC.toml")
+
+
+def written(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def assert_nowhere(folder: Path, printed: str) -> None:
+    found = written(folder)
+    assert any(path.name == "journal.db" for path in found)
+    for name, key in KEYS.items():
+        assert key not in printed, name
+        for path, content in found.items():
+            assert key.encode() not in content, (name, path)
+
+
+class Server:
+    """Answers every question, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, Mapping[str, str], Any]] = []
+
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        sent = json.loads(body)
+        self.seen.append((path, headers, sent))
+        if "messages" in sent:
+            message = {"role": "assistant", "content": "No"}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            said: Any = {
+                "choices": [choice],
+                "object": "chat.completion",
+                "id": "1",
+                "created": 0,
+                "model": "m",
+            }
+        else:
+            said = {"p": dict.fromkeys(sent["concepts"], 0.25)}
+        return 200, {}, json.dumps(said).encode()
+
+
+HTTP = """
+kind = "http"
+url = "{url}/predict/v1?key=${{QUERY}}&alt=json"
+response = "p"
+request = {{ concepts = "{{concepts}}", auth = {{ token = "${{BODY}}" }} }}
+[model.headers]
+X-Api-Key = "${{HEADER}}"
+Authorization = "Bearer $BEARER"
+Accept = "application/json"
+"""
+CHAT = """
+kind = "openai"
+model = "m"
+url = "{url}/v1"
+key = "BEARER"
+yes_from = "words"
+[model.options]
+extra_headers = {{ "X-Key" = "$HEADER" }}
+extra_query = {{ sig = "${{QUERY}}" }}
+extra_body = {{ secret = "${{BODY}}" }}
+user = "${{OPTION}}"
+"""
+
+
+@pytest.mark.parametrize("model", [pytest.param(HTTP, marks=pytest.mark.slow), CHAT])
+def test_keys_reach_the_server_and_nothing_else(
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name, key in KEYS.items():
+        monkeypatch.setenv(name, key)
+    server, out = Server(), tmp_path / "out"
+    with serving(server) as url:
+        spec = spec_with(tmp_path / "start", model.format(url=url))
+        assert run("audit", spec, "--dry-run", "--budget", "3") == 0
+        assert run("audit", spec, "--budget", "3", "--out", str(out)) == 0
+        assert run("resume", str(out)) == 0
+        assert run("report", str(out)) == 0
+        run("export", str(out), "--failures", str(out / "failures"))
+        run("verify", str(out))
+    path, headers, body = server.seen[0]
+    query = parse_qs(urlsplit(path).query)
+    assert headers["Authorization"] == f"Bearer {KEYS['BEARER']}"
+    assert query.get("key", query.get("sig")) == [KEYS["QUERY"]]
+    assert KEYS["HEADER"] in (headers["X-Api-Key"], headers["X-Key"])
+    assert KEYS["BODY"] in (body.get("secret"), body.get("auth", {}).get("token"))
+    said = capfd.readouterr()
+    assert_nowhere(out, said.out + said.err)
+
+
+SECRET = "8f3kQz71LmNw02RtYb55"
+WRITTEN_OUT = {
+    "url query": {"url": f"https://example.org/p?api-version=2&key={SECRET}"},
+    "url query, unnamed": {"url": f"https://example.org/p?k={SECRET}"},
+    "url signature": {"url": f"https://example.org/p?X-Amz-Signature={SECRET}"},
+    "url fragment": {"url": f"https://example.org/p#token={SECRET}"},
+    "url query, short": {"url": "https://example.org/p?pin=hunter-two"},
+    "url fragment, short": {"url": "https://example.org/p#hunter-two"},
+    "header, short": {"headers": {"X-Own": "hunter-two"}},
+    "header, plain name": {"headers": {"Accept": f"sk-{SECRET[:9]}/{SECRET}"}},
+    "extra header, short": {"options": {"extra_headers": {"X-Own": "hunter-two"}}},
+    "extra query, short": {"options": {"extra_query": {"own": "hunter-two"}}},
+    "extra query, no reference": {"options": {"extra_query": {"own": "$hunter-two"}}},
+    "extra body, issued": {"options": {"extra_body": {"own": "sk-Pl4nted/9f+Zq=hunter-two"}}},
+    "extra body, random": {"options": {"extra_body": {"own": SECRET}}},
+    "url user": {"url": f"https://me:{SECRET}@example.org/p"},
+    "header": {"headers": {"X-Api-Key": SECRET}},
+    "header, unnamed": {"headers": {"X-Customer": SECRET}},
+    "header, scheme": {"headers": {"X-Forwarded": f"Basic {SECRET}"}},
+    "header, authorization": {"headers": {"Authorization": f"Bearer {SECRET}"}},
+    "header, cookie": {"headers": {"Cookie": f"id={SECRET}"}},
+    "extra header": {"options": {"extra_headers": {"Ocp-Apim-Subscription-Key": SECRET}}},
+    "extra query": {"options": {"extra_query": {"code": SECRET}}},
+    "extra body": {"options": {"extra_body": {"nested": [{"password": SECRET}]}}},
+    "option": {"options": {"client_secret": SECRET}},
+    "request": {"request": {"image": "{image_base64}", "auth": {"accessToken": SECRET}}},
+    "key": {"key": SECRET},
+    "key, issued": {"key": f"hf_{SECRET}"},
+    "command": {"command": f"ask --api-key {SECRET}"},
+    "command, joined": {"command": ["ask", f"--token={SECRET}"]},
+    "command, variable": {"command": ["env", f"OPENAI_API_KEY={SECRET}", "ask"]},
+    "name": {"name": f"sk-{SECRET}"},
+    "target": {"target": f"package:sk-proj-{SECRET}"},
+}
+
+
+@pytest.mark.parametrize("place", WRITTEN_OUT)
+def test_a_key_written_out_is_refused_and_not_repeated(
+    place: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "SPEC.toml"
+    path.write_text(_toml({"kind": "http", **WRITTEN_OUT[place]}))
+    out = tmp_path / "out"
+    assert run("audit", str(path), "--budget", "2", "--out", str(out)) == 2
+    said = capfd.readouterr()
+    assert "SPEC.toml: model." in said.err
+    assert SECRET not in said.out + said.err
+    assert "hunter-two" not in said.out + said.err
+    assert "environment" in said.err or "Authorization header can hold" in said.err
+    assert not out.exists()
+
+
+def _toml(model: dict[str, Any]) -> str:
+    def inline(value: Any) -> str:
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{json.dumps(k)} = {inline(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, list):
+            return "[" + ", ".join(map(inline, value)) + "]"
+        return json.dumps(value)
+
+    lines = "\n".join(f"{name} = {inline(value)}" for name, value in model.items())
+    return f'[dataset]\nkind = "phantom"\ncount = 2\n[model]\n{lines}\n'
+
+
+@pytest.mark.parametrize("field", ["url", "key", "headers", "options", "request", "command"])
+def test_a_field_of_the_wrong_type_is_not_repeated(field: str) -> None:
+    value: Any = 17 if field in ("url", "key") else {"a": {"b": [SECRET]}}
+    kinds = {"key": "openai", "options": "openai", "command": "subprocess"}
+    kind = kinds.get(field, "http")
+    wrong = [SECRET] if field in ("url", "key", "headers", "options", "request") else value
+    table = {"dataset": {"kind": "phantom"}, "model": {"kind": kind, field: wrong}}
+    with pytest.raises(InputError, match=rf"model\.{field}.*not repeated") as raised:
+        parse_spec(table, "SPEC.toml")
+    assert SECRET not in str(raised.value)
+
+
+HARMLESS = (
+    {"url": "https://example.org/v1/models/vit_b16_2024?api-version=2024-02-15-preview&alt=json"},
+    {"url": "http://127.0.0.1:8008/v1"},
+    {"url": "https://example.org/p?key=${MY_KEY}"},
+    {"headers": {"Accept": "application/vnd.api+json", "User-Agent": "radiology-2"}},
+    {"headers": {"Authorization": "Bearer $KEY", "X-Api-Key": "${KEY}"}},
+    {"options": {"temperature": 0, "max_tokens": 5, "prompt_cache_key": "audit-3"}},
+    {"request": {"image": "{image_base64}", "key": "{concept}", "prompt": "Basic understanding?"}},
+    {"command": ["ask", "--key-env", "MY_KEY", "--keyboard", "qwerty"]},
+    {"key": "OPENAI_API_KEY"},
+    {"response": {"signature": "outputs.signature"}},
+)
+
+
+@pytest.mark.parametrize("model", HARMLESS)
+def test_what_is_no_key_is_taken(model: dict[str, Any]) -> None:
+    refuse_secrets(model, "SPEC.toml")
+
+
+def test_a_spec_in_python_may_hold_no_key_either() -> None:
+    model = {"kind": "http", "url": "http://127.0.0.1", "request": {}, "response": "p"}
+    table = {
+        "dataset": {"kind": "phantom", "count": 3},
+        "model": {**model, "headers": {"x-own": "a"}},
+    }
+    with pytest.raises(InputError, match=r"^here: model\.headers\.x-own: expected '\$\{NAME\}'"):
+        parse_spec(table, "here")
+
+
+def test_names_that_may_be_written_out_are_documented() -> None:
+    headers = str(ModelSection.of("http").model_fields["headers"].description)
+    query = str(ModelSection.of("http").model_fields["url"].description)
+    assert [n for n in PLAIN_HEADERS if n not in headers and not n.startswith("accept-")] == []
+    assert [n for n in PLAIN_PARAMETERS if n.replace("_", "-") not in query] == []
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("kind", ["http", "openai"])
+def test_what_python_writes_out_is_not_repeated(kind: str, status: int) -> None:
+    def echo(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        heard = [path, headers["x-own"], json.dumps(json.loads(body)["api_key"])]
+        message = {"role": "assistant", "content": " ".join(heard)}
+        said = {"choices": [{"message": message}], "p": heard[0], "error": " ".join(heard)}
+        return status, {}, json.dumps(said).encode()
+
+    prompt = Prompt(None, ("a",), "s", "identity", 0, asks=(Ask("What?"),))
+    with serving(echo) as url:
+        sent = {"api_key": "body-key"}
+        own = {"x-own": "Bearer header-key"}
+        model: Endpoint = (
+            HttpJson(f"{url}/p?own=query-key", request=sent, response="p", headers=own)
+            if kind == "http"
+            else OpenAIChat(
+                "m",
+                base_url=f"{url}/v1",
+                options={
+                    "extra_headers": own,
+                    "extra_query": {"own": "query-key"},
+                    "extra_body": sent,
+                },
+            )
+        )
+        try:
+            said = str(model.ask([prompt]))
+        except ModelError as error:
+            said = str(error)
+        finally:
+            model.close()
+    assert "[key]" in said
+    assert not [key for key in ("body-key", "header-key", "query-key") if key in said]
+
+
+def test_the_specs_of_the_repository_hold_none() -> None:
+    for path in sorted((Path(__file__).parents[2] / "experiments" / "specs").glob("*.toml")):
+        read_spec(path)
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=16, max_size=64), st.data())
+def test_what_looks_drawn_at_random_is_refused_in_any_header(text: str, data: Any) -> None:
+    name = data.draw(st.sampled_from(["Accept", "User-Agent", "X-Title"]))
+    model = {"headers": {name: text}}
+    if any(c.isdigit() for c in text) and any(c.isalpha() for c in text):
+        with pytest.raises(InputError, match="looks like a key"):
+            refuse_secrets(model, "SPEC.toml")
+    else:
+        refuse_secrets(model, "SPEC.toml")
+
+
+@pytest.mark.parametrize(
+    "name", ["apiKey", "X-API-KEY", "client_secret", "sig", "authToken", "PWD"]
+)
+def test_names_of_secrets(name: str) -> None:
+    assert names_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "key_env", "monkey", "author", "design", "Accept", ""]
+)
+def test_names_of_other_things(name: str) -> None:
+    assert not names_secret(name)
+
+
+def test_a_variable_that_is_not_set_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+    spec = spec_with(tmp_path / "start", HTTP.format(url="http://127.0.0.1:9"))
+    assert run("audit", spec, "--out", str(tmp_path / "out")) == 2
+    assert "model.url: expected the key in the environment variable QUERY" in capfd.readouterr().err

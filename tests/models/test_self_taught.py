@@ -1,0 +1,242 @@
+"""The self-taught proxy: learns labels and not its own images, and audits use it by themselves."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.cli.progress import Live
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.datasets import TableDataset, from_table
+from adaptive_vtt.engine import assembly
+from adaptive_vtt.engine.tensors import array, tensor
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.models import PythonModel, SelfTaught
+from adaptive_vtt.models.local import self_taught
+from adaptive_vtt.oracles import Consistency, MaskDrop, TopClass
+from adaptive_vtt.testing import ScriptedModel
+from adaptive_vtt.testing.contracts import ModelContract
+from adaptive_vtt.types import Prompt
+from tests.helpers.audits import content, finished
+
+COUNT = 160
+RNG = np.random.default_rng(3)
+NOISE = RNG.integers(0, 200, (COUNT, 16, 16, 1), dtype=np.uint8)
+BRIGHT = RNG.random(COUNT) < 0.5
+IMAGES = NOISE + (BRIGHT * 40).astype(np.uint8)[:, None, None, None]
+OPTIONS = {"half_width": 0.05, "targets": ["overall"], "seed": 1}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few steps, for tests that are not about what is learnt."""
+    monkeypatch.setattr(self_taught, "STEPS", 10)
+
+
+def labelled(known: int = COUNT, images: np.ndarray | None = IMAGES) -> TableDataset:
+    """Is the image bright? Labels are known of the first images alone."""
+    wanted = np.where(np.arange(COUNT) < known, BRIGHT, np.nan)
+    return from_table(images, pd.DataFrame({"bright": wanted, "dark": 1 - wanted}))
+
+
+def space(**options: object) -> QuestionSpace:
+    return QuestionSpace(labelled(), ["identity", "gaussian_noise"], severities=[3], **options)
+
+
+# -- what it learns ------------------------------------------------------------------------
+
+
+def test_it_learns_from_labels_and_says_the_same_of_images_whose_labels_are_unknown():
+    said = SelfTaught.of(labelled(known=100)).predict(IMAGES, np.arange(COUNT))
+    right = (said[:, 0] > 0.5) == BRIGHT
+    assert right[:100].mean() > 0.95
+    assert right[100:].mean() > 0.95
+    assert np.abs(said.sum(axis=1) - 1).max() < 0.3  # dark is not bright
+
+
+def test_a_follow_up_is_answered_by_nets_that_never_saw_its_source():
+    coins = RNG.random(COUNT) < 0.5  # nothing to learn, but by heart
+    net = SelfTaught.of(from_table(NOISE, pd.DataFrame({"coin": coins.astype(int)})))
+    own = net.predict(NOISE, np.arange(COUNT))[:, 0] > 0.5
+    assert 0.3 < (own == coins).mean() < 0.7  # 5 standard deviations about chance
+    net._teams = [(nets, (fold + 1) % 5) for nets, fold in net._teams]
+    others = net.predict(NOISE, np.arange(COUNT))[:, 0] > 0.5
+    assert (others == coins).mean() > 0.8
+
+
+@pytest.mark.usefixtures("quick")
+def test_of_concepts_with_fewer_than_30_labels_on_a_side_it_says_one_half():
+    rare = (np.arange(COUNT) < 29).astype(int)
+    table = pd.DataFrame({"bright": BRIGHT.astype(int), "rare": rare, "common": 1 - rare})
+    said = SelfTaught.of(from_table(IMAGES, table)).predict(IMAGES, np.arange(COUNT))
+    assert (said[:, 1:] == 0.5).all()
+    assert (said[:, 0] != 0.5).all()
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_same_labels_and_seed_teach_the_same_to_the_last_bit():
+    one, same = SelfTaught.of(labelled(), seed="a"), SelfTaught.of(labelled(), seed="a")
+    assert one.describe() == same.describe()
+    assert one.content() != SelfTaught.of(labelled(), seed="b").content()
+    assert one.content() != SelfTaught.of(labelled(known=159), seed="a").content()
+
+
+def test_asked_as_a_model_it_says_what_it_predicts():
+    dataset = labelled()
+    net = SelfTaught.of(dataset, side=8)
+    large = np.repeat(np.repeat(IMAGES[5], 2, 0), 2, 1)
+    prompts = [
+        Prompt(IMAGES[5], ("dark", "bright"), dataset.sample_id(5), "identity", 0),
+        Prompt(np.repeat(large, 3, axis=2), ("dark",), dataset.sample_id(5), "identity", 0),
+    ]
+    both, dark = (answer.values for answer in net.ask(prompts))
+    small = IMAGES[5].reshape(8, 2, 8, 2).mean((1, 3)).round().astype(np.uint8)[None, :, :, None]
+    np.testing.assert_allclose(both, net.predict(small, np.array([5]))[0, ::-1], atol=0.02)
+    np.testing.assert_allclose(dark[0], both[0], atol=0.02)
+    with pytest.raises(InputError, match="expected an image of '5'"):
+        net.ask([Prompt(None, ("dark",), "5", "identity", 0)])
+
+
+@pytest.mark.usefixtures("quick")
+class TestContract(ModelContract):
+    def make(self) -> SelfTaught:
+        table = pd.DataFrame({c: BRIGHT.astype(int) for c in self.concepts})
+        return SelfTaught.of(from_table(IMAGES, table))
+
+
+# -- when audits use it --------------------------------------------------------------------
+
+
+def proxies(space: QuestionSpace, **options: object) -> list[str]:
+    return Audit(space, ScriptedModel(), **{**OPTIONS, **options})._parts.proxies.names
+
+
+@pytest.mark.usefixtures("quick")
+def test_audits_teach_themselves_a_proxy_where_labels_judge_and_are_enough(monkeypatch):
+    assert proxies(space()) == proxies(space(oracle=TopClass())) == ["self-taught"]
+    assert proxies(space(oracle=Consistency())) == []
+    assert proxies(QuestionSpace(labelled(images=None))) == []
+    assert proxies(QuestionSpace(labelled(known=40))) == []
+    assert proxies(space(), half_width=None) == []  # nothing is certified
+    assert proxies(space(), surrogate=False) == []
+    assert proxies(space(), self_taught=False) == []
+    monkeypatch.setattr(assembly, "MOST_PIXELS", 2 * COUNT * 16 * 16 - 1)
+    assert proxies(space()) == []
+    assert proxies(space(), self_taught=True) == ["self-taught"]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (space(oracle=Consistency()), r"judges answers by labels .* got Consistency; leave"),
+        (
+            space(oracle=MaskDrop()),
+            r"got MaskDrop \(nets that were taught with masks have saved no",
+        ),
+        (QuestionSpace(labelled(images=None)), "with no images"),
+        (QuestionSpace(labelled(known=40)), "30 labels on each side, got .* fewer labels"),
+    ],
+)
+def test_asked_for_where_it_cannot_be_had_it_is_an_error(where: QuestionSpace, message: str):
+    with pytest.raises(InputError, match=message):
+        proxies(where, self_taught=True)
+
+
+def test_another_word_than_auto_is_no_choice():
+    with pytest.raises(InputError, match=r"unknown self_taught 'no'|unknown choice"):
+        proxies(space(), self_taught="no")
+
+
+def noisy(images: list[np.ndarray]) -> np.ndarray:
+    """A model under test that errs where noise hides how bright an image is."""
+    bright = np.array([float(np.mean(image[:8]) > 120) for image in images])
+    return np.stack([bright, 1 - bright], axis=1)
+
+
+@pytest.mark.usefixtures("quick")
+def test_predictions_are_of_the_follow_up_and_the_side_asked_about():
+    audit = Audit(space(), PythonModel(noisy), **OPTIONS)
+    here, taught = audit.space, audit._parts.proxies.taught
+    questions = here.nth(np.array([0, 5, 400, 630]))
+    sample, variant, concept = here.parts(questions)
+    truth = here.truth(questions)
+    columns = (tensor(np.asarray(c)) for c in (sample, variant, concept, truth.astype(np.int64)))
+    found = array(audit._parts.proxies(*columns))[:, 0]
+    for k, image in enumerate(here.image_of(questions).tolist()):
+        said = taught.predict(here.follow_up(image).image[None], sample[[k]])[0, concept[k]]
+        assert found[k] == pytest.approx(abs(said - truth[k]), abs=1e-5)
+
+
+# -- journals ------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_killed_audit_goes_on_with_the_draws_of_an_undisturbed_one(tmp_path: Path):
+    whole = finished(space(), model=PythonModel(noisy), budget=24, **OPTIONS)
+    path = tmp_path / "journal.db"
+    with Audit(space(), PythonModel(noisy), budget=24, journal=path, **OPTIONS) as first:
+        for _ in range(11):
+            (call,) = first.ask()
+            first.tell(call, first.model.ask([call.prompt])[0])
+        first.ask()
+    with Audit(space(), PythonModel(noisy), budget=24, journal=path, **OPTIONS) as second:
+        second.run()
+        assert content(second.journal) == content(whole.journal)
+        assert not second.journal.facts()["self_taught_changed"]
+        assert not second.result().warnings
+    fact = whole.journal.facts()["self_taught"]
+    assert fact == {"version": "2", "images": COUNT, "weights": fact["weights"]}
+
+
+@pytest.mark.usefixtures("quick")
+def test_nets_that_come_out_otherwise_on_resuming_are_told_of(monkeypatch):
+    journal = MemoryJournal()
+    Audit(space(), PythonModel(noisy), budget=5, journal=journal, **OPTIONS).run()
+    before = content(journal)[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(SelfTaught, "content", lambda self: "other weights")
+        Audit(space(), PythonModel(noisy), budget=8, journal=journal, **OPTIONS).run()
+    again = Audit(space(), PythonModel(noisy), budget=9, journal=journal, **OPTIONS)
+    again.run()
+    assert content(journal)[0][:5] == before
+    assert "self-taught proxy came out otherwise" in again.result().warnings[0]
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_audit_begun_without_goes_on_without():
+    journal = MemoryJournal()
+    Audit(space(), PythonModel(noisy), budget=3, journal=journal, self_taught=False, **OPTIONS)
+    assert Audit(space(), PythonModel(noisy), budget=3, journal=journal, **OPTIONS).prepared is None
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_terminal_says_what_was_learnt_and_how_long_it_took(capsys):
+    with Live(Audit(space(), PythonModel(noisy), **OPTIONS), quiet=False):
+        pass
+    shown = capsys.readouterr().err
+    assert "self-taught proxy: learnt 2 concepts from 160 source images in " in shown
+
+
+@pytest.mark.slow
+def test_on_digits_it_explains_more_of_the_losses_and_shuffled_labels_do_no_harm(tmp_path: Path):
+    from adaptive_vtt.experiments.engine import self_taught as experiment
+
+    experiment.main(["--quick", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "self_taught_digits.csv")
+    found = table.set_index(["benchmark", "predictor"])["explained at 100"]
+    for benchmark in ("digits-severity", "wrong labels"):
+        assert found[benchmark, "self-taught"] > found[benchmark, "question GP"] + 0.1
+    alone, shuffled = (found["digits-severity", p] for p in ("question GP", "shuffled"))
+    assert shuffled > alone - 0.05
+
+
+def test_a_word_that_is_none_is_answered_with_what_there_is() -> None:
+    table = {"dataset": {"kind": "fashion"}, "model": {"kind": "simulated", "target": "unbiased"}}
+    with pytest.raises(
+        InputError, match=r"certify\.self_taught: expected true or false or 'auto', got 'yes'"
+    ):
+        parse_spec({**table, "certify": {"self_taught": "yes"}}, "SPEC.toml")

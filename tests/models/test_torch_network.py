@@ -1,0 +1,233 @@
+"""Networks of a folder with a hubconf.py, and what is refused of all sources."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tests.helpers.tiny_networks as tiny
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models.local.parameters import hash_of
+from adaptive_vtt.models.local.presets import IMAGENET, Preset
+from adaptive_vtt.models.local.torch_choice import Loaded
+from adaptive_vtt.models.local.torch_network import TorchNetwork, torch_network
+from adaptive_vtt.types import Prompt
+from tests.config.test_specs import copied, kvasir, targets
+from tests.helpers.command_line import run
+from tests.helpers.torch_networks import PLAIN, QUICK, SHOWN, prompts, said, verified
+
+
+def network(folder: Path, name: str, **given: Any) -> Any:
+    given = {"preprocessing": PLAIN, **given}
+    return torch_network("hub", architecture=name, path=tiny.hub(folder), **given)
+
+
+def test_a_polyp_segmenter_gives_the_mask_of_the_output_that_is_named(tmp_path: Path) -> None:
+    model = network(
+        tmp_path,
+        "segmenter",
+        classes=["polyp"],
+        output=-1,
+        preset="imagenet",
+        preprocessing={"size": [64, 64]},
+    )
+    masks = said(model, prompts("polyp"))
+    assert [mask.shape for mask in masks] == [(40, 48), (30, 36), (64, 64)]
+    image = Preset(*IMAGENET, size=(64, 64))(SHOWN[2])[None]
+    with torch.no_grad():
+        logits = model._module(image)[3]
+        sized = torch.nn.functional.interpolate(logits, (64, 64), mode="bilinear")
+    assert np.array_equal(masks[2], (torch.sigmoid(sized) >= 0.5)[0, 0].numpy())
+    assert masks[2].any()
+    assert not masks[2].all()
+    first = network(tmp_path, "segmenter", classes=["polyp"], output=0)
+    with pytest.raises(InputError, match=r"of its outputs to read, as it gives 4 outputs, of shap"):
+        network(tmp_path, "segmenter", classes=["polyp"]).ask(prompts("polyp"))
+    assert said(first, prompts("polyp"))[2].shape == (64, 64)
+
+
+def test_a_classifier_gives_probabilities_of_the_classes_that_concepts_are(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    weights = tiny.saved(tiny.of_hub(tmp_path, "classifier", 3), tmp_path / "w.pt")
+    given = {"weights": weights, "options": {"classes": 3}, "classes": ["a", "B_c", "d"]}
+    model = network(tmp_path, "classifier", **given)
+    found = np.array(said(model, prompts("a", "b c", "d")))
+    assert found.sum(1) == pytest.approx([1, 1, 1])
+    named = network(tmp_path, "classifier", **given, class_names={"ill": ["a", "d"]})
+    assert said(named, prompts("ill")) == pytest.approx((found[:, 0] + found[:, 2]).tolist())
+    sure = network(tmp_path, "classifier", **given, activation="sigmoid")
+    likely = np.array(said(sure, prompts("a", "b c", "d")))
+    assert np.log(likely / (1 - likely))[:, 0] - np.log(likely / (1 - likely))[:, 1] == (
+        pytest.approx(np.log(found[:, 0] / found[:, 1]), abs=1e-5)
+    )
+    given["options"] = {"classes": 3, "kind": "named"}
+    by_name = network(tmp_path, "classifier", **given, output="logits")
+    assert said(by_name, prompts("a")) == pytest.approx(found[:, 0].tolist())
+    with pytest.raises(InputError, match=r"gives outputs by name, 'features', 'logits'; 'x' is no"):
+        network(tmp_path, "classifier", **given, output="x").ask(prompts("a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "match"),
+    [
+        (
+            "segmenter",
+            {"output": 0, "preprocessing": {**PLAIN, "crop": [32, 32]}},
+            r"expected a segmenter without crop, as its maps must cover the image; say size = ",
+        ),
+        ("segmenter", {"preprocessing": {**PLAIN, "size": [32, 32]}}, r"as it gives 4 outputs, of"),
+        (
+            "classifier",
+            {"classes": ["a", "b", "c"], "preprocessing": {**PLAIN, "size": [8, 8]}},
+            r"expected an output of shape \(1, 3\).*got \(1, 2\)",
+        ),
+        (
+            "segmenter",
+            {"output": 0, "preprocessing": {**PLAIN, "size": [2, 3]}},
+            r"takes inputs of \(2, 3\), as size and crop in \[model\] make them, got RuntimeError",
+        ),
+        ("segmenter", {"output": 0, "activation": "softmax"}, r"'sigmoid' or 'none' for a single"),
+    ],
+)
+def test_what_cannot_answer_is_refused_when_it_is_built(
+    tmp_path: Path, name: str, given: Any, match: str
+) -> None:
+    with pytest.raises(InputError, match=match):
+        network(tmp_path, name, **{"classes": ["polyp"], **given})
+
+
+class Chance(torch.nn.Module):
+    """Says what random numbers say."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        assert images.shape[2:] == (32, 64)
+        return torch.rand(len(images), 2)
+
+
+def test_what_is_asked_of_a_network_when_it_is_built_leaves_random_numbers_alone() -> None:
+    preset = Preset(size=[20, 40], multiple=32)
+    assert preset.sides == (32, 64)  # what the network is given
+    torch.manual_seed(3)
+    expected = torch.rand(5)
+    torch.manual_seed(3)
+    TorchNetwork(Loaded(Chance(), preset, ["a", "b"]), "chance", device="cpu")
+    assert torch.equal(torch.rand(5), expected)
+
+
+def test_images_too_large_for_memory_are_refused_when_it_is_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(preset: Preset, image: Any) -> Any:
+        raise MemoryError("Unable to allocate 40.2 GiB")
+
+    monkeypatch.setattr(Preset, "__call__", full)
+    with pytest.raises(InputError, match=r"takes inputs of \(8, 9\), as size .*allocate 40\.2 GiB"):
+        TorchNetwork(Loaded(Chance(), Preset(size=[8, 9]), ["a", "b"]), "m", device="cpu")
+
+
+def test_a_concept_without_a_class_is_refused_before_the_audit_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kvasir(tmp_path)
+    tiny.saved(tiny.of_hub(tmp_path / "PraNet", "segmenter"), tmp_path / "PraNet.pth")
+    named = ('classes = ["polyp"]', 'classes = ["lesion"]')
+    spec = copied("polyp_segmenter.toml", tmp_path, of=named)
+    assert run("audit", str(spec), "--out", str(tmp_path / "run")) == 2
+    assert "unknown class 'polyp'" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "journal.db").exists()
+
+
+def test_other_parameters_buffers_preprocessing_or_names_are_another_model(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"classes": ["a", "b"], "options": {"classes": 2}}
+    torch.manual_seed(1)
+    given["weights"] = tiny.saved(tiny.of_hub(tmp_path, "classifier", 2), tmp_path / "w.pt")
+    same, again = (network(tmp_path, "classifier", **given) for _ in range(2))
+    assert same.content() == again.content()
+    same.ask(prompts("a"))
+    others: list[dict[str, Any]] = [
+        {"weights": tiny.saved(tiny.of_hub(tmp_path, "classifier", 2), tmp_path / "v.pt")},
+        {"preprocessing": {"mean": [0.5], "std": [1.0]}},
+        {"preprocessing": {**PLAIN, "size": 32}},
+        {"classes": ["b", "a"]},
+        {"class_names": {"a": "b"}},
+        {"activation": "sigmoid"},
+    ]
+    found = [network(tmp_path, "classifier", **{**given, **other}).content() for other in others]
+    assert len({same.content(), *found}) == 1 + len(others)
+    normed = torch.nn.BatchNorm2d(3)
+    before = hash_of(normed)
+    normed.running_mean += 0.5  # no parameter
+    assert hash_of(normed) != before
+
+
+def test_what_the_hub_lacks_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"expected an output of shape \(1, 3\).*got \(1, 2\)"):
+        network(tmp_path, "classifier", classes=["a", "b", "c"]).ask(prompts("a"))
+    with pytest.raises(InputError, match=r"expected classes, the names of its outputs"):
+        network(tmp_path, "classifier")
+    with pytest.raises(InputError, match=r"expected mean and std.*preset = 'imagenet'"):
+        network(tmp_path, "classifier", classes=["a", "b"], preprocessing={"size": 32})
+    with pytest.raises(InputError, match=r"unknown preset 'imagnet'; did you mean 'imagenet'"):
+        network(tmp_path, "classifier", classes=["a", "b"], preset="imagnet")
+    with pytest.raises(InputError, match=r"expected a torch module, got builtin_function"):
+        network(tmp_path, "nothing", classes=["a"])
+    with pytest.raises(InputError, match=r"cannot be made: OSError: no such part at .*hubconf.py"):
+        network(tmp_path, "broken", classes=["a"])
+    with pytest.raises(InputError, match=r"expected a folder with a hubconf.py"):
+        torch_network("hub", architecture="x", path=tmp_path.parent, classes=["a"])
+    with pytest.raises(InputError, match=r"model.path: expected a folder.*got no path"):
+        torch_network("hub", architecture="x", classes=["a"])
+    with pytest.raises(InputError, match=r"model.architecture: expected a name"):
+        torch_network("hub", path=tmp_path, classes=["a"])
+    pictureless = [Prompt(None, ("a",), "s9", "identity", 0)]
+    with pytest.raises(InputError, match=r"expected an image, sample 's9' has none"):
+        network(tmp_path, "classifier", classes=["a", "b"]).ask(pictureless)
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "match"),
+    [
+        ("torchhub", {}, r"unknown source 'torchhub'; did you mean"),
+        ("torchvision", {"path": Path("x")}, r"model.path: expected none for source = 'torchvi"),
+        ("monai", {"architecture": "x"}, r"model.architecture: expected none for source = 'monai'"),
+        ("timm", {"preset": "imagenet"}, r"model.preset: expected none for source = 'timm'"),
+        (
+            "timm",
+            {"path": Path("x"), "weights": Path("w.pt")},
+            r"model.path: expected a folder alone.*beside 'w.pt'",
+        ),
+    ],
+)
+def test_fields_without_effect_are_refused(source: Any, given: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        torch_network(source, **given)
+
+
+@pytest.mark.parametrize(
+    ("source", "library"),
+    [
+        ("timm", "timm"),
+        ("torchvision", "torchvision"),
+        ("segmentation-models", "segmentation_models_pytorch"),
+        ("monai", "monai"),
+    ],
+)
+def test_libraries_that_are_not_there_are_named(
+    source: Any, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, f"{library}.models", None)
+    path = {"path": Path()} if source == "monai" else {"architecture": "resnet18"}
+    with pytest.raises(InputError, match=rf"needs {library}.*: pip install .*{source}"):
+        torch_network(source, **path)
+
+
+def test_a_hub_folder_is_audited(tmp_path: Path) -> None:
+    kvasir(tmp_path)
+    torch.manual_seed(1)
+    tiny.saved(tiny.of_hub(tmp_path / "PraNet", "segmenter"), tmp_path / "PraNet.pth", epoch=1)
+    out = verified(copied("polyp_segmenter.toml", tmp_path, of=QUICK))
+    assert "relation gaussian_noise, polyp drop > 0.25: EFR" in targets(out)

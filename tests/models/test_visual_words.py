@@ -1,0 +1,272 @@
+"""What is shown is said: the words of visual prompts reach every model that takes words."""
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.config.recorded import answers_table
+from adaptive_vtt.datasets import TableDataset, from_table
+from adaptive_vtt.engine.judge import Judge
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models import HttpJson, OpenAIChat, Recorded, SubprocessModel
+from adaptive_vtt.models.base import ModelDefaults
+from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.local.python import PythonModel
+from adaptive_vtt.models.network.prompt_templates import TEMPLATES, Template
+from adaptive_vtt.models.pair import pair
+from adaptive_vtt.relations.visual_prompts import relations
+from adaptive_vtt.results.export.prompt_images import write_pictures
+from adaptive_vtt.space import WithoutRegion
+from adaptive_vtt.testing import ScriptedModel
+from adaptive_vtt.types import Prompt, Unanswered
+from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.loopback import Said, serving
+from tests.helpers.snippets import run_here
+
+NAMES = [relation.name for relation in relations()]
+COUNT = 60
+FREE = [TEMPLATES[name] for name in ("zero-shot", "chain-of-thought", "few-shot", "medtest")]
+"""Templates of questions without options."""
+
+
+class Hears(ScriptedModel):
+    """Keeps every prompt."""
+
+    takes_words = True
+
+    def __init__(self) -> None:
+        super().__init__(answers="one")
+        self.prompts: list[Prompt] = []
+
+    def ask(self, prompts: Any) -> Any:
+        self.prompts += prompts
+        return super().ask(prompts)
+
+
+def dataset(count: int = COUNT, without: tuple[int, ...] = (), channels: int = 3) -> TableDataset:
+    """Noise of 64 x 80 pixels with a square of 20 somewhere in each, but for those ``without``."""
+    rng = generator(0, "visual words")
+    images = rng.integers(0, 256, (count, 64, 80, channels), dtype=np.uint8)
+    masks = np.zeros((count, 64, 80), bool)
+    for k, (y, x) in enumerate(rng.integers(5, 40, (count, 2)).tolist()):
+        if k not in without:
+            masks[k, y : y + 20, x : x + 20] = True
+    labels = pd.DataFrame({"polyp": [1, 0] * (count // 2)}, index=[f"s{k}" for k in range(count)])
+    return from_table(images, labels, masks={"polyp": masks})
+
+
+def prompts(name: str, data: TableDataset) -> list[Prompt]:
+    """What is sent about each image under a relation."""
+    space = avtt.QuestionSpace(data, [name])
+    return [Judge(space, "one").prompt(call) for call in range(len(data))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("template", FREE, ids=lambda template: template.name)
+def test_every_visual_prompt_is_another_prompt_than_the_plain_image(
+    name: str, template: Template
+) -> None:
+    data = dataset()
+    pairs = list(zip(prompts("identity", data), prompts(name, data), strict=True))
+    assert len(pairs) == COUNT
+    assert all(template.render(plain) != template.render(made) for plain, made in pairs)
+    told = [made.words for _, made in pairs]
+    assert all(words in template.render(made) for words, (_, made) in zip(told, pairs, strict=True))
+    assert not any("polyp" in words for words in told), "where to look, and not what is there"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("prompt/box", "Look at the region marked by the green bounding box."),
+        ("prompt/contour", "Look at the region marked by the green contour."),
+        (
+            "prompt/multi-box",
+            "Look at the regions marked by bounding boxes with letters: A (green).",
+        ),
+        ("prompt/multi-contour", "Look at the regions marked by contours with letters: A (green)."),
+        (
+            "prompt/coordinates",
+            "Look at the region [5, 5, 25, 25], given as [x1, y1, x2, y2] in pixels from the upper "
+            "left corner of this image, which is 80 pixels wide and 64 high.",
+        ),
+    ],
+)
+def test_words_name_what_is_drawn_as_it_is_drawn(name: str, words: str) -> None:
+    masks = {"polyp": np.zeros((1, 64, 80), bool)}
+    masks["polyp"][0, 5:25, 5:25] = True
+    for channels, grey in ((3, False), (1, True)):
+        image = np.full((1, 64, 80, channels), 90, np.uint8)
+        data = from_table(image, pd.DataFrame({"polyp": [1]}), masks=masks)
+        said = words.replace("green ", "").replace(" (green)", "") if grey else words
+        assert prompts(name, data)[0].words == said  # a grey image has no colours to speak of
+
+
+def test_words_reach_a_chat_model_a_program_and_a_service(tmp_path: Path) -> None:
+    (prompt, *_) = prompts("prompt/coordinates", dataset(2))
+    seen: list[dict[str, Any]] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        seen.append(json.loads(body))
+        message = {"message": {"content": "Yes"}, "finish_reason": "stop"}
+        return 200, {}, json.dumps({"choices": [message], "scores": [0.5]}).encode()
+
+    request = {"q": "{concept}", "hint": "{words}"}
+    with serving(answer) as url:
+        chat = OpenAIChat("m", base_url=f"{url}/v1", yes_from="words")
+        service = HttpJson(f"{url}/v", request=request, response="scores")
+        with closing(chat), closing(service):
+            checked(chat, [prompt])
+            checked(service, [prompt])
+    assert prompt.words in seen[0]["messages"][0]["content"][1]["text"]
+    assert seen[1] == {"q": "polyp", "hint": prompt.words}
+    program = (
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'unanswered': json.loads(line)['words']}), flush=True)\n"
+    )
+    (tmp_path / "p.py").write_text(program)
+    command = [sys.executable, "-S", str(tmp_path / "p.py")]
+    with closing(SubprocessModel(command, answers="one", takes_words=True)) as model:
+        assert checked(model, [prompt]) == [Unanswered(prompt.words)]
+
+
+def test_an_audit_sends_the_words_and_a_pair_sends_them_to_both() -> None:
+    data, a, b = dataset(4), Hears(), Hears()
+    relations = ["identity", "prompt/box", "prompt/coordinates"]
+    avtt.Audit(avtt.QuestionSpace(data, relations), a, budget=12).run()
+    said = {p.relation: p.words for p in a.prompts}
+    assert said["identity"] == ""
+    assert "green bounding box" in said["prompt/box"]
+    assert "[x1, y1, x2, y2]" in said["prompt/coordinates"]
+    both = pair(a, b)
+    (made, *_) = prompts("prompt/coordinates", data)
+    checked(both, [made])
+    assert a.prompts[-1].words == b.prompts[-1].words == made.words != ""
+    assert both.takes_words
+    assert not pair(a, ScriptedModel(answers="one")).takes_words
+
+
+def looks(images: list[Any]) -> Any:
+    return np.full((len(images), 1), 0.5)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PythonModel(looks),
+        ScriptedModel(),
+        SubprocessModel("true"),
+        pair(Hears(), ScriptedModel(answers="one")),
+    ],
+    ids=["images alone", "own class", "program", "pair"],
+)
+def test_a_model_that_takes_no_words_is_not_asked_by_words_alone(model: ModelDefaults) -> None:
+    space = avtt.QuestionSpace(dataset(4), ["identity", "prompt/coordinates"])
+    said = r"'prompt/coordinates' and model .*: expected a model that takes words, .*leave the rel"
+    with pytest.raises(InputError, match=said):
+        avtt.Audit(space, model)
+    drawn = avtt.QuestionSpace(dataset(4), ["identity", "prompt/box", "prompt/multi-contour"])
+    avtt.Audit(drawn, model).close()  # what is drawn is seen
+
+
+def test_a_template_without_a_place_for_words_is_refused() -> None:
+    model = OpenAIChat(
+        "m", base_url="http://127.0.0.1:1/v1", template=Template("own", layout="{question}")
+    )
+    with closing(model):
+        space = avtt.QuestionSpace(dataset(4), ["prompt/box"])
+        with pytest.raises(InputError, match=r"got a template without {words}; put {words} where"):
+            avtt.Audit(space, model)
+        avtt.Audit(avtt.QuestionSpace(dataset(4)), model).close()
+
+
+def test_images_without_a_region_are_refused_or_left_out_and_counted() -> None:
+    data = dataset(10, without=(3, 4))
+    relations = ["identity", "prompt/box"]
+    refused = r"'prompt/box': expected a region .*none in 2 of 10 images, first of sample 's3'; wi"
+    with pytest.raises(InputError, match=refused):
+        avtt.QuestionSpace(data, relations)
+    wrong: WithoutRegion = "skip"  # type: ignore[assignment]
+    with pytest.raises(InputError, match=r"unknown value 'skip'.* leave out, refuse"):
+        avtt.QuestionSpace(data, relations, without_region=wrong)
+    with pytest.raises(InputError, match=r"none in 4 of 4 images.*; give the dataset masks"):
+        avtt.QuestionSpace(dataset(4, without=(0, 1, 2, 3)), relations, without_region="leave out")
+    space = avtt.QuestionSpace(data, relations, without_region="leave out")
+    assert (len(space.dataset), space.left_out, space.size) == (8, 2, 16)
+    assert len(avtt.QuestionSpace(data).dataset) == 10  # nothing points anywhere
+    result = avtt.Audit(space, ScriptedModel(), half_width=0.2).run()
+    assert result.to_dict()["protocol"]["left_out"] == 2
+    assert any(w.startswith("2 of 10 images were left out") for w in result.warnings)
+    asked = set(result.failures()["sample"])
+    assert not asked & {"s3", "s4"}
+
+
+def test_other_words_are_another_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = avtt.QuestionSpace(dataset(4), ["prompt/box"]).fingerprint
+    kind = type(relations()[0])
+    monkeypatch.setattr(kind, "describe", property(lambda self: None))  # as before words were said
+    assert avtt.QuestionSpace(dataset(4), ["prompt/box"]).fingerprint != before
+
+
+def test_pictures_to_be_asked_about_elsewhere_come_with_their_words(tmp_path: Path) -> None:
+    space = avtt.QuestionSpace(dataset(4), ["identity", "prompt/coordinates"])
+    write_pictures(space, tmp_path / "out")
+    path = tmp_path / "out" / "answers.csv"
+    table = pd.read_csv(path, keep_default_na=False)
+    told = table.set_index(["sample", "relation"])["words"]
+    assert told["s0", "identity"] == ""
+    assert told["s0", "prompt/coordinates"] == prompts("prompt/coordinates", dataset(4))[0].words
+    table.assign(polyp=0.25).to_csv(path, index=False)
+    answers = Recorded(answers_table(path), per_call="one")
+    assert avtt.Audit(space, answers, budget=8).run().questions == 8
+
+
+SPEC = """
+[dataset]
+kind = "phantom"
+count = 4
+size = 64
+polyps = 1.0
+concepts = ["polyp"]
+[model]
+{model}
+[space]
+relations = ["identity", "prompt/coordinates"]
+[audit]
+budget = 8
+[certify]
+half_width = 0.3
+"""
+OWN = """
+from adaptive_vtt.models import ModelDefaults
+from adaptive_vtt.types import Answer
+
+
+class Own(ModelDefaults):
+    takes_words = {takes}
+
+    def ask(self, prompts):
+        return [Answer((float("[x1" in p.words),) * len(p.concepts)) for p in prompts]
+"""
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_class_of_ones_own_says_whether_it_takes_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], takes: bool
+) -> None:
+    (tmp_path / "own.py").write_text(OWN.format(takes=takes))
+    (tmp_path / "S.toml").write_text(SPEC.format(model='kind = "own.py:Own"'))
+    spec = str(tmp_path / "S.toml")
+    assert run_here(["audit", spec, "--dry-run"]) == 0  # nothing of it is imported
+    assert run_here(["audit", spec, "--out", str(tmp_path / "run")]) == (0 if takes else 2)
+    said = "expected a model that takes words"
+    assert (said in capsys.readouterr().err) is not takes

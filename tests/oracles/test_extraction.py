@@ -1,0 +1,330 @@
+"""Reading replies: the public rule's edge cases, what is read better, refusals, and judges."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models import Prompt, Unanswered
+from adaptive_vtt.models.network.prompt_templates import TEMPLATES, template
+from adaptive_vtt.models.replies import conclusion, refused
+from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome
+from adaptive_vtt.oracles.choice_extraction import extract
+from adaptive_vtt.oracles.contains_truth import contains
+from adaptive_vtt.oracles.denials import STRUCK, without_denied
+from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, YES_NO, Referee, matching, yes_no
+from adaptive_vtt.relations import FollowUp, get
+from adaptive_vtt.space import Question
+from adaptive_vtt.types import Ask, Sample
+
+FOUR = ("ulcer", "polyp", "bleeding", "normal")
+TASK = "Organ Identification"
+QUESTION = Question(0, "s", "identity", 0, TASK, 1)
+SAMPLE = Sample(
+    "s", None, {TASK: 1}, asks={TASK: Ask("What is shown?", FOUR)}, answers={TASK: ("B",)}
+)
+
+
+# What the public scoring code makes of a reply, and what is made of it here.
+@pytest.mark.parametrize(
+    ("reply", "options", "faithful", "usual"),
+    [
+        ("B", FOUR, "B", "B"),
+        ("(B)", FOUR, "B", "B"),
+        ("B.", FOUR, "B", "B"),
+        ("B) polyp", FOUR, "B", "B"),
+        ("Answer: B", FOUR, "B", "B"),
+        ("**B**", FOUR, "B", "B"),
+        ("\\boxed{B}", FOUR, "B", "B"),
+        ("b", FOUR, None, "B"),  # the public rule knows capitals alone
+        ("A polyp is visible", FOUR, "A", "B"),  # the article
+        ("B or C", FOUR, None, None),
+        ("A. ulcer\nB. polyp\nC. bleeding\nD. normal\nFinal answer: C", FOUR, None, "C"),
+        ("'B'", FOUR, None, "B"),
+        ('"B"', FOUR, None, "B"),
+        ("<answer>B</answer>", FOUR, None, "B"),
+        ("B/C", FOUR, None, None),
+        ("B-", FOUR, None, "B"),
+        ("option_B", FOUR, None, "B"),
+        ("B?", FOUR, None, "B"),
+        ("colon polyp", ("polyp", "colon polyp"), None, "B"),
+        ("There are 12", ("1", "2"), None, None),
+        ("not an ulcer", FOUR, "A", None),  # the public rule reads no denials
+        ("I think the answer is yes", ("Yes", "No"), "A", "A"),
+        ("I know what it is, yes", ("Yes", "No"), None, "A"),
+        ("Red folds and vessels surround a crater that bled: ulcer it is", FOUR, "A", "A"),
+        ("", FOUR, None, None),
+        ("Z", FOUR, None, None),
+    ],
+)
+def test_replies_are_read(
+    reply: str, options: tuple[str, ...], faithful: str | None, usual: str | None
+) -> None:
+    assert extract(reply, options, faithful=True).letter == faithful
+    assert extract(reply, options).letter == usual
+
+
+def test_the_golden_replies_are_read_or_left_open() -> None:
+    lines = (Path(__file__).parents[1] / "golden" / "replies.tsv").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    wrong, missed = [], []
+    for text, options, meant in rows:
+        reply = text.replace("\\n", "\n").replace("\\\\", "\\")
+        letter = extract(reply, options.split("|")).letter or "-"
+        if letter != meant:
+            (missed if letter == "-" else wrong).append((reply, letter, meant))
+    assert len(rows) >= 150
+    assert wrong == []  # 40 of them before denials were read
+    assert missed == [("The absence of ulceration suggests a polyp.", "-", "B")]  # 31 before
+
+
+@given(st.text(alphabet="ABCD no,not is.ulcerpolyp\n", max_size=80))
+def test_striking_out_never_brings_up_another_option(reply: str) -> None:
+    left = without_denied(reply, FOUR)
+    assert len(left) <= len(reply)
+    rest = iter(reply)
+    kept = left.replace(STRUCK, "")
+    assert all(char in rest for char in kept)  # what is left stands there in the same order
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("The answer is A polyp", "B"),
+        ("The answer is a polyp.", "B"),
+        ("A is correct because the margin is clear", "A"),
+        ("The correct option is (C), bleeding.", "C"),
+        ("I choose C, as B is wrong", "C"),
+        ("The answer is B or C.", None),
+        ("First I took A. But the answer is D", "D"),
+        ("The **best answer** is **b**.", "B"),
+        ("I can't be certain, but the answer is B", "B"),
+        ("I cannot see any lesion, so D", "D"),
+        ("Answer: E", None),  # no such option
+        ("$\\boxed{\\text{D}}$", "D"),
+        ("It could be polyp\nB", "B"),
+    ],
+)
+def test_stated_answers_come_first(reply: str, letter: str | None) -> None:
+    assert extract(reply, FOUR).letter == letter
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I'm sorry, but I can't assist with medical images.",
+        "I cannot help with images of people.",
+        "As an AI, I am unable to provide a diagnosis. Please see a doctor.",
+        "Sorry, but without the image provided I have nothing to go by.",
+    ],
+)
+def test_refusals_are_recognised(reply: str) -> None:
+    found = extract(reply, FOUR)
+    assert found.letter is None
+    assert (found.reason or "").startswith("refused: ")
+    assert MultipleChoice().judge(QUESTION, reply, _expected()).unanswered == found.reason
+
+
+def test_an_answer_is_no_refusal() -> None:
+    assert refused("There is a polyp in the lower left.") is None
+    assert extract("cannot determine the answer", FOUR, faithful=True).reason is not None
+
+
+def test_no_answer_is_the_same_every_time() -> None:
+    outcomes = [MultipleChoice().judge(QUESTION, "B or C", _expected()) for _ in range(20)]
+    assert {(found.loss, found.unanswered) for found in outcomes} == {(1.0, "no answer")}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "answer" + " " * 50_000,
+        "*" * 50_000,
+        "I can't " * 8_000,
+        "A " * 30_000,
+        "(" * 50_000,
+        "not " * 20_000,
+        "not an A, " * 8_000,
+        "A is " * 12_000,
+        "no ( " * 12_000,
+        "if " * 20_000,
+    ],
+)
+def test_rambling_replies_take_no_time(reply: str) -> None:
+    start = time.process_time()
+    extract(reply, FOUR)
+    extract(reply, FOUR, faithful=True)
+    assert time.process_time() - start < 2  # a few milliseconds, but for runaway patterns
+
+
+# -- the oracle -------------------------------------------------------------------------
+
+
+def test_right_and_wrong_letters_are_scored() -> None:
+    oracle = MultipleChoice()
+    words = {"question": "What is shown?", "options": [*FOUR], "right": ["B"]}
+    told = {"asked": words}  # for people: the report shows it
+    assert oracle.judge(QUESTION, "B", _expected()) == Outcome(0.0, 1.0, 1.0, details=told)
+    assert oracle.judge(QUESTION, "C", _expected()) == Outcome(1.0, 0.5, 0.0, details=told)
+    assert oracle.judge(QUESTION, 1.0, _expected()).loss == 0  # recorded answers
+    assert oracle.judge(QUESTION, 0.0, _expected()).loss == 1
+    assert oracle.judge(QUESTION, Unanswered("timeout"), _expected()).loss == 1
+    assert MultipleChoice(unanswered_loss=0.75).judge(QUESTION, "", _expected()).loss == 0.75
+    assert dict(oracle.rates) == {"error rate": 1}
+
+
+def test_the_faithful_oracle_reads_the_article() -> None:
+    reply = "A polyp is visible"
+    assert MultipleChoice().judge(QUESTION, reply, _expected()).loss == 0
+    assert MultipleChoice(faithful=True).judge(QUESTION, reply, _expected()).loss == 1
+
+
+def test_a_sample_without_options_is_refused() -> None:
+    bare = Sample("s7", None, {TASK: 1})
+    with pytest.raises(InputError, match=r"sample 's7': expected options and one right letter"):
+        MultipleChoice().expect(get("identity"), FollowUp(None), bare, QUESTION, None)
+
+
+# -- judges -----------------------------------------------------------------------------
+
+
+def test_a_judge_is_asked_only_where_no_option_is_found() -> None:
+    asked = []
+
+    def decide(question: str, options: tuple[str, ...], reply: str) -> str:
+        asked.append((question, options, reply))
+        return "B"
+
+    oracle = MultipleChoice(judge=decide)
+    for reply in ("B", "C", "I'm sorry, but I can't help with that.", "the mushroom-like thing"):
+        oracle.judge(QUESTION, reply, _expected())
+    assert asked == [("What is shown?", FOUR, "the mushroom-like thing")]
+    assert oracle.judge(QUESTION, "the mushroom-like thing", _expected()).score == 1
+    assert len(asked) == 1  # and about one reply once
+
+
+def test_a_judge_keeps_to_its_budget() -> None:
+    judge = Referee(lambda question, options, reply: "B", most_calls=2, price=0.25)
+    oracle = MultipleChoice(judge=judge)
+    outcomes = [oracle.judge(QUESTION, f"that thing {k}", _expected()) for k in range(4)]
+    assert [o.unanswered for o in outcomes] == [None, None, "no answer", "no answer"]
+    assert (judge.calls, judge.cost) == (2, 0.5)
+
+
+def test_regimes_have_names() -> None:
+    yes = Referee(lambda question, truth, reply: truth in reply, regime=YES_NO)
+    assert MultipleChoice().regime == "exact"
+    assert MultipleChoice(judge=lambda q, o, r: None).regime == OPTION_MATCHING
+    assert MultipleChoice(judge=yes).regime == "yes-no judge"
+    assert MultipleChoice(judge=yes).judge(QUESTION, "both polyp, normal", _expected()).loss == 0
+    with pytest.raises(InputError, match=r"judge: expected the regime .* got 'strict'"):
+        Referee(lambda *a: None, regime="strict")
+
+
+def test_judges_may_be_models_of_text() -> None:
+    said: list[str] = []
+
+    def say(text: str) -> str:
+        said.append(text)
+        return "B." if "Letter:" in text else "No"
+
+    ask = SAMPLE.asks[TASK]
+    assert Referee(matching(say)).right(ask, "B", "a stalk with a head") is True
+    assert Referee(yes_no(say), regime=YES_NO).right(ask, "B", "a stalk with a head") is False
+    assert all("a stalk with a head" in text and "What is shown?" in text for text in said)
+
+
+# -- free answers -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "truth", "strict", "plain"),
+    [
+        ("It is a POLYP.", "Polyp", True, True),
+        ("lower right", "Lower-rigth", True, False),
+        ("Lower-right, center", "Center, Lower-right", True, True),
+        ("center", "Center, Lower-right", False, False),
+        ("Center-left", "Center", False, True),
+        ("10", "1", False, True),
+        ("two polyps", "2", True, True),
+        ("Not relevant", "No", False, True),
+        ("11-20 mm", "11-20mm", True, True),
+        ("> 20mm", ">20mm", True, True),
+        ("red and pink", "Pink/Red", True, True),
+        ("", "No", False, False),
+    ],
+)
+def test_a_reply_contains_the_truth(reply: str, truth: str, strict: bool, plain: bool) -> None:
+    assert contains(reply, truth) == strict
+    if truth != "Lower-rigth":
+        assert contains(reply, truth, strict=False) == plain
+
+
+def test_only_what_follows_the_final_answer_counts() -> None:
+    reply = "There may be text, yes, at the left.\nFinal answer: No"
+    assert conclusion(reply) == "No"
+    concept = "text present"
+    sample = Sample("s", None, {concept: 1}, answers={concept: ("Yes",)})
+    question = Question(0, "s", "identity", 0, concept, 1)
+    for strict, loss in ((True, 1), (False, 0)):
+        oracle = ContainsTruth(strict=strict)
+        expected = oracle.expect(get("identity"), FollowUp(None), sample, question, None)
+        assert oracle.judge(question, reply, expected).loss == loss
+
+
+# -- prompts ----------------------------------------------------------------------------
+
+
+def test_a_prompt_shows_question_options_and_form() -> None:
+    text = template("zero-shot").render(_prompt((TASK,), (SAMPLE.asks[TASK],)))
+    assert text.splitlines()[:3] == ["Question: What is shown?", "Options:", "A. ulcer"]
+    assert "letter" in text.splitlines()[-1]
+    assert "Final answer" in template("chain-of-thought").render(_prompt((TASK,), (Ask("Where?"),)))
+
+
+def test_a_concept_without_words_is_asked_about_with_yes_and_no() -> None:
+    text = template("zero-shot").render(_prompt(("polyp",)))
+    assert "polyp" in text
+    assert "Yes or No" in text
+
+
+def test_sample_answers_stand_in_the_order_of_the_questions() -> None:
+    concepts = ("landmark colour", "procedure", "text present")
+    text = template("few-shot").render(_prompt(concepts, tuple(Ask(c) for c in concepts)))
+    lines = text.splitlines()
+    start = lines.index("Sample answers 1:")
+    assert lines[start + 1 : start + 4] == ["1: Not relevant", "2: Colonoscopy", "3: No"]
+    assert lines.index("Question 1: landmark colour") > start
+    bare = template("few-shot").render(_prompt((TASK,), (SAMPLE.asks[TASK],)))
+    assert "Sample answers" not in bare  # none that fit
+
+
+def test_answers_are_told_apart_by_number() -> None:
+    split = template("zero-shot").split
+    assert split("1: Yes\n**2.** 5-10mm", 2) == ("Yes", "5-10mm")
+    assert split("Yes\nNo", 2) == ("Yes", "No")
+    first, second = split("2) Red", 2)
+    assert isinstance(first, Unanswered)
+    assert second == "Red"
+
+
+def test_hashes_follow_the_words() -> None:
+    hashes = {t.hash for t in TEMPLATES.values()}
+    assert len(hashes) == len(TEMPLATES)
+    plain = template("zero-shot")
+    assert replace(plain).hash == plain.hash
+    assert replace(plain, letter="Reply with a letter.").hash != plain.hash
+    with pytest.raises(InputError, match=r"unknown template 'zero-shots'.* mean 'zero-shot'"):
+        template("zero-shots")
+
+
+def _expected() -> object:
+    return MultipleChoice().expect(get("identity"), FollowUp(None), SAMPLE, QUESTION, None)
+
+
+def _prompt(concepts: tuple[str, ...], asks: tuple[Ask, ...] = ()) -> Prompt:
+    return Prompt(None, concepts, "s", "identity", 0, asks)

@@ -1,0 +1,255 @@
+"""Classes in captions, the rules of MetaIC and ROME, and the oracle that goes by them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from adaptive_vtt import QuestionSpace
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.caption_classes import (
+    COCO,
+    CaptionClasses,
+    after_insertion,
+    after_removal,
+    classes_named,
+    plural,
+)
+from adaptive_vtt.oracles.captions.base import Reader, Same
+from adaptive_vtt.relations.rome import ROME
+from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.types import Box, FollowUp, Outcome, Question, Unanswered
+from tests.helpers.pasted import CAT, DOG, METAIC, noise, sample
+
+# -- classes in captions -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "several"),
+    [
+        ("dog", "dogs"),
+        ("person", "people"),
+        ("sheep", "sheep"),
+        ("bus", "buses"),
+        ("couch", "couches"),
+        ("knife", "knives"),
+        ("mouse", "mice"),
+        ("brush", "brushes"),
+        ("scissors", "scissors"),
+        ("skis", "skis"),
+        ("wine glass", "wine glasses"),
+        ("tv", "tvs"),
+        ("potted plant", "potted plants"),
+        ("butterfly", "butterflies"),
+        ("toy", "toys"),
+        ("box", "boxes"),
+        ("tie", "ties"),
+        ("frisbee", "frisbees"),
+    ],
+)
+def test_plurals(one: str, several: str) -> None:
+    assert plural(one) == several
+
+
+@pytest.mark.parametrize(
+    ("caption", "counts"),
+    [
+        ("A dog and two cats sit on a couch.", {"dog": 1, "cat": 2, "couch": 1}),
+        ("a dog next to another dog", {"dog": 2}),
+        ("A HOT-DOG on a plate", {"hot dog": 1}),
+        ("teddy bears and one bear", {"teddy bear": 2, "bear": 1}),
+        ("people, one person", {"person": 3}),
+        ("a small white sheep", {"sheep": 1}),
+        ("a herd of sheep", {"sheep": 2}),
+        ("two sheep", {"sheep": 2}),
+        ("a pair of scissors", {"scissors": 2}),
+        ("doghouse, category, catsup", {}),
+        ("", {}),
+    ],
+)
+def test_classes_are_read_as_whole_words_longer_names_first(
+    caption: str, counts: dict[str, int]
+) -> None:
+    assert classes_named([caption], COCO) == [counts]
+
+
+def test_the_classes_are_the_80_of_coco() -> None:
+    assert len(set(COCO)) == 80
+
+
+class Nouns(Reader):
+    """Knows its captions' nouns by heart."""
+
+    def __init__(self, **found: tuple[str, ...]) -> None:
+        self.found = {name.replace("_", " "): nouns for name, nouns in found.items()}
+
+    def objects(self, caption: str) -> tuple[str, ...]:
+        return self.found[caption]
+
+
+class Pairs(Same):
+    """A man and men are a person, a puppy is a dog."""
+
+    def __call__(self, one: str, other: str) -> bool:
+        pairs = {("man", "person"), ("men", "person"), ("puppy", "dog"), ("puppies", "dog")}
+        return one == other or (one, other) in pairs or (other, one) in pairs
+
+
+def test_with_a_reader_only_nouns_count() -> None:
+    reader = Nouns(an_orange_cat=("cat",), a_cat_and_an_orange=("cat", "orange"))
+    captions = ["an orange cat", "a cat and an orange"]
+    assert classes_named(captions, COCO, reader) == [{"cat": 1}, {"cat": 1, "orange": 1}]
+    assert classes_named(captions, COCO)[0] == {"cat": 1, "orange": 1}
+
+
+def test_other_words_stand_for_classes_that_one_of_the_captions_names() -> None:
+    reader = Nouns(two_men_and_a_puppy=("men", "puppy"), a_person=("person",))
+    captions = ["two men and a puppy", "a person"]
+    assert classes_named(captions, COCO, reader, Pairs()) == [{"person": 2}, {"person": 1}]
+    with pytest.raises(InputError, match=r"expected a reader of nouns beside same, got none"):
+        CaptionClasses(same=Pairs())
+
+
+# -- rules ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "broken"),
+    [
+        ({"dog": 1}, {"dog": 1, "kite": 1}, {}),
+        ({"dog": 2}, {"dog": 2, "kite": 1}, {}),
+        ({"dog": 2}, {"dog": 3, "kite": 1}, {}),  # singular or plural is all that counts
+        ({"kite": 1}, {"kite": 2}, {}),  # one more of a kind
+        ({}, {"kite": 1}, {}),
+        ({"dog": 1}, {"dog": 1}, {"kite": 1}),
+        ({"dog": 1}, {"kite": 1}, {"dog": 1}),
+        ({"dog": 1}, {"dog": 1, "kite": 1, "cat": 1}, {"cat": 1}),
+        ({"dog": 1}, {"dog": 2, "kite": 1}, {"dog": 2}),
+        ({"dog": 2}, {"dog": 1, "kite": 1}, {"dog": 2}),
+        ({"dog": 1}, {"dog": 1, "kite": 2}, {"kite": 2}),
+        ({"kite": 1}, {"kite": 1}, {"kite": 2}),
+    ],
+)
+def test_rules_after_a_kite_was_inserted(
+    source: dict[str, int], said: dict[str, int], broken: dict[str, int]
+) -> None:
+    assert after_insertion(source, said, "kite") == broken
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "broken"),
+    [
+        ({"dog": 1, "cat": 1}, {"cat": 1}, {}),
+        ({"dog": 2, "cat": 1}, {"dog": 1, "cat": 1}, {}),  # one of several dogs
+        ({"dog": 2, "cat": 1}, {"cat": 1}, {}),
+        ({"cat": 1}, {"cat": 2}, {}),  # the dog had not been named; numbers do not matter
+        ({"dog": 1, "cat": 1}, {"dog": 1, "cat": 1}, {"dog": 2}),
+        ({"dog": 1, "cat": 1}, {"dog": 2, "cat": 1}, {"dog": 2}),
+        ({"dog": 1, "cat": 1}, {}, {"cat": 1}),
+        ({"dog": 1}, {"bird": 1}, {"bird": 1}),
+        ({"cat": 1}, {"cat": 1, "dog": 1}, {"dog": 1}),
+    ],
+)
+def test_rules_after_a_dog_was_removed(
+    source: dict[str, int], said: dict[str, int], broken: dict[str, int]
+) -> None:
+    assert after_removal(source, said, {"dog"}) == broken
+
+
+# -- the oracle ----------------------------------------------------------------------------
+
+INSERTED = {"inserted": "kite", "box": Box("kite", 1, 2, 30, 40), "overlap": 0.125}
+REMOVED = {"removed": ("dog",), "box": DOG}
+
+
+def judged(
+    details: Mapping[str, Any], source: Any, answer: Any, oracle: CaptionClasses | None = None
+) -> Outcome:
+    relation = METAIC if "inserted" in details else ROME()
+    oracle = CaptionClasses() if oracle is None else oracle
+    question = Question(0, "s", relation.name, 1, "caption", 1)
+    made = FollowUp(noise(), details)
+    expected = oracle.expect(relation, made, sample(DOG, CAT), question, source)
+    return oracle.judge(question, answer, expected, source)
+
+
+def test_a_caption_that_keeps_the_rules_has_no_loss() -> None:
+    outcome = judged(INSERTED, "a dog and a cat", "A cat, a dog and a kite.")
+    assert (outcome.loss, outcome.coordinate, outcome.score) == (0, 1, 1)
+    assert outcome.details is not None
+    assert outcome.details["reduction"] == "insert kite 1,2,30,40 over 12%"
+    assert [each["status"] for each in outcome.details["objects"]] == [
+        "retained",
+        "retained",
+        "inserted",
+    ]
+    assert not any(each["rule"] or each["type"] for each in outcome.details["objects"])
+
+
+def types(outcome: Outcome) -> dict[str, tuple[int, str | None]]:
+    assert outcome.details is not None
+    objects = outcome.details["objects"]
+    return {each["name"]: (each["rule"], each["type"]) for each in objects if each["rule"]}
+
+
+def test_a_broken_rule_is_a_loss_and_told_by_class() -> None:
+    outcome = judged(INSERTED, "a dog on a bed", "a cat and a horse with two kites")
+    assert (outcome.loss, outcome.coordinate, outcome.score) == (1, 0.5, 0)
+    # bed was never there; the cat is, and was left out; a horse is not; two kites are one too many
+    assert types(outcome) == {
+        "bed": (1, "1.1"),
+        "dog": (1, "2.2"),
+        "cat": (1, "2.1"),
+        "horse": (1, "1.2"),
+        "kite": (2, None),
+    }
+
+
+def test_a_removed_object_that_is_still_named_is_a_fabrication() -> None:
+    outcome = judged(REMOVED, "a dog and a cat", "a dog and a cat")
+    assert outcome.loss == 1
+    assert types(outcome) == {"dog": (2, "3")}
+    assert outcome.details is not None
+    assert outcome.details["reduction"] == "remove dog 5,30,25,50"
+    assert outcome.details["objects"][1] == {
+        "name": "dog",
+        "boxes": [[5, 30, 25, 50]],
+        "visible": None,
+        "status": "disappeared",
+        "said": True,
+        "rule": 2,
+        "type": "3",
+    }
+    assert judged(REMOVED, "a dog and a cat", "a cat").loss == 0
+
+
+def test_annotated_classes_count_beside_those_that_are_given() -> None:
+    oracle = CaptionClasses(classes=("bird",))
+    assert judged(REMOVED, "a dog and a horse", "a horse", oracle).loss == 0
+    assert judged(REMOVED, "a dog and a cat", "a horse", oracle).loss == 1
+    assert judged(REMOVED, "a dog", "a bird", oracle).loss == 1
+
+
+def test_what_cannot_be_judged_is_excluded_or_breaks_no_rule() -> None:
+    silent = judged(INSERTED, Unanswered("refused"), "a dog")
+    assert (silent.loss, silent.excluded) == (0, "the source image was not captioned")
+    assert judged(INSERTED, "a dog", Unanswered("refused")).loss == 1
+    assert judged(INSERTED, "a dog", Unanswered("refused")).coordinate is None
+    assert judged(INSERTED, "I'm sorry, but I can't help with that.", "a dog").excluded
+    assert judged(INSERTED, "a dog", " ").unanswered == "no answer"
+    assert judged(INSERTED, "a dog", " ").loss == 1
+    unchanged = judged({"not eligible": "no annotated object"}, "a dog", "a horse")
+    assert (unchanged.loss, unchanged.excluded) == (0, None)
+    assert unchanged.details is not None
+    assert unchanged.details["reduction"] == "none: no annotated object"
+
+
+def test_a_space_asks_for_captions_of_insertions_and_removals_alone() -> None:
+    chosen = [METAIC, ROME(), "rotation", "identity"]
+    space = QuestionSpace(tiny_dataset(3, 2), chosen, oracle=CaptionClasses())
+    assert space.concepts == ("caption",)
+    assert space.size == 3 * (4 + 3)
+    assert space.count(relation="metaic") == 12
+    source, made = space.pair(0)
+    assert source.asks["caption"].text == "Describe the image in one sentence."
+    assert made.details == {"not eligible": "no annotated object"}

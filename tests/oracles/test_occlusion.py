@@ -1,0 +1,213 @@
+"""Occlusion: what is covered is gone, and nothing else changes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.captions.lama import LaMa
+from adaptive_vtt.oracles.captions.occlusion import (
+    MARGIN,
+    VERSIONS,
+    grown,
+    innermost,
+    inpainted,
+    located,
+    occluded,
+    pixels,
+)
+from adaptive_vtt.types import Box, Image
+from adaptive_vtt.utils.random_streams import generator
+
+IMAGES = arrays(
+    np.uint8, st.tuples(st.integers(1, 14), st.integers(1, 14), st.sampled_from([1, 3]))
+)
+SIDES = st.floats(-6, 20, width=32)
+BOXES = st.builds(
+    lambda x, y, w, h: Box("", x, y, x + w, y + h),
+    SIDES,
+    SIDES,
+    st.floats(0.5, 16),
+    st.floats(0.5, 16),
+)
+every_version = pytest.mark.parametrize("version", VERSIONS)
+
+
+@every_version
+@given(image=IMAGES, box=BOXES)
+@settings(max_examples=60)
+def test_only_what_is_in_the_box_changes(version: str, image: Image, box: Box) -> None:
+    before = image.copy()
+    covered = occluded(image, box, version)
+    assert np.array_equal(image, before)
+    assert not np.shares_memory(covered, image)
+    assert (covered.shape, covered.dtype) == (image.shape, np.uint8)
+    reached = grown(box, MARGIN) if version == "inpaint" else box
+    left, top, right, bottom = pixels(reached, *image.shape[:2])
+    outside = np.ones(image.shape[:2], bool)
+    outside[top:bottom, left:right] = False
+    assert np.array_equal(covered[outside], image[outside])
+    if version == "black":
+        assert not covered[~outside].any()
+
+
+@every_version
+@given(image=IMAGES, box=st.sampled_from([Box("", -9, 0, 0, 5), Box("", 2, 14, 8, 30)]))
+@settings(max_examples=10)
+def test_a_box_outside_changes_nothing(version: str, image: Image, box: Box) -> None:
+    assert np.array_equal(occluded(image, box, version), image)
+
+
+@every_version
+def test_a_thing_cannot_be_made_out(version: str) -> None:
+    """Stripes of full contrast, eight to the side, on grey."""
+    image = np.full((80, 100, 3), 128, np.uint8)
+    image[20:60, 20:60] = np.where(np.arange(40) // 5 % 2, 255, 0)[:, None]
+    covered = occluded(image, Box("", 20, 20, 60, 60), version)[20:60, 20:60]
+    down = covered[:, 20, 0].astype(float)
+    eighth = np.abs(np.fft.rfft(down - down.mean()))[4] / 20
+    assert eighth < 0.01 * 162  # the stripes' own amplitude
+
+
+def test_inpainting_goes_on_with_what_is_outside() -> None:
+    across = np.linspace(20, 220, 90).astype(np.uint8)
+    image = np.repeat(across[None, :, None], 60, axis=0)
+    broken = image.copy()
+    broken[20:40, 40:55] = 255
+    filled = inpainted(broken, Box("", 40, 20, 55, 40))
+    assert np.abs(filled.astype(int) - image).max() < 25
+
+
+def test_inpainting_a_whole_picture_leaves_its_mean_colour() -> None:
+    image = np.zeros((4, 6, 3), np.uint8)
+    image[:, :3] = (200, 100, 50)
+    filled = occluded(image, Box("", 0, 0, 6, 4), "inpaint")
+    assert (filled == (100, 50, 25)).all()
+
+
+def test_the_filler_can_be_exchanged() -> None:
+    image, box = np.zeros((4, 6, 3), np.uint8), Box("", 0, 0, 2, 2)
+    assert (occluded(image, box, "inpaint", fill=lambda i, b: i + 7) == 7).all()
+
+
+def test_versions_and_blurs_that_are_none_are_refused() -> None:
+    image, box = np.zeros((4, 6, 3), np.uint8), Box("", 0, 0, 2, 2)
+    with pytest.raises(InputError, match=r"occlusion: unknown version 'blurr'.*mean 'blur'"):
+        occluded(image, box, "blurr")
+    with pytest.raises(InputError, match="expected a blur above 0, got 0"):
+        occluded(image, box, "blur", blur=0)
+
+
+# -- Algorithm 1 ---------------------------------------------------------------------------
+
+
+def test_a_box_is_the_objects_only_if_all_three_captions_leave_it_out() -> None:
+    table = np.array(np.unravel_index(np.arange(8), (2, 2, 2))).T
+    assert located(table).tolist() == [False] * 7 + [True]
+    assert located(np.zeros((0, 3))).shape == (0,)
+    with pytest.raises(InputError, match=r"expected a table n x 3 .* got \(2, 2\)"):
+        located(np.zeros((2, 2)))
+
+
+def test_of_boxes_within_each_other_the_smallest_is_kept() -> None:
+    whole, part, small, aside = (
+        Box("", *sides) for sides in [(0, 0, 9, 9), (1, 1, 8, 8), (2, 2, 3, 3), (5, 5, 12, 12)]
+    )
+    assert innermost([whole, aside, part, small]) == (aside, small)
+    assert innermost([whole, aside]) == (whole, aside)  # they overlap only
+    twin = Box("twin", 2, 2, 3, 3)
+    assert innermost([small, twin, whole]) == (small,)
+    assert innermost([]) == ()
+
+
+def within(inner: Box, outer: Box) -> bool:
+    return (
+        outer.left <= inner.left <= inner.right <= outer.right
+        and outer.top <= inner.top <= inner.bottom <= outer.bottom
+    )
+
+
+@given(corners=st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=7))
+def test_innermost_boxes_hold_no_other_and_every_box_holds_one(corners: Any) -> None:
+    boxes = [Box(str(k), x, y, x + w + 1, y + h + 1) for k, (x, y, w, h) in enumerate(corners)]
+    kept = innermost(boxes)
+    assert [box for box in boxes if box in kept] == list(kept)
+    for box in kept:
+        assert not any(within(other, box) for other in kept if other is not box)
+    for box in boxes:
+        assert any(within(inner, box) for inner in kept)
+
+
+# -- LaMa ----------------------------------------------------------------------------------
+
+
+def painter(path: Path, shape: Any = ("h", "w"), scale: float = 1.0, crop: int = 0) -> Path:
+    """An inpainting network: 1 - image where the mask is, times ``scale``."""
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    node = helper.make_node
+    steps = [
+        node("Constant", [], ["one"], value_float=1.0),
+        node("Constant", [], ["scale"], value_float=scale),
+        node("Sub", ["one", "picture"], ["turned"]),
+        node("Mul", ["turned", "hole"], ["inside"]),
+        node("Sub", ["one", "hole"], ["rest"]),
+        node("Mul", ["picture", "rest"], ["outside"]),
+        node("Add", ["inside", "outside"], ["sum"]),
+        node("Mul", ["sum", "scale"], ["whole"]),
+        node("Constant", [], ["starts"], value_ints=[crop]),
+        node("Constant", [], ["ends"], value_ints=[1 << 30]),
+        node("Constant", [], ["axes"], value_ints=[2]),
+        node("Slice", ["whole", "starts", "ends", "axes"], ["painted"]),
+    ]
+    given = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, channels, *shape))
+        for name, channels in (("hole", 1), ("picture", 3))
+    ]
+    output = helper.make_tensor_value_info("painted", TensorProto.FLOAT, None)
+    graph = helper.make_graph(steps, "painter", given, [output])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(made, path)
+    return path
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("scale", [1.0, 255.0])
+def test_lama_paints_the_box_and_nothing_else(tmp_path: Path, scale: float, channels: int) -> None:
+    pytest.importorskip("onnxruntime")
+    image = generator(0, "lama").integers(0, 256, (21, 34, channels), dtype=np.uint8)
+    fill = LaMa(painter(tmp_path / "p.onnx", scale=scale), margin=1)
+    expected = image.copy()
+    expected[4:13, 2:10] = 255 - image[4:13, 2:10]
+    filled = occluded(image, Box("", 3, 5, 9, 12), "inpaint", fill=fill)
+    assert np.abs(filled.astype(int) - expected).max() <= 1
+    assert np.array_equal(fill(image, Box("", 40, 0, 50, 9)), image)
+
+
+def test_lama_of_a_fixed_size_resizes_there_and_back(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    image = np.full((30, 50, 3), 40, np.uint8)
+    image[10:20, 10:20] = 240
+    fill = LaMa(painter(tmp_path / "p.onnx", (16, 16)), margin=0)
+    filled = fill(image, Box("", 25, 0, 45, 30))
+    assert np.array_equal(filled[:, :25], image[:, :25])
+    assert (filled[:, 28:42] == 215).all()
+
+
+def test_networks_that_do_not_inpaint_are_named(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    box, image = Box("", 1, 1, 5, 5), np.zeros((16, 24, 3), np.uint8)
+    with pytest.raises(InputError, match=r"p\.onnx': .* of shape \(1, 3, 16, 24\), got \(1, 3, 11"):
+        LaMa(painter(tmp_path / "p.onnx", crop=5))(image, box)
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(painter(tmp_path / "p.onnx"))
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 3
+    onnx.save(model, tmp_path / "q.onnx")
+    with pytest.raises(InputError, match=r"q\.onnx': expected inputs of shape .* \(1, 1, H, W\)"):
+        LaMa(tmp_path / "q.onnx")

@@ -1,0 +1,154 @@
+"""Pictures written out, captioned elsewhere, and audited as recorded."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import QuestionSpace
+from adaptive_vtt.demo import scenes
+from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.models import Prompt, RecordedCaptions
+from adaptive_vtt.oracles import ReducedCaptions
+from adaptive_vtt.relations import reic
+from adaptive_vtt.results.export.prompt_images import write_pictures
+from tests.helpers.captioned import faulty
+from tests.helpers.command_line import run
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all pictures of a small space, captioned."""
+    import cv2
+
+    folder = tmp_path_factory.mktemp("recorded") / "pictures"
+    small = QuestionSpace(
+        scenes(4), reic.relations(follow_ups=2), oracle=ReducedCaptions(occlusion=False)
+    )
+    assert write_pictures(small, folder) == 4 + small.size
+    table = pd.read_csv(folder / "answers.csv", dtype=str)
+    images = [cv2.imread(str(folder / "images" / name))[:, :, ::-1] for name in table["file"]]
+    captioner = faulty(seed=1)  # type: ignore[arg-type]
+    table["caption"] = [captioner.caption(np.ascontiguousarray(image)) for image in images]
+    table.to_csv(folder / "answers.csv", index=False)
+    (folder / "SPEC.toml").write_text(
+        '[dataset]\nkind = "scenes"\ncount = 4\n[model]\nkind = "recorded"\n'
+        'answers = "answers.csv"\n[space]\nrelations = ["reic"]\nfollow_ups = 2\n'
+        '[oracle]\nkind = "captions"\nocclusion = false\n'
+    )
+    return folder
+
+
+def test_recorded_captions_are_audited_labelled_and_reported(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run("audit", str(recorded / "SPEC.toml"), "--out", str(out), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["questions"] == 24
+    assert run("verify", str(out)) == 0
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Captions that break a rule" in page
+    journal = SQLiteJournal(out / "journal.db")
+    broken = [a for c in journal.calls() for a in c.answers if a.loss]
+    assert broken
+    assert all(a.said in page for a in broken if a.said)
+    assert run("label", str(out), "--inspector", "ann", "--html") == 0
+    assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
+
+
+def test_json_and_csv_hold_the_same_captions(recorded: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(recorded / "answers.csv", dtype=str)
+    (tmp_path / "a.json").write_text(table.to_json(orient="records"))
+    prompt = Prompt(None, ("caption",), table["sample"][3], table["relation"][3], 1)
+    one, other = (
+        RecordedCaptions.read(path) for path in (recorded / "answers.csv", tmp_path / "a.json")
+    )
+    assert one.ask([prompt]) == other.ask([prompt])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "scene-0-00002,reic/stretch,2,",
+            "elsewhere,reic/stretch,2,",
+            "expected a caption of sample 'scene-0-00002', relation 'reic/stretch', severity 2",
+        ),
+        ("reic/crop,1,", "reic/crop,one,", "expected a whole number as severity, got 'one'"),
+        (
+            "sample,relation,severity,file,caption",
+            "sample,relation,severity,file,words",
+            "expected the columns sample, relation, severity, caption, got no 'caption'",
+        ),
+    ],
+)
+def test_faulty_recordings_are_refused_in_a_sentence(
+    recorded: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    sentence: str,
+) -> None:
+    text = (recorded / "answers.csv").read_text()
+    assert old in text
+    (tmp_path / "answers.csv").write_text(text.replace(old, new, 1))
+    (tmp_path / "SPEC.toml").write_text((recorded / "SPEC.toml").read_text())
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 2
+    line = " ".join(capsys.readouterr().err.split())
+    assert sentence in line
+    assert "answers.csv" in line
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ('wordnet = "nowhere"', "nowhere"),
+        ("down = 0.9\nup = 0.2", "expected 0 <= down < up <= 1, got 0.9 and 0.2"),
+        ("threshold = 0.5\nmetric = 'iou'", "oracle.metric: is no field of kind 'captions'"),
+    ],
+)
+def test_faulty_specs_are_refused_in_a_sentence(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: str, sentence: str
+) -> None:
+    spec = (recorded / "SPEC.toml").read_text() + fields
+    (tmp_path / "SPEC.toml").write_text(spec)
+    (tmp_path / "answers.csv").write_text((recorded / "answers.csv").read_text())
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_where_nothing_is_located_the_result_says_so(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import shutil
+
+    shutil.copytree(recorded / "images", tmp_path / "plain")
+    (tmp_path / "model.py").write_text(
+        "def captions(images):\n    return ['A dog near a car.' for _ in images]\n"
+    )
+    (tmp_path / "SPEC.toml").write_text(
+        '[dataset]\nkind = "images"\npath = "plain"\n[model]\ntarget = "model.py:captions"\n'
+        '[space]\nrelations = ["reic"]\nfollow_ups = 1\n[oracle]\nkind = "captions"\n'
+        "[audit]\nbudget = 25\n"
+    )
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "follow-ups could be checked: 0 violations, of 0 different things" in told
+    assert "objects have to be located" in told
+    found = json.loads((tmp_path / "r" / "result.json").read_text())["captions"]
+    assert found["comparable"] == 0 < found["judged"]
+
+
+def test_an_unfilled_table_is_refused(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pd.read_csv(recorded / "answers.csv", dtype=str).assign(caption="")
+    table.to_csv(tmp_path / "answers.csv", index=False)
+    (tmp_path / "SPEC.toml").write_text((recorded / "SPEC.toml").read_text())
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 2
+    line = " ".join(capsys.readouterr().err.split())
+    assert "expected captions, got 28 rows without any" in line
+    assert not (tmp_path / "r" / "journal.db").exists()

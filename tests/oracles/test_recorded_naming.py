@@ -1,0 +1,350 @@
+"""REIC's follow-ups by captions that were recorded beforehand: fixed before anything is asked."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import cv2
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adaptive_vtt import QuestionSpace, Versus
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles import ReducedCaptions
+from adaptive_vtt.oracles.captions.recorded import RecordedNaming, source_captions
+from adaptive_vtt.relations import reic
+from adaptive_vtt.types import Box, Heard, Image, Sample
+from tests.helpers.captioned import SCENES, faulty
+from tests.helpers.command_line import run
+
+DOG, CAT = Box("dog", 5, 5, 25, 25), Box("cat", 10, 0, 120, 60)
+"""On 80 x 120 pixels: a small one, and one that takes up 69 % of them."""
+
+
+def sample(*boxes: Box, name: str = "a") -> Sample:
+    return Sample(name, np.zeros((80, 120, 3), np.uint8), {}, boxes=boxes)
+
+
+def by(caption: str, kind: str = "crop") -> reic.Reduced:
+    return reic.Reduced(kind, naming=RecordedNaming({"a": caption}))
+
+
+# -- which objects count ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", reic.KINDS)
+def test_follow_ups_are_those_of_an_image_that_holds_what_is_named_alone(kind: str) -> None:
+    found = by("There are two dogs in the street.", kind).candidates(sample(DOG, CAT))
+    assert found == reic.Reduced(kind).candidates(sample(DOG))
+    assert found != reic.Reduced(kind).candidates(sample(DOG, CAT))
+
+
+def test_crops_have_to_be_larger_than_what_is_named() -> None:
+    for caption, least in (("A dog.", 0.5), ("A cat.", 0.6875)):
+        areas = [
+            (crop.right - crop.left) * (crop.bottom - crop.top)
+            for crop in by(caption).candidates(sample(DOG, CAT))
+        ]
+        assert min(areas) >= least * 80 * 120
+    assert by("A cat.").candidates(sample(DOG, CAT)) == reic.Reduced("crop").candidates(sample(CAT))
+
+
+@pytest.mark.parametrize("caption", ["A tree by a lake.", "It is not clear what to see here."])
+def test_where_no_box_bears_a_name_all_that_was_detected_counts(caption: str) -> None:
+    assert by(caption).candidates(sample(DOG, CAT)) == reic.Reduced("crop").candidates(
+        sample(DOG, CAT)
+    )
+
+
+def test_words_are_compared_as_they_are_told_to() -> None:
+    literal = RecordedNaming({"a": "Two dogs and a cat."}, same=lambda one, other: one == other)
+    assert literal.objects("a", (DOG, CAT)) == ((CAT,),)
+    assert RecordedNaming({"a": "Two dogs and a cat."}).objects("a", (DOG, CAT)) == ((DOG,), (CAT,))
+
+
+def test_a_sample_without_a_caption_is_refused() -> None:
+    with pytest.raises(InputError, match="expected a recorded caption of 'b', got none"):
+        by("A dog.").candidates(sample(DOG, name="b"))
+
+
+# -- fixed before the first draw -------------------------------------------------------
+
+SAID = {SCENES.sample_id(k): faulty().caption(SCENES.sample(k).require_image()) for k in range(12)}
+
+
+def space(said: dict[str, str] | None = None) -> QuestionSpace:
+    naming = None if said is None else RecordedNaming(said)
+    return QuestionSpace(
+        SCENES, reic.relations(follow_ups=3, naming=naming), oracle=ReducedCaptions(occlusion=False)
+    )
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, 12 * 9 - 1), min_size=1, max_size=6), st.randoms())
+def test_follow_ups_are_a_function_of_captions_sample_and_severity(
+    asked: list[int], random: Random
+) -> None:
+    """Whatever else is asked about, in whatever order, and however the captions are ordered."""
+
+    def followed(numbers: list[int], said: dict[str, str]) -> dict[int, str]:
+        reic._chosen.cache_clear()
+        of = space(said)
+        return {number: str(of.follow_up(number).details["reduction"]) for number in numbers}
+
+    shuffled, mixed = random.sample(asked, len(asked)), random.sample(list(SAID.items()), 12)
+    assert followed(asked, SAID) == followed(shuffled, dict(mixed))
+
+
+def test_other_captions_are_another_space_and_no_captions_the_old_one() -> None:
+    first, *_ = SAID
+    said, other = space(SAID).fingerprint, space({**SAID, first: "A dog."}).fingerprint
+    assert said == space(dict(reversed(SAID.items()))).fingerprint
+    assert len({said, other, space().fingerprint}) == 3
+    assert reic.Reduced("crop").describe == (
+        "Reduced(kind='crop', follow_ups=12, by_ambiguity=True, by_diversity=True)"
+    )
+
+
+def test_two_captioners_are_compared_on_the_same_follow_ups() -> None:
+    """Those by what was recorded, perhaps of a third: both are shown the same pictures."""
+
+    def captioner(seed: int, shown: set[bytes]) -> Callable[[list[Image]], list[str]]:
+        def captions(images: list[Image]) -> list[str]:
+            shown.update(str(image.shape).encode() + image.tobytes() for image in images)
+            return [faulty(seed=seed).caption(image) for image in images]
+
+        return captions
+
+    shown: tuple[set[bytes], set[bytes]] = (set(), set())
+    models = [captioner(seed, into) for seed, into in enumerate(shown)]
+    Versus(space(SAID), *models, budget=60, seed=1).run()
+    assert shown[0] == shown[1]
+    assert len(shown[0]) > 20
+
+
+# -- from a specification --------------------------------------------------------------
+
+SPEC = """
+[dataset]
+kind = "scenes"
+count = 4
+[model]
+target = "model.py:captions"
+[space]
+relations = ["reic"]
+follow_ups = 2
+captions = "plain/answers.csv"
+[oracle]
+kind = "captions"
+occlusion = false
+[audit]
+budget = 20
+"""
+MODEL = """
+from adaptive_vtt.demo import TemplateCaptioner
+told = TemplateCaptioner(seed=1, omission=0.3)
+def captions(images):
+    return [told.caption(image) for image in images]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A specification, and the captions that its [space] names, recorded."""
+    (tmp_path / "SPEC.toml").write_text(SPEC)
+    (tmp_path / "model.py").write_text(MODEL)
+    plain = tmp_path / "plain"
+    assert run("pictures", str(tmp_path / "SPEC.toml"), "--sources", "--out", str(plain)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "4 pictures" in said
+    assert "name it as space.captions" in said
+    table = pd.read_csv(plain / "answers.csv", dtype=str)
+    assert set(table["relation"]) == {"identity"}
+    images = [cv2.imread(str(plain / "images" / name))[:, :, ::-1] for name in table["file"]]
+    table["caption"] = [faulty(seed=2).caption(np.ascontiguousarray(image)) for image in images]
+    table.to_csv(plain / "answers.csv", index=False)
+    return tmp_path
+
+
+def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, out = str(folder / "SPEC.toml"), str(folder / "r")
+    assert run("audit", spec, "--out", out, "--half-width", "0.01", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["calls"] == 20
+    assert {target["target"] for target in found["targets"]} >= {"relation reic/crop: error"}
+    assert run("verify", out) == 0
+    assert run("resume", out, "--budget", "24") == 0
+    table = folder / "plain" / "answers.csv"
+    table.write_text(table.read_text().replace("A ", "An old ", 1))
+    capsys.readouterr()
+    assert run("resume", out, "--budget", "28") == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "belongs to another space" in told
+    assert "with 24: other images, truths, boxes, or options of relations" in told
+
+
+def test_answers_are_not_judged_again_by_pictures_of_other_captions(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, table = str(folder / "r"), folder / "plain" / "answers.csv"
+    assert run("audit", str(folder / "SPEC.toml"), "--out", out) == 0
+    assert run("rejudge", out, "--out", str(folder / "same")) == 0
+    table.write_text(table.read_text().replace("A ", "An old ", 1))
+    capsys.readouterr()
+    assert run("rejudge", out, "--out", str(folder / "other")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "got others: options of relation 'reic/crop'; what was certified there" in told
+    assert not (folder / "other").exists()
+
+
+def test_a_table_of_two_columns_and_one_of_all_pictures_say_the_same(folder: Path) -> None:
+    table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
+    short, long = folder / "short.csv", folder / "long.json"
+    table[["sample", "caption"]].to_csv(short, index=False)
+    others = table.assign(relation="reic/crop", severity=1, caption="")
+    long.write_text(pd.concat([others, table]).to_json(orient="records"))
+    samples = list(table["sample"])
+    assert source_captions(short, samples) == source_captions(long, samples)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("sample,", "image,", "expected the columns sample, caption, got no 'sample'"),
+        (",caption\n", ",words\n", "expected the columns sample, caption, got no 'caption'"),
+        (
+            "scene-0-00002,identity",
+            "scene-0-00002,reic/crop",
+            "expected a row with a caption of sample 'scene-0-00002', got none; 1 of 4 samples "
+            "have none (in rows of relation 'identity')",
+        ),
+        (
+            "scene-0-00002,identity",
+            "nowhere,identity",
+            "row 3: unknown sample 'nowhere': expected one of scene-0-00000, ",
+        ),
+        (
+            "scene-0-00002,identity",
+            "scene-0-00001,identity",
+            "row 3, sample: 'scene-0-00001' stands twice; leave one row",
+        ),
+    ],
+)
+def test_faulty_captions_are_refused_in_a_sentence(
+    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, sentence: str
+) -> None:
+    table = folder / "plain" / "answers.csv"
+    assert old in table.read_text()
+    table.write_text(table.read_text().replace(old, new, 1))
+    refused(folder, capsys, sentence)
+
+
+def test_an_unfilled_row_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
+    table.loc[1, "caption"] = " "
+    table.to_csv(folder / "plain" / "answers.csv", index=False)
+    refused(folder, capsys, "row 2, caption: expected a caption of sample 'scene-0-00001', got non")
+
+
+def test_captions_without_their_relation_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = folder / "SPEC.toml"
+    spec.write_text(spec.read_text().replace('["reic"]', '["reduction"]').replace("follow", "#"))
+    assert run("audit", str(spec), "--out", str(folder / "r")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "space.captions: none of relations ['reduction'] has this option" in told
+
+
+def refused(folder: Path, capsys: pytest.CaptureFixture[str], sentence: str) -> None:
+    capsys.readouterr()
+    assert run("audit", str(folder / "SPEC.toml"), "--out", str(folder / "r")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert sentence in told
+    assert "answers.csv" in told
+    assert not (folder / "r" / "journal.db").exists()
+
+
+# -- captions of hidden boxes ----------------------------------------------------------------
+
+
+def test_what_no_box_bears_the_name_of_is_where_hiding_takes_its_name_away() -> None:
+    """A zebra that no box is called, named in all captions but those without the first box."""
+    boxes = (Box("thing", 0, 0, 10, 10), CAT)
+    said = "A zebra and a cat."
+    versions = {place: said if place >= 3 else "A cat." for place in range(6)}
+    plain, whole = RecordedNaming({"a": said}), RecordedNaming({"a": Heard(said, versions)})
+    assert plain.objects("a", boxes) == ((boxes[1],),)
+    assert whole.objects("a", boxes) == ((boxes[0],), (boxes[1],))
+    assert plain.describe != whole.describe
+    with pytest.raises(InputError, match="one of its 1 boxes hidden, got one with box 2; record"):
+        whole.objects("a", boxes[:1])
+
+
+def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, spec = folder / "whole", str(folder / "SPEC.toml")
+    assert run("pictures", spec, "--sources", "--hidden", "--out", str(out)) == 2
+    assert "--hidden: [oracle] hides no boxes" in capsys.readouterr().err
+    (folder / "SPEC.toml").write_text(SPEC.replace("occlusion = false", ""))
+    assert run("pictures", spec, "--sources", "--hidden", "--out", str(out)) == 0
+    table = pd.read_csv(out / "answers.csv", dtype=str)
+    assert set(table["relation"]) == {"identity", "hidden/blur", "hidden/black", "hidden/inpaint"}
+    table["caption"] = table["sample"] + " " + table["relation"] + " " + table["severity"]
+    table.to_csv(out / "answers.csv", index=False)
+    samples = list(dict.fromkeys(table["sample"]))
+    heard = source_captions(out / "answers.csv", samples)[samples[0]]
+    assert heard.answer == f"{samples[0]} identity 0"
+    assert heard.versions[4] == f"{samples[0]} hidden/black 2"
+    assert len(heard.versions) == (table["sample"] == samples[0]).sum() - 1
+    for column, old, new, sentence in (
+        ("relation", "hidden/blur", "hidden/fog", "expected hidden/ and one of blur, black, inp"),
+        ("severity", "2", "two", "expected the number of the box hidden, from 1, got 'two'"),
+    ):
+        table.replace({column: {old: new}}).to_csv(out / "bad.csv", index=False)
+        with pytest.raises(InputError, match=f"row [0-9]+, {column}: {sentence}"):
+            source_captions(out / "bad.csv", samples)
+    capsys.readouterr()
+    assert run("pictures", spec, "--hidden", "--out", str(folder / "other")) == 2
+    assert "--hidden: expected --sources beside it" in capsys.readouterr().err
+
+
+def test_rows_of_json_may_leave_out_what_an_image_itself_does_not_need(tmp_path: Path) -> None:
+    """As editors write it that begin a file with a mark of its encoding."""
+    rows = [
+        {"sample": 1, "caption": "A dog."},
+        {"sample": 1, "caption": "A cat.", "relation": "hidden/black", "severity": 1},
+    ]
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(rows), encoding="utf-8-sig")
+    assert source_captions(path, ["1"]) == {"1": Heard("A dog.", {1: "A cat."})}
+    for severity in (1.5, 0, "inf", None):
+        path.write_text(json.dumps([rows[0], {**rows[1], "severity": severity}]))
+        with pytest.raises(InputError, match="row 2, severity: expected the number of the box hid"):
+            source_captions(path, ["1"])
+    path.write_text(json.dumps([*rows, {"caption": "Whose?"}]))  # other rows' numbers stay whole
+    with pytest.raises(InputError, match="row 3, sample: expected the name of a sample, got none"):
+        source_captions(path, ["1"])
+
+
+def test_json_that_nests_too_deep_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="cannot read recorded captions: maximum recursion depth"):
+        source_captions(tmp_path / "c.json", ["a"])
+
+
+def test_captions_of_boxes_that_are_not_there_are_refused_before_anything_is_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = folder / "plain" / "answers.csv"
+    hidden = pd.read_csv(table, dtype=str).assign(relation="hidden/blur", severity="99").tail(1)
+    table.write_text(table.read_text() + hidden.to_csv(index=False, header=False))
+    assert run("audit", str(folder / "SPEC.toml"), "--out", str(folder / "r")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "boxes hidden, got one with box 99; record them with these boxes" in told
+    assert not (folder / "r" / "journal.db").exists()

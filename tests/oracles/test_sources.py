@@ -1,0 +1,197 @@
+"""Oracles that compare with the source image's answer: asked once, first, journaled, paid for."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.view import View
+from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, check_chain
+from adaptive_vtt.journal.answer_json import from_json, to_json
+from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.oracles import Consistency, overlap
+from adaptive_vtt.relations import get
+from adaptive_vtt.testing import ScriptedModel
+from adaptive_vtt.types import Sample
+from tests.helpers.source_spaces import RELATIONS, space
+from tests.helpers.twins import slowly
+
+# -- the source is asked once, first, within the budget -------------------------------------
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize("budget", [2, 9, 1000])
+def test_sources_are_asked_once_and_count(answers: Any, batch: int, budget: int) -> None:
+    model = ScriptedModel(answers=answers)
+    audit = Audit(space(), model, budget=budget, batch=batch)
+    result = audit.run()
+    assert len(model.asked) == len(set(model.asked)) == result.calls == result.cost
+    assert result.calls <= budget
+    sources = {a for a in model.asked if a[1] == "identity"}
+    follow_ups = {a for a in model.asked if a[1] != "identity"}
+    for sample, _, _, concepts in follow_ups:
+        assert model.asked.index((sample, "identity", 0, concepts)) < min(
+            i
+            for i, a in enumerate(model.asked)
+            if a[0] == sample and a[1:] not in {s[1:] for s in sources} and a[3] == concepts
+        )
+    if budget == 1000:
+        per_sample = 2 if answers == "one" else 1
+        assert (len(sources), len(follow_ups)) == (5 * per_sample, 20 * per_sample)
+        assert result.reason == "every question was asked"
+
+
+def test_the_last_call_of_a_budget_is_not_spent_on_half_a_question() -> None:
+    audit = Audit(space(samples=40), ScriptedModel(), budget=9, seed=3)
+    result = audit.run()
+    assert result.calls in (8, 9)
+    if result.calls == 8:
+        assert result.reason == "8 of 9 calls were made; the next question may take 2"
+
+
+def test_a_follow_up_is_not_handed_out_before_its_source_is_answered() -> None:
+    images = np.zeros((1, 8, 8, 3), np.uint8)
+    dataset = from_table(images, pd.DataFrame({"c": [np.nan]}))
+    audit = Audit(QuestionSpace(dataset, RELATIONS, oracle=Consistency()), ScriptedModel())
+    (source,) = audit.ask(3)
+    assert (source.number, source.prompt.relation) == (-1, "identity")
+    assert audit.ask(3) == []
+    assert len(audit.journal.draws()) == 6  # at most three per ask, however slow the source
+    audit.tell(source, [0.9])
+    assert {call.prompt.relation for call in audit.ask(9)} == {"gaussian_noise", "rotation"}
+
+
+def test_answers_in_any_order_come_to_the_same() -> None:
+    def play(backwards: bool) -> list[Any]:
+        audit, model = (
+            Audit(space(), ScriptedModel(), half_width=0.3, targets=["overall"]),
+            ScriptedModel(),
+        )
+        while calls := audit.ask(4):
+            for call in calls[::-1] if backwards else calls:
+                audit.tell(call, model.ask([call.prompt])[0])
+        return [vars(row) | {"elapsed": 0} for row in audit.journal.draws()]
+
+    assert play(False) == play(True)
+
+
+class Stopping(ScriptedModel):
+    """Raises at its ``last`` question."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__()
+        self.last = last
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        if len(self.asked) + len(prompts) > self.last:
+            raise RuntimeError("power cut")
+        return super().ask(prompts)
+
+
+@pytest.mark.parametrize("last", [0, 6, *slowly(1, 2, 3, 11)])
+def test_an_interrupted_audit_goes_on_and_pays_for_nothing_twice(tmp_path: Path, last: int) -> None:
+    options = {"half_width": 0.2, "targets": ["overall", "relations"], "budget": 20}
+    whole = Audit(space(), ScriptedModel(), **options)
+    whole.run()
+    first = Stopping(last)
+    with (
+        Audit(space(), first, journal=tmp_path / "j.db", **options) as audit,
+        pytest.raises(ModelError, match="power cut"),
+    ):
+        audit.run()
+    second = ScriptedModel()
+    with Audit(space(), second, journal=tmp_path / "j.db", **options) as audit:
+        result = audit.run()
+        assert [r.law for r in audit.journal.draws()] == [r.law for r in whole.journal.draws()]
+        verify(audit.journal)
+    assert not set(first.asked) & set(second.asked)
+    assert result.calls == len(first.asked) + len(second.asked) == whole.result().calls
+    assert result.targets.equals(whole.result().targets)
+
+
+# -- views, values, journal -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reading", [(1, 1, 1), (-1, 0, 1), (-1, -1, 1), (-1, 0, -1)])
+def test_a_view_counts_as_its_truths_do(reading: tuple[int, int, int]) -> None:
+    labels = pd.DataFrame({"a": [0, 1, np.nan, 1], "b": [1, np.nan, np.nan, 0]})
+    dataset = from_table(None, labels)
+    view = View(dataset, ["b", "a", "a again"], [1, 0, 0], reading)
+    truths = view.truth(np.arange(4)[:, None], np.arange(3))
+    known = {-1: reading[0], 0: reading[1], 1: reading[2]}
+    before = dataset.truth(np.arange(4)[:, None], np.array([1, 0, 0]))
+    assert (truths == np.vectorize(known.get)(before)).all()
+    for concept in range(3):
+        for side in (0, 1):
+            there = np.flatnonzero(truths[:, concept] == side)
+            assert view.counts[concept, side] == len(there)
+            assert view.members(concept, side, np.arange(len(there))).tolist() == there.tolist()
+    rows, copies = view.profile
+    assert (rows[view.profile_row(np.arange(4))] == truths).all()
+    assert copies.sum() == 4
+    assert view.fingerprint != dataset.fingerprint
+    found: Sample = view.sample(0)
+    assert found.truth == {
+        c: int(t) for c, t in zip(view.concepts, truths[0], strict=True) if t >= 0
+    }
+
+
+def test_values_survive_json() -> None:
+    mask = np.random.default_rng(0).random((5, 7)) < 0.5
+    assert from_json(to_json(0.25)) == 0.25
+    assert from_json(to_json(Unanswered("late"))) == Unanswered("late")
+    again = from_json(to_json(mask))
+    assert isinstance(again, np.ndarray)
+    assert (again == mask).all()
+    assert again.dtype == bool
+
+
+def test_source_rows_agree_in_memory_and_on_disk(tmp_path: Path) -> None:
+    disk, memory = SQLiteJournal(tmp_path / "j.db"), MemoryJournal()
+    for journal in (disk, memory):
+        Audit(space(), ScriptedModel(), budget=9, journal=journal).run()
+    rows = [[{**vars(r), "elapsed": 0} for r in j.sources()] for j in (disk, memory)]
+    assert rows[0] == rows[1]
+    assert rows[0]
+    for journal in (disk, memory):
+        check_chain(journal, journal.draws(), journal.calls())
+    for journal in (disk, memory):
+        with pytest.raises(JournalError):
+            journal.add_sources(journal.sources()[:1])
+    disk.close()
+
+
+def test_verify_names_a_source_answer_that_was_altered(tmp_path: Path) -> None:
+    options = {"half_width": 0.3, "targets": ["overall"], "budget": 9}
+    with Audit(space(), ScriptedModel(), journal=tmp_path / "j.db", **options) as audit:
+        audit.run()
+    with closing(sqlite3.connect(tmp_path / "j.db")) as db, db:
+        db.execute("UPDATE sources SET answers = '[1.0, 1.0]'")
+    journal = SQLiteJournal(tmp_path / "j.db")
+    with pytest.raises(JournalError, match=r"the answer of source \d was altered"):
+        verify(journal)
+    journal.close()
+
+
+def test_masks_turn_with_the_image() -> None:
+    image = np.zeros((32, 32, 1), np.uint8)
+    image[6:12, 14:26] = 255
+    mask = image[:, :, 0] > 0
+    relation = get("rotation")
+    made = relation.apply(Sample("s", image, {}), 4, np.random.default_rng(1))
+    assert made.image is not None
+    turned = relation.expect_mask(mask, made)
+    assert overlap(turned, made.image[:, :, 0] > 127) > 0.9
+    assert overlap(turned, mask) < 0.7
+    with pytest.raises(InputError, match=r"rotation: expected a severity in .*, got 9"):
+        relation.apply(Sample("s", image, {}), 9, np.random.default_rng(1))

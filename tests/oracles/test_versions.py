@@ -1,0 +1,151 @@
+"""Oracles that have to hear of versions of a source image, too: after it, before its follow-ups."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit.census import all_losses
+from adaptive_vtt.benchmark.rehearsal import rehearse
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import ModelError
+from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.oracles import Consistency, Heard, Outcome, Version
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Sample
+from tests.helpers.twins import slowly
+
+MOST = 3
+
+
+class Doubting(Consistency):
+    """Asks about up to three negatives of the source: as many as its answer is high."""
+
+    def most_versions(self, dataset: Dataset) -> int:
+        return MOST
+
+    def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
+        image = sample.image
+        assert image is not None
+        count = MOST if heard is None else wanted(heard.answer)
+        return {v: Version("negative", v + 1, lambda: 255 - image) for v in range(count)}
+
+    def expect(self, *asked: Any) -> Any:
+        *_, heard = asked
+        assert isinstance(heard, Heard)
+        assert sorted(heard.versions) == list(range(wanted(heard.answer)))
+        return int(heard.answer >= 0.5)
+
+    def judge(
+        self, question: Any, answer: Any, expected: Any, source_answer: Any = None
+    ) -> Outcome:
+        return super().judge(question, answer, expected)
+
+
+def answer_of(sample: str) -> Any:
+    prompt = Prompt(None, ("c0",), sample, "identity", 0)
+    (answer,) = ScriptedModel(answers="one").ask([prompt])
+    return answer.values[0] if isinstance(answer, Answer) else answer
+
+
+def wanted(answer: Any) -> int:
+    return 0 if isinstance(answer, Unanswered) else round(answer * MOST)
+
+
+def space(samples: int = 6) -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(samples, 1), ["identity", "rotation"], oracle=Doubting())
+
+
+Asked = tuple[str, str, int]
+
+
+def asked(model: ScriptedModel) -> list[Asked]:
+    return [call[:3] for call in model.asked]
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("budget", [5, 6, 7, 13, 20, 1000])
+def test_versions_come_after_their_source_and_before_its_follow_ups(
+    batch: int, budget: int
+) -> None:
+    model = ScriptedModel(answers="one")
+    result = Audit(space(), model, budget=budget, batch=batch).run()
+    calls = asked(model)
+    assert len(calls) == len(set(calls)) == result.calls == result.cost
+    assert result.calls <= budget
+    for place, (sample, relation, _) in enumerate(calls):
+        before = [c for c in calls[:place] if c[0] == sample]
+        if relation == "negative":
+            assert (sample, "identity", 0) in before
+        if relation == "rotation":
+            there = {c for c in calls if c[0] == sample and c[1] == "negative"}
+            assert there <= set(before)
+    if budget == 1000:
+        answers = [answer_of(sample) for sample in {c[0] for c in calls}]
+        assert sum(c[1] == "negative" for c in calls) == sum(map(wanted, answers)) > 0
+
+
+def test_versions_of_one_source_are_handed_out_together() -> None:
+    audit, model = Audit(space(), ScriptedModel(answers="one")), ScriptedModel(answers="one")
+    while True:
+        (source,) = audit.ask(1)
+        audit.tell(source, model.ask([source.prompt])[0])
+        if source.prompt.relation == "identity" and audit.waiting > 1:
+            break
+    versions = audit.ask(audit.waiting)
+    assert {call.prompt.relation for call in versions} == {"negative"}
+    assert {call.prompt.sample_id for call in versions} == {source.prompt.sample_id}
+    assert source.prompt.sample_id not in {call.prompt.sample_id for call in audit.ask(1)}
+
+
+class Stopping(ScriptedModel):
+    """Raises at its ``last`` question."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(answers="one")
+        self.last = last
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        if len(self.asked) + len(prompts) > self.last:
+            raise RuntimeError("power cut")
+        return super().ask(prompts)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [0, 8, 20, *slowly(2, 4, 6, 10, 12, 14, 16, 18)],
+)
+def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
+    tmp_path: Path, last: int
+) -> None:
+    options: dict[str, Any] = {"half_width": 0.2, "targets": ["overall"], "budget": 24}
+    whole = Audit(space(), ScriptedModel(answers="one"), **options)
+    whole.run()
+    first = Stopping(last)
+    broken = Audit(space(), first, journal=tmp_path / "j.db", **options)
+    with broken, suppress(ModelError):  # none where it has ended before
+        broken.run()
+    second = ScriptedModel(answers="one")
+    with Audit(space(), second, journal=tmp_path / "j.db", **options) as audit:
+        result = audit.run()
+        assert [r.law for r in audit.journal.draws()] == [r.law for r in whole.journal.draws()]
+        verify(audit.journal)
+    assert not set(first.asked) & set(second.asked)
+    assert sorted(asked(first) + asked(second)) == sorted(asked(whole.model))  # type: ignore[arg-type]
+    assert result.calls == len(first.asked) + len(second.asked) <= 24
+
+
+def test_everything_can_be_asked_through_for_the_truth() -> None:
+    model = ScriptedModel(answers="one")
+    questions, losses = all_losses(space(), model)
+    assert len(questions) == len(losses) == space().size
+    assert len(asked(model)) == len(set(asked(model)))
+
+
+def test_a_dry_run_counts_the_most_versions_there_may_be() -> None:
+    (estimate,) = rehearse(space(), ScriptedModel(answers="one"), {"budget": 1000}, losses=[0.1])
+    assert estimate.calls == 6 * (1 + MOST) + space().size

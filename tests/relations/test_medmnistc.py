@@ -1,0 +1,260 @@
+"""MedMNIST-C: every profile, and agreement with the published package (tests/golden)."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from adaptive_vtt import relations
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.relations import medmnistc
+from adaptive_vtt.relations.corruptions import Corruption, grey
+from adaptive_vtt.relations.corruptions.blur import motion_blur_at
+from adaptive_vtt.relations.corruptions.objects import _marks
+from adaptive_vtt.types import Image, Sample
+from tests.helpers.workers import received
+
+GOLDEN = dict(np.load(Path(__file__).parents[1] / "golden" / "medmnistc.npz"))
+PICTURE: Image = GOLDEN["image"]
+SEVERITIES = (1, 2, 3, 4, 5)
+PAIRS = {
+    "pathmnist": 11,
+    "bloodmnist": 11,
+    "dermamnist": 15,
+    "retinamnist": 8,
+    "tissuemnist": 8,
+    "octmnist": 6,
+    "breastmnist": 7,
+    "chestmnist": 13,
+    "pneumoniamnist": 13,
+    "organamnist": 13,
+    "organcmnist": 13,
+    "organsmnist": 13,
+}
+
+
+@cache
+def profile(flag: str, faithful: bool = True) -> dict[str, Corruption]:
+    return {r.name.split("/")[-1]: r for r in medmnistc.relations(flag, faithful)}
+
+
+def golden(kind: str) -> list[tuple[str, str, str]]:
+    """(flag, corruption, variant) of the golden entries of a kind."""
+    parts = [key.split("/") for key in GOLDEN if key.startswith(f"{kind}/")]
+    return [(p[1], p[2], p[3] if len(p) > 3 else "") for p in parts]
+
+
+def windows(image: Image) -> Image:
+    return np.stack([image[y : y + 24, x : x + 24] for y, x in ((0, 0), (98, 152))])
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def changed(relation: Corruption, image: Image, severity: int, seed: int = 0) -> Image:
+    return relation.transform(image, severity, rng(seed))
+
+
+def test_every_profile_is_there() -> None:
+    assert {flag: len(profile(flag)) for flag in medmnistc.flags()} == PAIRS
+    assert sum(PAIRS.values()) == 131
+    assert {f"medmnistc/{flag}" for flag in PAIRS} <= set(relations.families())
+    names = {name for flag in PAIRS for name in profile(flag)}
+    assert len(names) == 21
+
+
+def test_family_resolves_to_its_relations() -> None:
+    found = relations.resolve(["medmnistc/octmnist"])
+    assert [r.name for r in found] == [
+        f"medmnistc/octmnist/{c}"
+        for c in (
+            "pixelate",
+            "jpeg_compression",
+            "speckle_noise",
+            "defocus_blur",
+            "motion_blur",
+            "contrast_down",
+        )
+    ]
+
+
+@pytest.mark.parametrize(("flag", "name", "variant"), golden("exact"))
+def test_without_chance_it_is_what_the_package_makes(flag: str, name: str, variant: str) -> None:
+    expected = GOLDEN["/".join(filter(None, ("exact", flag, name, variant)))]
+    relation = profile(flag)[name]
+    for severity, wanted in zip(SEVERITIES, expected, strict=True):
+        if name == "motion_blur":
+            radius, sigma = relation.ladder[severity - 1]
+            made = motion_blur_at(PICTURE, radius, sigma, float(variant))
+        else:
+            made = changed(relation, PICTURE[..., 1:2] if variant else PICTURE, severity)
+        apart = np.abs(windows(made).astype(int) - wanted)
+        assert apart.max() <= 1
+        assert apart.mean() <= 0.1
+
+
+@pytest.mark.parametrize(("flag", "name", "variant"), golden("drawn"))
+def test_with_chance_its_moments_are_those_of_the_package(
+    flag: str, name: str, variant: str
+) -> None:
+    relation, noise = profile(flag)[name], name.endswith("noise")
+    source = PICTURE[..., 1:2] if variant else PICTURE
+    expected = GOLDEN["/".join(filter(None, ("drawn", flag, name, variant)))]
+    for severity in (1, 3, 5):
+        (mean, deviation, share), rows = expected[severity - 1], []
+        for seed in range(4 if noise else 120):
+            change = changed(relation, source, severity, seed).astype(np.int16) - source
+            rows.append((change.mean(), change.std(), (change != 0).any(axis=2).mean()))
+        got = np.mean(rows, axis=0)
+        if noise:  # 4 draws on both sides: means within four standard errors
+            assert abs(got[0] - mean) < 4 * deviation * np.sqrt(2 / (4 * source.size))
+            assert got[1:] == pytest.approx([deviation, share], rel=0.02)
+        else:  # 120 draws of a few objects
+            assert got[1:] == pytest.approx([deviation, share], rel=0.15)
+
+
+@pytest.mark.parametrize("bank", [0, 1])
+def test_ink_marks_look_like_the_packages(bank: int) -> None:
+    side, coverage, whole = GOLDEN["marks"][bank]
+    marks = _marks(int(side), 0.61 if bank else 0.78)
+    assert len(marks) == 10
+    assert np.mean([mark.mean() for mark in marks]) == pytest.approx(coverage, abs=0.06)
+    for mark in marks:
+        assert mark.shape == (side, side)
+        assert cv2.connectedComponents(mark.astype(np.uint8))[0] - 1 == 1
+    assert whole > 0.95  # so that one piece is a fair likeness
+
+
+def test_impulses_are_black_or_white_on_colour_and_mixed_on_grey() -> None:
+    flat = np.full((64, 64, 3), 100, np.uint8)
+    relation = profile("dermamnist")["impulse_noise"]
+    assert set(np.unique(changed(relation, flat, 5))) == {0, 100, 255}
+    assert len(np.unique(changed(relation, flat[..., :1], 5))) > 8
+    plain = profile("chestmnist", faithful=False)["impulse_noise"]
+    assert set(np.unique(changed(plain, flat[..., :1], 5))) == {0, 100, 255}
+
+
+def test_noise_on_grey_images_is_weaker_unless_repaired() -> None:
+    flat = np.full((224, 224, 1), 128, np.uint8)
+    spread = [
+        changed(profile("chestmnist", faithful)["gaussian_noise"], flat, 1).std()
+        for faithful in (True, False)
+    ]
+    assert spread[1] == pytest.approx(255 * 0.04, rel=0.02)
+    assert spread[0] / spread[1] == pytest.approx(0.6686, rel=0.02)
+
+
+def test_black_corner_falls_back_at_5_unless_repaired() -> None:
+    white = np.full((224, 224, 3), 255, np.uint8)
+
+    def black(faithful: bool) -> list[float]:
+        corner = profile("dermamnist", faithful)["black_corner"]
+        return [float((changed(corner, white, s) == 0).mean()) for s in SEVERITIES]
+
+    assert black(True)[3] > black(True)[4]
+    assert np.all(np.diff(black(False)) > 0)
+    assert sorted(black(True)) == black(False)
+
+
+def test_repaired_blood_profile_has_more_marks_at_each_severity() -> None:
+    most = [m for m, _ in profile("bloodmnist", faithful=False)["stain_deposit"].ladder]
+    assert np.all(np.diff(most) > 0)
+    assert [m for m, _ in profile("bloodmnist")["stain_deposit"].ladder] == [1, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gaussian_noise",
+        "impulse_noise",
+        "shot_noise",
+        "pixelate",
+        "brightness_up",
+        "contrast_up",
+        "characters",
+    ],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_batch_is_one_image_after_the_other(name: str, channels: int) -> None:
+    relation = profile("dermamnist")[name]
+    images = rng(1).integers(0, 256, (4, 30, 41, channels), dtype=np.uint8)
+    one = rng(5)
+    expected = np.stack([relation.transform(image, 3, one) for image in images])
+    assert np.array_equal(relation.apply_batch(images, 3, rng(5)), expected)
+
+
+def test_empty_batch_stays_empty() -> None:
+    images = np.zeros((0, 8, 8, 3), np.uint8)
+    for relation in profile("dermamnist").values():
+        assert relation.apply_batch(images, 1, rng()).shape == images.shape
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 3), (28, 28, 1), (60, 301, 3), (300, 40, 1)])
+def test_all_sizes_work_in_every_profile(shape: tuple[int, ...]) -> None:
+    image = rng().integers(0, 256, shape, dtype=np.uint8)
+    for flag in ("pathmnist", "dermamnist", "chestmnist", "tissuemnist"):
+        for relation in profile(flag).values():
+            for severity in (1, 5):
+                after = changed(relation, image, severity)
+                assert after.shape == shape
+                assert after.dtype == np.uint8
+                assert not np.shares_memory(after, image)
+
+
+def test_marks_and_bubbles_cover_the_same_share_at_other_sizes() -> None:
+    for name in ("stain_deposit", "bubble"):
+        relation, shares = profile("pathmnist")[name], []
+        for side in (112, 224, 448):
+            flat = np.full((side, side, 3), 100, np.uint8)
+            covered = [(changed(relation, flat, 3, seed) != 100).mean() for seed in range(150)]
+            shares.append(np.mean(covered))
+        assert shares == pytest.approx([shares[1]] * 3, rel=0.15)
+
+
+def test_grey_levels_are_pillows() -> None:
+    # (19595 R + 38470 G + 7471 B + 32768) >> 16 in whole numbers
+    image = rng().integers(0, 256, (50, 50, 3), dtype=np.uint8)
+    whole = image.astype(np.int64) @ np.array([19595, 38470, 7471]) + 32768
+    assert np.array_equal(grey(image)[..., 0], whole >> 16)
+    levels = np.arange(256, dtype=np.uint8)
+    assert np.array_equal(grey(np.repeat(levels[None, :, None], 3, axis=2))[0, :, 0], levels)
+
+
+def test_relations_can_be_sent_to_worker_processes() -> None:
+    relation = profile("pathmnist")["stain_deposit"]
+    again = received(relation)
+    assert np.array_equal(changed(again, PICTURE, 3), changed(relation, PICTURE, 3))
+
+
+def test_unknown_flag_names_the_nearest() -> None:
+    unknown = r"unknown MedMNIST-C data set 'pathmnits'; did you mean 'pathmnist'\?"
+    with pytest.raises(InputError, match=unknown):
+        medmnistc.relations("pathmnits")
+    unknown = r"unknown relation 'medmnistc/foo'.*xpected one of"
+    with pytest.raises(InputError, match=unknown):
+        relations.resolve(["medmnistc/foo"])
+    with pytest.raises(InputError, match=r"did you mean 'medmnistc/octmnist/pixelate'\?"):
+        relations.get("medmnistc/octmnist/pixelat")
+
+
+@pytest.mark.parametrize("severity", [0, 6, -1])
+def test_severity_out_of_range_is_named(severity: int) -> None:
+    relation = profile("octmnist")["pixelate"]
+    expected = rf"^medmnistc/octmnist/pixelate: expected a severity in .*, got {severity}$"
+    with pytest.raises(InputError, match=expected):
+        relation.apply(Sample("s", PICTURE, {}), severity, rng())
+    with pytest.raises(InputError, match=expected):
+        relation.apply_batch(PICTURE[None], severity, rng())
+
+
+def test_ladders_are_shipped_as_json() -> None:
+    path = Path(medmnistc.__file__).parent / "data" / "medmnistc.json"
+    listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    assert list(listed) == list(PAIRS)
+    for shipped in listed.values():
+        assert all(len(ladder) == 5 for ladder in shipped["corruptions"].values())

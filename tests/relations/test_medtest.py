@@ -1,0 +1,409 @@
+"""MedTest's nine: light, motion and text, what is visible, and what the family promises."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from adaptive_vtt import relations
+from adaptive_vtt.demo.phantom_frames import phantom
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.relations import medtest
+from adaptive_vtt.relations.medtest import MedTest
+from adaptive_vtt.relations.medtest.lighting import exposed
+from adaptive_vtt.relations.medtest.printed import printed
+from adaptive_vtt.relations.medtest.scene import Scene, fifth, visible_field
+from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.workers import received
+
+NINE = {relation.name.removeprefix("medtest/"): relation for relation in medtest.relations()}
+SIDE = 160
+Levels = npt.NDArray[np.int64]
+
+
+def octagon(side: int = SIDE) -> Mask:
+    """An eight-cornered view in a black frame."""
+    corners = np.array([(30, 8), (130, 8), (150, 30), (150, 130), (130, 150), (30, 150)])
+    corners = np.concatenate([corners, [(8, 130), (8, 30)]]) * side // SIDE
+    field = np.zeros((side, side), np.uint8)
+    cv2.fillConvexPoly(field, corners.astype(np.int32), 1)
+    return field.astype(bool)
+
+
+def picture(seed: int = 0, side: int = SIDE) -> Sample:
+    """Reddish tissue with a dark lumen and a paler polyp, on a noisy black frame."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:side, :side] / side
+    depth = np.clip(np.hypot(x - 0.45, y - 0.4) * 2.2, 0.02, 1)
+    image = depth[:, :, None] * np.array([205.0, 110.0, 85.0])
+    polyp = np.hypot(x - 0.66, y - 0.62) < 0.11
+    image[polyp] = (225, 140, 120)
+    image += rng.normal(0, 4, image.shape)
+    field = octagon(side)
+    image[~field] = rng.uniform(0, 8, (np.count_nonzero(~field), 3))
+    image = np.clip(image, 0, 255).astype(np.uint8)
+    return Sample(f"p{seed}", image, {"polyp": 1}, masks={"polyp": polyp})
+
+
+def made(name: str, sample: Sample, severity: int, seed: int = 0) -> tuple[Image, dict[str, Any]]:
+    follow_up = NINE[name].apply(sample, severity, generator(seed, name))
+    assert follow_up.image is not None
+    return follow_up.image, dict(follow_up.details)
+
+
+def moved(name: str, sample: Sample, severity: int, seed: int = 0) -> Levels:
+    """How many grey levels each pixel changed by, H x W: the most of its channels."""
+    assert sample.image is not None
+    image, _ = made(name, sample, severity, seed)
+    return np.abs(image.astype(np.int64) - sample.image).max(axis=2)
+
+
+# -- the family ----------------------------------------------------------------------------
+
+
+def test_the_family_is_the_nine_of_the_thesis() -> None:
+    names = [relation.name for relation in relations.resolve(["medtest"])]
+    assert names == [
+        "medtest/saturation",
+        "medtest/contrast",
+        "medtest/white_balance",
+        "medtest/specularity",
+        "medtest/blur",
+        "medtest/instrument",
+        "medtest/feces",
+        "medtest/blood",
+        "medtest/text",
+    ]
+    assert all(relation.severities == (1, 2, 3, 4, 5) for relation in NINE.values())
+
+
+def test_classification_leaves_blood_out() -> None:
+    nine = {relation.name for relation in relations.resolve(["medtest"])}
+    eight = {relation.name for relation in relations.resolve(["medtest/classification"])}
+    assert nine - eight == {"medtest/blood"}
+    assert eight < nine
+
+
+def test_unknown_task_is_named() -> None:
+    with pytest.raises(InputError, match=r"medtest: unknown task 'classify'.*'classification'"):
+        medtest.relations("classify")
+
+
+@pytest.mark.parametrize("name", NINE)
+def test_severity_out_of_range_is_one_sentence(name: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"medtest/{name}: expected a severity from 1 to 5, got 6"
+    ):
+        made(name, picture(), 6)
+
+
+@pytest.mark.parametrize("name", NINE)
+def test_same_key_same_picture_after_pickling(name: str) -> None:
+    again = received(NINE[name])
+    first, details = made(name, picture(), 3)
+    second = again.apply(picture(), 3, generator(0, name))
+    assert np.array_equal(first, second.image)
+    assert plain(details) == plain(second.details)
+
+
+def plain(details: Any) -> str:
+    """The details but for masks, as JSON."""
+    return json.dumps({k: v for k, v in details.items() if k != "mask"}, sort_keys=True)
+
+
+@pytest.mark.parametrize("name", NINE)
+def test_details_record_the_draws_as_json(name: str) -> None:
+    _, details = made(name, picture(), 4)
+    assert len(json.loads(plain(details))) >= (1 if name in ("saturation", "contrast") else 2)
+
+
+@pytest.mark.parametrize("name", NINE)
+@pytest.mark.parametrize("severity", [1, 5])
+def test_mask_and_answer_are_kept(name: str, severity: int) -> None:
+    sample = picture()
+    follow_up = NINE[name].apply(sample, severity, generator(0, name))
+    assert np.array_equal(
+        NINE[name].expect_mask(sample.masks["polyp"], follow_up), sample.masks["polyp"]
+    )
+    assert [NINE[name].expect(truth, follow_up) for truth in (0, 1)] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["instrument", "feces", "blood", "text"])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_added_never_touches_the_polyp(name: str, seed: int) -> None:
+    sample = picture(seed)
+    assert moved(name, sample, 5, seed)[sample.masks["polyp"]].max() == 0
+
+
+@pytest.mark.parametrize("name", [name for name in NINE if name != "text"])
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_changes_on_the_black_frame(name: str, seed: int) -> None:
+    assert moved(name, picture(seed), 5, seed)[~octagon()].max() == 0
+
+
+@pytest.mark.parametrize("name", NINE)
+def test_every_severity_changes_the_picture_more(name: str) -> None:
+    samples = [picture(seed) for seed in range(5)]
+    changes = [
+        float(
+            np.mean([moved(name, sample, severity, i).mean() for i, sample in enumerate(samples)])
+        )
+        for severity in (1, 2, 3, 4, 5)
+    ]
+    assert changes[0] > 0
+    assert all(np.diff(changes) > 0), changes
+
+
+@pytest.mark.parametrize("name", NINE)
+def test_grey_picture_is_the_grey_of_its_colour_twin(name: str) -> None:
+    colour = picture()
+    assert colour.image is not None
+    grey = np.ascontiguousarray(colour.image[:, :, :1])
+    image, _ = made(name, Sample("g", grey, {}, masks=colour.masks), 5)
+    twin, _ = made(name, Sample("g", np.repeat(grey, 3, axis=2), {}, masks=colour.masks), 5)
+    assert np.array_equal(image[:, :, 0], cv2.cvtColor(twin, cv2.COLOR_RGB2GRAY))
+
+
+def test_concepts_that_are_added_are_not_asked_about() -> None:
+    assert not NINE["blood"].applies("blood")
+    assert not NINE["feces"].applies("Stool")
+    assert not NINE["instrument"].applies("instrument")
+    assert not NINE["text"].applies("text")
+    assert all(relation.applies("polyp") for relation in NINE.values())
+
+
+def test_details_say_what_an_oracle_must_now_expect() -> None:
+    said = {name: made(name, picture(), 3)[1].get("adds") for name in NINE}
+    light = dict.fromkeys(("saturation", "contrast", "white_balance", "specularity", "blur"))
+    things = {name: name for name in ("instrument", "feces", "blood", "text")}
+    assert said == light | things
+
+
+def test_mask_of_another_size_is_refused() -> None:
+    image = picture().image
+    sample = Sample("s9", image, {}, masks={"polyp": np.zeros((10, 12), bool)})
+    with pytest.raises(
+        InputError, match=r"sample 's9': mask 'polyp': expected 160 x 160.* got 10 x 12"
+    ):
+        made("blur", sample, 1)
+
+
+# -- the visible field -----------------------------------------------------------------------
+
+
+def agreement(found: Mask, true: Mask) -> float:
+    return float(np.count_nonzero(found & true) / np.count_nonzero(found | true))
+
+
+def test_field_is_found_in_an_irregular_frame_and_keeps_the_lumen() -> None:
+    image = picture().image
+    assert image is not None
+    image[60:70, 66:78] = 0  # the lumen is as black as the frame
+    found = visible_field(image)
+    assert agreement(found, octagon()) > 0.95  # but for the outermost pixel
+    assert found[60:70, 66:78].all()
+    assert not found[~octagon()].any()
+
+
+def test_text_beside_the_view_and_a_black_notch_are_frame() -> None:
+    image = np.zeros((200, 300, 3), np.uint8)
+    true = np.zeros((200, 300), bool)
+    true[10:190, 100:290] = True
+    true[140:, :150] = False  # an inset in the lower left corner
+    image[true] = (180, 100, 80)
+    cv2.putText(image, "12/03/2019", (4, 40), cv2.FONT_HERSHEY_SIMPLEX, 0.4, (255, 255, 255))
+    assert agreement(visible_field(image), true) > 0.95
+
+
+@pytest.mark.parametrize("level", [0, 10, 200])
+def test_even_pictures_have_no_frame(level: int) -> None:
+    assert visible_field(np.full((80, 90, 3), level, np.uint8)).all()
+
+
+def test_a_given_field_replaces_the_detected_one() -> None:
+    right = np.zeros((SIDE, SIDE), bool)
+    right[:, SIDE // 2 :] = True
+    saturation = medtest.relations(field=lambda sample: right)[0]
+    sample = picture()
+    image = saturation.apply(sample, 5, generator(0, "x")).image
+    assert image is not None
+    assert sample.image is not None
+    assert np.array_equal(image[~right], sample.image[~right])
+    assert not np.array_equal(image[right], sample.image[right])
+
+
+def test_grey_mask_follows_brightness() -> None:
+    scene = Scene.of(picture(), None)
+    lumen, wall = scene.grey_mask[64, 72], scene.grey_mask[80, 140]
+    assert 0 <= lumen < 0.2
+    assert 0.9 < wall <= 1
+
+
+# -- draws and light -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
+def test_each_severity_draws_from_its_fifth_of_the_range(severity: int) -> None:
+    rng = np.random.default_rng(0)
+    draws = [fifth(1.1, 1.6, severity, rng) for _ in range(300)]
+    low, high = 1.1 + 0.1 * (severity - 1), 1.1 + 0.1 * severity
+    assert low <= min(draws) < low + 0.01
+    assert high - 0.01 < max(draws) <= high
+
+
+@pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
+def test_factors_and_sigmas_are_those_documented(severity: int) -> None:
+    for seed in range(10):
+        over = made("saturation", picture(), severity, seed)[1]["factor"]
+        under = made("contrast", picture(), severity, seed)[1]["factor"]
+        cast = made("white_balance", picture(), severity, seed)[1]["factor"]
+        blur = made("blur", picture(), severity, seed)[1]["sigma"]
+        assert 1.1 + 0.1 * (severity - 1) <= over <= 1.1 + 0.1 * severity
+        assert 0.9 - 0.07 * severity <= under <= 0.9 - 0.07 * (severity - 1)
+        assert 0.65 - 0.06 * severity <= cast <= 0.65 - 0.06 * (severity - 1)
+        assert 5 + 2 * (severity - 1) < blur <= 5 + 2 * severity
+
+
+def test_exposure_is_torchvisions_three_steps() -> None:
+    image = np.array([[[100, 50, 20], [200, 100, 60]]], np.uint8)
+    everywhere = np.ones((1, 2), bool)
+    after = exposed(Scene(image, everywhere, ~everywhere), 1.5)
+    # brightness: (150, 75, 30), (255, 150, 90); their greys 92.3 and 174.6, mean 133.5 (rounded
+    # greys 92 and 175); contrast 1.5 v - 0.5 * 133.5: (158, 45, 0), (255, 158, 68); greys
+    # 73.7 and 176.8; saturation 1.5 v - 0.5 grey: (200, 31, 0), (255, 149, 14)
+    assert np.abs(after.astype(int) - [[[200, 31, 0], [255, 149, 14]]]).max() <= 1
+
+
+def test_colour_cast_scales_two_channels() -> None:
+    flat = Sample("f", np.full((40, 40, 3), (200, 120, 80), np.uint8), {})
+    seen = set()
+    for seed in range(12):
+        image, details = made("white_balance", flat, 3, seed)
+        reduced = [0, 2] if details["cast"] == "green" else [0, 1]
+        expected = np.array([200.0, 120.0, 80.0])
+        expected[reduced] *= details["factor"]
+        assert np.abs(image - expected).max() <= 0.5
+        seen.add(details["cast"])
+    assert seen == {"green", "purple"}  # missed by one in 2,048 keys
+
+
+def test_blur_kernel_is_odd_and_between_half_sigma_and_sigma() -> None:
+    sides = []
+    for severity in (1, 2, 3, 4, 5):
+        for seed in range(8):
+            _, details = made(
+                "blur", Sample("s", np.zeros((512, 512, 1), np.uint8), {}), severity, seed
+            )
+            assert details["sigma_pixels"] == details["sigma"]  # 512 is the thesis's size
+            for side in details["kernel"]:
+                assert side % 2 == 1
+                assert details["sigma"] / 2 <= side <= details["sigma"]
+            sides.append(tuple(details["kernel"]))
+    assert any(width != height for width, height in sides)
+
+
+def test_blur_does_not_draw_the_frame_into_the_view() -> None:
+    flat = np.zeros((SIDE, SIDE, 3), np.uint8)
+    flat[octagon()] = (180, 100, 80)
+    image, _ = made("blur", Sample("s", flat, {}), 5)
+    assert np.array_equal(image, flat)
+
+
+def test_highlights_are_small_white_and_few_on_the_polyp() -> None:
+    for seed in range(5):
+        sample = picture(seed)
+        change = moved("specularity", sample, 5, seed)
+        image, details = made("specularity", sample, 5, seed)
+        assert 0 < np.mean(change > 40) < 0.1
+        assert image[change > 60].min(axis=1).mean() > 150
+        assert np.mean(change[sample.masks["polyp"]] > 25) <= 0.05
+        longest = max(max(spot[2:4]) for spot in details["spots"])
+        assert longest <= (0.02 + 0.001) * SIDE
+
+
+# -- text ------------------------------------------------------------------------------------
+
+
+def test_text_says_what_it_printed() -> None:
+    image, details = made("text", picture(), 5)
+    assert len(details["text"]) in (8, 9, 10)
+    assert details["corner"] in ("left top", "left bottom", "right top", "right bottom")
+    assert np.mean(moved("text", picture(), 5) > 100) > 0.004
+    assert image.shape == (SIDE, SIDE, 3)
+
+
+def test_text_moves_to_a_corner_without_a_polyp() -> None:
+    polyp = np.zeros((SIDE, SIDE), bool)
+    polyp[:, : SIDE // 2] = True
+    sample = Sample("s", np.full((SIDE, SIDE, 3), 90, np.uint8), {}, masks={"polyp": polyp})
+    for seed in range(8):
+        image, details = made("text", sample, 2, seed)
+        assert details["corner"].startswith("right")
+        assert (image[polyp] == 90).all()
+        assert (image != 90).any()
+
+
+def test_text_that_finds_no_room_adds_nothing() -> None:
+    whole = {"polyp": np.ones((SIDE, SIDE), bool)}
+    image, details = made(
+        "text", Sample("s", np.full((SIDE, SIDE, 3), 90, np.uint8), {}, masks=whole), 5
+    )
+    assert details["adds"] == ""
+    assert (image == 90).all()
+
+
+def test_base_without_a_change_says_so() -> None:
+    class Empty(MedTest):
+        name = "empty"
+
+    with pytest.raises(TypeError, match="Empty defines no change"):
+        Empty().apply(picture(), 1, generator(0, "x"))
+
+
+# -- text that was there already -------------------------------------------------------------
+
+
+def with_text(seed: int) -> tuple[Sample, Sample, Mask]:
+    """A frame with highlights, the same with text printed upon it, and where that is."""
+    bare = phantom(1, size=384, polyps="always", text=0, seed=seed).sample(0)
+    image, _ = made("text", replace(bare, masks={}), 4, seed)
+    assert bare.image is not None
+    return bare, replace(bare, image=image), (image != bare.image).any(axis=2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_printed_text_is_found_and_highlights_are_not(seed: int) -> None:
+    bare, printed_upon, where = with_text(seed)
+    assert bare.image is not None
+    assert printed_upon.image is not None
+    found = printed(printed_upon.image)
+    assert np.mean(found[where]) > 0.75
+    near = cv2.dilate(where.view(np.uint8), np.ones((5, 5), np.uint8)).view(bool)
+    assert np.mean(found & ~near) < 0.001
+    assert not printed(bare.image).any()
+
+
+def test_blur_leaves_printed_text_sharp_and_does_not_smear_it() -> None:
+    bare, printed_upon, _ = with_text(1)
+    assert printed_upon.image is not None
+    text = printed(printed_upon.image)
+    image, clean = made("blur", printed_upon, 5)[0], made("blur", bare, 5)[0]
+    assert (image[text] == printed_upon.image[text]).all()
+    beside = cv2.dilate(text.view(np.uint8), np.ones((9, 9), np.uint8)).view(bool) & ~text
+    away = np.abs(image[beside].astype(int) - clean[beside]).max(axis=1)
+    assert np.mean(away > 25) < 0.05  # smeared, a third is: 0.35 when this was written
+
+
+# -- drawings have versions ------------------------------------------------------------------
+
+
+def test_a_drawing_that_changed_makes_another_space() -> None:
+    changed = {"blur", "instrument", "feces", "blood", "text"}
+    assert {name: NINE[name].describe for name in NINE} == {
+        name: "drawing 2" if name in changed else None for name in NINE
+    }

@@ -1,0 +1,324 @@
+"""Relations of other libraries' transforms and of functions: a question has one picture."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.config import Spec, read_spec
+from adaptive_vtt.config.code import code_parts
+from adaptive_vtt.config.relations import build_relations
+from adaptive_vtt.datasets import Dataset, from_table
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models.local.python import PythonModel
+from adaptive_vtt.oracles import Consistency, MaskDrop
+from adaptive_vtt.relations import Transformed, transformed
+from adaptive_vtt.relations.places import moves
+from adaptive_vtt.results.export.failures import export_failures
+from adaptive_vtt.testing.contracts import RelationContract
+from adaptive_vtt.types import Image, Sample
+from adaptive_vtt.utils.random_streams import generator
+
+SPECS = Path(__file__).parents[2] / "experiments" / "specs"
+RNG = np.random.default_rng(0)
+IMAGE = RNG.integers(0, 256, (20, 16, 3), dtype=np.uint8)
+MASK = np.zeros((20, 16), np.bool_)
+MASK[3:9, 2:6] = True
+SAMPLE = Sample("a", IMAGE, {}, masks={"thing": MASK})
+CODE = """
+import random
+import numpy as np
+import torch
+
+
+def noisy(image, amount=10):
+    drawn = np.random.rand(*image.shape) + random.random() + float(torch.rand(()))
+    return np.clip(image + amount * drawn, 0, 255).astype(np.uint8)
+
+
+def own(image, rng, amount):
+    return np.clip(image + amount * rng.random(image.shape), 0, 255).astype(np.uint8)
+
+
+def halves(image):
+    return image / 2
+
+
+def fails(image):
+    raise ValueError("no such thing")
+
+
+number = 3
+"""
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    (tmp_path / "parts.py").write_text(CODE)
+    return tmp_path
+
+
+def follow_up(relation: Any, question: int, severity: int = 1) -> Any:
+    return relation.apply(SAMPLE, severity, generator(0, "follow-up", question))
+
+
+def drawn(relation: Any, question: int, severity: int = 1) -> Image:
+    return follow_up(relation, question, severity).require_image()
+
+
+# -- functions ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [pytest.param("noisy", marks=pytest.mark.slow), "own"])
+def test_a_question_has_one_picture_in_any_order_and_any_process(name: str, parts: Path) -> None:
+    def made() -> Transformed:
+        return transformed(f"parts.py:{name}", severities=[{"amount": 90}], base=parts)
+
+    first = [drawn(made(), k) for k in range(3)]
+    relation = made()
+    for k in (2, 0, 1):
+        assert np.array_equal(drawn(relation, k), first[k])
+    assert not np.array_equal(first[0], first[1])
+    script = (
+        "import sys, numpy as np\n"
+        "from adaptive_vtt.relations import transformed\n"
+        "from adaptive_vtt.types import Sample\n"
+        "from adaptive_vtt.utils.random_streams import generator\n"
+        "image = np.load(sys.argv[1])\n"
+        f"relation = transformed('parts.py:{name}', severities=[{{'amount': 90}}])\n"
+        "made = relation.apply(Sample('a', image, {}), 1, generator(0, 'follow-up', 2))\n"
+        "np.save(sys.argv[1], made.image)\n"
+    )
+    np.save(parts / "image.npy", IMAGE)
+    subprocess.run([sys.executable, "-c", script, "image.npy"], cwd=parts, check=True)
+    assert np.array_equal(np.load(parts / "image.npy"), first[2])
+
+
+def test_random_states_of_the_process_go_on_as_if_nothing_was_drawn(parts: Path) -> None:
+    relation = transformed("parts.py:noisy", base=parts)
+
+    def next_numbers() -> tuple[float, ...]:
+        random.seed(1)
+        np.random.seed(1)  # noqa: NPY002 -- what users' code draws from
+        torch.manual_seed(1)
+        if asked:
+            drawn(relation, 0)
+        return random.random(), np.random.rand(), float(torch.rand(()))  # noqa: NPY002
+
+    asked = False
+    alone = next_numbers()
+    asked = True
+    assert next_numbers() == alone
+
+
+def test_severities_have_arguments_of_their_own_and_others_in_common(parts: Path) -> None:
+    relation = transformed(
+        "parts.py:noisy", name="mine", severities=[{"amount": 0}, {"amount": 100}], base=parts
+    )
+    assert relation.name == "mine"
+    assert relation.severities == (1, 2)
+    assert np.array_equal(drawn(relation, 0, 1), IMAGE)
+    assert not np.array_equal(drawn(relation, 0, 2), IMAGE)
+    assert relation.describe != transformed("parts.py:noisy", name="mine", base=parts).describe
+    common = transformed("parts.py:noisy", options={"amount": 100}, base=parts)
+    assert np.array_equal(drawn(common, 0), drawn(relation, 0, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("noisy", {"amuont": 3}, "transform 'parts.py:noisy': takes no 'amuont', but amount"),
+        ("number", {}, "expected a transform or a function image -> image, got int"),
+    ],
+)
+def test_what_is_not_taken_is_refused_when_it_is_made(
+    name: str, options: dict[str, Any], said: str, parts: Path
+) -> None:
+    with pytest.raises(InputError, match=said):
+        transformed(f"parts.py:{name}", options=options, base=parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("halves", "expected an image H x W x 3 of uint8, got 20 x 16 x 3 of float64"),
+        ("fails", "relation 'fails', severity 1, sample 'a': ValueError: no such thing"),
+    ],
+)
+def test_what_gives_no_image_is_named(name: str, said: str, parts: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        drawn(transformed(f"parts.py:{name}", base=parts), 0)
+
+
+def masked() -> Dataset:
+    """One image with a mask."""
+    return from_table([IMAGE], pd.DataFrame({"thing": [1]}), masks={"thing": [MASK]})
+
+
+def darker(image: Image) -> Image:
+    return image // 2
+
+
+class TestFunction(RelationContract):
+    def make(self) -> Any:
+        return Transformed("darker", (darker, darker), moves=False)
+
+
+# -- what stays ---------------------------------------------------------------------------
+
+
+def test_concepts_that_may_change_are_not_asked_about() -> None:
+    relation = Transformed("half", (darker,), concepts=("polyp",))
+    dataset = from_table([IMAGE], pd.DataFrame({"polyp": [1], "text": [1]}))
+    space = QuestionSpace(dataset, ["identity", relation])
+    assert space.size == 3
+    assert space.count(concept="text") == 1
+
+
+@pytest.mark.parametrize(
+    ("moving", "said"),
+    [
+        (None, "nobody knows whether it moves things; moves = false says that it does not"),
+        (True, "it moves things, and says nowhere where they go"),
+    ],
+)
+def test_masks_are_not_judged_where_nobody_knows_where_they_go(
+    moving: bool | None, said: str, tmp_path: Path
+) -> None:
+    relation = Transformed("turned", (lambda image: image[::-1],), moves=moving)
+    dataset = masked()
+    with pytest.raises(InputError, match=f"MaskDrop compares masks, which .*: {said}"):
+        QuestionSpace(dataset, ["identity", relation], oracle=MaskDrop())
+    assert moves(relation, follow_up(relation, 0), SAMPLE)
+    audit = Audit(
+        QuestionSpace(dataset, [relation], oracle=Consistency()),
+        PythonModel(lambda images: [[float(i[0, 0, 0] == IMAGE[0, 0, 0])] for i in images]),
+    )
+    audit.run()
+    assert export_failures(audit.journal, audit.space, tmp_path / "out").masks == {}
+
+
+def test_masks_stay_under_what_moves_nothing() -> None:
+    relation = Transformed("darker", (darker,), moves=False)
+    dataset = masked()
+    assert QuestionSpace(dataset, ["identity", relation], oracle=MaskDrop()).size
+    assert np.array_equal(relation.expect_mask(MASK, follow_up(relation, 0)), MASK)
+    assert not moves(relation, follow_up(relation, 0), SAMPLE)
+
+
+# -- in a SPEC.toml -----------------------------------------------------------------------
+
+
+def test_a_spec_names_them_and_they_count_as_code(parts: Path) -> None:
+    spec = Spec.model_validate(
+        {
+            "dataset": {"labels": "labels.csv"},
+            "model": {"target": "model.py:predict"},
+            "space": {
+                "transforms": [
+                    {
+                        "transform": "parts.py:noisy",
+                        "name": "mine",
+                        "severities": [{"amount": 1}, {"amount": 2}],
+                        "concepts": ["bright"],
+                    }
+                ]
+            },
+        }
+    )
+    dataset = from_table([IMAGE], pd.DataFrame({"bright": [1]}))
+    identity, mine = build_relations(spec.space, dataset, parts)
+    assert (identity.name, mine.name, mine.severities) == ("identity", "mine", (1, 2))
+    assert code_parts(spec)["space.transforms: parts.py:noisy"] == "parts.py:noisy"
+
+
+# -- libraries ----------------------------------------------------------------------------
+
+
+def check_library(name: str, options: dict[str, Any], *, moving: bool) -> None:
+    """Each question has a picture of its own, always the same one, and masks go with it."""
+    relation = transformed(name, options=options)
+    first = [drawn(relation, k) for k in range(2)]
+    assert not np.array_equal(first[0], first[1])
+    again = transformed(name, options=options)
+    for k in (1, 0, 1):
+        assert np.array_equal(drawn(again, k), first[k])
+    white = Sample("w", np.repeat(MASK[..., None], 3, axis=2).astype(np.uint8) * 255, {})
+    made = relation.apply(white, 1, generator(0, "follow-up", 5))
+    moved = relation.expect_mask(MASK, made)
+    assert moved.shape == MASK.shape
+    assert moved.dtype == np.bool_
+    assert np.array_equal(moved, MASK) is not moving
+    if moving:  # the mask lies where the white patch went
+        seen = made.require_image()[..., 0] > 127
+        assert np.mean(seen == moved) > 0.9
+        assert moved.any()
+
+
+ALBUMENTATIONS = [
+    ("GaussNoise", {"std_range": [0.2, 0.3]}, False),
+    ("Affine", {"rotate": [15, 40], "translate_percent": [0.05, 0.2]}, True),
+]
+MONAI = [
+    ("RandRotate", {"range_x": 0.6}, True),
+    ("RandAffine", {"translate_range": [3, 3], "padding_mode": "zeros"}, True),
+]
+TORCHIO = [
+    ("RandomNoise", {"std": [0.1, 0.2]}, False),
+    ("RandomAffine", {"scales": 0, "translation": 0, "degrees": [0, 0, 0, 0, -60, 60]}, True),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "moving"), ALBUMENTATIONS)
+def test_albumentations(name: str, options: dict[str, Any], moving: bool) -> None:
+    pytest.importorskip("albumentations")
+    check_library(f"albumentations:{name}", options, moving=moving)
+
+
+@pytest.mark.parametrize(("name", "options", "moving"), MONAI)
+def test_monai(name: str, options: dict[str, Any], moving: bool) -> None:
+    pytest.importorskip("monai")
+    check_library(f"monai.transforms:{name}", options, moving=moving)
+
+
+@pytest.mark.parametrize(("name", "options", "moving"), TORCHIO)
+def test_torchio(name: str, options: dict[str, Any], moving: bool) -> None:
+    pytest.importorskip("torchio")
+    check_library(f"torchio:{name}", options, moving=moving)
+
+
+def test_what_an_intensity_transform_of_monai_moves_is_for_the_user_to_say() -> None:
+    pytest.importorskip("monai")
+    options = {"mean": 0.0, "std": 0.2}
+    unsaid = transformed("monai.transforms:RandGaussianNoise", options=options)
+    assert "moves = false" in unsaid.masks_lost
+    said = transformed("monai.transforms:RandGaussianNoise", options=options, moves=False)
+    assert not said.masks_lost
+    assert not np.array_equal(drawn(said, 0), drawn(said, 1))
+    assert np.array_equal(drawn(said, 0), drawn(said, 0))
+
+
+def test_arguments_that_albumentations_would_only_warn_of_are_refused() -> None:
+    pytest.importorskip("albumentations")
+    with pytest.raises(InputError, match="takes no 'stdrange', but std_range"):
+        transformed("albumentations:GaussNoise", options={"stdrange": [0.1, 0.2]})
+    with pytest.raises(InputError, match="moves is for functions; masks go through Albument"):
+        transformed("albumentations:GaussNoise", moves=False)
+
+
+def test_the_spec_to_start_from_makes_follow_ups() -> None:
+    pytest.importorskip("albumentations")
+    section = read_spec(SPECS / "transforms.toml").space
+    _, noise, turned = build_relations(section, masked(), SPECS)
+    assert (noise.name, turned.name) == ("GaussNoise", "turned")
+    for relation in (noise, turned):
+        for severity in relation.severities:
+            assert not np.array_equal(drawn(relation, 0, severity), IMAGE)
+    assert QuestionSpace(masked(), ["identity", noise, turned], oracle=MaskDrop()).size

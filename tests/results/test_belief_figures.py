@@ -1,0 +1,330 @@
+"""Tables of what was believed, and the figures drawn of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from plotly.graph_objects import Figure
+
+import adaptive_vtt as avtt
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.belief_groups import Groups, believed, column
+from adaptive_vtt.journal.rows import BeliefRow
+from adaptive_vtt.results.beliefs import PLOTS, figures
+from adaptive_vtt.results.beliefs.moments import Moments
+from adaptive_vtt.results.result import Result, summarise
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+EVIL = "<script>alert(1)</script><b>"
+OPTIONS: dict[str, Any] = {
+    "half_width": 0.02,
+    "targets": ["overall", "relations", "relation-concepts", "severities", "concepts"],
+    "budget": 40,
+    "seed": 2,
+    "self_taught": False,
+}
+NAMES = ["concept", "relation", "severity"]
+
+
+def space() -> avtt.QuestionSpace:
+    return avtt.QuestionSpace(
+        tiny_dataset(20, 2), ["identity", "gaussian_noise"], severities=[1, 3]
+    )
+
+
+@pytest.fixture(scope="module")
+def audit() -> avtt.Audit:
+    found = avtt.Audit(space(), ScriptedModel(refuse=0.1), **OPTIONS)
+    found.run()
+    return found
+
+
+@pytest.fixture(scope="module")
+def result(audit: avtt.Audit) -> Result:
+    return audit.result()
+
+
+# -- tables --------------------------------------------------------------------------------
+
+
+def test_cells_are_those_of_the_journal(audit: avtt.Audit, result: Result) -> None:
+    table, rows = result.beliefs(), audit.journal.beliefs()
+    first = ["draws", "predicted", "sd", "spread", "drawn", "asked", "failed", "lower", "upper"]
+    assert [*table.columns] == [*NAMES, *first]
+    assert table.groupby("draws")["drawn"].sum().to_dict() == {row.draws: row.draws for row in rows}
+    assert len(table) == 2 * 3 * len(rows)
+    assert table["draws"].drop_duplicates().tolist() == [row.draws for row in rows]
+    last = table[table["draws"] == 40]
+    assert last["predicted"].tolist() == pytest.approx(rows[-1].figures["predicted"], abs=1e-12)
+    assert last["sd"].tolist() == rows[-1].figures["sd"][-6:]
+    asked = avtt.results.result.outcomes(audit.journal)
+    for cell in last.itertuples():
+        here = asked[(asked[NAMES] == [cell.concept, cell.relation, cell.severity]).all(axis=1)]
+        assert (cell.asked, cell.failed) == (len(here), (here["loss"] >= 0.5).sum())
+
+
+@pytest.mark.parametrize(
+    ("of", "groups"),
+    [("overall", 1), ("concept", 2), ("relation", 2), ("severity", 3), ("relation-concept", 4)],
+)
+def test_groups_are_means_of_their_cells(result: Result, of: Any, groups: int) -> None:
+    table, cells = result.beliefs(of), result.beliefs()
+    cells = cells[cells["draws"] == 40].assign(
+        weight=believed_sizes(result), total=lambda c: c["weight"] * c["predicted"]
+    )
+    last = table[table["draws"] == 40]
+    assert len(last) == groups
+    for row in last.to_dict("records"):
+        names = [name for name in NAMES if not pd.isna(row[name])]
+        inside = cells[(cells[names] == [row[name] for name in names]).all(axis=1)]
+        mean = inside["total"].sum() / inside["weight"].sum()
+        assert row["predicted"] == pytest.approx(mean, abs=1e-9)
+        assert row["asked"] == inside["asked"].sum()
+        assert row["sd"] <= inside["sd"].max() + 1e-9
+
+
+def believed_sizes(result: Result) -> list[int]:
+    about = believed(result.source._journal.facts())  # type: ignore[union-attr]
+    assert about is not None
+    return list(about.sizes)
+
+
+def test_certified_intervals_stand_beside_what_is_believed(result: Result) -> None:
+    targets = result.targets.set_index("target")
+    for of, kind in (("overall", "overall error"), ("relation", "relation identity: error")):
+        name = next(n for n in targets.index if n.startswith(kind))
+        last = result.beliefs(of).query("draws == 40")  # type: ignore[arg-type]
+        last = last[last["relation"].isna() | (last["relation"] == "identity")]
+        assert [*last[["lower", "upper"]].iloc[0]] == [*targets.loc[name, ["lower", "upper"]]]
+    cells = result.beliefs().query("draws == 40 and relation == 'identity'")
+    by_concept = result.beliefs("relation-concept").query("draws == 40 and relation == 'identity'")
+    assert cells["lower"].tolist() == by_concept["lower"].tolist(), "identity has one severity"
+    noisy = result.beliefs().query("relation != 'identity'")
+    assert noisy["lower"].isna().all(), "no target has these questions alone"
+    first = result.beliefs("overall").iloc[0]
+    assert first["upper"] - first["lower"] > 0.5
+
+
+def test_images_and_predictions(audit: avtt.Audit, result: Result) -> None:
+    images, asked = result.beliefs("images"), avtt.results.result.outcomes(audit.journal)
+    last = images[images["draws"] == 40]
+    assert last["sample"].tolist() == [audit.space.dataset.sample_id(k) for k in range(20)]
+    assert last["asked"].tolist() == [(asked["sample"] == name).sum() for name in last["sample"]]
+    assert last[["x", "y", "predicted", "sd"]].notna().all(axis=None)
+    told = result.beliefs("predictions")
+    draws = {d.draw: d for d in audit.journal.draws()}
+    assert told["predicted"].tolist() == [draws[k].why["predicted_loss"] for k in told["draw"]]
+    losses = dict(zip(asked["question"], asked["loss"], strict=True))
+    assert told["loss"].tolist() == [losses[draws[k].question] for k in told["draw"]]
+
+
+def test_a_folder_tells_what_the_run_told(tmp_path: Path, result: Result) -> None:
+    with avtt.Audit(
+        space(), ScriptedModel(refuse=0.1), journal=tmp_path / "journal.db", **OPTIONS
+    ) as audit:
+        audit.run()
+    read = avtt.read_result(tmp_path)
+    for of in ("cell", "images", "uncertainty", "predictions"):
+        pd.testing.assert_frame_equal(read.beliefs(of), result.beliefs(of))
+
+
+def test_what_is_damaged_or_unknown_is_said(audit: avtt.Audit, result: Result) -> None:
+    with pytest.raises(InputError, match="unknown table 'cells'; did you mean 'cell'"):
+        result.beliefs("cells")  # type: ignore[arg-type]
+    row = BeliefRow(8, {"predicted": [0.5, "x"], "sd": [1]})
+    for name in ("predicted", "sd"):
+        with pytest.raises(JournalError, match=f"after 8 draws, {name}: expected a list of 2"):
+            column(row, name, 2)
+    with pytest.raises(JournalError, match=r"fact 'beliefs', sizes\.0: Input should be"):
+        believed({"beliefs": {"sizes": ["x"], "questions": 1, "samples": [], "names": []}})
+    with pytest.raises(InputError, match="expected a result with its journal"):
+        summarise(audit.journal).beliefs()
+
+
+def test_groups_stand_in_one_order() -> None:
+    groups = Groups(["a", "b"], [("i", 0), ("n", 1), ("n", 3)])
+    assert len(groups.all) == 1 + 2 + 2 + 3 + 4 + 6
+    sums = groups.sums([1, 2, 4, 8, 16, np.nan])
+    named = {tuple(g[1:]): value for g, value in zip(groups.all, sums.tolist(), strict=True)}
+    assert named[None, None, None] == 31
+    assert named["b", None, None] == 24
+    assert named[None, "n", None] == 22
+    assert named["a", "n", None] == 6
+    assert named[None, "n", 3] == 4
+    assert named["b", "n", 1] == 16
+
+
+# -- figures -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_every_figure_is_plotly_s(result: Result, name: str) -> None:
+    found = result.plot(name)
+    assert isinstance(found, Figure)
+    assert found.data
+    json.loads(found.to_json())
+    assert not [a for a in found.layout.annotations if "explores" in a.text]
+
+
+def test_the_surface_has_the_numbers_of_the_table(result: Result) -> None:
+    table = result.beliefs("relation-concept").query("draws == 40")
+    heat = result.plot("beliefs").data[0]
+    cells = {(r.concept, r.relation): r for r in table.itertuples()}
+    for y, row in zip(heat.y, heat.z, strict=True):
+        assert [*row] == [cells[y, x].predicted for x in heat.x]
+    menu = {b.label: b.args[0] for b in result.plot("beliefs").layout.updatemenus[0].buttons}
+    assert [*menu] == [*figures.SHOWN.values()]
+    for y, row in zip(heat.y, menu["questions asked"]["z"][0], strict=True):
+        assert [*row] == [cells[y, x].asked for x in heat.x]
+    at = cells[heat.y[0], heat.x[0]]
+    text = heat.text[0][0]
+    for said in (f"{at.failed} of {at.asked}", f"{at.predicted:.1%}", f"{at.lower:.1%} to"):
+        assert said in text
+    one = result.plot("beliefs", "gaussian_noise").data[0]
+    assert [*one.x] == ["1", "3"]
+
+
+def test_the_slider_goes_through_every_moment(result: Result) -> None:
+    found, table = result.plot("through"), result.beliefs("relation-concept")
+    moments = table["draws"].drop_duplicates().astype(str).tolist()
+    assert [frame.name for frame in found.frames] == moments
+    assert [step.label for step in found.layout.sliders[0].steps] == moments
+    first = table[table["draws"] == 1].set_index(["concept", "relation"])["predicted"]
+    heat = found.frames[0].data[0]
+    assert [[*row] for row in heat.z] == [[first[y, x] for x in heat.x] for y in heat.y]
+
+
+def test_curves_have_bands_dots_and_whiskers(result: Result) -> None:
+    """Five traces a panel, a panel per relation: the second is that of the noise."""
+    table = result.beliefs("severity").query("draws == 40 and relation == 'gaussian_noise'")
+    found = result.plot("concept")
+    assert [note.text for note in found.layout.annotations] == ["identity", "gaussian_noise"]
+    mean, raw, whisker, low, high = found.data[5:]
+    assert [*mean.y] == table["predicted"].tolist()
+    top = (table["predicted"] + 1.96 * table["sd"]).clip(0, 1) - table["predicted"]
+    bottom = table["predicted"] - (table["predicted"] - 1.96 * table["sd"]).clip(0, 1)
+    assert np.allclose(mean.error_y.array, top)
+    assert np.allclose(mean.error_y.arrayminus, bottom)
+    assert np.allclose(raw.y, table["failed"] / table["asked"])
+    assert np.allclose(np.add(whisker.y, whisker.error_y.array), table["upper"])
+    whole = result.beliefs("relation").query("draws == 40 and relation == 'gaussian_noise'")
+    assert [*low.y, *high.y] == [*whole["lower"]] * 2 + [*whole["upper"]] * 2
+    cells = result.beliefs().query("draws == 40 and relation == 'gaussian_noise'")
+    name = cells["concept"].iloc[0]
+    mine = cells[cells["concept"] == name]
+    assert [*result.plot("concept", name).data[5].y] == mine["predicted"].tolist()
+    beside = result.plot("relation", "gaussian_noise")
+    assert [note.text for note in beside.layout.annotations] == cells["concept"].unique().tolist()
+    assert [*beside.data[0].y] == mine["predicted"].tolist()
+    with pytest.raises(InputError, match=f"unknown concept '{name}s'; did you mean '{name}'"):
+        result.plot("concept", f"{name}s")
+    assert result.plot("relation") == beside, "the last one, where none is named"
+    with pytest.raises(InputError, match="plot 'images': expected nothing beside the name"):
+        result.plot("images", name)
+    with pytest.raises(InputError, match="plot 'cost': expected nothing beside the name"):
+        result.plot("cost", name)
+
+
+def test_dots_on_the_surface_are_the_draws_since_the_moment_before(result: Result) -> None:
+    """None where none was made, and the larger the more there were."""
+    moments = Moments.of(result.beliefs("relation-concept"))
+    before, now = (np.array(moments.columns["drawn"][k]) for k in (-2, -1))
+    assert moments.columns["fresh"][-1] == (now - before).tolist()
+    assert sum(now - before) == moments.draws[-1] - moments.draws[-2]
+    places = {group[:2]: k for k, group in enumerate(moments.groups)}
+    dots = result.plot("beliefs").data[1]
+    sizes = dict(zip(zip(dots.y, dots.x, strict=True), dots.marker.size, strict=True))
+    for group, k in places.items():
+        assert (sizes[group] > 0) == (now[k] > before[k])
+    few = Moments.of(result.beliefs(), most=12)
+    assert (len(few.draws), few.draws[-1]) == (2, 40)
+
+
+def test_dots_of_images_and_bins_of_predictions(result: Result) -> None:
+    images = result.beliefs("images").query("draws == 40")
+    dots = result.plot("images").data[0]
+    assert [*dots.x] == images["x"].tolist()
+    assert [*dots.marker.color] == images["predicted"].tolist()
+    told = result.beliefs("predictions")
+    bins = figures.binned(told)
+    assert bins["count"].sum() == len(told)
+    assert ((bins["lower"] <= bins["mean"]) & (bins["mean"] <= bins["upper"])).all()
+    _, points = result.plot("calibration").data
+    assert [*points.y] == bins["mean"].tolist()
+
+
+def test_the_gain_is_that_of_predictions_over_the_plain_rate() -> None:
+    loss = np.tile([0.0, 1.0], 50)
+    table = pd.DataFrame({"draw": range(100), "predicted": 0.8 * loss + 0.1, "loss": loss})
+    assert figures.gain(table).startswith("Mean squared error 0.010 over 100 questions")
+    assert "100 answers tell about as much as 2" in figures.gain(table)
+    assert "saved no calls" in figures.gain(table.assign(predicted=1 - loss))
+    assert figures.gain(table[:0]).startswith("No draw tells")
+
+
+# -- audits of other kinds, and names that attack ------------------------------------------
+
+
+def test_hostile_names_stay_text() -> None:
+    labels = pd.DataFrame({EVIL: [0, 1] * 4}, index=[f"{EVIL}{k}" for k in range(8)])
+    data = from_table([np.zeros((4, 4), np.uint8)] * 8, labels)
+    audit = avtt.Audit(avtt.QuestionSpace(data), ScriptedModel(), half_width=0.1, budget=8, seed=1)
+    audit.run()
+    for name in PLOTS:
+        about = {"concept": EVIL, "relation": "identity"}.get(name)
+        told = json.dumps(audit.result().plot(name, about).to_plotly_json(), default=str)
+        assert "<script" not in told, name
+        assert "<b>" not in told, name
+        assert name == "calibration" or "&lt;script" in told, name
+    assert "&lt;script" in str(audit.result().plot("concept", EVIL).layout.title.text)
+
+
+def test_an_audit_that_explores_says_that_nothing_is_predicted() -> None:
+    audit = avtt.Audit(space(), ScriptedModel(), budget=20, seed=1)
+    result = audit.run()
+    assert result.beliefs()["predicted"].isna().all()
+    assert result.beliefs("uncertainty")["uncertainty"].between(0, 1).all()
+    for name in ("beliefs", "concept", "images", "through"):
+        notes = [n.text for n in result.plot(name).layout.annotations if n.name == "note"]
+        assert notes == [figures.NOTHING.strip()], name
+    heat, last = result.plot("beliefs").data[0], result.beliefs("relation-concept").iloc[-4:]
+    rates = dict(
+        zip(
+            zip(last["concept"], last["relation"], strict=True),
+            last["failed"] / last["asked"],
+            strict=True,
+        )
+    )
+    assert heat.z[0][0] == rates[heat.y[0], heat.x[0]]
+    assert result.plot("uncertainty").data
+    calibration = result.plot("calibration")
+    assert "No draw tells" in calibration.layout.annotations[0].text
+
+
+def test_a_comparison_has_beliefs_beside_its_intervals() -> None:
+    with avtt.Versus(
+        space(), ScriptedModel(), ScriptedModel(seed=5), margin=0.1, budget=60, seed=1
+    ) as versus:
+        result = versus.run().result
+        last = result.beliefs("overall").iloc[-1]
+        assert last["predicted"] == pytest.approx(0.5, abs=0.3)
+        assert last["sd"] < 0.5
+        for name in PLOTS:
+            assert result.plot(name).data, name
+
+
+def test_a_journal_without_beliefs_says_so() -> None:
+    class Forgetful(MemoryJournal):
+        def add_beliefs(self, rows: list[BeliefRow]) -> None:
+            pass
+
+    result = avtt.Audit(space(), ScriptedModel(), journal=Forgetful(), budget=5, seed=1).run()
+    assert not len(result.beliefs())
+    assert not len(result.beliefs("images"))
+    with pytest.raises(InputError, match="plot 'beliefs': expected beliefs in the journal, got no"):
+        result.plot("beliefs")

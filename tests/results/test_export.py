@@ -1,0 +1,395 @@
+"""Failing follow-ups as a dataset folder: what is in it, and that it reads back."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config.building import build_space
+from adaptive_vtt.datasets import from_masks, from_table, read_table
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.models.local.python import PythonModel
+from adaptive_vtt.oracles import MaskDrop
+from adaptive_vtt.relations import FollowUp, LabelPreserving
+from adaptive_vtt.results.export import failures as exporting
+from adaptive_vtt.results.export.failures import Exported, export_failures
+from adaptive_vtt.types import Answer, Image, Mask, Prompt
+from tests.helpers.command_line import run
+
+RNG = np.random.default_rng(0)
+IMAGES = [RNG.integers(0, 256, (12, 10, 3), dtype=np.uint8) for _ in range(4)]
+MASK = np.zeros((12, 10), np.bool_)
+MASK[2:6, 3:7] = True
+
+
+class Swapping(LabelPreserving):
+    """Turns the image upside down and every answer about "polyp" round; says nothing of "text"."""
+
+    name, severities = "odd/swapping", (1, 2)
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        return image[::-1].copy()
+
+    def expect(self, truth: int, follow_up: FollowUp) -> int:
+        return 1 - truth
+
+    def applies(self, concept: str) -> bool:
+        return concept != "text"
+
+
+class Sinking(LabelPreserving):
+    """Moves everything one row down, with some noise."""
+
+    name, severities = "sinking", (1,)
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        noise = rng.integers(0, 2, image.shape, dtype=np.uint8)
+        return np.roll(image, 1, axis=0) ^ noise
+
+    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
+        return np.roll(mask, 1, axis=0)
+
+
+def labels(**columns: list[Any]) -> pd.DataFrame:
+    return pd.DataFrame(columns, index=["a", "b", "c", "d"])
+
+
+def audited(space: QuestionSpace, answer: Callable[[list[Image]], Any]) -> Audit:
+    """An audit of every question there is."""
+    audit = Audit(space, PythonModel(answer), seed=5)
+    audit.run()
+    return audit
+
+
+def exported(audit: Audit, out: Path, **options: Any) -> Exported:
+    return export_failures(audit.journal, audit.space, out, **options)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+# -- what is in the folder ----------------------------------------------------------------
+
+
+def test_table_reads_back_with_the_images_and_truths_that_were_judged(tmp_path: Path) -> None:
+    table = labels(polyp=[1, 0, 1, None], text=[0, 1, None, 1])
+    space = QuestionSpace(from_table(IMAGES, table), ["identity", Sinking()])
+    audit = audited(space, lambda images: [[0.2, 0.2]] * len(images))  # misses all that is there
+    written = exported(audit, tmp_path / "out")
+    found = read_table(tmp_path / "out/labels.csv", tmp_path / "out/images")
+    assert written == Exported(8, 8, {})
+    assert found.concepts == ("polyp", "text")
+    truths = {found.sample_id(i): found.sample(i).truth for i in range(len(found))}
+    expected = {
+        "a": {"polyp": 1, "text": 0},
+        "b": {"polyp": 0, "text": 1},
+        "c": {"polyp": 1},
+        "d": {"text": 1},
+    }
+    assert truths == {
+        f"{sample}--{change}": truth
+        for sample, truth in expected.items()
+        for change in ("identity-0", "sinking-1")
+    }
+    for i in range(len(found)):
+        sample, _, change = found.sample_id(i).partition("--")
+        number = 2 * "abcd".index(sample) + (change == "sinking-1")
+        seen = space.follow_up(number).image
+        assert np.array_equal(found.sample(i).image, seen)
+
+
+def test_failures_are_listed_as_they_were_judged(tmp_path: Path) -> None:
+    table = labels(polyp=[1, 0, 1, 0])
+    space = QuestionSpace(from_table(IMAGES, table), ["identity", Sinking()])
+    audit = audited(space, lambda images: [[0.25]] * len(images))
+    exported(audit, tmp_path / "out")
+    found = pd.read_csv(tmp_path / "out/failures.csv")
+    assert [*found.columns] == [
+        "id",
+        "sample",
+        "relation",
+        "severity",
+        "concept",
+        "truth",
+        "answer",
+        "loss",
+        "draw",
+    ]
+    draws = {(d.sample, d.question % 2): d.draw for d in audit.journal.draws()}
+    expected = sorted(
+        (draws[sample, k], f"{sample}--{name}-{k}", sample, name, k)
+        for sample in "ac"
+        for k, name in enumerate(["identity", "sinking"])
+    )
+    columns = ["draw", "id", "sample", "relation", "severity"]
+    assert [*found[columns].itertuples(index=False, name=None)] == expected
+    judged = found[["concept", "truth", "answer", "loss"]].itertuples(index=False, name=None)
+    assert set(judged) == {("polyp", 1, 0.25, 1.0)}
+
+
+def test_truths_are_those_the_relation_expects_and_empty_where_it_does_not_apply(
+    tmp_path: Path,
+) -> None:
+    space = QuestionSpace(
+        from_table(IMAGES, labels(polyp=[1, 0, 1, 0], text=[1, 1, 1, 1])), [Swapping()]
+    )
+    audit = audited(space, lambda images: [[0.8, 0.8]] * len(images))
+    exported(audit, tmp_path / "out")
+    lines = (tmp_path / "out/labels.csv").read_text().splitlines()
+    assert lines[0] == "id,polyp,text"
+    assert sorted(lines[1:]) == [
+        f"{sample}--odd-swapping-{severity},0," for sample in "ac" for severity in (1, 2)
+    ]
+
+
+def test_masks_move_with_the_image_and_read_back_as_a_mask_folder(tmp_path: Path) -> None:
+    masks = {"polyp": [MASK, None, MASK[::-1], None]}
+    dataset = from_table(IMAGES, labels(polyp=[1, 0, 1, 0]), masks=masks)
+    audit = audited(QuestionSpace(dataset, [Sinking()]), lambda images: wrong(images))
+    written = exported(audit, tmp_path / "out")
+    assert written == Exported(4, 4, {"polyp": 4})
+    found = from_masks(
+        tmp_path / "out", "polyp", images="images", masks="masks/polyp", empty="absent"
+    )
+    truths = {found.sample_id(i): found.sample(i).truth["polyp"] for i in range(4)}
+    assert truths == {f"{s}--sinking-1": t for s, t in zip("abcd", (1, 0, 1, 0), strict=True)}
+    for i, mask in ((0, MASK), (2, MASK[::-1])):
+        assert np.array_equal(found.sample(i).masks["polyp"], np.roll(mask, 1, axis=0))
+
+
+def wrong(images: list[Image]) -> list[list[float]]:
+    """The opposite of what ``IMAGES`` hold at even places."""
+    sources = [np.roll(image >> 1, -1, axis=0).tobytes() for image in images]
+    places = [[(i >> 1).tobytes() for i in IMAGES].index(source) for source in sources]
+    return [[float(place % 2)] for place in places]
+
+
+def test_concept_without_masks_gets_no_black_ones(tmp_path: Path) -> None:
+    masks = {"polyp": [MASK, None, MASK, None]}
+    table = labels(polyp=[1, None, 1, None], text=[0, 0, 0, 0])
+    space = QuestionSpace(from_table(IMAGES, table, masks=masks), ["identity"])
+    written = exported(audited(space, lambda images: [[1, 1]] * len(images)), tmp_path / "out")
+    assert written == Exported(4, 4, {"polyp": 2})
+    assert {n for n in names(tmp_path / "out") if n.startswith("masks/")} == {
+        "masks/polyp/a--identity-0.png",
+        "masks/polyp/c--identity-0.png",
+    }
+    # masks that are not there for all images cannot be read as a folder of masks
+    assert "masks" not in (tmp_path / "out/dataset.toml").read_text()
+
+
+def test_mask_audits_are_labelled_by_the_concepts_of_the_data(tmp_path: Path) -> None:
+    dataset = from_table(IMAGES, labels(polyp=[1] * 4), masks={"polyp": [MASK] * 4})
+    space = QuestionSpace(dataset, [Sinking()], oracle=MaskDrop())
+    originals = {image.tobytes() for image in IMAGES}
+
+    def segment(images: list[Image]) -> list[Mask]:
+        return [MASK if image.tobytes() in originals else ~MASK for image in images]
+
+    written = exported(audited(space, segment), tmp_path / "out")
+    assert written == Exported(4, 8, {"polyp": 4})
+    assert (tmp_path / "out/labels.csv").read_text().splitlines()[0] == "id,polyp"
+    concepts = set(pd.read_csv(tmp_path / "out/failures.csv")["concept"])
+    assert concepts == {"polyp drop > 0.25", "polyp drop > 0.5"}
+
+
+def test_dataset_toml_reads_the_folder_back_both_ways(tmp_path: Path) -> None:
+    dataset = from_table(
+        IMAGES,
+        pd.DataFrame({"säge": [1, 0, 1, 0]}, index=[*"abcd"]),
+        masks={"säge": [MASK, None, MASK, None]},
+    )
+    audit = audited(QuestionSpace(dataset), lambda images: [[0.0]] * len(images))
+    exported(audit, tmp_path / "out")
+    text = (tmp_path / "out/dataset.toml").read_text(encoding="utf-8")
+    commented = text[text.index("# [dataset]") :].replace("# ", "")
+    for section, kind in ((text, "table"), (commented, "masks")):
+        table = tomllib.loads(section)
+        assert table["dataset"]["kind"] == kind
+        space = build_space(
+            parse_spec({**table, "model": {"target": "model.py:predict"}}, "test"), tmp_path / "out"
+        )
+        assert space.concepts == ("säge",)
+        assert len(space.dataset) == 2
+
+
+def test_names_are_safe_and_apart(tmp_path: Path) -> None:
+    ids = ["../p 1", "..-p-1", "..-P-1", "x" * 300]
+    table = pd.DataFrame({"a/b": [1] * 4, "a-b": [1] * 4}, index=ids)
+    dataset = from_table(IMAGES, table, masks={"a/b": [MASK] * 4, "a-b": [MASK] * 4})
+    audit = audited(QuestionSpace(dataset), lambda images: [[0.0, 0.0]] * len(images))
+    exported(audit, tmp_path / "out")
+    found = names(tmp_path / "out")
+    assert len({n.lower() for n in found if n.startswith("images/")}) == 4
+    assert all(len(Path(n).name) < 255 for n in found)
+    assert {Path(n).parts[1] for n in found if n.startswith("masks/")} == {"a-b", "a-b-2"}
+    assert {path.name for path in tmp_path.iterdir()} == {"out"}
+    assert set(pd.read_csv(tmp_path / "out/failures.csv")["sample"]) == set(ids)
+    read_table(tmp_path / "out/labels.csv", tmp_path / "out/images")
+
+
+def test_models_that_answer_one_concept_a_call_give_one_image_for_all(tmp_path: Path) -> None:
+    class One:
+        answers, name = "one", "one"
+
+        def ask(self, prompts: list[Prompt]) -> list[Answer]:
+            return [Answer((0.0,))] * len(prompts)
+
+    space = QuestionSpace(from_table(IMAGES, labels(polyp=[1] * 4, text=[1] * 4)))
+    audit = Audit(space, One())  # type: ignore[arg-type]
+    audit.run()
+    assert exported(audit, tmp_path / "out") == Exported(4, 8, {})
+
+
+def test_least_loss_is_what_counts_as_a_failure(tmp_path: Path) -> None:
+    class Graded:
+        needs_source = False
+
+        def judge(self, question: Any, answer: Any, expected: Any, source_answer: Any) -> Any:
+            from adaptive_vtt.oracles import Outcome
+
+            return Outcome({"a": 0.4, "b": 0.5, "c": 0.6, "d": 1.0}[question.sample_id], 0.5)
+
+    space = QuestionSpace(from_table(IMAGES, labels(polyp=[1] * 4)), oracle=Graded())
+    audit = audited(space, lambda images: [[0.0]] * len(images))
+    for least, images in ((0.3, 4), (0.5, 3), (1.0, 1)):
+        assert exported(audit, tmp_path / str(least), least_loss=least).images == images
+
+
+# -- what is refused, and what a mishap leaves ------------------------------------------------
+
+
+@pytest.fixture
+def audit() -> Audit:
+    space = QuestionSpace(from_table(IMAGES, labels(polyp=[1, 1, 1, 0])))
+    return audited(space, lambda images: [[0.3]] * len(images))
+
+
+def test_folder_in_use_is_left_alone_and_an_empty_one_taken(audit: Audit, tmp_path: Path) -> None:
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used/mine.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"used: stands there already; nothing was written"):
+        exported(audit, tmp_path / "used")
+    assert names(tmp_path) == {"used/mine.txt"}
+    (tmp_path / "empty").mkdir()
+    assert exported(audit, tmp_path / "empty").images == 3
+    assert (tmp_path / "empty/labels.csv").is_file()
+
+
+def test_mishap_leaves_nothing(
+    audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+
+    def full(path: Path, data: bytes) -> None:
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        written.append(path)
+
+    monkeypatch.setattr(exporting, "write_bytes", full)
+    with pytest.raises(InputError, match=r"out: cannot be written: No space left on device"):
+        exported(audit, tmp_path / "out")
+    assert len(written) == 2
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_an_earlier_export_left_is_named_and_not_touched(audit: Audit, tmp_path: Path) -> None:
+    (tmp_path / "out.partial").mkdir()
+    with pytest.raises(InputError, match=r"out\.partial: left by an export that did not end"):
+        exported(audit, tmp_path / "out")
+    assert (tmp_path / "out.partial").is_dir()
+
+
+@pytest.mark.parametrize("least", [0, -1, 1.5, float("nan")])
+def test_least_loss_out_of_range(audit: Audit, tmp_path: Path, least: float) -> None:
+    with pytest.raises(InputError, match=r"least loss: expected a number above 0, up to 1, got"):
+        exported(audit, tmp_path / "out", least_loss=least)
+
+
+def test_nothing_failed(tmp_path: Path) -> None:
+    space = QuestionSpace(from_table(IMAGES, labels(polyp=[1] * 4)))
+    audit = audited(space, lambda images: [[0.9]] * len(images))
+    with pytest.raises(InputError, match=r"export: no answer has a loss of 0\.5 or more"):
+        exported(audit, tmp_path / "out")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_samples_without_images(tmp_path: Path) -> None:
+    space = QuestionSpace(from_table(None, labels(polyp=[1] * 4)))
+    with pytest.raises(InputError, match=r"export: dataset 'table' has no images"):
+        export_failures(Audit(space, Recording()).journal, space, tmp_path / "out")
+
+
+class Recording:
+    """A model that needs no image."""
+
+    answers, name, needs_image = "all", "recording", False
+
+    def ask(self, prompts: list[Prompt]) -> list[Answer]:
+        return [Answer((0.0,))] * len(prompts)
+
+
+def test_another_space_than_the_journals(audit: Audit, tmp_path: Path) -> None:
+    other = QuestionSpace(from_table(IMAGES, labels(polyp=[0] * 4)))
+    with pytest.raises(JournalError, match=r"journal: belongs to another space"):
+        export_failures(audit.journal, other, tmp_path / "out")
+
+
+# -- the command ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A short audit, as the command line leaves it."""
+    root = tmp_path_factory.mktemp("export")
+    write_start(root / "start")
+    spec = str(root / "start/SPEC.toml")
+    assert run("audit", spec, "--budget", "30", "--out", str(root / "run")) == 0
+    return root
+
+
+def test_command_writes_counts_and_says_where(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("export", str(folder / "run"), "--failures", str(tmp_path / "a"), "--json") == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert counts["images"] == len([*(tmp_path / "a/images").iterdir()]) > 0
+    assert counts["answers"] == len(pd.read_csv(tmp_path / "a/failures.csv"))
+    assert run("export", str(folder / "run"), "--failures", str(tmp_path / "b")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"wrote {tmp_path / 'b'}: {counts['images']} images with ")
+    assert names(tmp_path / "a") == names(tmp_path / "b")
+
+
+def test_command_wants_an_audit_that_it_began(
+    folder: Path, audit: Audit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Audit(audit.space, audit.model, journal=tmp_path / "journal.db").close()
+    assert run("export", str(tmp_path), "--failures", str(tmp_path / "out")) == 2
+    assert "was not begun by 'avtt audit'; export it from Python" in capsys.readouterr().err
+    assert run("export", str(tmp_path / "none"), "--failures", str(tmp_path / "out")) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_command_names_labels_that_changed_since(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = folder / "start/labels.csv"
+    before = labels.read_text()
+    labels.write_text("\n".join(before.splitlines()[:-1]))
+    try:
+        assert run("export", str(folder / "run"), "--failures", str(tmp_path / "out")) == 2
+    finally:
+        labels.write_text(before)
+    assert "journal: belongs to another space" in capsys.readouterr().err

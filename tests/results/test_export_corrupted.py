@@ -1,0 +1,202 @@
+"""The archives of MedMNIST-C: written from an audit, read back as MedMNIST is, and by NumPy."""
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.datasets import from_medmnist, from_table
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models.local.python import PythonModel
+from adaptive_vtt.relations import FollowUp, LabelPreserving
+from adaptive_vtt.results.export import corrupted
+from adaptive_vtt.results.export.corrupted import export_corrupted
+from tests.helpers.command_line import run
+
+SPEC = """
+[dataset]
+path = "bloodmnist.npz"
+kind = "medmnist"
+classes = "own"
+[model]
+target = "model.py:predict"
+[space]
+relations = ["identity", "medmnistc/bloodmnist"]
+severities = [1, 3]
+[oracle]
+kind = "top-class"
+[audit]
+budget = 6
+"""
+
+
+class Darkening(LabelPreserving):
+    """Takes the severity and a random grey level from every pixel."""
+
+    name, severities = "odd/darkening", (2, 1)
+
+    def transform(self, image: Any, severity: int, rng: np.random.Generator) -> Any:
+        return image - np.uint8(10 * severity) - rng.integers(0, 5, (1, 1, 1), dtype=np.uint8)
+
+
+class Odd(Darkening):
+    """One of the relations whose names differ in what file names cannot hold."""
+
+    name = "ODD/dark: ening"
+
+
+class Odder(Darkening):
+    name = "odd/dark? ening"
+
+
+class Turning(LabelPreserving):
+    name, severities = "turning", (1,)
+
+    def transform(self, image: Any, severity: int, rng: np.random.Generator) -> Any:
+        return image.copy()
+
+    def expect(self, truth: int, follow_up: FollowUp) -> int:
+        return 1 - truth
+
+
+def audited(labels: Any, relations: list[Any], images: Any = None) -> tuple[Any, Any]:
+    greys = [np.full((5, 4, 1), 100 + place, np.uint8) for place in range(len(labels))]
+    space = QuestionSpace(from_table(greys if images is None else images, labels), relations)
+    model = PythonModel(lambda images: [[0.25] * labels.shape[1]] * len(images))
+    audit = Audit(space, model, seed=5, budget=2)
+    audit.run()
+    return audit.journal, space
+
+
+MANY = pd.DataFrame({"a": [1, 1, 0], "b": [0, 1, 0]})
+
+
+def test_severities_follow_each_other_and_images_keep_their_order(tmp_path: Path) -> None:
+    journal, space = audited(MANY, ["identity", Darkening()])
+    assert export_corrupted(journal, space, tmp_path / "out") == {"odd/darkening.npz": 6}
+    with np.load(tmp_path / "out" / "odd" / "darkening.npz", allow_pickle=False) as found:
+        images, labels = found["test_images"], found["test_labels"]
+    assert (images.shape, images.dtype, labels.dtype) == ((6, 5, 4), np.uint8, np.uint8)
+    assert labels.tolist() == MANY.to_numpy().tolist() * 2
+    by_variant = {v.severity: place for place, v in enumerate(space.variants)}
+    for severity in (1, 2):
+        for index in range(3):
+            image = space.follow_up(index * len(space.variants) + by_variant[severity]).image
+            assert image is not None
+            assert np.array_equal(images[3 * (severity - 1) + index], image[:, :, 0])
+
+
+@pytest.mark.parametrize(("kept", "decoded"), [(2**20, 1), (2 * 20, 2)])
+def test_sources_are_decoded_once_as_far_as_memory_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, decoded: int
+) -> None:
+    monkeypatch.setattr(corrupted, "KEPT_BYTES", kept)
+    journal, space = audited(MANY, [Darkening()])  # 3 images of 20 bytes at 2 severities
+    seen: Counter[int] = Counter()
+    sample = space.dataset.sample
+    monkeypatch.setattr(space.dataset, "sample", lambda k: seen.update([k]) or sample(k))
+    export_corrupted(journal, space, tmp_path / "out")
+    assert seen == {0: 2, 1: 1, 2: decoded}  # the first once more, for its size
+    monkeypatch.undo()
+    export_corrupted(journal, space, tmp_path / "again")
+    files = [tmp_path / out / "odd" / "darkening.npz" for out in ("out", "again")]
+    with np.load(files[0]) as one, np.load(files[1]) as other:
+        assert np.array_equal(one["test_images"], other["test_images"])
+
+
+def test_masks_take_room_as_images_do() -> None:
+    """A relation that looks at masks decodes them, and samples keep what was decoded."""
+    masks = {name: [np.ones((5, 4), bool)] * 3 for name in MANY}
+    greys = [np.full((5, 4, 1), 100 + place, np.uint8) for place in range(3)]
+    dataset = from_table(greys, MANY, masks=masks)
+    sources = corrupted._Sources(QuestionSpace(dataset, [Darkening()]), room=3 * 20 + 20)
+    assert [sources[k] is sources[k] for k in range(3)] == [True, False, False]
+
+
+def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
+    labels = pd.DataFrame({"a": [1, 0, np.nan], "b": [np.nan, 0, 1], "c": [0, 1, 0]})
+    export_corrupted(*audited(labels, [Darkening()]), tmp_path / "out")
+    with np.load(tmp_path / "out" / "odd" / "darkening.npz") as found:
+        assert found["test_labels"].tolist() == [[0], [2], [1]] * 2
+
+
+@pytest.mark.parametrize(
+    ("labels", "relations", "images", "message"),
+    [
+        (MANY, ["identity"], None, r"expected a relation beside identity, found none"),
+        (
+            MANY,
+            [Odd(), Odder()],
+            None,
+            r"got 'ODD/dark: ening' and 'odd/dark\? ening', both odd/dark-ening\.npz; leave one",
+        ),
+        (MANY, [Turning()], None, r"'turning' changes what is right about sample '0'"),
+        (MANY.replace(1, np.nan), [Darkening()], None, r"sample '0' of which 'a' is unknown"),
+        (
+            pd.DataFrame(np.eye(2, 257, dtype=int)),
+            [Darkening()],
+            None,
+            r"expected at most 256 classes, which labels of one byte number, got 257",
+        ),
+        (
+            MANY,
+            [Darkening()],
+            [np.full((4, 4, 1), 99, np.uint8)] * 2 + [np.full((5, 4, 1), 99, np.uint8)],
+            r"expected an image of \(4, 4\), as the first one, got \(5, 4\)",
+        ),
+    ],
+)
+def test_what_an_archive_cannot_hold_is_named_and_nothing_written(
+    labels: Any, relations: Any, images: Any, message: str, tmp_path: Path
+) -> None:
+    journal, space = audited(labels, relations, images)
+    with pytest.raises(InputError, match=message):
+        export_corrupted(journal, space, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_archives_that_would_fill_the_disk_are_refused_before_any_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Usage(NamedTuple):
+        free: int
+
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(119))
+    journal, space = audited(MANY, [Darkening()])  # 6 images of 20 bytes
+    with pytest.raises(InputError, match=r"expected 0\.0 GB free for the archives at .*out'"):
+        export_corrupted(journal, space, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_writes_what_medmnist_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
+    labels = np.array([[3], [0], [7], [3]], np.uint8)
+    np.savez(tmp_path / "bloodmnist.npz", test_images=images, test_labels=labels)
+    (tmp_path / "model.py").write_text(
+        "def predict(images):\n    return [[0.1] * 8] * len(images)\n"
+    )
+    (tmp_path / "SPEC.toml").write_text(SPEC)
+    folder, out = tmp_path / "run", tmp_path / "blood-c"
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(folder)) == 0
+    capsys.readouterr()
+    assert run("export", str(folder), "--corrupted", str(out), "--json") == 0
+    told = json.loads(capsys.readouterr().out)["archives"]
+    assert len(told) == 11
+    assert told["bloodmnist/pixelate.npz"] == 8
+    archive = out / "bloodmnist" / "pixelate.npz"
+    found = from_medmnist(archive, "bloodmnist")
+    assert len(found) == 8
+    assert found.metadata_values("label").tolist() == [3, 0, 7, 3] * 2
+    first = found.sample(4).require_image()  # the first image at the second severity
+    assert not np.array_equal(first, found.sample(0).require_image())
+    assert len(np.unique(first.reshape(-1, 3), axis=0)) < 300  # coarse pixels
+    assert run("export", str(folder), "--corrupted", str(out)) == 2
+    assert "stands there already" in capsys.readouterr().err

@@ -1,0 +1,430 @@
+"""Rules about certified rates: what they say, what they decide, and what they may not name."""
+
+import re
+import sqlite3
+import tomllib
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit.versus import Versus
+from adaptive_vtt.cli import main, progress
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config.building import build_audit
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.models import ModelDefaults
+from adaptive_vtt.results.gate import Gate, Gated, Rule, Ruling, gate
+from adaptive_vtt.results.report.section import THIN, span
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Answer, TargetId
+from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.copied_journals import add_rows
+
+
+def audited(**options: Any) -> Any:
+    space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
+    journal = options.pop("journal", None) or MemoryJournal()
+    chosen = {"half_width": 0.2, "targets": ["overall", "concepts", "relations"], "seed": 3}
+    Audit(space, ScriptedModel(), journal=journal, **{**chosen, **options}).run()
+    return journal
+
+
+@cache
+def finished() -> MemoryJournal:
+    """The journal of one audit, for who only reads it."""
+    return audited()
+
+
+def copied(journal: Any) -> Any:
+    """``journal`` with what ``finished()`` holds, for who changes it or needs a file."""
+    journal.set_facts(**finished().facts())
+    add_rows(journal, finished())
+    return journal
+
+
+@pytest.mark.parametrize(
+    ("text", "about", "sign", "limit", "versus"),
+    [
+        ("relation:fog <= 0.2", "relation:fog", "<=", 0.2, False),
+        ("overall<10 %", "overall", "<", 0.1, False),
+        ("overall error >= 5%", "overall error", ">=", 0.05, False),
+        ("versus:overall <= +0.01", "overall", "<=", 0.01, True),
+        ("versus:relation:fog <= -1e-2", "relation:fog", "<=", -0.01, True),
+    ],
+)
+def test_a_rule_is_read_as_it_is_written(text, about, sign, limit, versus):
+    rule = Rule.parse(text)
+    assert (rule.about, rule.sign, rule.limit, rule.versus) == (about, sign, limit, versus)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("overall", "expected TARGET, one of <= < >= >, and a number"),
+        ("overall <= much", "expected TARGET, one of"),
+        ("overall <= 1.2.3", "expected TARGET, one of"),
+        ("overall =< 0.2", "expected TARGET, one of"),
+        ("overall == 0.2", "expected TARGET, one of"),
+        ("overall <= 20", "expected a limit from 0 to 1, got 20; for percent write '20 %'"),
+        ("overall <= 120 %", "expected a limit from 0 to 1, got 1.2$"),
+        ("versus:overall <= -2", "expected a limit from -1 to 1"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_told_what_was_expected(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Rule.parse(text)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.sampled_from(["<=", "<", ">=", ">"]))
+def test_a_decided_rule_is_right_for_every_rate_in_the_interval(a, b, limit, sign):
+    lower, upper = sorted((a, b))
+    state = Rule.parse(f"overall {sign} {limit:.17f}").state(lower, upper)
+    holds = {"<=": lambda r: r <= limit + 1e-8, "<": lambda r: r < limit + 1e-8}
+    holds |= {">=": lambda r: r >= limit - 1e-8, ">": lambda r: r > limit - 1e-8}
+    fails = {"<=": lambda r: r > limit - 1e-8, "<": lambda r: r > limit - 1e-8}
+    fails |= {">=": lambda r: r < limit + 1e-8, ">": lambda r: r < limit + 1e-8}
+    for rate in (lower, (lower + upper) / 2, upper):
+        assert state != "pass" or holds[sign](rate)
+        assert state != "fail" or fails[sign](rate)
+
+
+def test_a_rate_on_the_limit_fulfils_at_most_and_not_less():
+    assert Rule.parse("overall <= 0.5").state(0.5, 0.5) == "pass"
+    assert Rule.parse("overall < 0.5").state(0.5, 0.5) == "fail"
+    assert Rule.parse("overall >= 0.5").state(0.5, 0.5) == "pass"
+    assert Rule.parse("overall > 0.5").state(0.5, 0.5) == "fail"
+    assert Rule.parse("overall <= 0.5").state(0.4, 0.6) == "open"
+
+
+def test_a_failing_rule_fails_the_gate_and_an_open_one_leaves_it_open():
+    passed = gate(finished(), ["overall <= 0.95"])
+    assert (passed.state, passed.exit_code) == ("pass", 0)
+    open_ = gate(finished(), ["overall <= 0.95", "overall <= 50%"])
+    assert (open_.state, open_.exit_code) == ("open", 4)
+    failed = gate(finished(), ["overall <= 0.5", "overall <= 0.01"])
+    assert (failed.state, failed.exit_code) == ("fail", 1)
+
+
+def test_one_rule_may_be_about_several_targets():
+    assert [r.target for r in gate(finished(), ["relations <= 1"]).rulings] == [
+        "relation identity: error",
+        "relation gaussian_noise: error",
+    ]
+    assert len(gate(finished(), ["concepts <= 1"]).rulings) == 4
+    assert len(gate(finished(), ["concept:c1 <= 1"]).rulings) == 2
+    assert len(gate(finished(), ["concept:c1:miss rate <= 1"]).rulings) == 1
+    assert len(gate(finished(), ["c1: miss rate <= 1"]).rulings) == 1
+
+
+def test_a_target_that_was_not_registered_is_refused_with_the_reason():
+    with pytest.raises(InputError, match=r"registered when the audit began.*not be covered"):
+        gate(finished(), ["relation:rotation <= 0.2"])
+    with pytest.raises(InputError, match=r"--targets relations and another --out, .*prior_journal"):
+        gate(finished(), ["relation:rotation <= 0.2"])
+    with pytest.raises(InputError, match=r"--targets group:site and"):
+        gate(finished(), ["group:site=north <= 0.2"])
+    with pytest.raises(InputError, match=r"did you mean relation:gaussian_noise\?$"):
+        gate(finished(), ["relation:gausian_noise <= 0.2"])
+    with pytest.raises(InputError, match="one that explores"):
+        gate(audited(half_width=None, budget=3), ["overall <= 0.2"])
+    with pytest.raises(InputError, match="at least one rule"):
+        gate(finished(), [])
+    with pytest.raises(InputError, match="expected a comparison of two models"):
+        gate(finished(), ["versus:overall <= 0.1"])
+
+
+def test_decisions_by_bets_decide_the_rule_with_their_limit():
+    journal = audited(half_width=None, at_most=0.3, targets=["overall"])
+    assert gate(journal, ["overall <= 0.3"]).state == "fail"
+    assert gate(journal, ["overall > 0.3"]).state == "pass"
+
+
+def test_a_comparison_is_gated_by_how_much_worse_the_new_model_is():
+    space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
+    versus = Versus(
+        space, ScriptedModel(seed=1), ScriptedModel(), budget=120, seed=0, surrogate=False
+    )
+    row = versus.run().targets.iloc[0]
+    most, least = -row["lower"], -row["upper"]  # of R_B - R_A
+    journal = versus.audit.journal
+    assert gate(journal, [f"versus:overall <= {most + 0.01:+.3f}"]).state == "pass"
+    assert gate(journal, [f"versus:overall <= {least - 0.01:+.3f}"]).state == "fail"
+    assert gate(journal, [f"versus:overall <= {(least + most) / 2:+.3f}"]).state == "open"
+    with pytest.raises(InputError, match="a rule about the difference of two models"):
+        gate(journal, ["overall <= 0.2"])
+
+
+def test_junit_and_markdown_say_what_was_decided():
+    found = gate(finished(), ["overall <= 0.95", "overall <= 50 %", "overall <= 1 %"])
+    suite = ElementTree.fromstring(found.junit())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    assert [len(case.findall("failure")) for case in suite] == [0, 0, 1]
+    assert "## Gate: fail" in found.markdown()
+    assert "| fail | `overall <= 1 %` | overall error |" in found.markdown()
+    assert found.promise in found.markdown()
+    assert isinstance(found, Gate)
+
+
+def test_the_command_exits_with_what_was_decided(tmp_path: Path, capsys: Any):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    copied(SQLiteJournal(folder / "journal.db")).close()
+    junit, summary = tmp_path / "gate.xml", tmp_path / "gate.md"
+    for rule, code in (("overall <= 0.95", 0), ("overall <= 0.01", 1), ("overall <= 0.5", 4)):
+        with pytest.raises(SystemExit) as ended:
+            main(["gate", str(folder), "--rule", rule, "--junit", str(junit)])
+        assert (ended.value.code or 0) == code
+    with pytest.raises(SystemExit):
+        main(["gate", str(folder), "--rule", "overall <= 0.95", "--summary", str(summary)])
+    assert "pass" in summary.read_text()
+    assert junit.read_text().startswith("<?xml")
+    assert "gate: open" in capsys.readouterr().out
+
+
+class Flipping(ModelDefaults):
+    """Right, but for a share of its answers."""
+
+    answers = "all"
+
+    def __init__(self, dataset: Any, share: float) -> None:
+        self.truth = {dataset.sample(k).id: dataset.profile[0][k] for k in range(len(dataset))}
+        self.share, self.name = share, f"flips {share}"
+
+    def ask(self, prompts: Any) -> list[Answer]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Any) -> Answer:
+        draws = generator(1, f"{prompt.sample_id}/{prompt.relation}/{prompt.severity}")
+        wrong = draws.random(len(prompt.concepts)) < self.share
+        return Answer(tuple(abs(self.truth[prompt.sample_id] - wrong).tolist()))
+
+
+def test_a_comparison_ends_with_its_gate_and_not_with_its_decisions() -> None:
+    """Where B errs more often, that is decided before a rule that allows for some of it."""
+    dataset = tiny_dataset(60, 2)
+    space = QuestionSpace(dataset, ["identity", "gaussian_noise"])
+    calls = {}
+    for rule, state in ((None, ""), ("<= 0.15", "fail"), ("<= +0.5", "pass")):
+        text = [] if rule is None else [f"versus:overall {rule}"]
+        until = Gated.of(text, [TargetId("overall")], versus=True) if text else None
+        models = Flipping(dataset, 0.0), Flipping(dataset, 0.3)
+        with Versus(space, *models, until=until, budget=720, seed=0, surrogate=False) as versus:
+            verdict = versus.run()
+            calls[rule] = verdict.calls_b
+            if text:
+                assert verdict.result.reason == f"every rule of the gate is decided: 1 {state}"
+                assert gate(versus.audit.journal, text).state == state
+            else:
+                assert list(verdict.targets["decision"]) == ["worse"]
+    assert calls["<= 0.15"] > calls[None]
+    with pytest.raises(InputError, match="a rule about the difference of two models"):
+        Gated.of(["overall <= 0.2"], [TargetId("overall")], versus=True)
+
+
+# -- an audit that ends with its gate, and a gate as a test ---------------------------------
+
+
+def test_an_audit_ends_once_every_rule_of_its_gate_is_decided() -> None:
+    targets = ["overall", "concepts", "relations"]
+    ids = finished().facts()["certificate"]["ids"]
+    gated = Gated.of(["overall <= 0.9", "overall > 0.05"], [TargetId(**i) for i in ids])
+    space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
+    options: dict[str, Any] = {"half_width": 0.05, "targets": targets, "seed": 3}
+    audit = Audit(space, ScriptedModel(), stop=gated, **options)
+    result = audit.run()
+    assert result.reason == "every rule of the gate is decided: 2 pass"
+    without = Audit(space, ScriptedModel(), budget=result.calls, **options).run()
+    assert without.reason == f"{result.calls} calls were made"
+    assert gate(audit.journal, ["overall <= 0.9", "overall > 0.05"]).state == "pass"
+
+
+def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) -> None:
+    write_start(tmp_path)
+    spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "run"
+    options = [
+        "--targets",
+        "overall",
+        "--half-width",
+        "0.02",
+        "--set",
+        "certify.self_taught=false",
+        "--seed",
+        "1",
+    ]
+
+    def ended(*arguments: str) -> Any:
+        with pytest.raises(SystemExit) as raised:
+            main(["audit", spec, *options, *arguments, "--out", str(out)])
+        return raised.value.code or 0
+
+    assert ended("--gate", "overal <= 0.9") == 2
+    assert "expected a registered target" in (told := capsys.readouterr().err)
+    assert "did you mean overall?" in told
+    assert ended("--gate", "severity:rotation:5 <= 0.9") == 2
+    assert "--targets severities adds it" in capsys.readouterr().err
+    assert ended("--gate", "versus:overall <= 0.9") == 2
+    assert ended("--gate", "overall <= 0.95") == 0
+    assert "every rule of the gate is decided" in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit) as raised:
+        main(["gate", str(out), "--rule", "overall <= 0.95"])
+    assert not raised.value.code
+
+
+def test_a_gate_without_an_interval_to_wait_for_is_refused(tmp_path: Path) -> None:
+    write_start(tmp_path)
+    table = tomllib.loads((tmp_path / "SPEC.toml").read_text(encoding="utf-8"))
+    del table["certify"]["half_width"]
+    spec = parse_spec({**table, "stop": {"gate": ["overall <= 0.1"]}}, "SPEC.toml")
+    with pytest.raises(InputError, match=r"stop\.gate: expected an audit that certifies"):
+        build_audit(spec, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "counts"),
+    [
+        ("overall <= 0.95", [], {"passed": 1}),
+        ("overall <= 0.5", [], {"skipped": 1}),
+        ("overall <= 0.5", ["--avtt-open=fail"], {"failed": 1}),
+        ("overall <= 0.01", [], {"failed": 1}),
+    ],
+)
+def test_a_gate_is_a_test_of_pytest(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    rule: str,
+    options: list[str],
+    counts: dict[str, int],
+) -> None:
+    folder = pytester.mkdir("run")
+    copied(SQLiteJournal(folder / "journal.db")).close()
+    pytester.makepyfile(f"def test_model(avtt_gate):\n    avtt_gate('run', {rule!r})\n")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # whether it is installed or not
+    plugin = ("-p", "adaptive_vtt.testing.pytest_plugin", "-p", "no:cacheprovider")
+    pytester.runpytest_inprocess(*plugin, *options).assert_outcomes(**counts)
+
+
+def test_intervals_that_the_rows_do_not_bear_pass_no_gate():
+    journal = copied(MemoryJournal())
+    rows = journal.facts()["intervals"]
+    rows[0] |= {"lower": 0.0, "upper": 0.01, "half_width": 0.005, "estimate": 0.005}
+    journal.set_facts(intervals=rows)
+    with pytest.raises(JournalError, match="the journal says otherwise"):
+        gate(journal, ["overall <= 0.02"])
+
+
+def test_a_ruling_shows_its_interval_rounded_outward_as_the_report_does():
+    ruling = Ruling(Rule.parse("overall <= 0.1"), "overall", 0.05, 0.0089, 0.0871, "pass")
+    assert str(ruling) == "pass: overall <= 0.1: overall 5.0 % (0.8 % to 8.8 %)"
+    assert "| 0.8 % to 8.8 % |" in Gate((ruling,), "all hold").markdown()
+    assert span(ruling.lower, ruling.upper) == f"0.8 to 8.8{THIN}%"
+    row = {"target": "overall", "estimate": 0.05, "lower": 0.0089, "upper": 0.0871, "questions": 9}
+    table = progress._table(pd.DataFrame([row | {"more_calls": 0}]))
+    assert [*table.columns[2].cells] == ["0.008 - 0.088"]
+
+
+def killed(folder: Path) -> Path:
+    """The run folder of an audit that was killed: nothing states its intervals."""
+    folder.mkdir()
+    journal = copied(SQLiteJournal(folder / "journal.db"))
+    journal.set_facts(ended=None, intervals=None)
+    journal.close()
+    return folder
+
+
+def test_answers_changed_in_a_killed_audit_pass_no_gate(tmp_path: Path, capsys: Any):
+    folder = killed(tmp_path / "run")
+    with sqlite3.connect(folder / "journal.db") as db:
+        db.execute("UPDATE answers SET loss = 0")
+    db.close()
+    with pytest.raises(SystemExit) as ended:
+        main(["gate", str(folder), "--rule", "overall <= 0.95"])
+    assert ended.value.code == 2
+    assert "was altered after it was written" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_gate_refuses_a_journal_with_another_head_than_was_kept(tmp_path: Path, capsys: Any):
+    folder = killed(tmp_path / "run")
+    with closing(SQLiteJournal(folder / "journal.db", read_only=True)) as journal:
+        head, earlier = journal.head, journal.links()[-2].seal
+    for kept, code, told in (
+        (head, 0, "gate: pass"),
+        (earlier, 2, "the head given is this journal's of 1 rows ago"),
+        ("0" * 32, 2, "the head given is none this journal ever had"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["gate", str(folder), "--rule", "overall <= 0.95", "--head", kept])
+        said = capsys.readouterr()
+        assert (ended.value.code or 0) == code
+        assert told in " ".join((said.out + said.err).split())
+
+
+def test_a_gate_goes_by_decisions_or_by_intervals_and_never_by_both():
+    """Either is right with the audit's confidence; both at once are not."""
+    journal = audited(half_width=None, at_most=0.4, targets=["overall"])
+    (decided,) = gate(journal, ["overall <= 0.4"]).rulings
+    assert decided.lower < 0.4  # decided before the interval tells
+    assert decided.state == "fail"
+    states = [r.state for r in gate(journal, ["overall <= 0.4", "overall <= 0.99"]).rulings]
+    assert states == ["open", "pass"]
+
+
+def test_a_gate_over_intervals_that_hold_each_by_itself_says_how_sure_it_is():
+    journal = audited(guarantee="each")
+    assert "ruled wrongly" not in gate(journal, ["overall <= 0.9"]).promise
+    promise = gate(journal, ["overall <= 0.9", "relations <= 0.9"]).promise
+    assert "of the 3 targets" in promise
+    assert "probability up to 0.15" in promise
+
+
+# -- names that would like to be markup ---------------------------------------------------
+
+HOSTILE = "<img src=x onerror=alert(1)> & | `rm` [x](y)\nline\x00\x1f\ud800"
+
+
+def hostile_gate() -> Gate:
+    rulings = (
+        Ruling(Rule.parse(f"{HOSTILE.splitlines()[0]} <= 0.1"), HOSTILE, 0.5, 0.4, 0.6, "fail"),
+        Ruling(Rule.parse("b <= 0.1"), "b", 0.1, 0.0, 0.6, "open", note=HOSTILE),
+    )
+    return Gate(rulings, "all hold")
+
+
+def test_junit_is_xml_whatever_targets_are_called() -> None:
+    suite = ElementTree.fromstring(hostile_gate().junit())
+    case, other = suite.findall("testcase")
+    assert case.get("classname") == "gate." + HOSTILE.replace("\x00\x1f\ud800", "???")
+    assert "<img src=x" in str(case.get("name"))
+    assert case.find("failure") is not None
+    skipped = other.find("skipped")
+    assert skipped is not None
+    assert HOSTILE[:20] in str(skipped.get("message"))
+
+
+def test_a_name_is_one_cell_of_the_summary_and_no_markup() -> None:
+    lines = hostile_gate().markdown().splitlines()
+    rows = [line for line in lines if line.startswith(("| fail", "| open"))]
+    assert len(rows) == 2
+    for row in rows:
+        assert len(re.split(r"(?<!\\)\|", row)) == 8  # six cells between seven bars
+        cells = re.sub(r"`[^`]*`", "", row.replace("\\`", ""))  # code is shown as it is
+        assert "<img" not in cells
+        assert "&lt;img" in row
+        assert "\\[x]" in row
+
+
+@given(st.text())
+def test_any_name_leaves_junit_and_summary_whole(name: str) -> None:
+    found = Gate((Ruling(Rule.parse("a <= 0.1"), name, 0.5, 0.4, 0.6, "fail"),), "all hold")
+    ElementTree.fromstring(found.junit())
+    rows = [line for line in found.markdown().splitlines() if line.startswith("| fail")]
+    assert [len(re.split(r"(?<!\\)\|", row.replace("\\\\", ""))) for row in rows] == [8]

@@ -1,0 +1,40 @@
+"""Figures of pages: their colours, their words and their numbers."""
+
+import re
+from pathlib import Path
+
+from adaptive_vtt.results import report
+from adaptive_vtt.results.report.plots import COLOURS, figure_of, numbers, upward
+from adaptive_vtt.utils.plotly_text import shown
+
+
+def test_colours_are_those_of_the_style_sheet_and_of_the_script() -> None:
+    folder = Path(report.__file__).parent
+    style = dict(re.findall(r"--(\w+): (#\w+);", (folder / "page.css").read_text().split("}")[0]))
+    script = dict(re.findall(r'"(#\w+)": "--(\w+)"', (folder / "plots.js").read_text()))
+    for name, colour in COLOURS.items():
+        assert style[name] == colour
+        assert script[colour] == name
+
+
+def test_names_are_neither_html_nor_templates() -> None:
+    assert shown("<b>a & b</b> %{y}") == "&lt;b&gt;a &amp; b&lt;/b&gt; %&#123;y}"
+
+
+def test_half_widths_are_rounded_up_and_exact_ones_kept() -> None:
+    assert upward([0.12341, 0.1234, 0.5, 0.0]) == [0.1235, 0.1234, 0.5, 0.0]
+
+
+def test_the_table_has_the_ends_and_what_a_figure_always_shows() -> None:
+    x = list(range(101))
+    lines = [
+        {"x": x, "y": [k / 1000] * 101, "name": f"t<{k}>", "colour": "accent", "only": str(k)}
+        for k in range(9)
+    ]
+    lines.append({"x": x, "y": [v / 100 for v in x], "name": "widest", "colour": "text"})
+    axis = {"title": "half-width", "percent": True}
+    heads, rows, left = numbers(figure_of({"title": "calls"}, axis, lines))
+    assert heads == ["calls", "widest", "t<0>", "t<1>", "t<2>", "t<3>", "t<4>"]
+    assert left == 4
+    assert (rows[0][0], rows[-1][0], len(rows)) == ("0", "100", 10)
+    assert rows[-1][1:3] == ["100.00\u202f%", "0.00\u202f%"]

@@ -1,0 +1,432 @@
+"""The report: whole, safe, honest, and rebuilt from the journal alone."""
+
+import json
+import os
+import re
+import shutil
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from plotly.offline import get_plotlyjs
+
+import adaptive_vtt as avtt
+from adaptive_vtt.demo.fashion_cnn import predict
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.models import PythonModel
+from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.results.report import render, write_report
+from adaptive_vtt.results.report.album import picture
+from adaptive_vtt.results.report.counts import FIGURES
+from adaptive_vtt.results.report.evidence import Evidence
+from adaptive_vtt.results.report.findings import wilson
+from adaptive_vtt.results.report.plotly_library import hashed, library
+from adaptive_vtt.results.report.section import (
+    aim,
+    duration,
+    exact,
+    figure,
+    percent,
+    plain,
+    span,
+    within,
+)
+from adaptive_vtt.results.result import confusion, outcomes
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.report_pages import FOLDED, SECTIONS, Tags, audit, block, spaced, unfinished
+
+
+@pytest.fixture(scope="module")
+def fashion(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The journal of a 220-call audit of the bundled model."""
+    path = tmp_path_factory.mktemp("fashion") / "journal.db"
+    names = [name for name in avtt.relations.names() if not name.startswith("prompt/")]  # no masks
+    space = avtt.QuestionSpace(avtt.datasets.fashion(), names)
+    model = avtt.models.PythonModel(predict, name="fashion-cnn")
+    with avtt.Audit(space, model, budget=220, seed=0, journal=path) as running:
+        running.run()
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(fashion: Path) -> str:
+    return render(SQLiteJournal(fashion))
+
+
+@pytest.fixture(scope="module")
+def table(fashion: Path) -> pd.DataFrame:
+    return outcomes(SQLiteJournal(fashion))
+
+
+# -- one file, from the journal alone -----------------------------------------------------
+
+
+def test_nothing_is_loaded_from_outside(page: str) -> None:
+    tags = Tags(page).tags
+    for tag, attributes in tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base", "form")
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            value = attributes.get(name) or ""
+            assert not value or value.startswith(("#", "data:image/png;base64,")), (tag, value)
+    assert "@import" not in page
+    assert "url(" not in page
+    policy = [a["content"] for t, a in tags if t == "meta" and "http-equiv" in a]
+    assert len(policy) == 1
+    assert "default-src 'none'" in (policy[0] or "")
+
+
+def test_only_scripts_of_ours_run(page: str) -> None:
+    """The policy has the hash of each, and of plotly.js, and lets nothing else run."""
+    policy = next(a["content"] for t, a in Tags(page).tags if t == "meta" and "http-equiv" in a)
+    allowed = re.search(r"script-src (.*?);", policy or "")
+    assert allowed is not None
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert allowed[1].split() == [*map(hashed, scripts), hashed(get_plotlyjs())]
+
+
+def test_page_is_small_enough_to_send(page: str) -> None:
+    pictures = sum(len(address) for address, _, _ in block(page, "pictures"))
+    plotly = len(library("inline").element)
+    assert plotly < 2_100_000
+    assert len(page.encode()) - pictures - plotly < 1_300_000  # 450 kB of it: what was believed
+
+
+def test_all_sections_stand_in_order(page: str) -> None:
+    ids = [attributes.get("id") for tag, attributes in Tags(page).tags if tag == "section"]
+    folded = [a["id"] for t, a in Tags(page).tags if t == "details" and a.get("class") == "folded"]
+    bar = page[page.index('class="bar"') : page.index("</nav>")]
+    assert ids == SECTIONS
+    assert [t.get("id") for tag, t in Tags(page).tags if t.get("class") == "sub"][:2] == [
+        "beliefs",
+        "uncertainty",
+    ]
+    assert folded == FOLDED
+    assert re.findall(r'href="#(.*?)"', bar) == SECTIONS
+
+
+def test_journal_file_alone_is_enough(fashion: Path, page: str, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere.db"
+    shutil.copy(fashion, moved)
+    assert render(SQLiteJournal(moved, must_exist=True)) == page
+
+
+def test_no_path_of_this_machine_is_told(page: str, fashion: Path) -> None:
+    assert str(fashion.parent) not in page
+    assert os.getcwd() not in page
+
+
+# -- the figures ----------------------------------------------------------------------------
+
+
+def test_headline_states_the_totals(page: str, fashion: Path, table: pd.DataFrame) -> None:
+    text = Tags(page).text
+    wrong = int((table["loss"] >= 0.5).sum())
+    assert "fashion-cnn on fashion-mnist-longtail" in text
+    assert "Stopped: 220 calls were made." in text
+    assert f"Wrong in {spaced(percent(wrong / len(table)))} of what was asked" in text
+    assert f"{wrong:,} of {len(table):,} questions: a raw figure, without a guarantee" in text
+    assert f"Questions judged {len(table):,}" in text
+    assert "Raw sample figures: the questions were chosen adaptively" in text
+
+
+def test_worst_findings_are_those_of_the_outcomes(page: str, table: pd.DataFrame) -> None:
+    found = []
+    for by in (["concept", "truth"], ["relation", "severity"]):
+        counts = table.groupby(by)["loss"].agg(["sum", "count"])
+        found += [
+            (wilson(int(wrong), int(n))[0], name, int(wrong), int(n))
+            for name, (wrong, n) in zip(counts.index, counts.to_numpy(), strict=True)
+            if n >= 10 and wrong
+        ]
+    text = Tags(page).text
+    for _, name, wrong, count in sorted(found)[-3:]:
+        concept, truth = name
+        side = {0: ", where it is absent", 1: ", where it is present"}.get(truth, "")
+        assert f"{concept}{side} {spaced(percent(wrong / count))} {wrong:,} of {count:,}" in text
+
+
+def test_few_questions_never_come_first() -> None:
+    """3 wrong of 3 may be chance; 60 of 100 are not."""
+    assert wilson(3, 3)[0] < wilson(60, 100)[0] < 0.6
+    assert wilson(0, 5)[0] == 0
+    assert wilson(5, 5)[1] == 1
+    low, high = wilson(10, 50)  # Newcombe 1998, Table II has .1124 to .3304 for 10 of 50
+    assert (low, high) == (pytest.approx(0.1124, abs=5e-5), pytest.approx(0.3304, abs=5e-5))
+
+
+def test_table_agrees_with_confusion(page: str, table: pd.DataFrame) -> None:
+    expected = confusion(table, "concept")
+    part = page[page.index('aria-label="Counts and figures per concept"') :]
+    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', part.split("</table>")[0], re.DOTALL)
+    assert [name for name, _ in rows] == list(avtt.datasets.fashion().concepts)
+    for name, cells in rows:
+        values = [float(v) for v in re.findall(r'data-value="(.*?)"', cells)]
+        row = expected.loc[name]
+        assert values[0] == row["tn"] + row["fp"]
+        assert values[1] == row["fn"] + row["tp"]
+        assert values[2:7] == row[["tn", "fp", "fn", "tp", "unanswered"]].tolist()
+        loss = table[table["concept"] == name]["loss"].mean()
+        figures = [loss, *row[list(FIGURES[1:])].astype(float)]
+        assert values[7:] == pytest.approx(figures, nan_ok=True)
+
+
+@pytest.mark.parametrize("concept", [None, "bag"])
+def test_map_agrees_with_confusion(page: str, table: pd.DataFrame, concept: str | None) -> None:
+    data = block(page, "map-data")
+    part = table if concept is None else table[table["concept"] == concept]
+    names = avtt.datasets.fashion().concepts
+    cells = data["cells"]["all" if concept is None else str(names.index(concept))]
+    expected = confusion(part, ["relation", "severity"])
+    assert len(cells) == len(expected)
+    for relation, severity, *values in cells:
+        key = data["names"][relation], data["severities"][severity]
+        row = expected.loc[key]
+        assert values[:5] == row[["tn", "fp", "fn", "tp", "unanswered"]].tolist()
+        figures = [np.nan if v is None else v for v in values[6:]]
+        assert figures == pytest.approx(
+            row[list(FIGURES[1:])].astype(float).tolist(), abs=1e-4, nan_ok=True
+        )
+
+
+def test_beliefs_count_every_answer(page: str, fashion: Path, table: pd.DataFrame) -> None:
+    data = block(page, "beliefs-data")
+    concepts = SQLiteJournal(fashion).facts()["space"]["concepts"]
+    for concept, part in table.groupby("concept", sort=False):
+        place = concepts.index(concept)
+        assert sum(count for _, count in data["hits"][place]) == len(part)
+        expected = confusion(part, "concept").iloc[0][["tn", "fp", "fn", "tp"]]
+        assert data["quarters"][place] == expected.astype(int).tolist()
+
+
+def test_the_band_of_an_answer_gp_holds_what_it_says(page: str) -> None:
+    """95 % of each concept's bins, and never fewer than no answers."""
+    data = block(page, "beliefs-data")
+    for low, high, hits in zip(data["low"], data["high"], data["hits"], strict=True):
+        counts = np.zeros(len(data["grid"]))
+        for place, count in hits:
+            counts[place] = count
+        inside = (np.array(low) - 1e-3 <= counts) & (counts <= np.array(high) + 1e-3)
+        assert inside.mean() >= 0.95
+        assert min(low) >= 0
+
+
+@pytest.mark.parametrize("answers", ["all", "one"])
+def test_uncertainty_is_what_the_audit_saw(answers: Any) -> None:
+    space = avtt.QuestionSpace(tiny_dataset(8, 2), ["identity", "rotation"])
+    model = ScriptedModel(answers=answers, refuse=0.1)
+    running = avtt.Audit(space, model, budget=20, journal=(journal := MemoryJournal()))
+    seen = [running.state()]
+    while calls := running.ask():
+        running.tell(calls[0], model.ask([calls[0].prompt])[0])
+        seen.append(running.state())
+    replay = Evidence.of(journal).replay
+    assert replay.questions.tolist() == [s.questions for s in seen]
+    assert np.allclose(replay.uncertainty, [s.uncertainty for s in seen], equal_nan=True)
+    lines = block(render(journal), "uncertainty-chart-data")["calls"]["data"]
+    traces = {line["name"]: line for line in lines}
+    mean, widest = ([100 * getattr(s, name) for s in seen] for name in ("mean", "widest"))
+    assert traces["mean"]["x"] == list(range(21))
+    assert traces["mean"]["y"] == pytest.approx(mean, abs=1e-4)
+    assert traces["most uncertain side"]["y"] == pytest.approx(widest, abs=1e-4)
+
+
+def test_long_audits_are_measured_at_200_moments(page: str) -> None:
+    views = block(page, "uncertainty-chart-data")
+    assert len(views["questions"]["data"][0]["x"]) == 200
+    assert views["calls"]["data"][0]["x"][-1] == 220
+
+
+def test_threshold_is_drawn_where_a_rule_names_one() -> None:
+    rule = avtt.stopping.UncertaintyBelow(0.4) | avtt.stopping.MaxQuestions(5)
+    journal = audit(tiny_dataset(), ScriptedModel(), stop=rule)
+    figure = block(render(journal), "uncertainty-chart-data")["calls"]
+    assert [level["y0"] for level in figure["layout"]["shapes"]] == [40]
+
+
+# -- pictures and draws ---------------------------------------------------------------------
+
+
+def test_every_wrong_call_is_in_the_gallery_with_its_pictures(page: str, fashion: Path) -> None:
+    journal = SQLiteJournal(fashion)
+    kept, pictures = journal.pictures(), block(page, "pictures")
+    items = {item["id"]: item for item in block(page, "failures-data")}
+    wrong = {c.call for c in journal.calls() if any((a.loss or 0) >= 0.5 for a in c.answers)}
+    assert items.keys() == kept.keys() == wrong
+    for call, item in items.items():
+        shown = [pictures[view["picture"]][0] for view in item["views"]]
+        # one picture where nothing was changed
+        wanted = list(dict.fromkeys(kept[call]))
+        assert shown == ["data:image/png;base64," + b64encode(p).decode() for p in wanted]
+
+
+def test_failures_say_what_they_can_be_filtered_by(page: str, fashion: Path) -> None:
+    journal = SQLiteJournal(fashion)
+    evidence = Evidence.of(journal)
+    answers = {c.call: c.answers for c in journal.calls()}
+    for item in block(page, "failures-data"):
+        wrong = [a for a in answers[item["id"]] if (a.loss or 0) >= 0.5]
+        asked = evidence.asked(wrong[0].question)
+        assert evidence.relations[item["relation"]] == asked.relation
+        assert item["severity"] == asked.severity
+        said = {(evidence.concepts[line["key"]], line["truth"]) for line in item["lines"]}
+        assert said == {(evidence.asked(a.question).concept, a.truth) for a in wrong}
+
+
+@pytest.mark.slow
+def test_large_pictures_are_left_out_before_the_page_grows_heavy() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (150, 160, 160, 3), dtype=np.uint8)
+    labels = pd.DataFrame({"c": [0, 1] * 75})
+    dataset = avtt.datasets.from_table(noise, labels)
+    page = render(
+        audit(dataset, ScriptedModel(), ["identity", "rotation"], budget=450, surrogate=False)
+    )
+    assert len(page) - len(library("inline").element) < 8_000_000
+    bare = sum(v["picture"] is None for i in block(page, "failures-data") for v in i["views"])
+    assert bare
+    assert "come without pictures" in Tags(page).text
+
+
+def test_large_pictures_stand_in_the_page_as_webp_and_tiny_ones_as_they_are() -> None:
+    import cv2
+
+    smooth = np.linspace(0, 255, 160 * 160 * 3).reshape(160, 160, 3).astype(np.uint8)
+    noise = np.random.default_rng(0).integers(0, 256, (160, 160, 3), dtype=np.uint8)
+    large, tiny = (cv2.imencode(".png", image)[1].tobytes() for image in (noise, smooth[:8, :8]))
+    made = picture(large)
+    assert made.address.startswith("data:image/webp;base64,")
+    assert (made.width, made.height) == (160, 160)
+    assert len(made.address) < len(large)
+    assert picture(tiny).address == "data:image/png;base64," + b64encode(tiny).decode()
+    broken = large[:9000]  # cut short: it stands as it is, and the browser shows nothing
+    assert picture(broken).address == "data:image/png;base64," + b64encode(broken).decode()
+
+
+def test_what_random_draws_took_enters_the_report_the_stronger_first(tmp_path: Path) -> None:
+    journal = audit(tiny_dataset(), ScriptedModel(), budget=10)
+    path = tmp_path / "report.html"
+    write_report(journal, path)
+    assert "at random" not in path.read_text(encoding="utf-8")
+    odd = '{"uniform": {"calls": %s, "certified": true}}'
+    for text in ("{", "[]", odd % '"<b>"', odd % 0, odd % "true", '{"uniform": 3}'):
+        (tmp_path / "baselines.json").write_text(text)
+        write_report(journal, path)
+        assert "at random" not in path.read_text(encoding="utf-8")
+    told = {
+        "uniform": {"calls": 25, "certified": False},
+        "predicted": {"calls": 20, "certified": True},
+    }
+    (tmp_path / "baselines.json").write_text(json.dumps(told))
+    write_report(journal, path)
+    text = Tags(path.read_text(encoding="utf-8")).text
+    first = "Drawn at random, same predictions 20 for the same guarantee; this audit took 50"
+    then = "Drawn at random, no predictions more than 25 for the same guarantee; this audit took 40"
+    assert text.index(first) < text.index(then)
+
+
+def test_draws_tell_what_was_asked_and_why(page: str, fashion: Path) -> None:
+    text = Tags(page).text
+    journal = SQLiteJournal(fashion)
+    evidence, first = Evidence.of(journal), journal.draws()[0]
+    asked = evidence.asked(first.question)
+    assert f"{asked.concept} present in {first.sample}" in text
+    assert f"{first.why['eligible']:,} of {first.why['candidates']:,}" in text
+    assert page.count('<span class="verdict') == 220
+
+
+def test_many_draws_are_cut_and_counted() -> None:
+    model = ScriptedModel(answers="one")
+    options = {"budget": 620, "strategy": "random", "candidates": 16}
+    journal = audit(tiny_dataset(60, images=False), model, **options)
+    page = render(journal)
+    assert page.count('<span class="verdict') == 500
+    assert "The journal holds 620 draws; here are the first 250 and the last 250." in page
+
+
+# -- writing --------------------------------------------------------------------------------
+
+
+def test_report_is_written(tmp_path: Path) -> None:
+    journal = unfinished(0)
+    write_report(journal, tmp_path / "new" / "report.html")
+    assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == render(journal)
+
+
+def test_failed_write_leaves_the_old_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_report(unfinished(0), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# -- small things ---------------------------------------------------------------------------
+
+
+def test_numbers_are_written_for_people() -> None:
+    space = "\u202f"
+    assert percent(0.1234) == f"12.3{space}%"
+    assert percent(0.0) == f"0{space}%"
+    assert percent(0.00002) == f"0.0020{space}%"
+    assert percent(0.000465) == f"0.05{space}%"
+    assert span(0.13, 0.2) == f"13.0 to 20.0{space}%"
+    assert span(0.1309, 0.2001) == f"13.0 to 20.1{space}%"
+    assert span(0, 1) == f"0 to 100{space}%"
+    assert span(-0.0751, 0.2) == f"-7.6 to 20.0{space}%"
+    assert within(0.0101) == f"±1.1{space}%"
+    assert within(None) == "–"
+    assert aim(0.025) == f"±2.5{space}%"
+    assert exact(0.3) == f"30{space}%"
+    assert percent(float("nan")) == figure(float("nan")) == figure(None) == "–"
+    assert duration(3.21) == f"3.2{space}s"
+    assert duration(125) == "2 min 05 s"
+    assert duration(7320) == "2 h 02 min"
+
+
+def test_json_holds_no_nan() -> None:
+    assert plain({"a": [float("nan"), float("inf"), 1 / 3, "x", 2]}) == {
+        "a": [None, None, 0.3333, "x", 2]
+    }
+
+
+# -- cost and trouble -------------------------------------------------------------------------
+
+
+def test_cost_is_shown_with_its_cap_and_failures_by_kind() -> None:
+    model = ScriptedModel(refuse=0.4)
+    model.statistics = lambda: {"attempts": 31, "failures": {"http 429": 4}}  # type: ignore[attr-defined]
+    space = avtt.QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"], oracle=Consistency())
+    audit = avtt.Audit(space, model, max_cost=30)
+    result = audit.run()
+    evidence = Evidence.of(audit.journal)
+    assert evidence.cost == result.cost
+    page = render(audit.journal)
+    chart = block(page, "spending-chart-data")
+    trace = chart["calls"]["data"][0]
+    assert (trace["x"][-1], trace["y"][-1]) == (result.calls, pytest.approx(result.cost))
+    assert chart["seconds"]["layout"]["shapes"][0]["y0"] == 30
+    text = Tags(page).text
+    excluded = int(evidence.table["unanswered"].str.startswith("excluded", na=False).sum())
+    assert excluded
+    for row in (f"the source image was not answered {excluded} ", "attempts 31", "http 429 4"):
+        assert row in " ".join(text.split())
+
+
+def test_where_all_was_free_and_answered_there_is_no_cost_to_show() -> None:
+    audit = avtt.Audit(
+        avtt.QuestionSpace(tiny_dataset(4, 1)),
+        PythonModel(lambda images: np.ones((len(images), 1))),
+    )
+    audit.run()
+    assert "spending-chart" not in render(audit.journal)

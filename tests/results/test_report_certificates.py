@@ -1,0 +1,261 @@
+"""The report of a certified audit: its intervals, widths, costs, and what disagrees with them."""
+
+import re
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import adaptive_vtt as avtt
+from adaptive_vtt.certify.verify import Interval, recompute
+from adaptive_vtt.journal import Journal, MemoryJournal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.results.report import render
+from adaptive_vtt.results.report.evidence import Evidence
+from adaptive_vtt.results.report.section import percent, span
+from adaptive_vtt.results.report.verdict import verdict
+from adaptive_vtt.results.result import summarise
+from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
+from adaptive_vtt.types import Answer
+from tests.helpers.report_pages import CERTIFIED, Tags, audit, block, spaced
+
+# -- certificates ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certified() -> Journal:
+    """An audit that certifies, of 60 calls and 10 targets."""
+    options = {"targets": ["overall", "concepts", "relations"], "unanswered": "both"}
+    options["surrogate"] = False
+    model = ScriptedModel(answers="one", refuse=0.1)
+    relations = ["identity", "rotation", "gaussian_noise"]
+    return audit(
+        tiny_dataset(), model, relations, budget=60, half_width=0.3, at_most=0.6, **options
+    )
+
+
+def rows_of(page: str, label: str) -> dict[str, list[str]]:
+    """The cells of a table, as written in the page, by the name of their row."""
+    found = re.search(rf'aria-label="{label}">(.*?)</table>', page, re.DOTALL)
+    assert found is not None
+    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', found[1], re.DOTALL)
+    return {
+        unescape(name.split(" <span")[0]): re.findall(r"<td(.*?)</td>", cells, re.DOTALL)
+        for name, cells in rows
+    }
+
+
+def values_of(cell: str) -> list[float]:
+    return [float(v) for v in re.findall(r'data-\w+="(.*?)"', cell)]
+
+
+@pytest.mark.parametrize("answered", [60, 41, 0])
+def test_certified_intervals_are_those_of_the_result(answered: int) -> None:
+    """Of an audit that ended, of one that still runs, of one that has heard nothing."""
+    space = avtt.QuestionSpace(tiny_dataset(), ["identity", "rotation"])
+    model = ScriptedModel(answers="one", refuse=0.1)
+    running = avtt.Audit(
+        space,
+        model,
+        budget=60,
+        half_width=0.05,
+        unanswered="both",
+        surrogate=False,
+        journal=(journal := MemoryJournal()),
+    )
+    while calls := running.ask(6):
+        for call in calls[: max(answered - model_calls(journal), 0)]:
+            running.tell(call, model.ask([call.prompt])[0])
+        if model_calls(journal) == answered and answered < 60:
+            break
+    expected = summarise(journal).targets.set_index("target")
+    page = render(journal)
+    rows = rows_of(page, "Certified targets")
+    assert sorted(rows) == sorted(expected.index)
+    for name, cells in rows.items():
+        row = expected.loc[name]
+        assert values_of(cells[1]) == [row["questions"]]
+        assert values_of(cells[4]) == pytest.approx([row["upper"], row["lower"]], abs=1e-7)
+        assert values_of(cells[5]) == pytest.approx([row["half_width"]], abs=1e-7)
+        assert ("not yet" in cells[6]) != row["certified"]
+        if answered == 60:  # as journaled, to the last digit
+            assert values_of(cells[4]) == [row["upper"], row["lower"]]
+            known = [row["size"], row["estimate"], row["variance_ratio"], row["effective_draws"]]
+            found = [values_of(cells[i])[0] for i in (0, 2, 7, 8)]
+            assert found == pytest.approx(known)
+
+
+def recomputed(journal: Journal, draws: int | None = None) -> list[Interval]:
+    """The intervals after so many draws, or all."""
+    certificate = read_facts(journal.facts()).certificate
+    return recompute(certificate, journal.draws()[:draws], journal.calls())
+
+
+def model_calls(journal: Journal) -> int:
+    return len(journal.calls())
+
+
+@pytest.mark.parametrize("moment", [0, 1, 30, 60])
+def test_widths_are_what_the_rows_come_to(certified: Journal, moment: int) -> None:
+    tracks = Evidence.of(certified).history
+    rows = recomputed(certified, moment)
+    assert [t.lower[moment] for t in tracks] == pytest.approx([r.lower for r in rows], abs=1e-9)
+    assert [t.upper[moment] for t in tracks] == pytest.approx([r.upper for r in rows], abs=1e-9)
+    figure = block(render(certified), "widths-chart-data")["linear"]
+    widest = figure["data"][-1]
+    assert widest["x"][moment] == moment
+    wide = max((r.upper - r.lower) / 2 for r in rows)
+    assert 100 * wide - 1e-6 <= widest["y"][moment] < 100 * wide + 0.01 + 1e-6  # rounded up
+    assert figure["layout"]["shapes"][0]["y0"] == 30
+
+
+def test_long_histories_are_exact_over_their_chunks() -> None:
+    dataset = TiledDataset([[0], [1], [0]], 3000)
+    model = ScriptedModel(answers="one")
+    options = {"targets": ["overall", "concepts"], "surrogate": False, "candidates": 32}
+    journal = audit(dataset, model, ["identity"], budget=300, half_width=0.01, **options)
+    tracks, rows = Evidence.of(journal).history, recomputed(journal)
+    assert [t.lower[-1] for t in tracks] == pytest.approx([r.lower for r in rows], abs=1e-9)
+    assert [t.upper[-1] for t in tracks] == pytest.approx([r.upper for r in rows], abs=1e-9)
+    stated = journal.facts()["intervals"]
+    assert [t.estimate for t in tracks] == pytest.approx([r["estimate"] for r in stated])
+
+
+def test_guarantee_is_given_only_with_certificates(certified: Journal) -> None:
+    sentence = (
+        "With probability at least 95 % all 10 intervals hold at once, at every moment of the "
+        "audit, although the questions were chosen adaptively"
+    )
+    tags = Tags(render(certified))
+    assert sentence in tags.text
+    assert "count as right in the lower end" in tags.text
+    assert [a["id"] for t, a in tags.tags if t == "section"] == CERTIFIED
+    plain = Tags(render(audit(tiny_dataset(), ScriptedModel(), budget=10)))
+    assert "With probability" not in plain.text
+    assert not plain.with_id("certified")
+    assert "Nothing here is certified" in plain.text
+
+
+def test_headline_counts_and_quotes_certified_targets(certified: Journal) -> None:
+    rows = summarise(certified).targets
+    decided = (rows["lower"] > 0.6) | (rows["upper"] <= 0.6)
+    done = int((rows["certified"] & decided).sum())
+    text = Tags(render(certified)).text
+    verb = "is" if done == 1 else "are"
+    aims = f"{done} of {len(rows)} targets {verb} certified and decided to ±30 % and against 60 %."
+    assert aims in text
+    overall = rows.set_index("target").loc["overall error"]
+    asked = read_facts(certified.facts()).space.size
+    interval = spaced(span(overall["lower"], overall["upper"]))
+    assert (
+        f"Wrong in {spaced(percent(overall['estimate']))} of all {asked:,} questions {interval}, "
+        "95 % sure, all 10 intervals at once"
+    ) in text
+
+
+def test_the_worst_targets_are_those_with_the_highest_lower_bounds(certified: Journal) -> None:
+    page = render(certified)
+    first = page[page.index('class="worst"') : page.index("What to do next")]
+    named = [unescape(name) for name in re.findall(r"<h4>(.*?)</h4>", first)]
+    rows = summarise(certified).targets
+    rest = rows[(rows["kind"] != "overall") & ~rows["emptied"].astype(bool)]
+    lower = rest.set_index("target")["lower"]
+    assert lower[named].tolist() == sorted(lower, reverse=True)[:3]
+    wrong = [k for item in block(page, "failures-data") for k in item["targets"]]
+    for place, count in re.findall(r"failures\?target=(\d+)\">all (\d+) wrong", first):
+        assert wrong.count(int(place)) == int(count)
+    assert first.count("<img") == 6
+
+
+def test_of_equal_lower_bounds_the_headline_has_the_highest_estimate(certified: Journal) -> None:
+    """Where little goes wrong all lower bounds are 0; a headline of 0 % would not be the worst."""
+    evidence = Evidence.of(certified)
+    apart = [s for s in evidence.standings if s.kind not in ("overall", "misclassified")][:3]
+    shares = zip(apart, (0.0, 0.04, 0.01), strict=True)
+    found = [replace(s, lower=0.0, estimate=share, upper=0.4) for s, share in shares]
+    evidence.__dict__["standings"] = found  # a cached property
+    assert verdict(evidence).figure == percent(0.04)
+
+
+def test_failures_belong_to_the_targets_of_their_wrong_questions(certified: Journal) -> None:
+    """Each call is one question here, so targets follow from its concept, side and relation."""
+    evidence = Evidence.of(certified)
+    ids = evidence.certificate.ids
+    for item in block(render(certified), "failures-data"):
+        (line,) = item["lines"]
+        relation, concept = evidence.relations[item["relation"]], evidence.concepts[line["key"]]
+        expected = [
+            k
+            for k, one in enumerate(ids)
+            if one.kind == "overall"
+            or (one.kind == "relation" and one.relation == relation)
+            or (one.kind == "concept" and (one.concept, one.side) == (concept, line["truth"]))
+        ]
+        assert item["targets"] == expected
+
+
+class Greedy:
+    """Asks mostly about every twentieth sample."""
+
+    def weights(self, candidates: Any, belief: Any) -> torch.Tensor:
+        return torch.where(candidates.question % 20 == 0, 200.0, 1.0)
+
+
+def test_beliefs_outside_of_their_interval_are_flagged() -> None:
+    """The model misses whatever is there; the strategy asks of it far more often than it is."""
+    labels = pd.DataFrame({"rare": np.arange(4000) % 20 == 0}).astype(int)
+    dataset = avtt.datasets.from_table(None, labels)
+    model = ScriptedModel(answers="one")
+    model.ask = lambda prompts: [Answer((0.1,)) for _ in prompts]  # type: ignore[method-assign]
+    options = {"targets": ["overall"], "half_width": 0.1, "budget": 150, "surrogate": False}
+    journal = audit(dataset, model, ["identity"], strategy=Greedy(), **options)
+    (row,) = Evidence.of(journal).standings
+    assert row.raw is not None
+    assert row.lower <= 0.05 <= row.upper < row.raw
+    page = render(journal)
+    assert (
+        f"overall error: the raw mean, {100 * row.raw:.1f} %, lies above the certified interval "
+        f"{spaced(span(row.lower, row.upper))}: the questions chosen were harder than the rest."
+    ) in Tags(page).text
+    assert page.count('title="a belief lies outside the interval"') == 1
+
+
+def test_agreeing_beliefs_are_not_flagged() -> None:
+    options = {"targets": ["overall"], "half_width": 0.2, "strategy": "random", "surrogate": False}
+    model = ScriptedModel(answers="one")
+    page = render(audit(tiny_dataset(), model, ["identity", "rotation"], **options))
+    assert "Where belief and certificate disagree" not in page
+    assert "the interval holds, at every moment of the audit." in Tags(page).text
+
+
+def test_cost_tells_when_each_target_was_done(certified: Journal) -> None:
+    rows = rows_of(render(certified), "Calls until each target was done")
+    for standing in Evidence.of(certified).standings:
+        cells = rows[standing.name]
+        moment = standing.settled_at
+        assert values_of(cells[0]) == [61 if moment is None else moment]
+        if moment is None:
+            assert ">open<" in cells[0]
+            continue
+        for n, done in ((moment - 1, False), (moment, True)):
+            interval = recomputed(certified, n)[standing.place]
+            narrow = interval.upper - interval.lower <= 0.6 + 1e-9
+            assert (narrow and not interval.lower <= 0.6 < interval.upper) is done
+
+
+def test_answer_gp_implies_rates() -> None:
+    labels = pd.DataFrame({"c": [0, 1] * 40})
+    dataset = avtt.datasets.from_table(None, labels)
+    model = ScriptedModel(answers="one")
+    model.ask = lambda prompts: [Answer((0.02,)) for _ in prompts]  # type: ignore[method-assign]
+    options = {"targets": ["concepts"], "surrogate": False}
+    journal = audit(dataset, model, ["identity"], half_width=0.05, **options)
+    found = {s.name: s.belief for s in Evidence.of(journal).standings}
+    assert found["c: miss rate"] is not None
+    assert found["c: miss rate"] > 0.9
+    assert found["c: false-alarm rate"] is not None
+    assert found["c: false-alarm rate"] < 0.5

@@ -1,0 +1,174 @@
+"""The report of odd and of hostile audits is a whole page all the same."""
+
+import re
+from html import escape
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import Journal, MemoryJournal
+from adaptive_vtt.results.report import certified, render
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Answer, Unanswered
+from tests.helpers.report_pages import CERTIFIED, EVIL, FOLDED, Tags, audit, block, unfinished
+
+
+def many_targets(concepts: int = 50, **options: Any) -> Journal:
+    dataset = tiny_dataset(concepts=concepts)
+    return audit(dataset, ScriptedModel(), budget=5, half_width=0.2, surrogate=False, **options)
+
+
+WITHOUT_MASKS = [name for name in avtt.relations.names() if not name.startswith("prompt/")]
+ODD = {
+    "nothing asked": lambda: unfinished(0),
+    "nothing answered": lambda: unfinished(3),
+    "some refused": lambda: audit(
+        tiny_dataset(), ScriptedModel(refuse=0.2), WITHOUT_MASKS, budget=40
+    ),
+    "all refused": lambda: audit(
+        tiny_dataset(), ScriptedModel(refuse=1.0), budget=20, fail_on_error=1
+    ),
+    "one concept, one relation": lambda: audit(
+        tiny_dataset(concepts=1), ScriptedModel(), ["identity"], budget=5
+    ),
+    "no pictures": lambda: audit(tiny_dataset(images=False), ScriptedModel(), budget=20),
+    "40 concepts": lambda: audit(tiny_dataset(concepts=40), ScriptedModel(), budget=20),
+    "everything asked": lambda: audit(
+        tiny_dataset(4), ScriptedModel(answers="one"), ["identity"], strategy="random"
+    ),
+}
+ODD_CERTIFIED = {
+    "nothing asked": lambda: unfinished(0, half_width=0.1),
+    "nothing answered": lambda: unfinished(3, at_most=0.2),
+    "all refused": lambda: audit(
+        tiny_dataset(),
+        ScriptedModel(refuse=1.0),
+        budget=20,
+        half_width=0.1,
+        unanswered="both",
+        fail_on_error=1,
+    ),
+    "one target": lambda: many_targets(2, targets=["overall"]),
+    "100 targets": lambda: many_targets(targets=["concepts"]),
+    "everything asked": lambda: audit(
+        tiny_dataset(4),
+        ScriptedModel(answers="one"),
+        ["identity"],
+        half_width=0.01,
+        at_most=0.4,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ODD)
+def test_odd_audits_have_a_whole_page(name: str) -> None:
+    page = render(ODD[name]())
+    tags = Tags(page)
+    assert all(tags.with_id(id) for id in ("verdict", "failures", *FOLDED))
+    assert page.rstrip().endswith("</html>")
+    for id in ("failures-data", "pictures", "beliefs-data", "uncertainty-chart-data"):
+        block(page, id)
+    assert tags.with_id("conditions") == (name not in ("nothing asked", "nothing answered"))
+    assert not re.search(r"\bnan\b|\bNone\b", tags.text)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ODD_CERTIFIED)
+def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
+    page = render(ODD_CERTIFIED[name]())
+    tags = Tags(page)
+    idle = name in ("nothing asked", "nothing answered")
+    there = [s for s in CERTIFIED if not (idle and s == "conditions")]
+    assert [a["id"] for t, a in tags.tags if t == "section"] == there
+    assert page.rstrip().endswith("</html>")
+    block(page, "widths-chart-data")
+    assert tags.with_id("derived") == (name != "one target")
+    assert not re.search(r"\bnan\b|\bNone\b", tags.text)
+
+
+def test_unfinished_certified_audit_says_what_is_open() -> None:
+    text = Tags(render(unfinished(3, half_width=0.1, targets=["concepts"]))).text
+    assert "Still running" in text
+    assert "0 of 6 targets are certified to ±10 %." in text
+    assert "Nothing is known yet" in text
+    assert "0 to 100 %" in text
+    text = Tags(render(unfinished(3, at_most=0.1, targets=["overall"]))).text
+    assert "overall error is not yet decided against 10 %." in text
+
+
+def test_unfinished_audit_says_so() -> None:
+    text = Tags(render(unfinished(3))).text
+    assert "Still running" in text
+    assert "3 calls wait for an answer" in text
+    assert "no question has been answered and judged" in text
+
+
+def test_random_questions_are_not_called_adaptive() -> None:
+    journal = audit(tiny_dataset(), ScriptedModel(), budget=12, strategy="random")
+    text = Tags(render(journal)).text
+    assert "chosen adaptively" not in text
+    assert "carry no guarantee" in text
+
+
+def test_journal_without_an_audit_is_refused() -> None:
+    with pytest.raises(JournalError, match="no audit was begun"):
+        render(MemoryJournal())
+
+
+# -- hostile text ---------------------------------------------------------------------------
+
+
+class Hostile(ScriptedModel):
+    """Refuses with a reason that would like to be a script."""
+
+    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
+        answers = super().ask(prompts)
+        return [Unanswered(EVIL) if isinstance(a, Unanswered) else a for a in answers]
+
+
+def hostile_journal(surrogate: bool = False) -> Journal:
+    concepts = [EVIL, "</script><img src=x onerror=alert(2)>", "a & 'b' \"c\" {{ 7*7 }} \u2028"]
+    labels = pd.DataFrame([[0, 1, 0], [1, 0, 1]] * 8, columns=concepts)
+    labels.index = [f"<b>{EVIL}{i}" for i in range(16)]
+    images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 3), dtype=np.uint8)
+    dataset = avtt.datasets.from_table(images, labels, name=f"</title>{EVIL}")
+    model = Hostile(answers="one", refuse=0.3)
+    model.name = f"--><svg onload=alert(3)>{EVIL}"
+    where = {f"where {EVIL} %{{y}}": {"truth": [1]}}
+    targets = ["concepts", "relations", *where]
+    certified = {"half_width": 0.1, "targets": targets, "where": where}
+    return audit(dataset, model, budget=40, surrogate=surrogate, **certified)
+
+
+def test_hostile_text_stays_text() -> None:
+    page = render(hostile_journal())
+    tags = Tags(page)
+    assert "<script>alert" not in page
+    assert not any(tag == "svg" and "onload" in a for tag, a in tags.tags)
+    assert not any(name.startswith("on") for _, a in tags.tags for name in a)
+    assert EVIL in tags.text
+    assert "{{ 7*7 }}" in tags.text
+    for id in ("beliefs-data", "uncertainty-chart-data", "map-data"):
+        block(page, id)
+    scripts = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
+    assert not any(EVIL in script for script in scripts)
+    names = [t["name"] for t in block(page, "widths-chart-data")["linear"]["data"]]
+    assert any(
+        f"{escape(EVIL)} %&#123;y}}" in name for name in names
+    )  # Plotly shows what stands there as HTML
+    assert not any("<" in name for name in names)
+
+
+@pytest.mark.parametrize(("settled", "end"), [((), 0.6), ((0,), 0.2), ((0, 1), 0.6)])
+def test_open_intervals_are_cut_only_beside_settled_ones(settled: tuple[int, ...], end: float):
+    found: list[Any] = [
+        SimpleNamespace(settled=k in settled, estimate=0.1, upper=upper)
+        for k, upper in enumerate((0.2, 0.6))
+    ]
+    assert certified._scale(found, None)[0] == pytest.approx(1.06 * end)

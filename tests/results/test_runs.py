@@ -1,0 +1,222 @@
+"""What a folder of runs holds, in the terminal, whatever state each run is in."""
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt.cli import main
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.journal.locking import Lock, holder
+from adaptive_vtt.results.runs import Rate, Rates, ago, find, read_rates, read_run
+from adaptive_vtt.types import TargetId
+from tests.helpers.audits import finished
+from tests.helpers.watched import small_space, watched
+
+
+def audited(folder: Path, seed: int = 1, **options: Any) -> Path:
+    """An audit run to its end in ``folder``."""
+    limits = {"budget": 24, "half_width": 0.3, "targets": ["overall", "relations"]}
+    given = {**limits, **options}
+    finished(small_space(), journal=folder / "journal.db", seed=seed, **given).close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs that ended, one that explored, and two that cannot be read."""
+    folder = tmp_path_factory.mktemp("runs")
+    audited(folder / "first")
+    audited(folder / "second", seed=2)
+    finished(small_space(), journal=folder / "exploring" / "journal.db", budget=6).close()
+    for name, content in (("broken", b"nothing"), ("half", b"")):
+        (folder / name).mkdir()
+        (folder / name / "journal.db").write_bytes(content)
+    (folder / "other").mkdir()
+    return folder
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+def test_the_table_fits_a_terminal_and_says_what_cannot_be_read(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(runs.parent)
+    table = said(capsys, "runs", runs.name)
+    assert max(map(len, table.splitlines())) <= 80
+    words = " ".join(table.split())
+    assert "broken: journal" in words
+    assert "no audit was begun here" in words
+    assert "other" not in words
+    assert "not verified: rates are as journals state them" in words
+    for name in ("first", "second", "exploring", "ended", "unreadable", "/3", "24"):
+        assert name in words
+
+
+def test_json_has_every_figure_of_the_journal(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {each["name"]: each for each in json.loads(said(capsys, "runs", str(runs), "--json"))}
+    assert set(found) == {"first", "second", "exploring", "broken", "half"}
+    first, rates = found["first"], read_rates(runs / "first")
+    assert (first["state"], first["targets"], first["calls"]) == ("ended", 3, 24)
+    assert first["told"] == "24 calls were made"
+    assert first["certified"] == rates.certified
+    assert first["verified"] is False
+    with closing(SQLiteJournal(runs / "first" / "journal.db", read_only=True)) as journal:
+        assert first["head"] == journal.head
+        assert first["cost"] == sum(call.cost for call in journal.calls())
+    assert found["exploring"]["worst"] is None
+    assert found["broken"]["state"] == "unreadable"
+
+
+def test_running_stopped_and_ended_are_told_apart_by_lock_and_journal(
+    runs: Path, tmp_path: Path
+) -> None:
+    with watched(tmp_path / "a") as audit:
+        run = read_run(audit.folder)
+        assert (run.state, run.model) == ("running", "scripted")
+        assert len(read_rates(audit.folder).rows) == 3
+        audit.kill()
+        run = read_run(audit.folder)
+        assert run.state == "stopped"
+        assert "no process holds the lock; go on with the lines of Python" in run.words
+    assert read_run(runs / "first").words == "ended: 24 calls were made"
+
+
+def test_reading_a_killed_run_leaves_every_byte_of_its_journal(tmp_path: Path) -> None:
+    with watched(tmp_path / "a") as audit:
+        audit.kill()
+        files = [audit.folder / name for name in ("journal.db", "journal.db-wal")]
+        before = [file.read_bytes() for file in files]
+        assert read_run(audit.folder).calls > 1
+        assert read_rates(audit.folder).rows
+        assert [file.read_bytes() for file in files] == before
+
+
+def test_intervals_of_a_running_audit_are_those_that_its_end_would_journal(
+    runs: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(runs / "first", tmp_path / "a")
+    ended = read_rates(folder)
+    with closing(SQLiteJournal(folder / "journal.db")) as journal:
+        journal.set_facts(ended=None, intervals=None)
+    again = read_rates(folder)
+    for one, other in zip(ended.rows, again.rows, strict=True):
+        assert (one.id, one.certified) == (other.id, other.certified)
+        assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE facts SET value = '{' WHERE name = 'settings'", "expected JSON"),
+        ("UPDATE facts SET value = '[1]' WHERE name = 'space'", "'space' is damaged"),
+        ("DROP TABLE calls", "no such table: calls"),
+        ("UPDATE calls SET cost = 9e999", "costs that add up"),
+    ],
+)
+def test_a_damaged_journal_is_a_sentence(
+    runs: Path, tmp_path: Path, statement: str, told: str
+) -> None:
+    shutil.copytree(runs / "first", tmp_path / "a")
+    with closing(sqlite3.connect(tmp_path / "a" / "journal.db")) as db:
+        db.execute("PRAGMA foreign_keys=OFF")
+        db.execute(statement)
+        db.commit()
+    run = read_run(tmp_path / "a")
+    assert run.state == "unreadable"
+    assert told in run.words
+
+
+def test_links_out_of_the_folder_are_left_out(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "out").symlink_to(runs / "first")
+    inner = tmp_path / "in" / "journal"
+    inner.mkdir()
+    (inner / "journal.db").symlink_to(runs / "first" / "journal.db")
+    shutil.copytree(runs / "second", tmp_path / "in" / "own")
+    assert list(find(tmp_path / "in")) == ["own"]
+    assert find(tmp_path / "in" / "own") == {"own": tmp_path / "in" / "own"}
+    with pytest.raises(InputError, match="expected a run folder or a folder of runs, found none"):
+        find(tmp_path / "nowhere")
+
+
+def test_whoever_looks_at_a_lock_never_hinders_a_writer(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+    assert holder(journal) is None
+    lock = Lock(journal)
+    assert holder(journal) == os.getpid()
+    lock.release()
+    assert holder(journal) is None
+    with looking(journal):
+        for _ in range(200):
+            Lock(journal).release()
+
+
+class looking:
+    """Another process that does nothing but look whether the lock is held."""
+
+    def __init__(self, journal: Path) -> None:
+        self.journal = journal
+
+    def __enter__(self) -> None:
+        self.child = os.fork()
+        while self.child == 0:
+            holder(self.journal)
+            time.sleep(0.001)
+
+    def __exit__(self, *_: object) -> None:
+        os.kill(self.child, 9)
+        os.waitpid(self.child, 0)
+
+
+def rate(lower: float, upper: float, valid: bool = True, name: str = "a") -> Rate:
+    about = TargetId("relation", relation=name)
+    return Rate(about, (lower + upper) / 2, lower, upper, True, valid)
+
+
+def test_the_surely_worst_has_the_highest_lower_bound() -> None:
+    rows = (rate(0.0, 0.9), rate(0.2, 0.3, name="b"), rate(0.6, 0.7, valid=False))
+    rates = Rates("", "", "", "loss", 0.95, "all", rows)
+    assert rates.worst == rows[1]
+    assert Rates("", "", "", "loss", 0.95, "all", rows[:1]).worst is None
+
+
+def spans() -> Iterator[tuple[Rate, str]]:
+    yield rate(0.1234, 0.2), "12.3 to 20.0 %"
+    yield rate(0.13, 0.2001), "13.0 to 20.1 %"
+    yield rate(0.0, 1.0), "0.0 to 100.0 %"
+
+
+@pytest.mark.parametrize(("found", "words"), list(spans()))
+def test_intervals_are_rounded_outwards(found: Rate, words: str) -> None:
+    assert found.span == words
+
+
+def test_times_are_told_in_a_persons_units() -> None:
+    told = [ago(s) for s in (-1, 3.9, 59, 60, 3599, 3600, 47 * 3600, 72 * 3600)]
+    assert told == [
+        "0 s ago",
+        "3 s ago",
+        "59 s ago",
+        "1 min ago",
+        "59 min ago",
+        "1 h ago",
+        "47 h ago",
+        "3 days ago",
+    ]

@@ -1,0 +1,465 @@
+"""Runs in the browser: followed while they go on, compared rightly, closed to everybody else."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt.cli import main
+from adaptive_vtt.errors import AvttError
+from adaptive_vtt.results.runs import Rate, Rates, read_run
+from adaptive_vtt.results.view import View, latest
+from adaptive_vtt.results.view.building import Report
+from adaptive_vtt.results.view.comparison import compare, together
+from adaptive_vtt.results.view.pages import known
+from adaptive_vtt.results.view.site import Site
+from adaptive_vtt.results.view.watching import Watch
+from adaptive_vtt.results.view.worker import Worker
+from adaptive_vtt.types import TargetId
+from tests.helpers.audits import finished
+from tests.helpers.chromium import Browser, needs_chromium
+from tests.helpers.report_pages import block
+from tests.helpers.watched import LIMITS, small_space, until, watched
+
+
+@dataclass(frozen=True)
+class Got:
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+def get(view: View, path: str, host: str = "127.0.0.1", method: str = "GET") -> Got:
+    """What a path gets as it stands: no client tidies it."""
+    connection = http.client.HTTPConnection("127.0.0.1", view.port, timeout=20)
+    try:
+        connection.putrequest(method, path, skip_host=True)
+        connection.putheader("Host", host)
+        connection.endheaders()
+        answer = connection.getresponse()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        return Got(answer.status, headers, answer.read().decode())
+    finally:
+        connection.close()
+
+
+def state(view: View, name: str) -> dict[str, Any]:
+    return dict(json.loads(get(view, f"/run/{name}/state").body))
+
+
+def audited(folder: Path, **options: Any) -> None:
+    given: dict[str, Any] = {**LIMITS, "budget": 12, "seed": 1, **options}
+    finished(small_space(), journal=folder / "journal.db", **given).close()
+
+
+pytestmark = pytest.mark.shares  # the process that builds pages is begun by whoever asks first
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs that ended, one of them called as no address may be, and a broken one."""
+    root = tmp_path_factory.mktemp("view")
+    (root / "secret.txt").write_text("a secret")
+    (root / "secret").mkdir()
+    audited(root / "secret", budget=4)
+    for number, name in enumerate(("first", "second", "a<b>&c? d"), 1):
+        audited(root / "runs" / name, seed=number)
+    (root / "runs" / "broken").mkdir()
+    (root / "runs" / "broken" / "journal.db").write_text("nothing")
+    (root / "runs" / "out").symlink_to(root / "secret")
+    return root / "runs"
+
+
+@pytest.fixture(scope="module")
+def view(runs: Path) -> Iterator[View]:
+    with View(runs) as server:
+        yield server
+
+
+@pytest.mark.parametrize("line", ["http://[bad/", "/?" + "&".join(["by=x"] * 200)])
+def test_an_address_that_cannot_be_read_is_the_readers_mistake(view: View, line: str) -> None:
+    with socket.create_connection(("127.0.0.1", view.port), timeout=10) as connection:
+        connection.sendall(f"GET {line} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+# -- a run while it goes on ----------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_audit_is_followed_to_its_end(tmp_path: Path) -> None:
+    """Its calls are counted as they come, reports follow them, and the last is of the end."""
+    with watched(tmp_path / "runs" / "one") as audit, View(audit.folder) as server:
+        assert get(server, "/").headers["location"] == "/run/one/"
+        assert state(server, "one")["state"] == "running"
+        until(lambda: state(server, "one")["report"])
+        early = state(server, "one")
+        assert "calls, last entry" in early["words"]
+        page = get(server, f"/run/one/{early['report']}")
+        assert "Still running" in page.body
+        assert page.headers["content-security-policy"] == "frame-ancestors 'self'"
+        until(lambda: state(server, "one")["report"] != early["report"])
+        audit.hurry()
+        assert audit.end == 0  # whoever watched did not hinder it
+        until(lambda: state(server, "one")["state"] == "ended")
+        until(lambda: "certified" in state(server, "one")["figures"])
+        until(lambda: not state(server, "one")["note"])
+        time.sleep(0.1)
+        last = state(server, "one")
+        assert "certified (not verified)" in last["figures"]
+        assert last["words"].startswith("ended: ")
+        assert "Still running" not in get(server, f"/run/one/{last['report']}").body
+        assert get(server, f"/run/one/{early['report']}").status == 404  # not kept for ever
+
+
+def test_a_killed_audit_says_how_to_go_on(tmp_path: Path) -> None:
+    with watched(tmp_path / "runs" / "one") as audit, View(tmp_path / "runs") as server:
+        audit.kill()
+        found = state(server, "one")
+        assert found["state"] == "stopped"
+        assert "no process holds the lock; go on with the lines of Python" in found["words"]
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_reader_keeps_his_place_while_reports_change(tmp_path: Path) -> None:
+    frame = "document.querySelector('iframe:not(.behind)')"
+    inside = f"{frame}.contentDocument"
+    with (
+        watched(tmp_path / "runs" / "one") as audit,
+        View(tmp_path / "runs") as server,
+        Browser(tmp_path / "profile", 1280, 800) as browser,
+    ):
+        browser.open(server.url)
+        browser.until("document.querySelectorAll('tbody tr').length == 1")
+        browser.open(f"{server.url}run/one/")
+        browser.until(f"!!{frame} && {inside}.querySelectorAll('main section').length > 3")
+        browser.until(f"{inside}.querySelectorAll('.main-svg, main svg').length > 0")
+        before = browser.value(f"{frame}.src")
+        browser.value(f"{inside}.querySelector('details').open = true")
+        section = f"[...{inside}.querySelectorAll('main section[id]')].slice(-1)[0]"
+        browser.value(f"{section}.scrollIntoView({{behavior: 'instant'}})")
+        there = browser.value(f"Math.round({section}.getBoundingClientRect().top)")
+        browser.until(f"!!{frame} && {frame}.src != '{before}'")
+        assert browser.value(f"{inside}.querySelector('details').open")
+        browser.until(f"Math.abs({section}.getBoundingClientRect().top - {there}) < 3", 5)
+        browser.value("document.getElementById('hold').click()")
+        held = browser.value(f"{frame}.src")
+        audit.hurry()
+        browser.until("document.getElementById('words').textContent.startsWith('ended')")
+        time.sleep(2.5)
+        assert browser.value(f"{frame}.src") == held
+        browser.value("document.getElementById('hold').click()")
+        browser.until(f"{frame}.src != '{held}'")
+        assert browser.complaints == []
+
+
+# -- only for who sits at this machine, and only what is in the folder ------------------------
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost@evil"])
+def test_a_host_that_is_not_this_machine_is_refused(view: View, host: str) -> None:
+    """A page on the web that reaches this server by a name of its own (DNS rebinding)."""
+    for path in ("/", "/run/first/", "/run/first/state"):
+        found = get(view, path, host)
+        assert found.status == 421
+        assert "demo" not in found.body
+        assert "scripted" not in found.body
+
+
+def test_no_other_site_may_read_or_frame_a_page(view: View) -> None:
+    for path in ("/", "/run/first/", "/run/first/state", "/compare?run=first&run=second"):
+        found = get(view, path, f"localhost:{view.port}")
+        assert found.status == 200
+        assert not any(name.startswith("access-control") for name in found.headers)
+        assert "frame-ancestors 'none'" in found.headers["content-security-policy"]
+        assert found.headers["cross-origin-resource-policy"] == "same-origin"
+    assert get(view, "/", method="POST").status == 501
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/run/../secret.txt",
+        "/run/..%2fsecret/",
+        "/run/%2e%2e/",
+        "/run/out/",
+        "/run/first/../../secret.txt",
+        "/run/first/report/../../../secret.txt",
+        "/run/first/report/x/..%2f..%2fsecret.txt",
+        "/run/first/journal.db",
+        "/files/../server.py",
+        "/files/%2e%2e%2fserver.py",
+        "/%00",
+        "//etc/passwd",
+    ],
+)
+def test_nothing_is_served_but_what_is_listed(view: View, path: str) -> None:
+    found = get(view, path)
+    assert found.status == 404
+    assert "a secret" not in found.body
+    assert "class View" not in found.body
+
+
+def test_names_of_runs_are_escaped_and_still_lead_to_them(view: View) -> None:
+    page = get(view, "/").body
+    assert "a<b>" not in page
+    assert 'href="/run/a%3Cb%3E%26c%3F%20d/"' in page
+    assert get(view, "/run/a%3Cb%3E%26c%3F%20d/").status == 200
+    assert state(view, "a%3Cb%3E%26c%3F%20d")["state"] == "ended"
+
+
+def test_a_broken_run_is_a_sentence_among_the_others(view: View) -> None:
+    page = get(view, "/").body
+    assert "cannot be opened: file is not a database" in page
+    assert page.count('class="state ended"') == 3
+    found = state(view, "broken")
+    assert found["state"] == "unreadable"
+    assert "file is not a database" in found["words"]
+    assert get(view, "/run/broken/").status == 200
+    assert get(view, "/compare?run=first&run=broken").status == 200
+
+
+def test_a_folder_that_goes_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    site = Site(Watch(tmp_path / "runs"))
+    assert b"No run stands in this folder yet" in site.answer("/").body
+    (tmp_path / "runs").rmdir()
+    found = site.answer("/")
+    assert (found.status, b"found none" in found.body) == (404, True)
+    site.watch.close()
+
+
+@pytest.mark.parametrize("by", ["run", "model", "targets", "calls", "cost", "worst", "state", "?"])
+def test_the_list_is_sorted_by_any_column(view: View, by: str) -> None:
+    page = get(view, f"/?by={by}").body
+    assert page.count("<tr>") == 5
+    assert page.count("aria-sort") == 1
+    if by == "run":
+        assert page.index(">broken<") < page.index(">first<") < page.index(">second<")
+
+
+def test_intervals_of_before_the_end_are_not_shown_after_it(runs: Path) -> None:
+    run, old = read_run(runs / "first"), latest.Latest(Rates, ThreadPoolExecutor(1))
+    old.value = rates(("fog", 0.1, 0.2))
+    assert known(run, old) is None
+    assert known(replace(run, state="running"), old) is old.value
+    assert known(replace(run, head=""), old) is old.value
+
+
+def test_wrong_folders_and_ports_are_one_sentence(
+    tmp_path: Path, view: View, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments, told in (
+        ([str(tmp_path / "none")], "expected a run folder or a folder of runs, found none"),
+        ([str(tmp_path), "--port", str(view.port)], "--port: cannot listen on port"),
+        ([str(tmp_path), "--port", "99999"], "--port: cannot listen on port 99999"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["view", *arguments, "--no-open"])
+        assert ended.value.code == 2
+        assert told in " ".join(capsys.readouterr().err.split())
+
+
+# -- two runs ------------------------------------------------------------------------------
+
+
+def rates(*rows: tuple[str, float, float], sure: float = 0.95, **more: Any) -> Rates:
+    found = tuple(
+        Rate(TargetId("relation", relation=n), (a + b) / 2, a, b, True, True) for n, a, b in rows
+    )
+    given: dict[str, Any] = {"space": "s", "oracle": "o", "unanswered": "loss", "guarantee": "all"}
+    return Rates(head="", sure=sure, rows=found, **{**given, **more})
+
+
+def test_disjoint_intervals_decide_and_overlapping_ones_do_not() -> None:
+    a = rates(("fog", 0.1, 0.2), ("snow", 0.5, 0.6), ("rain", 0.3, 0.4), ("only a", 0, 1))
+    b = rates(("snow", 0.1, 0.4), ("rain", 0.4, 0.5), ("fog", 0.25, 0.3))
+    found = compare(a, b)
+    told = [(p.name, p.verdict, round(p.gap, 9)) for p in found.pairs]
+    assert told == [
+        ("relation fog: error", "higher", 0.05),
+        ("relation snow: error", "lower", 0.1),
+        ("relation rain: error", "open", 0.0),  # they touch: the rates may be equal
+    ]
+    assert (found.count("lower"), found.missing, found.single, found.unlike) == (1, 1, False, ())
+    assert found.sure == pytest.approx(0.9)
+
+
+def test_what_both_promise_is_the_union_bound() -> None:
+    assert together([rates(sure=0.99), rates(sure=0.95)]) == pytest.approx(0.94)
+    assert together([rates(sure=0.95)] * 20) == pytest.approx(0.0)
+    assert together([rates(sure=0.5)] * 3) == 0.0
+
+
+def test_what_makes_two_runs_unlike_is_said() -> None:
+    a, b = rates(("fog", 0.1, 0.2)), rates(("fog", 0.5, 0.6), space="t", guarantee="each")
+    found = compare(a, b)
+    assert found.single
+    assert "the questions are not the same" in " ".join(found.unlike)
+    assert "different oracles" in " ".join(compare(a, rates(oracle="other")).unlike)
+    assert "unanswered" in " ".join(compare(a, rates(unanswered="both")).unlike)
+
+
+def test_a_target_that_its_draws_contradict_decides_nothing() -> None:
+    a, b = rates(("fog", 0.1, 0.2)), rates(("fog", 0.5, 0.6))
+    astray = Rate(b.rows[0].id, 0.55, 0.5, 0.6, False, False)
+    assert (
+        compare(a, Rates("", "s", "o", "loss", 0.95, "all", (astray,))).pairs[0].verdict == "void"
+    )
+
+
+shares = st.floats(0, 1)
+
+
+@given(shares, shares, shares, shares, shares, shares)
+def test_whatever_the_rates_are_inside_their_intervals_a_verdict_is_right(
+    a: float, b: float, c: float, d: float, here: float, there: float
+) -> None:
+    """While both promises hold, which is all that a verdict may rest on."""
+    (low_a, high_a), (low_b, high_b) = sorted((a, b)), sorted((c, d))
+    truth_a, truth_b = low_a + here * (high_a - low_a), low_b + there * (high_b - low_b)
+    (pair,) = compare(rates(("x", low_a, high_a)), rates(("x", low_b, high_b))).pairs
+    if pair.verdict == "lower":
+        assert truth_b < truth_a
+        assert truth_a - truth_b >= pair.gap - 1e-12
+    if pair.verdict == "higher":
+        assert truth_b - truth_a >= pair.gap - 1e-12
+    assert (pair.verdict == "open") == (low_a <= high_b and low_b <= high_a)
+
+
+def test_the_page_of_two_runs_says_what_holds(view: View) -> None:
+    address = "/compare?run=first&run=second"
+    until(lambda: "pairs-chart-data" in get(view, address).body)
+    page = " ".join(get(view, address).body.split())
+    assert len(block(page, "pairs-chart-data")[""]["data"][0]["x"]) == 3
+    assert "hold together</li>" not in page
+    assert "All of these statements hold together with probability at least 90.0 %" in page
+    assert "described, not certified" in page
+    assert all("Not verified" in text for text in (page, get(view, "/").body))
+    until(lambda: "chose them from the 3 runs here" in get(view, address).body)
+    assert "it is at least 85.0 %" in get(view, address).body
+
+
+@needs_chromium
+def test_the_figure_of_two_runs_is_drawn_and_follows_the_page(view: View, tmp_path: Path) -> None:
+    chart = "document.getElementById('pairs-chart')"
+    with Browser(tmp_path / "profile", 390, 800) as browser:
+        browser.open(f"{view.url}compare?run=first&run=second")
+        browser.until(f"{chart} && {chart}.dataset.drawn")
+        told = browser.value("avtt.read('pairs-chart-data')['']")
+        for k in (0, 1):
+            assert browser.value(f"{chart}.data[{k}].x") == told["data"][k]["x"]
+        assert browser.value("document.documentElement.scrollWidth") <= 390
+        browser.value(
+            "(() => { const now = live.innerHTML.replace('\"x\":[', '\"x\":[77,'); swap(now); })()"
+        )
+        browser.until(f"{chart}.data[0].x[0] === 77")  # other numbers, the same figure
+        assert browser.complaints == []
+
+
+@pytest.mark.parametrize("query", ["", "run=first", "run=first&run=nowhere", "run=a&run=b&run=c"])
+def test_a_comparison_takes_two_runs(view: View, query: str) -> None:
+    found = get(view, f"/compare?{query}")
+    assert (found.status, "Choose two runs" in found.body) == (404, True)
+
+
+# -- nothing waits -------------------------------------------------------------------------
+
+
+def test_no_request_waits_for_a_report(runs: Path) -> None:
+    watch = Watch(runs)
+    site, busy = Site(watch), threading.Thread(target=lambda: _slept(watch._worker))
+    busy.start()
+    try:
+        time.sleep(0.1)
+        began = time.monotonic()
+        found = json.loads(site.answer("/run/first/state").body)
+        assert time.monotonic() - began < 2
+        assert (found["report"], found["note"]) == (None, "the first report is being built")
+    finally:
+        watch.close()
+        busy.join()
+
+
+def _slept(worker: Worker) -> None:
+    with pytest.raises(AvttError, match="ended before it was done"):
+        worker.do(time.sleep, 60)
+
+
+def test_a_worker_survives_what_fails_and_comes_again_where_it_was_killed() -> None:
+    worker = Worker()
+    with pytest.raises(AvttError, match="ValueError: invalid literal for int"):
+        worker.do(int, "no number")
+    first = worker.do(os.getpid)
+    assert first != os.getpid()
+    with pytest.raises(AvttError, match="ended before it was done"):
+        worker.do(os.abort)
+    assert worker.do(os.getpid) != first
+    worker.close()
+
+
+@pytest.mark.slow
+def test_a_worker_ends_with_whoever_began_it() -> None:
+    code = (
+        "import os\nfrom adaptive_vtt.results.view.worker import Worker\n"
+        "if __name__ == '__main__':\n"
+        "    print(Worker().do(os.getpid), flush=True)\n    os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    until(lambda: not Path(f"/proc/{int(done.stdout)}/cmdline").exists())
+
+
+def test_reports_are_built_no_more_often_than_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes 5 s is followed by 5 s without any, and by none where nothing changed."""
+    now, made = [0.0], []
+
+    def make() -> Report:
+        now[0] += 5.0
+        made.append(now[0])
+        return Report(Path(), f"head {len(made)}", 1, {})
+
+    monkeypatch.setattr(latest.time, "monotonic", lambda: now[0])
+    with ThreadPoolExecutor(1) as pool:
+        reports = latest.Latest(make, pool)
+        for second in range(40):
+            reports.ask("head 1" if second < 12 else f"grown {second}")
+            until(lambda: not reports.busy)
+            now[0] += 1.0
+    gaps = [later - earlier for earlier, later in pairwise(made)]
+    assert min(gaps) >= 10
+    assert made[0] == 5.0
+    assert made[1] > 15  # nothing had changed before
+
+
+def test_the_last_good_report_stays_where_the_next_one_fails() -> None:
+    def make() -> Report:
+        if made:
+            raise AvttError("the journal was damaged")
+        made.append(1)
+        return Report(Path(), "1", 7, {})
+
+    made: list[int] = []
+    with ThreadPoolExecutor(1) as pool:
+        reports = latest.Latest(make, pool)
+        reports.ask("1")
+        until(lambda: not reports.busy)
+        reports._rest_until = 0.0
+        reports.ask("2")
+        until(lambda: not reports.busy)
+    assert reports.value is not None
+    assert (reports.value.calls, reports.failure) == (7, "the journal was damaged")

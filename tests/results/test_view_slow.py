@@ -1,0 +1,59 @@
+"""Connections that say little: pages in the browser are answered beside them."""
+
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from adaptive_vtt.results.view import View, server
+from tests.helpers.audits import finished
+from tests.helpers.watched import LIMITS, small_space
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
+    folder: Path = tmp_path_factory.mktemp("slow")
+    finished(small_space(), journal=folder / "journal.db", **{**LIMITS, "budget": 4}).close()
+    with View(folder) as found:
+        yield found
+
+
+def slow(view: View) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", view.port), timeout=10)
+    connection.sendall(b"GET / HTTP/1.1\r\nHost: loc")
+    return connection
+
+
+def test_a_page_is_answered_beside_many_slow_connections(view: View) -> None:
+    before = threading.active_count()
+    with ExitStack() as held:
+        for _ in range(4 * server.MOST):
+            held.enter_context(slow(view))
+        began = time.monotonic()
+        connection = http.client.HTTPConnection("127.0.0.1", view.port, timeout=10)
+        connection.request("GET", "/")
+        assert connection.getresponse().status in (200, 302, 303)
+        connection.close()
+        assert time.monotonic() - began < server.HEAD_SECONDS / 2
+        while threading.active_count() - before > server.MOST + 1:  # those let go of are ending
+            assert time.monotonic() - began < 60
+            time.sleep(0.02)
+
+
+def test_a_head_that_drips_in_is_not_waited_for(
+    view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.5)
+    with slow(view) as connection:
+        connection.settimeout(0.1)
+        began, said = time.monotonic(), b"?"
+        while said and time.monotonic() - began < 8:
+            with suppress(TimeoutError, ConnectionError):
+                connection.sendall(b"a")
+                said = connection.recv(1)
+        assert said == b""

@@ -1,0 +1,326 @@
+"""The strategies beyond the paper's, against brute force and cases worked out by hand."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from adaptive_vtt import QuestionSpace, strategies
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.engine.belief import Belief
+from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.strategies.common import taken
+from adaptive_vtt.strategies.information import information
+from adaptive_vtt.strategies.integrated_variance import reduction
+from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.strategy_spaces import (
+    Answers,
+    after,
+    by_call,
+    certified_belief,
+    learnt,
+    looked_at,
+    same_law,
+    space_of,
+)
+
+# -- neyman and lure -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("surrogate", [True, False])
+def test_neyman_and_lure_are_proportional(surrogate: bool) -> None:
+    space = space_of()
+    belief = after(space, certified_belief(space, surrogate=surrogate), 20)
+    candidates = looked_at(space, belief)
+    if surrogate:
+        assert belief.losses is not None
+        f = belief.losses.posterior(candidates).mean
+        assert f.std() > 0.01
+    else:
+        certifier: Any = belief.certifier
+        inside = certifier.members(candidates.question.numpy()).astype(float)
+        f = torch.from_numpy(certifier.sequences.centre @ inside / inside.sum(axis=0))
+    same_law(strategies.get("neyman").weights(candidates, belief), (f * (1 - f)).sqrt())
+    same_law(strategies.get("lure").weights(candidates, belief), f)
+
+
+def test_neyman_by_strata_uses_the_mean_variance_of_each() -> None:
+    space = space_of(relations=("identity", "rotation"))
+    belief = after(space, certified_belief(space), 40)
+    candidates = looked_at(space, belief)
+    assert belief.predictions is not None
+    variance = (belief.predictions * (1 - belief.predictions)).numpy()
+    table = pd.DataFrame({n: getattr(candidates, n) for n in ("variant", "concept", "truth")})
+    expected = table.assign(v=variance).groupby(["variant", "concept", "truth"])["v"]
+    wanted = torch.tensor(np.sqrt(expected.transform("mean").to_numpy()))
+    same_law(strategies.get("neyman", stratified=True).weights(candidates, belief), wanted)
+
+
+def test_calls_with_several_questions() -> None:
+    space = space_of()
+    belief = after(space, certified_belief(space, "all"), 18)
+    candidates = looked_at(space, belief, "all")
+    f = belief.predictions
+    assert f is not None
+    neyman = strategies.get("neyman").weights(candidates, belief)
+    same_law(by_call(candidates, neyman), by_call(candidates, f * (1 - f)).sqrt())
+    lure = strategies.get("lure").weights(candidates, belief)
+    same_law(by_call(candidates, lure), by_call(candidates, f))
+
+
+# -- stratified ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_stratified_is_neyman_allocation_by_the_answers_heard(answers: Answers) -> None:
+    space = space_of(relations=("identity", "rotation"))
+    belief = Belief(space, seed=0)
+    strategy = strategies.get("stratified")
+    candidates = looked_at(space, belief, answers)
+    even = by_call(candidates, strategy.weights(candidates, belief))
+    assert even.tolist() == pytest.approx([float(even[0])] * len(even))
+
+    rng = generator(3, "answers")
+    chosen = space.nth(rng.permutation(space.size)[:70])
+    said, truth = rng.integers(0, 51, 70) / 50, space.truth(chosen)
+    said[:5] = 0.5  # a yes
+    belief.learn([learnt(space, int(q), float(f)) for q, f in zip(chosen, said, strict=True)])
+    _, variant, concept = space.parts(chosen)
+    keys = ["variant", "concept", "truth"] if answers == "one" else ["variant"]
+    heard = pd.DataFrame({"variant": variant, "concept": concept, "truth": truth})
+    heard["wrong"] = (said >= 0.5) != (truth == 1)
+    strata = heard.groupby(keys)["wrong"].agg(["sum", "count"])
+    candidates = looked_at(space, belief, answers)
+    table = pd.DataFrame({n: getattr(candidates, n).numpy() for n in keys})
+    joined = table.join(strata, on=keys).fillna(0)
+    p = (joined["sum"] + 1) / (joined["count"] + 2)
+    spread = torch.tensor(np.sqrt(p * (1 - p)).to_numpy())
+    assert spread.std() > 0.01
+    if answers == "all":
+        spread = by_call(candidates, spread) / by_call(candidates, torch.ones(len(spread)))
+    same_law(by_call(candidates, strategy.weights(candidates, belief)), spread)
+
+
+# -- bald and nipv -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.5, 0.01), (0.3, 0.02), (0.5, 0.0), (0.1, 1e-4)])
+def test_bald_is_the_mutual_information(mean: float, variance: float) -> None:
+    def entropy(p: float) -> float:
+        return -sum(x * np.log(x) for x in (p, 1 - p) if x > 0)
+
+    def expected(function: Any) -> float:
+        if variance == 0:
+            return float(function(mean))
+        sd = variance**0.5
+
+        def inner(z: float) -> float:
+            return float(function(min(max(mean + sd * z, 0), 1)) * norm.pdf(z))
+
+        return quad(inner, -8, 8, limit=200)[0]
+
+    wanted = entropy(expected(lambda p: p)) - expected(entropy)
+    found = information(torch.tensor([mean]).double(), torch.tensor([variance]).double())
+    assert float(found[0]) == pytest.approx(wanted, rel=0.01, abs=1e-9)
+
+
+def test_bald_prefers_what_is_open_and_not_known() -> None:
+    mean = torch.tensor([0.5, 0.5, 0.9]).double()
+    found = information(mean, torch.tensor([0.02, 0.001, 0.001]).double())
+    assert found[0] > found[1] > 0
+    assert float(information(mean, mean * 0).max()) == 0
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_nipv_is_that_of_dense_linear_algebra(answers: Answers) -> None:
+    space = space_of(10, 2)
+    belief = after(space, certified_belief(space, answers), 12)
+    gp: Any = belief.losses
+    candidates = looked_at(space, belief, answers)
+    weights = strategies.get("nipv").weights(candidates, belief)
+    covariance, noise = gp.joint(candidates).numpy(), gp.noise(candidates).numpy()
+    n = len(candidates)
+    wanted = np.zeros(n)
+    for x in range(n):
+        row = covariance[[x]]
+        seen = np.array([[covariance[x, x] + noise[x]]])
+        posterior = covariance - row.T @ np.linalg.solve(seen, row)
+        wanted[x] = (np.trace(covariance) - np.trace(posterior)) / n
+    torch.testing.assert_close(
+        weights / weights.max(), torch.from_numpy(wanted / wanted.max()), atol=1e-9, rtol=1e-9
+    )
+    every = torch.arange(n)
+    found = reduction(torch.from_numpy(covariance), torch.from_numpy(noise), every, every)
+    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)
+
+
+def test_noise_and_joint_are_those_of_the_gp_after_another_answer() -> None:
+    space = space_of(10, 2)
+    belief = after(space, certified_belief(space), 12)
+    gp: Any = belief.losses
+    candidates = looked_at(space, belief)
+    before, noise = gp.joint(candidates), gp.noise(candidates)
+    # what the GP itself says of its latent variance after one more answer, kernel and F held
+    gp._next_renewal = 10**9
+    gp._factor.lower = torch.block_diag(gp._factor.lower, torch.eye(1).double())
+    gp._factor._half = torch.cat([gp._factor._half, gp._factor._half.new_zeros(1, 1)])
+    wanted = before.diagonal() - before[3] ** 2 / (before[3, 3] + noise[3])
+    outcome = learnt(space, int(candidates.question[3]), 0.9)
+    gp.observe(belief._losses([outcome]))
+    found = gp.posterior(candidates, latent=True).variance
+    torch.testing.assert_close(found, wanted, atol=1e-9, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["bald", "nipv"])
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_only_whole_calls_of_a_sub_sample_are_scored(name: str, answers: Answers) -> None:
+    space = space_of(60, 3)
+    belief = after(space, certified_belief(space, answers), 20)
+    candidates = looked_at(space, belief, answers)
+    weights = strategies.get(name, scored=30).weights(candidates, belief)
+    assert 10 <= int((weights > 0).sum()) <= 30
+    whole = by_call(candidates, (weights > 0).double()) / by_call(candidates, weights * 0 + 1)
+    assert set(whole.tolist()) == {0.0, 1.0}
+    again = after(space, belief, 1, seed=3)
+    other = strategies.get(name, scored=30).weights(candidates, again)
+    assert not torch.equal(weights > 0, other > 0)
+
+
+# -- k-centre ------------------------------------------------------------------------------
+
+
+def placed(features: np.ndarray) -> TableDataset:
+    labels = pd.DataFrame({"A": [0, 1] * (len(features) // 2), "B": [1, 0] * (len(features) // 2)})
+    return from_table(None, labels, features=features)
+
+
+def test_k_centre_is_farthest_first() -> None:
+    places = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 30.0])
+    space = QuestionSpace(placed(np.stack([places, 0 * places], axis=1)))
+    belief = certified_belief(space)
+    gp: Any = belief.losses
+    gp._features = lambda samples: torch.from_numpy(places)[samples][:, None]
+    candidates = looked_at(space, belief)
+    strategy = strategies.get("k-centre")
+    assert strategy.weights(candidates, belief).unique().tolist() == [1.0]
+    order = [0]
+    for _ in range(4):
+        belief.learn([learnt(space, order[-1] * 2, 0.5)])
+        weights = strategy.weights(candidates, belief)
+        distance = np.abs(places[:, None] - places[order]).min(axis=1)
+        same_law(weights, torch.from_numpy(distance)[candidates.sample])
+        order.append(int(candidates.sample[int(weights.argmax())]))
+    assert order == [0, 5, 4, 2, 1]
+
+
+def test_k_centre_without_a_question_gp_looks_at_truths() -> None:
+    labels = pd.DataFrame({"A": [0, 1, 1, 0], "B": [0, 0, 1, np.nan]})
+    space = QuestionSpace(from_table(None, labels))
+    belief = Belief(space, seed=0)
+    belief.learn([learnt(space, 0, 0.1)])
+    candidates = looked_at(space, belief)
+    weights = strategies.get("k-centre", power=2).weights(candidates, belief)
+    same_law(weights, torch.tensor([0, 1, 2, 0.25])[candidates.sample])
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_k_centre_once_every_sample_was_asked(answers: Answers) -> None:
+    space = space_of(4, 2)
+    belief = after(space, Belief(space, seed=0), space.size)
+    candidates = looked_at(space, belief, answers)
+    law = by_call(candidates, strategies.get("k-centre").weights(candidates, belief))
+    assert law.tolist() == pytest.approx([1.0] * len(law))
+
+
+# -- failure-search ------------------------------------------------------------------------
+
+
+def test_failure_search_scores_the_bound_and_discounts_what_failed() -> None:
+    space = space_of(12, 3, ("identity", "rotation"))
+    belief = after(space, certified_belief(space), 40)
+    candidates = looked_at(space, belief)
+    gp: Any = belief.losses
+    latent = gp.posterior(candidates, latent=True)
+    failed = [
+        (s, c) in belief.failed
+        for s, c in zip(candidates.sample.tolist(), candidates.concept.tolist(), strict=True)
+    ]
+    assert 0 < sum(failed) < len(candidates)
+    bound = (latent.mean + 0.5 * latent.variance.sqrt()).clamp(max=1)
+    wanted = (bound * torch.where(torch.tensor(failed), 0.1, 1.0)) ** 3
+    strategy = strategies.get("failure-search", beta=0.5, power=3, again=0.1)
+    same_law(strategy.weights(candidates, belief), wanted)
+
+
+def planted() -> tuple[QuestionSpace, np.ndarray]:
+    """300 samples x 2 concepts in a plane; failures fill one disc, under every perturbation."""
+    rng = generator(7, "planted failures")
+    features = rng.normal(size=(300, 2))
+    labels = pd.DataFrame(rng.integers(0, 2, (300, 2)), columns=["A", "B"])
+    space = QuestionSpace(
+        from_table(None, labels, features=features), ["identity", "rotation"], severities=[1, 3]
+    )
+    failing = np.linalg.norm(features - [1.0, 1.0], axis=1) < 0.6
+    return space, failing
+
+
+def distinct_failures(name: str, calls: int, answers: Answers, seed: int) -> int:
+    space, failing = planted()
+    belief = certified_belief(space, answers)
+    selector = Selector(
+        space, strategies.get(name), seed=seed, floor=0.2, answers=answers, belief=belief
+    )
+    for _ in range(calls):
+        draw = selector.draw()
+        assert draw is not None
+        one = np.array([draw.call])
+        questions = one if answers == "one" else draw.call * 2 + np.arange(2)
+        selector.take(questions, draw.move)
+        samples = space.parts(questions)[0]
+        pairs = zip(questions.tolist(), samples, strict=True)
+        selector.learn([learnt(space, q, 0.5, float(failing[s])) for q, s in pairs])
+    return len(belief.failed)
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "seeds"),
+    [("one", 120, [2]), pytest.param("all", 100, [1, 2, 3], marks=pytest.mark.slow)],
+)
+def test_failure_search_finds_twice_the_failures_of_random(
+    answers: Answers, calls: int, seeds: list[int]
+) -> None:
+    random, found = (
+        sum(distinct_failures(name, calls, answers, seed) for seed in seeds)
+        for name in ("random", "failure-search")
+    )
+    assert found >= 2 * random > 0, (found, random)
+
+
+# -- all of them ---------------------------------------------------------------------------
+
+
+def test_every_strategy_is_listed() -> None:
+    paper = [
+        "random",
+        "certify",
+        "stratified",
+        "unpredictability",
+        "uncertainty",
+        "uncertainty+unpredictability",
+    ]
+    others = "expected-reduction neyman lure bald nipv k-centre failure-search"
+    others += " distinct-violations reic"
+    assert strategies.names() == [*paper, *others.split()]
+
+
+def test_candidates_taken_for_prediction_keep_their_calls() -> None:
+    candidates = Pool(space_of(), seed=0).candidates(0)
+    some = taken(candidates, torch.tensor([3, 1]))
+    assert some.question.tolist() == candidates.question[[3, 1]].tolist()
+    assert some.call is candidates.call

@@ -1,0 +1,61 @@
+"""What "certify" and "uncertainty+unpredictability" stand for."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace, strategies
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.engine.law import Law
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.strategies.test_algorithm1 import allowed
+
+PAPER = "uncertainty+unpredictability"
+
+
+def test_the_default_is_certify_where_an_audit_certifies_and_else_the_papers(
+    space: QuestionSpace,
+) -> None:
+    widths: dict[str, dict[str, Any]] = {"certify": {"half_width": 0.2}, PAPER: {}}
+    for name, options in (*widths.items(), ("certify", {"at_most": 0.4})):
+        audit = Audit(space, ScriptedModel(), budget=3, **options)
+        assert audit.journal.facts()["settings"]["strategy"] == name
+
+
+def test_where_an_audit_certifies_the_papers_strategy_is_algorithm_1_with_a_floor() -> None:
+    dataset = tiny_dataset(8, 3)
+    labels = dataset.truth(np.arange(8)[:, None], np.arange(3)[None, :])
+    space = QuestionSpace(dataset, ["identity", "rotation"], severities=[1])
+    journal = MemoryJournal()
+    options: dict[str, Any] = {"half_width": 0.05, "targets": ["overall"], "journal": journal}
+    for budget in (10, 25):  # gone on with in between
+        model = ScriptedModel(answers="one")
+        audit = Audit(space, model, strategy=PAPER, budget=budget, seed=2, **options)
+        audit.run()
+    answers = {c.call: a.answer for c in journal.calls() for a in c.answers if a.answer is not None}
+    history: list[int] = []
+    heard: list[float] = []
+    for row in journal.draws():
+        law = Law.unpack(row.law)
+        high = law.probabilities > law.probabilities.min() + 1e-9
+        taken = set(law.calls[high].tolist()) or set(law.calls.tolist())
+        assert taken == allowed(PAPER, space, labels, history, heard)
+        assert law.probabilities.min() >= 0.2 / len(law.calls) * (1 - 1e-9)
+        history.append(row.question)
+        heard.append(answers[row.call])
+    verify(journal)
+
+
+def test_certify_without_targets_says_what_it_needs(space: QuestionSpace) -> None:
+    with pytest.raises(InputError, match="needs targets to certify: give half_width or at_most"):
+        Audit(space, ScriptedModel(), strategy="certify", budget=3)
+
+
+def test_every_strategy_has_one_line_that_ends() -> None:
+    for entry in strategies.REGISTRY.entries():
+        if entry.package is None:
+            assert entry.about.endswith("."), entry.name
+            assert len(entry.about) <= 90, entry.name

@@ -1,0 +1,142 @@
+"""The surrogate of losses by name: built in, of a file, or none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config.building import build_audit
+from adaptive_vtt.config.code import contents
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.surrogates import REGISTRY, QuestionGP
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+FILE = """
+import torch
+from adaptive_vtt.surrogates import Posterior
+
+class Flat:
+    level = {level}
+
+    def __init__(self, relation, severity, concepts, **given):
+        self.given = {{"relation": relation, "severity": severity, "concepts": concepts, **given}}
+        self.seen = 0
+
+    def observe(self, losses):
+        self.seen += len(losses.loss)
+
+    def posterior(self, candidates):
+        mean = torch.full((len(candidates.sample),), self.level, dtype=torch.float64)
+        return Posterior(mean, mean)
+"""
+
+
+def audit(surrogate: Any, **options: Any) -> Audit:
+    space = QuestionSpace(tiny_dataset(), ["identity", "rotation"], severities=[1])
+    options = {"half_width": 0.2, "budget": 5, "seed": 1, **options}
+    return Audit(space, ScriptedModel(), surrogate=surrogate, **options)
+
+
+def flat(folder: Path, level: float = 0.25) -> str:
+    (folder / "flat.py").write_text(FILE.format(level=level))
+    return f"{folder}/flat.py:Flat"
+
+
+def spec(**changes: Any) -> Any:
+    table: dict[str, Any] = {
+        "dataset": {"kind": "phantom", "count": 6, "size": 64},
+        "model": {"kind": "simulated", "target": "unbiased"},
+        "audit": {"budget": 3, "seed": 1},
+        "certify": {"half_width": 0.2},
+    }
+    for section, fields in changes.items():
+        table[section] = table[section] | fields
+    return parse_spec(table, "SPEC.toml")
+
+
+def test_the_question_gp_by_name_is_the_same_audit_as_by_default() -> None:
+    named, plain = audit("question-gp"), audit(True)
+    assert isinstance(named.belief.losses, QuestionGP)
+    named.run()
+    plain.run()
+    assert named.journal.facts()["settings"]["surrogate"] is True
+    assert [d.call for d in named.journal.draws()] == [d.call for d in plain.journal.draws()]
+    assert named.journal.facts()["key"] == plain.journal.facts()["key"]
+    assert audit(False).belief.losses is None
+
+
+def test_one_of_a_file_learns_and_predicts(tmp_path: Path) -> None:
+    name = flat(tmp_path)
+    made = audit(name)
+    made.run()
+    found: Any = made.belief.losses
+    assert found.seen == 5 * 3
+    assert found.given["relation"] == [0, 1]
+    assert found.given["severity"] == [v.severity for v in made.space.variants]
+    assert (found.given["concepts"], found.given["shared"]) == (3, True)
+    predictions = made.belief.predictions
+    assert predictions is not None
+    assert set(predictions.tolist()) == {0.25}
+    assert made.journal.facts()["settings"]["surrogate"] == name
+
+
+def test_another_surrogate_is_another_audit(tmp_path: Path) -> None:
+    name, journal = flat(tmp_path), MemoryJournal()
+    first = audit(name, journal=journal)
+    first.run()
+    assert first.journal.facts()["key"] != audit(True).journal.facts()["key"]
+    with pytest.raises(JournalError, match=r"was begun with surrogate '.*flat\.py:Flat', not True"):
+        audit(True, journal=journal)
+
+
+@pytest.mark.parametrize("level", ["1.5", "float('nan')"])
+def test_means_outside_0_and_1_are_refused(tmp_path: Path, level: Any) -> None:
+    with pytest.raises(InputError, match=r"surrogate 'Flat': expected means in \[0, 1\], got"):
+        audit(flat(tmp_path, level)).run()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("question-pg", r"unknown surrogate 'question-pg'.*question-gp"),
+        ("answer-gp", r"surrogate.* 'answer-gp'.*question-gp"),
+        ("adaptive_vtt.testing:tiny_dataset", r"surrogate 'adaptive_vtt.testing:tiny_dataset': "),
+    ],
+)
+def test_what_is_no_surrogate_of_losses_is_one_sentence(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        audit(name)
+
+
+def test_every_name_that_is_listed_is_taken() -> None:
+    """The answer GP was listed and refused."""
+    for entry in REGISTRY.entries():
+        audit(entry.name).run()
+
+
+def test_strategies_that_need_the_question_gp_say_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="strategy 'bald' needs the question GP"):
+        audit(flat(tmp_path), strategy="bald").run()
+    audit(flat(tmp_path), strategy="k-centre").run()
+
+
+def test_a_spec_names_one_beside_itself(tmp_path: Path) -> None:
+    flat(tmp_path)
+    given = spec(audit={"surrogate": "flat.py:Flat"})
+    made = build_audit(given, tmp_path)
+    made.run()
+    assert type(made.belief.losses).__name__ == "Flat"
+    assert made.journal.facts()["settings"]["surrogate"] == "flat.py:Flat"
+    assert list(contents(given, tmp_path)) == ["audit.surrogate"]
+    assert isinstance(build_audit(spec(), tmp_path).belief.losses, QuestionGP)
+    without = build_audit(spec(certify={"surrogate": False}), tmp_path)
+    assert without.belief.losses is None
+
+
+def test_one_named_and_none_wanted_is_refused(tmp_path: Path) -> None:
+    both = spec(audit={"surrogate": "question-gp"}, certify={"surrogate": False})
+    with pytest.raises(InputError, match=r"surrogate: expected a name in \[audit\] or .* got both"):
+        build_audit(both, tmp_path)
