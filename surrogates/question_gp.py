@@ -354,7 +354,7 @@ class QuestionGP:
             half = self._factor.halve(self.kernel.between(self._units, units))
         column = asked.concept if self.shared else torch.zeros_like(asked.concept)
         covariance = slope.new_zeros(len(slope), len(slope))
-        for number in column.unique():  # columns are independent given the kernel
+        for number in torch.unique(column):  # columns are independent given the kernel
             rows = (column == number).nonzero()[:, 0]
             found = self.kernel.between(units[rows], units[rows])
             if half is not None:
@@ -408,8 +408,10 @@ class QuestionGP:
         if isinstance(candidates, Looked):
             return candidates
         names = (candidates.sample, candidates.variant, candidates.concept, candidates.truth)
-        parts = [t.to(self.device) for t in names]
-        return Looked(*parts, self._units_of(*parts[:3]), self._signals(*parts))
+        sample, variant, concept, truth = (t.to(self.device) for t in names)
+        units = self._units_of(sample, variant, concept)
+        signals = self._signals(sample, variant, concept, truth)
+        return Looked(sample, variant, concept, truth, units, signals)
 
     def _units_of(self, sample: Tensor, variant: Tensor, concept: Tensor) -> Units:
         samples, sample_of = torch.unique(sample, return_inverse=True)

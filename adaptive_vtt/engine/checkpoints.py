@@ -155,8 +155,8 @@ class Sample:
         self._asked: Any = _candidates(table)
         if isinstance(belief.losses, Latent):  # nothing that stays as it is is worked out twice
             self._asked = belief.losses.look(self._asked)
-            self._paired = self._asked[:paired]
-            self._of_images = self._asked[tensor(self._shown)]
+            self._paired: Any = self._asked[:paired]
+            self._of_images: Any = self._asked[tensor(self._shown)]
         self.about = {
             "sizes": self._sizes.tolist(),
             "questions": len(questions),
