@@ -1,7 +1,7 @@
 """Takes the pictures of docs/images that show single figures of a report.
 
 avtt audit --demo --half-width 0.1 --seed 0 --out RUN
-python tests/helpers/report_pictures.py RUN docs/images
+python -m tests.helpers.report_pictures RUN docs/images
 
 Without a folder it prints, in seconds from the opening of the page, when its verdict was painted
 and when its first figure was drawn, where a reader goes there at once.
