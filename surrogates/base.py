@@ -36,6 +36,10 @@ class Surrogate(Protocol[Observations, Points]):
 class Latent(Protocol):
     """What can say how much of what it predicts more answers could still change."""
 
+    def look(self, candidates: Any) -> Any:
+        """The candidates as the methods below take them, too, with what no answer changes of them
+        worked out; indexing takes some of them."""
+
     def posterior(self, candidates: Any, *, latent: bool = False) -> Posterior:
         """Mean and variance of each loss; with ``latent`` that of the expected loss itself."""
 

@@ -15,7 +15,7 @@ from adaptive_vtt.types import Floats, Indices
 
 from .base import Posterior
 from .loss_mean import Losses
-from .question_gp import QuestionGP, Questions
+from .question_gp import Looked, QuestionGP, Questions
 
 FEW = 20.0
 """Questions that the first guesses of slope and correlation, 0, count as."""
@@ -89,6 +89,10 @@ class DifferenceGP:
         open_ = self._unknown(candidates).double()
         of_a = self.a.joint(candidates) * open_[:, None] * open_
         return (of_a + self.b.joint(candidates)) * (self.slope**2 / 4)
+
+    def look(self, candidates: Questions) -> Looked:
+        """The questions as all methods take them, too; both GPs look at the same of them."""
+        return self.a.look(candidates)
 
     def features(self, samples: Tensor) -> Tensor:
         """(n, d) features of samples (n,)."""

@@ -22,6 +22,7 @@ the answer it predicts is known.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -69,6 +70,22 @@ class Questions(Protocol):
     def concept(self) -> Tensor: ...
     @property
     def truth(self) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Looked:
+    """n questions, with what no answer changes of them: their units, and what cheaper models and a
+    cohort tell, (n, D + P'). Questions that are predicted again and again are looked at once."""
+
+    sample: Tensor
+    variant: Tensor
+    concept: Tensor
+    truth: Tensor
+    units: Units
+    signals: Tensor
+
+    def __getitem__(self, rows: Any) -> "Looked":
+        return Looked(*(column[rows] for column in vars(self).values()))
 
 
 class LossSurrogate(Protocol):
@@ -164,9 +181,9 @@ class QuestionGP:
         """Learns from n judged questions."""
         if len(losses.sample) == 0:
             return
-        asked = self._here(losses)
+        asked = self.look(losses)
         first, unit = self._group(asked)
-        units = self._units_of(asked)[first]
+        units = asked.units[first]
         column = asked.concept if self.shared else torch.zeros_like(asked.concept)
         judged = Judged(
             (unit + self._held).int(),  # half the memory: a long audit keeps many rows
@@ -175,7 +192,7 @@ class QuestionGP:
             _side(asked).int(),
             losses.loss.to(self.device, torch.float64),
             self._margins_of(losses),
-            self._signals(asked),
+            asked.signals,
         )
         self._seen += len(units)
         self._held += len(units)
@@ -310,7 +327,7 @@ class QuestionGP:
         The variance is that of a 0/1 loss, f (1 - f); with ``latent`` that of f itself
         (what answers could still teach), at the price of a triangular solve.
         """
-        asked = self._here(candidates)
+        asked = self.look(candidates)
         mean, slope = self.coordinate.losses(self._judged_of(asked), self._shift(asked))
         variance = slope.square() * self._uncertain(asked) if latent else mean * (1 - mean)
         where = candidates.sample.device
@@ -331,21 +348,24 @@ class QuestionGP:
     @torch.no_grad()
     def joint(self, candidates: Questions) -> Tensor:
         """m x m posterior covariance of f between m candidates, in units of loss."""
-        asked = self._here(candidates)
-        slope = self._slope(asked)
-        units = self._units_of(asked)
-        covariance = self.kernel.between(units, units)
+        asked = self.look(candidates)
+        slope, units, half = self._slope(asked), asked.units, None
         if self._units is not None:
             half = self._factor.halve(self.kernel.between(self._units, units))
-            covariance = covariance - half.mT @ half
-        if self.shared:  # columns are independent given the kernel
-            covariance = covariance * (asked.concept[:, None] == asked.concept)
+        column = asked.concept if self.shared else torch.zeros_like(asked.concept)
+        covariance = slope.new_zeros(len(slope), len(slope))
+        for number in torch.unique(column):  # columns are independent given the kernel
+            rows = (column == number).nonzero()[:, 0]
+            found = self.kernel.between(units[rows], units[rows])
+            if half is not None:
+                found = found - half[:, rows].mT @ half[:, rows]
+            covariance[rows[:, None], rows] = found
         return (covariance * slope[:, None] * slope).to(candidates.sample.device)
 
     @torch.no_grad()
     def noise(self, candidates: Questions) -> Tensor:
         """(n,): what the variance of an answer has over that of f, in units of ``joint``."""
-        slope = self._slope(self._here(candidates))
+        slope = self._slope(self.look(candidates))
         return (self.kernel.noise * slope.square()).to(candidates.sample.device)
 
     @torch.no_grad()
@@ -353,54 +373,54 @@ class QuestionGP:
         """(n, d) features of samples (n,); d is 0 where the GP was given none."""
         return self._sample_features(samples).to(samples.device)
 
-    def _slope(self, asked: Losses) -> Tensor:
+    def _slope(self, asked: Looked) -> Tensor:
         """(n,): the derivative of the expected loss by mu."""
         return self.coordinate.losses(self._judged_of(asked), self._shift(asked))[1]
 
-    def _judged_of(self, asked: Losses) -> Judged:
+    def _judged_of(self, asked: Looked) -> Judged:
         """The questions as those that were judged are kept, with neither loss nor margin."""
         column = asked.concept if self.shared else torch.zeros_like(asked.concept)
         none = torch.full_like(column, torch.nan, dtype=torch.float64)
-        features = self._signals(asked)
-        return Judged(
-            torch.full_like(column, -1), asked.variant, column, _side(asked), none, none, features
-        )
+        unit = torch.full_like(column, -1)
+        return Judged(unit, asked.variant, column, _side(asked), none, none, asked.signals)
 
-    def _uncertain(self, asked: Questions) -> Tensor:
+    def _uncertain(self, asked: Looked) -> Tensor:
         """(n,) posterior variance of mu; a unit that several candidates share is solved once."""
         key = asked.sample * self._variants + asked.variant
         _, first, back = _unique(key if self.shared else key * self.concepts + asked.concept)
-        units = self._units_of(asked)[first]
+        units = asked.units[first]
         variance = self.kernel.variance(units.variant)
         if self._units is not None:
             half = self._factor.halve(self.kernel.between(self._units, units))
             variance = variance - half.square().sum(0)
         return variance.clamp(min=0)[back]
 
-    def _shift(self, asked: Questions) -> Tensor:
+    def _shift(self, asked: Looked) -> Tensor:
         """mu (n,): K(candidates, units) alpha."""
         if self._units is None:
             return torch.zeros(len(asked.sample), dtype=torch.float64, device=self.device)
-        return predict(self.kernel, self._units, self._factor.alpha, self._units_of(asked))
+        return predict(self.kernel, self._units, self._factor.alpha, asked.units)
 
     # -- inputs ------------------------------------------------------------------------
 
-    def _here(self, asked: Questions) -> Losses:
-        """The questions on this device."""
-        names = (asked.sample, asked.variant, asked.concept, asked.truth)
+    def look(self, candidates: Questions) -> Looked:
+        """The questions as all methods take them, too, on this device."""
+        if isinstance(candidates, Looked):
+            return candidates
+        names = (candidates.sample, candidates.variant, candidates.concept, candidates.truth)
         sample, variant, concept, truth = (t.to(self.device) for t in names)
-        return Losses(sample, variant, concept, truth, torch.empty(0, device=self.device))
+        units = self._units_of(sample, variant, concept)
+        signals = self._signals(sample, variant, concept, truth)
+        return Looked(sample, variant, concept, truth, units, signals)
 
-    def _units_of(self, asked: Questions) -> Units:
-        samples, sample_of = torch.unique(asked.sample, return_inverse=True)
+    def _units_of(self, sample: Tensor, variant: Tensor, concept: Tensor) -> Units:
+        samples, sample_of = torch.unique(sample, return_inverse=True)
         features = self._sample_features(samples)[sample_of]
         truths = torch.zeros_like(samples)
         if self._truths is not None:
             truths = self._truths(samples.cpu()).to(self.device)
-        follow_ups = self._follow_up_features(asked.sample, asked.variant)
-        return Units(
-            asked.sample, asked.variant, asked.concept, truths[sample_of], follow_ups, features
-        )
+        follow_ups = self._follow_up_features(sample, variant)
+        return Units(sample, variant, concept, truths[sample_of], follow_ups, features)
 
     def _follow_up_features(self, sample: Tensor, variant: Tensor) -> Tensor:
         if self._follow_ups is None:
@@ -419,11 +439,11 @@ class QuestionGP:
             return torch.zeros(len(sample), 0, dtype=torch.float64, device=self.device)
         return self._features(sample.cpu()).to(self.device, torch.float64)
 
-    def _signals(self, asked: Questions) -> Tensor:
+    def _signals(self, *asked: Tensor) -> Tensor:
         """(n, D + P'): what the mean is told by the cohort, and by cheaper models."""
         of: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
-        parts = [torch.zeros(len(asked.sample), 0, **of)]
-        names = [t.cpu() for t in (asked.sample, asked.variant, asked.concept, asked.truth)]
+        parts = [torch.zeros(len(asked[0]), 0, **of)]
+        names = [t.cpu() for t in asked]
         if self._cohort is not None:
             parts.append(self._cohort(*names[:3]).to(**of))
         if self._proxies is not None:

@@ -20,6 +20,7 @@ from .tensors import array, joined, tensor
 
 if TYPE_CHECKING:
     from ..surrogates import AnswerGP, Losses, LossSurrogate, Posterior
+    from ..surrogates.question_gp import Questions
     from .tensors import Tensor
 
 REFERENCE = 2_000
@@ -176,7 +177,7 @@ class Belief:
         places = tensor(np.searchsorted(questions, array(candidates.question)))
         return surrogates.Posterior(ahead.mean[places], ahead.variance[places])
 
-    def foreseen(self, candidates: Candidates) -> Floats:
+    def foreseen(self, candidates: "Questions") -> Floats:
         """(n,): what is expected now of these questions, whatever was looked at. Raises InputError
         where nothing predicts losses."""
         if self.losses is None:

@@ -21,6 +21,7 @@ of the mean f (1 - f), which no number of answers takes away.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +36,8 @@ from .belief import FAILURE, Belief, Observation
 from .candidates import columns
 from .tensors import array, candidates_of, tensor
 
-GROWTH = 1.3
-"""From one moment to the next: 41 moments up to 100,000 draws."""
+FIRST, GROWTH = 4, 1.3
+"""The first moment, and from one to the next: 39 moments up to 100,000 draws."""
 QUESTIONS, IMAGES = 2048, 2000
 """Questions that are predicted, at least, where there are more; images, at most."""
 MAX_QUESTIONS = 2**14
@@ -45,8 +46,8 @@ FEWEST_PAIRED, MAX_PAIRED = 128, 512
 128 of them take 4 ms, 256 take 6."""
 PER_IMAGE = 2
 """Questions by which it is said how unsure an image is."""
-EVERY = 4
-"""Images are told of at every fourth moment, and at the end."""
+EVERY = 8
+"""Images are told of at every eighth moment, and at the end."""
 DIGITS = 5
 WIDTH = 128
 """Features beyond so many are projected at random before their principal components are found."""
@@ -64,10 +65,11 @@ class Checkpoints:
         variants = [(v.relation.name, v.severity) for v in space.variants]
         self._groups = Groups(space.concepts, variants)
         self._counts = np.zeros((2, self._groups.cells), np.int64)
-        self._learned, self._next, self._number = 0, 1, 0
+        self._learned, self._next, self._number = 0, FIRST, 0
         self._known: set[int] = set()
         self._pending: list[BeliefRow] = []
         self._sample: Sample | None = None
+        self._told = False
 
     def recall(self, rows: Sequence[BeliefRow]) -> None:
         """These stand in the journal that is gone on with."""
@@ -100,7 +102,9 @@ class Checkpoints:
 
     def _write(self, journal: Journal, rows: list[BeliefRow]) -> None:
         if rows:
-            journal.set_facts(**{FACT: self._of.about})
+            if not self._told:
+                journal.set_facts(**{FACT: self._of.about})
+                self._told = True
             journal.add_beliefs(rows)
             self._pending = self._pending[len(rows) :]
 
@@ -148,10 +152,11 @@ class Sample:
         ]
         paired = min(max(2 * groups.cells, FEWEST_PAIRED), MAX_PAIRED)
         self._shown = np.flatnonzero(_rank(self._image) < PER_IMAGE)
-        if belief.losses is not None:
-            self._asked = _candidates(table)
-            self._paired = _candidates(table[:, :paired])
-            self._of_images = _candidates(table[:, self._shown])
+        self._asked: Any = _candidates(table)
+        if isinstance(belief.losses, Latent):  # nothing that stays as it is is worked out twice
+            self._asked = belief.losses.look(self._asked)
+            self._paired: Any = self._asked[:paired]
+            self._of_images: Any = self._asked[tensor(self._shown)]
         self.about = {
             "sizes": self._sizes.tolist(),
             "questions": len(questions),
@@ -205,13 +210,10 @@ def _spread(covariance: Floats, weight: Floats, group: Indices, sizes: Floats) -
     """(g,): the sd of the mean over each of g groups of ``sizes`` questions, by m of them."""
     groups, own = len(sizes), covariance.diagonal()
     share = weight / np.bincount(group, weight, groups)[group]
-    shares = np.zeros((groups, len(group)))
-    shares[group, np.arange(len(group))] = share
+    within = (group[:, None] == group) * covariance @ share  # each with those of its group
     squares = np.bincount(group, share**2, groups)
     with np.errstate(invalid="ignore", divide="ignore"):
-        pairs = ((shares @ covariance) * shares).sum(axis=1) - np.bincount(
-            group, share**2 * own, groups
-        )
+        pairs = np.bincount(group, share * (within - share * own), groups)
         between = np.where(sizes > 1, (pairs / (1 - squares)).clip(0), 0.0)
         alone = np.bincount(group, share * own, groups) / sizes
     few = (np.bincount(group, minlength=groups) < 2) & (sizes > 1) | (sizes == 0)

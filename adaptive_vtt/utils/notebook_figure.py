@@ -15,6 +15,9 @@ class NotebookFigure(Figure):  # type: ignore[misc]  # plotly has no types
     Where scripts run the picture goes once Plotly's figure has come.
     """
 
+    _ipython_display_ = None
+    """Plotly's own would be asked before the method below, and shows no still picture."""
+
     def _repr_mimebundle_(
         self, include: Any = None, exclude: Any = None, validate: bool = True, **options: Any
     ) -> dict[str, Any]:

@@ -2,25 +2,33 @@
 
 One draw is everything the engine does between two answers, journal and model left out:
 sampling candidates, predicting their losses, weighing, drawing, fixing the move, and
-learning from 14 answers. Amortised: refits of the question GP are in.
+learning from 14 answers. Amortised: refits of the question GP are in. ``--beliefs``: instead, which
+share of the CPU of ``avtt audit --demo`` goes into keeping what it believes.
 """
 
 import argparse
 import multiprocessing
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
+from adaptive_vtt.cli.main import main as avtt
+from adaptive_vtt.engine import audit_parts
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Observation
+from adaptive_vtt.engine.checkpoints import Checkpoints
 from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.journal import Journal
 from adaptive_vtt.oracles.margin import margin
 from adaptive_vtt.relations import LabelPreserving, Relation
 from adaptive_vtt.space import QuestionSpace
@@ -100,12 +108,51 @@ def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> l
     ]
 
 
+def keeping_beliefs() -> dict[str, Any]:
+    """CPU seconds of the demo, its comparison included, and of its checkpoints in this thread."""
+    spent: list[float] = []
+
+    class Timed(Checkpoints):
+        def learnt(self, outcomes: Sequence[Observation]) -> None:
+            with stopwatch(spent):
+                super().learnt(outcomes)
+
+        def commit(self, journal: Journal) -> None:
+            with stopwatch(spent):
+                super().commit(journal)
+
+        def finish(self, journal: Journal) -> None:
+            with stopwatch(spent):
+                super().finish(journal)
+
+    begun = time.process_time()
+    timed = patch.object(audit_parts, "Checkpoints", Timed)
+    with TemporaryDirectory() as out, timed, suppress(SystemExit):
+        avtt(["audit", "--demo", "--half-width", "0.1", "--seed", "0", "--out", f"{out}/run"])
+    whole = time.process_time() - begun
+    kept = sum(spent)
+    told = {"demo, s": whole, "beliefs, s": kept, "beliefs, %": 100 * kept / whole}
+    return {name: round(value, 2) for name, value in told.items()}
+
+
+@contextmanager
+def stopwatch(spent: list[float]) -> Iterator[None]:
+    """Adds how many CPU seconds of this thread were spent."""
+    begun = time.thread_time()
+    yield
+    spent.append(time.thread_time() - begun)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("bench"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--beliefs", action="store_true")
     options = parser.parse_args(arguments)
+    if options.beliefs:
+        print(keeping_beliefs())
+        return
     calls = 60 if options.quick else 1000
     jobs = [(size, 4096, calls) for size in SIZES[1:]] + [(SIZES[0], 4096, min(calls, 700))]
     if options.device != "cpu":

@@ -194,7 +194,9 @@ def test_the_slider_goes_through_every_moment(result: Result) -> None:
     moments = table["draws"].drop_duplicates().astype(str).tolist()
     assert [frame.name for frame in found.frames] == moments
     assert [step.label for step in found.layout.sliders[0].steps] == moments
-    first = table[table["draws"] == 1].set_index(["concept", "relation"])["predicted"]
+    first = table[table["draws"] == table["draws"].min()].set_index(["concept", "relation"])[
+        "predicted"
+    ]
     heat = found.frames[0].data[0]
     assert [[*row] for row in heat.z] == [[first[y, x] for x in heat.x] for y in heat.y]
 

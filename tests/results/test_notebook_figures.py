@@ -38,6 +38,7 @@ def test_every_plot_brings_a_still_picture(audit: avtt.Audit) -> None:
         told = result.plot(name)._repr_mimebundle_()
         ElementTree.fromstring(told["image/svg+xml"])
         assert '<img id="still-' in told["text/html"], name
+        assert not callable(result.plot(name)._ipython_display_), "IPython would ask that first"
         assert "nan" not in told["image/svg+xml"], name
     assert copy.deepcopy(result.plot()) == result.plot()
 

@@ -254,7 +254,7 @@ def test_the_list_is_sorted_by_any_column(view: View, by: str) -> None:
 
 
 def test_intervals_of_before_the_end_are_not_shown_after_it(runs: Path) -> None:
-    run, old = read_run(runs / "first"), latest.Latest(Rates, ThreadPoolExecutor(1))
+    run, old = read_run(runs / "first"), latest.Latest(rates, ThreadPoolExecutor(1))
     old.value = rates(("fog", 0.1, 0.2))
     assert known(run, old) is None
     assert known(replace(run, state="running"), old) is old.value
@@ -433,7 +433,7 @@ def test_reports_are_built_no_more_often_than_they_take(monkeypatch: pytest.Monk
         made.append(now[0])
         return Report(Path(), f"head {len(made)}", 1, {})
 
-    monkeypatch.setattr(latest.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with ThreadPoolExecutor(1) as pool:
         reports = latest.Latest(make, pool)
         for second in range(40):

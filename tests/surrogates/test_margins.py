@@ -216,9 +216,10 @@ def test_the_posterior_is_that_of_the_textbook_through_the_link(shared: bool) ->
     with torch.no_grad():
         residual, _ = gp._chosen.residuals(gp._judged, 0, len(gp._units))
         total = gp.kernel.between(gp._units, gp._units) + gp.kernel.noise * torch.eye(110)
-        units = gp._units_of(unseen)
+        asked = gp.look(unseen)
+        units = asked.units
         solved = torch.linalg.solve(total, gp.kernel.between(gp._units, units))
-        expected, slope = gp.coordinate.losses(gp._judged_of(unseen), (solved.mT @ residual)[:, 0])
+        expected, slope = gp.coordinate.losses(gp._judged_of(asked), (solved.mT @ residual)[:, 0])
         prior = gp.kernel.variance(unseen.variant)
         left = prior - (gp.kernel.between(gp._units, units) * solved).sum(0)
     torch.testing.assert_close(gp.posterior(unseen).mean, expected, atol=1e-3, rtol=0)

@@ -209,6 +209,8 @@ def _panel(
     )
     whisker |= {"hoverinfo": "skip", "error_y": {"type": "data", "color": CERTIFIED, "width": 5}}
     whisker["error_y"]["thickness"] = 2
+    certified = any(value is not None for value in moments.columns["middle"][-1])
+    whisker["showlegend"] = not number and certified
     ends = {"color": CERTIFIED, "dash": "dash", "width": 1.5}
     across = {**common, "mode": "lines", "line": ends, "hoverinfo": "skip", "showlegend": False}
     across["x"] = [min(x) - 0.4, max(x) + 0.4]
@@ -380,7 +382,7 @@ def gain(table: pd.DataFrame) -> str:
     if error >= plain:
         return f"{said}: predictions saved no calls. "
     alone = len(loss) * plain / error if error else float("inf")
-    return f"{said}: {len(loss)} answers tell about as much as {alone:.0f} without. "
+    return f"{said}: {len(loss)} answers tell about as much as {alone:,.0f} without. "
 
 
 def concepts_unsure(table: pd.DataFrame) -> Figure:

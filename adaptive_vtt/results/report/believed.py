@@ -82,6 +82,8 @@ def section(evidence: Evidence) -> Section:
         "believed.html",
         moments=moments,
         predicts=tables["cell"].predicts,
+        widest=_widest(tables["severity"]),
+        certifies=evidence.certificate is not None,
         shown=[(name, figures.SHOWN[name]) for name in shown],
         graded=[name for name in surfaces if name],
         concepts=concepts if len(evidence.concepts) > 1 else [],
@@ -171,6 +173,13 @@ def _short(values: Any) -> Any:
     if isinstance(values, list):
         return [_short(value) for value in values]
     return round(values, SIGNIFICANT) if isinstance(values, float) else values
+
+
+def _widest(moments: Moments) -> str | None:
+    """How far the last moment's bands reach, in points; None where there are none."""
+    ends = (moments.columns[name][-1] for name in ("above", "below"))
+    reach = [value for end in ends for value in end if value is not None]
+    return f"{100 * max(reach):.2g} points" if reach else None
 
 
 def _place(id: str, moments: Moments, label: str) -> Any:
