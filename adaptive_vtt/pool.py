@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAME, CONCEPT = "pool", "item"
-MOST_ITEMS = 100_000_000
+MAX_ITEMS = 100_000_000
 
 
 class Pool(QuestionSpace):
@@ -57,8 +57,8 @@ class Items(HeldTruths):
     def __init__(
         self, n: int, features: npt.ArrayLike | None, groups: "pd.DataFrame | None"
     ) -> None:
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 < n <= MOST_ITEMS:
-            raise InputError(f"pool: expected n, a whole number from 1 to {MOST_ITEMS}, got {n!r}")
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 < n <= MAX_ITEMS:
+            raise InputError(f"pool: expected n, a whole number from 1 to {MAX_ITEMS}, got {n!r}")
         super().__init__(np.zeros((int(n), 1), np.int8))
         self.features = None if features is None else _numbers(features, int(n))
         self._rows: Indices = np.zeros(int(n), np.int64)

@@ -78,7 +78,7 @@ SURELY_HARD = 100
 """Answers, all of them 0 or 1, after which it is taken for sure that the model gives no others."""
 WIDEST = 0.5
 """Half-width of any rate's interval before any question: 0 to 1."""
-MOST_CONFIDENCE = 1 - 1e-9
+MAX_CONFIDENCE = 1 - 1e-9
 """Nearer to 1, what may go wrong (1 - confidence) has lost most of its digits."""
 CENTS = 1e-9
 """Tolerance, in units of money, where sums of costs are compared: far below any price, and far
@@ -393,7 +393,7 @@ def _positive(what: str, value: float) -> None:
 
 def check_confidence(confidence: float) -> None:
     """Raises InputError where it is no probability, or too near to 1 to reckon with."""
-    if not 0 < confidence <= MOST_CONFIDENCE:
+    if not 0 < confidence <= MAX_CONFIDENCE:
         raise InputError(
             f"confidence: expected a number above 0 and at most 1 - 1e-9, got {confidence!r}"
         )

@@ -355,14 +355,14 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Heard:
+class Received:
     """What was said of a source image, and of its versions by their place."""
 
     answer: Value
     versions: Mapping[int, Value]
 
 
-SourceAnswer = Value | Heard | None
+SourceAnswer = Value | Received | None
 """What was said of a source image; a Heard where versions of it were asked about, too."""
 
 

@@ -11,8 +11,8 @@ from adaptive_vtt.utils.lazy import lazily
 from adaptive_vtt.utils.registry import Registry
 
 from .base import Mixed, Reasoned, Strategy
-from .by_stakes import NAME as CERTIFY
-from .by_stakes import ByStakes
+from .by_need import NAME as CERTIFY
+from .by_need import ByNeed
 
 if TYPE_CHECKING:
     from .active_testing import Lure, Neyman
@@ -47,7 +47,7 @@ __all__ = [
     "PAPER",
     "REGISTRY",
     "Bald",
-    "ByStakes",
+    "ByNeed",
     "Combined",
     "DistinctViolations",
     "ExpectedReduction",
@@ -80,7 +80,7 @@ REGISTRY = Registry(
     ("weights",),
     {
         "random": f"{__name__}.uniform:Random",
-        CERTIFY: ByStakes,
+        CERTIFY: ByNeed,
         "stratified": f"{__name__}.stratified:Stratified",
         "unpredictability": f"{__name__}.visual_turing_test:Unpredictability",
         "uncertainty": f"{__name__}.visual_turing_test:Uncertainty",

@@ -11,7 +11,7 @@ to the expected loss. That minimises the variance of an estimate that weighs los
 and subtracts no prediction, where the losses are known. For a 0/1 loss that is only
 foreseen, E[loss^2] = f, so sqrt(f) would be best for such an estimate; f is what the papers
 use for accuracy. Certificates here do subtract predictions; for those ``neyman`` is nearer to
-the best law.
+the best proposal.
 """
 
 import torch

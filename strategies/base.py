@@ -47,7 +47,7 @@ class BeliefView(Protocol):
         """What the oracle's details taught; None where it tells none."""
 
     @property
-    def heard(self) -> "npt.NDArray[np.float32]":
+    def received(self) -> "npt.NDArray[np.float32]":
         """C x 2 x V x 51: counts of answers by concept, side, variant and bin of that side."""
 
     @property
@@ -76,11 +76,11 @@ class BeliefView(Protocol):
     def expected(self) -> Floats:
         """(n,): the loss of each candidate of this draw, by the best prediction there is."""
 
-    def stakes(self, candidates: Candidates) -> Floats:
+    def needs(self, candidates: Candidates) -> Floats:
         """(m,): what each candidate call is worth to the targets that are still open."""
 
-    def stakes_by_target(self, candidates: Candidates) -> Floats:
-        """K x n: what each candidate question adds to its call's stake, by open target."""
+    def needs_by_target(self, candidates: Candidates) -> Floats:
+        """K x n: what each candidate question adds to its call's need, by open target."""
 
     def costs(self, candidates: Candidates) -> Floats:
         """(m,): how many calls each candidate call takes, those about its source included; where

@@ -14,7 +14,7 @@ uncertain it still is. What is predicted is p, from the answers n_cs (51 counts)
 
     p(. | c, s) = (K n_cs + pool * p(. | s) + prior / 51) / (sum(n_cs) + pool + prior)
 
-the mean of a Dirichlet law, with p(. | s) the same from all concepts together (pool = 0)
+the mean of a Dirichlet proposal, with p(. | s) the same from all concepts together (pool = 0)
 and K a Gaussian kernel normalised within the side. With ``variant_weight`` > 0 the answers
 to one variant are told apart, and held to p(. | c, s) by that many pseudo-answers.
 
@@ -66,27 +66,27 @@ class ExpectedReduction:
     def expected(self, belief: BeliefView) -> Tensor:
         """C x 2 x V: E[U - U'] of a question; V is 1 where variants are not told apart."""
         fall = belief.answers.reductions().cpu()
-        half = belief.heard.shape[-1]
+        half = belief.received.shape[-1]
         # bins of the side of "no", then of "yes"; both have the middle one
         sides = torch.stack([fall[:, :half], fall[:, half - 1 :]], 1)
         return (self.predicted(belief) * sides[:, :, None]).sum(-1)
 
     def predicted(self, belief: BeliefView) -> Tensor:
         """C x 2 x V x 51: p(bin) of the next answer, within its side's half."""
-        apart = torch.from_numpy(belief.heard)
+        apart = torch.from_numpy(belief.received)
         kernel = _kernel(apart.shape[-1], self.smoothing)
-        heard = apart.sum(2).double() @ kernel
-        pooled = self._mean(heard.sum(0), None)
-        side = self._mean(heard, pooled)[:, :, None]
+        received = apart.sum(2).double() @ kernel
+        pooled = self._mean(received.sum(0), None)
+        side = self._mean(received, pooled)[:, :, None]
         if not self.variant_weight or apart.shape[2] == 1:
             return side
         own = apart.double() @ kernel
         weight = self.variant_weight
         return (own + weight * side) / (own.sum(-1, keepdim=True) + weight)
 
-    def _mean(self, heard: Tensor, pooled: Tensor | None) -> Tensor:
-        bins = heard.shape[-1]
-        total = heard + self.prior / bins
+    def _mean(self, received: Tensor, pooled: Tensor | None) -> Tensor:
+        bins = received.shape[-1]
+        total = received + self.prior / bins
         if pooled is not None:
             total = total + self.pool * pooled
         return total / total.sum(-1, keepdim=True)

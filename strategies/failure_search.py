@@ -10,9 +10,9 @@ with f and the sd of f from the question GP. A failure is a (sample, concept); f
 again under another perturbation is no new one. A call is worth the sum over its questions,
 and weighs worth ** power: the higher, the nearer to the best call alone.
 
-Draws of this law hunt failures, they do not measure how many there are. Without a floor no
+Draws of this proposal hunt failures, they do not measure how many there are. Without exploration no
 certificate can be made of them, and the engine refuses to; with one they count, at 1/q, and
-intervals are valid but wide: the engine raises the floor where draws turn out worse than
+intervals are valid but wide: the engine raises the exploration where draws turn out worse than
 uniform ones.
 """
 

@@ -16,9 +16,9 @@ a Gaussian model of the losses; its value without any question is subtracted, so
 weight is by how much the mean posterior variance of f would fall, which is never negative.
 
 Where a call answers all concepts, concepts are independent given the kernel, so scores of a
-call's questions add up; the engine adds them. Scores are proportions of the law as they are
+call's questions add up; the engine adds them. Scores are proportions of the proposal as they are
 (no softmax); ``power`` sharpens them. Only a random sub-sample is scored, as large as is
-affordable, and the rest has weight 0: a floor keeps those in the law.
+affordable, and the rest has weight 0: exploration keeps those in the proposal.
 """
 
 import numpy as np
@@ -89,7 +89,7 @@ def information(mean: Tensor, variance: Tensor) -> Tensor:
     nodes, shares = np.polynomial.hermite_e.hermegauss(NODES)
     z, share = torch.from_numpy(nodes), torch.from_numpy(shares / shares.sum())
     f = (mean[:, None] + variance.clamp(min=0).sqrt()[:, None] * z).clamp(0, 1)
-    # one law for both terms, so that the difference cannot be negative but for rounding
+    # one proposal for both terms, so that the difference cannot be negative but for rounding
     found = _entropy(f @ share) - _entropy(f) @ share
     return torch.where(found > ROUNDING, found, 0.0)
 

@@ -2,7 +2,7 @@
 
 Source: Gonzalez, Clustering to Minimize the Maximum Intercluster Distance (Theoretical
 Computer Science 38, 1985), the greedy k-centre algorithm, farthest first; for active
-learning Sener & Savarese, A Core-Set Approach (ICLR 2018). With a law in proportion to a
+learning Sener & Savarese, A Core-Set Approach (ICLR 2018). With a proposal in proportion to a
 power of the distance it is the seeding of k-means++ (Arthur & Vassilvitskii, SODA 2007).
 
 It looks at samples alone: all questions about a sample are equally far, and those about a

@@ -32,14 +32,16 @@ class Stratified:
     """Relation x severity (x concept side) by the spread of their losses so far, evenly within."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        heard, wrong = belief.tally[..., 0], belief.tally[..., 1]
+        received, wrong = belief.tally[..., 0], belief.tally[..., 1]
         if len(candidates.call) == len(candidates):
-            return _spread(heard, wrong)[candidates.concept, candidates.truth, candidates.variant]
-        spread = _spread(heard.sum(axis=(0, 1)), wrong.sum(axis=(0, 1)))
+            return _spread(received, wrong)[
+                candidates.concept, candidates.truth, candidates.variant
+            ]
+        spread = _spread(received.sum(axis=(0, 1)), wrong.sum(axis=(0, 1)))
         return once_per_call(candidates, spread[candidates.variant])
 
 
-def _spread(heard: Counts, wrong: Counts) -> Tensor:
+def _spread(received: Counts, wrong: Counts) -> Tensor:
     """The standard deviation of a 0/1 loss in each stratum; the counts' shape."""
-    p = torch.from_numpy((wrong + 1) / (heard + 2)).double()
+    p = torch.from_numpy((wrong + 1) / (received + 2)).double()
     return (p * (1 - p)).sqrt()

@@ -54,7 +54,7 @@ class Uncertainty:
 class Combined:
     """(d) of the paper, its Algorithm 1: of (c)'s candidates, those that (b) would take.
 
-    In an audit that certifies the engine mixes these weights with an even floor, as any
+    In an audit that certifies the engine mixes these weights with even exploration, as any
     strategy's, which keeps the intervals valid. ``certify`` is the strategy made for that.
     """
 

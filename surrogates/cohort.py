@@ -21,7 +21,7 @@ from .loss_mean import HIGHEST, LOWEST, EffectsPrior, Judged, LossMean
 
 RIDGE = 1e-3
 """Prior precision of a model's intercept and slope in its regression on the others."""
-WIDER, LEAST_VARIANCE = 1.15, 1e-3
+WIDER, MIN_VARIANCE = 1.15, 1e-3
 """The variance of K models' coefficients is that of a sample: it is taken WIDER times, and more."""
 SINGLE, SINGLE_VARIANCE = 0.1, 0.25
 """What single models' logits, less their mean, are multiplied by, and their weights' variance."""
@@ -30,7 +30,7 @@ FIRST_CELLS = 0.003
 mean tells; learned from its models."""
 ROUNDS = 4
 """Fits, of some rounds each, in which the variances of a model's effects settle."""
-MOST_ROWS = 8192
+MAX_ROWS = 8192
 """Questions that the regressions are fitted on, at most, evenly spread."""
 
 
@@ -80,7 +80,7 @@ class CohortPrior:
     def of(cls, known: Floats, told: Floats, cells: "Cells") -> "CohortPrior":
         """Of n questions x K models: the losses that are ``known``, NaN elsewhere, and what is
         ``told`` of all; three models or more, each with a known loss."""
-        rows = np.linspace(0, len(known) - 1, min(len(known), MOST_ROWS)).round().astype(int)
+        rows = np.linspace(0, len(known) - 1, min(len(known), MAX_ROWS)).round().astype(int)
         known, told, cells = known[rows], told[rows], cells.rows(rows)
         members = [_member(known, told, cells, j) for j in range(known.shape[1])]
         return cls(np.array(members), Factor.of(told))
@@ -113,7 +113,7 @@ def prior_of(members: Floats) -> tuple[Floats, Floats]:
     means nothing, so its weight is 0 on average."""
     mean = np.append(members[:, :2].mean(axis=0), 0.0)
     variance = np.append(members[:, :2].var(axis=0, ddof=1), (members[:, 2] ** 2).mean())
-    return mean, WIDER * variance + LEAST_VARIANCE
+    return mean, WIDER * variance + MIN_VARIANCE
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _cell_variances(losses: Floats, mean: Floats, line: Floats, cells: Cells) ->
     """The variances of a model's effects of variants and of sides, by expectation-maximisation
     beside its line on the others' mean."""
     given = EffectsPrior(
-        torch.from_numpy(line), torch.full((2,), LEAST_VARIANCE).double(), (FIRST_CELLS,) * 2
+        torch.from_numpy(line), torch.full((2,), MIN_VARIANCE).double(), (FIRST_CELLS,) * 2
     )
     fitted = LossMean(cells.relation, cells.severity, cells.concepts, given=given)
     count = len(losses)

@@ -19,7 +19,7 @@ from .question_gp import Looked, QuestionGP, Questions
 
 FEW = 20.0
 """Questions that the first guesses of slope and correlation, 0, count as."""
-LEAST = 1e-4
+MIN = 1e-4
 """The smallest variance of a difference that is believed."""
 RECENT = 0.99
 """Factor per question by which what is known of slope and correlation fades."""
@@ -82,7 +82,7 @@ class DifferenceGP:
         mean = (1 + self.slope * (a.mean - b.mean)) / 2
         together = self.correlation * (a.variance * b.variance).sqrt()
         variance = (a.variance + b.variance - 2 * together) / 4
-        return Posterior(mean.clamp(0, 1), variance.clamp(min=LEAST))
+        return Posterior(mean.clamp(0, 1), variance.clamp(min=MIN))
 
     def joint(self, candidates: Questions) -> Tensor:
         """m x m covariance of the mean of y between m candidates, as ``posterior`` has it."""

@@ -29,7 +29,7 @@ COMPONENTS = 16
 REFERENCE = 500
 """PCA is over at most this many samples."""
 
-MOST_IMAGES = 20_000
+MAX_IMAGES = 20_000
 """Samples in a dataset above which images are left out of the features, and only truths are used:
 every candidate's image has to be decoded."""
 
@@ -41,7 +41,7 @@ TRUTH_SCALE = 0.5
 
 
 def sample_features(
-    dataset: CompleteDataset, seed: int | str, *, most_images: int = MOST_IMAGES
+    dataset: CompleteDataset, seed: int | str, *, most_images: int = MAX_IMAGES
 ) -> Callable[[Tensor], Tensor]:
     """A function from sample numbers (n,) to features (n, d), float64.
 

@@ -79,7 +79,7 @@ _PLACE = {name: place for place, name in enumerate(LOSSES)}
 BLOCK = 1 << 19
 """Numbers per block of a prediction: few enough to stay in a core's cache."""
 
-LEAST_NOISE = 0.01
+MIN_NOISE = 0.01
 """Least noise variance, where residuals have a variance of about 1; it keeps the covariance
 well-conditioned."""
 
@@ -151,7 +151,7 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
     @property
     def noise(self) -> Tensor:
-        return self._of("noise") + LEAST_NOISE
+        return self._of("noise") + MIN_NOISE
 
     def _of(self, name: str) -> Tensor:
         return self.raw[_PLACE[name]].exp()

@@ -194,7 +194,7 @@ audit = { strategy = "reic", budget = 40, seed = 3 }
 AUDITS: dict[str, Callable[[Path], Ended]] = {
     "certify": lambda _: gp("certify", where={"few": {"relation": ["rotation"]}}),
     "certify-whole-calls": lambda _: of_binary(
-        ScriptedModel(refuse=0.1), unanswered="both", canaries=3, weights=HEAVY, **CERTIFIED
+        ScriptedModel(refuse=0.1), unanswered="both", repeat_probes=3, weights=HEAVY, **CERTIFIED
     ),
     "random-each-resumed": lambda folder: resumed(
         folder, strategy="random", guarantee="each", half_width=0.1, targets=["severities"], batch=4
@@ -211,7 +211,7 @@ AUDITS: dict[str, Callable[[Path], Ended]] = {
     "bald": lambda _: gp("bald", proxies={"cheap": right(binary().dataset, 0.7, seed=2)}),
     "nipv": lambda _: gp("nipv", targets=["relation-concepts"]),
     "k-centre": lambda _: certified(table(), recorded(2), strategy="k-centre"),
-    "failure-search": lambda _: gp("failure-search", floor=0.4),
+    "failure-search": lambda _: gp("failure-search", exploration=0.4),
     "distinct-violations": lambda _: asked(captions(), faulty(), strategy="distinct-violations"),
     "reic-detector-command": partial(commanded, spec=DETECTED),
     "captions-certified": lambda _: certified(captions(occlusion=False), faulty()),

@@ -26,7 +26,7 @@ from tests.golden_audits import AUDITS, Ended
 
 FOLDER = Path(__file__).with_suffix("")
 DIGITS, NOISE = 6, 9  # of a float: significant digits, and the last decimal
-MOST, SHOWN, WIDTH = 120, 2, 110  # characters of a whole list, items of a longer one; a line
+MAX, SHOWN, WIDTH = 120, 2, 110  # characters of a whole list, items of a longer one; a line
 STRUCK = (
     (r"\b\d+(\.\d)?\s+s\b|\b\d+ min \d\d s\b", "TIME"),
     (r"\b[0-9a-f]{16,}\b", "HASH"),
@@ -123,7 +123,7 @@ def shortened(value: Any) -> Any:
     if not isinstance(value, list):
         return value
     first = [shortened(each) for each in value]
-    if len(json.dumps(value)) <= MOST:
+    if len(json.dumps(value)) <= MAX:
         return first
     digest = hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()
     return [*first[:SHOWN], f"{len(value)} in all, digest {digest}"]

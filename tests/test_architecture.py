@@ -61,8 +61,12 @@ def test_what_is_looked_for_is_defined_there(file: str, name: str):
     assert name in made | set_here
 
 
-def test_twenty_places_and_more_are_listed_once():
+def test_twenty_places_are_listed_once():
     assert len(set(PLACES)) == len(PLACES) >= 20
+
+
+def test_the_page_is_two_screens():
+    assert len(TEXT.splitlines()) <= 140
 
 
 def test_readme_and_contributing_lead_here():

@@ -1,10 +1,15 @@
 """README.md and docs/: every snippet runs, every link leads somewhere, and what is named exists."""
 
 import ast
+import builtins
 import importlib.util
 import json
+import keyword
+import pkgutil
 import re
 import tomllib
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,6 +58,29 @@ def short(path: Path) -> str:
 
 def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def nodes_of(*folders: str) -> Iterator[ast.AST]:
+    """Every node of the syntax of every module in these folders."""
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        yield from ast.walk(ast.parse(text_of(path)))
+
+
+@cache
+def names_in_code() -> set[str]:
+    """What the code defines, assigns or takes as an argument; its texts; words of pyproject."""
+    found = {*dir(builtins), *keyword.kwlist, *re.findall(r"\w+", text_of(ROOT / "pyproject.toml"))}
+    for node in nodes_of("adaptive_vtt", "strategies", "surrogates", "tests/campaigns"):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name) | ast.arg(arg=name) | ast.Constant(value=str(name)):
+                found.add(name)
+            case ast.alias(name=name) | ast.keyword(arg=str(name)):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+    return found
 
 
 def without_code(text: str) -> str:
@@ -116,6 +144,7 @@ def begins(line: str) -> str:
 
 
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG")]
+EVERY_PAGE = [*PAGES, *ROOT_PAGES, ROOT / "SECURITY.md", ROOT / "tests" / "README.md"]
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, id=short(p)) for p in PAGES[1:] + ROOT_PAGES])
@@ -136,11 +165,78 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == sorted(there)
 
 
-def test_commands_of_benchmarks_name_modules_that_exist() -> None:
-    text = "".join(text_of(page) for page in PAGES)
-    named = set(re.findall(r"python -m ((?:adaptive_vtt|tests)[\w.]+)", text))
+def test_commands_name_modules_that_exist() -> None:
+    text = "".join(text_of(page) for page in EVERY_PAGE)
+    named = set(re.findall(r"python\s+-m\s+((?:adaptive_vtt|tests)(?:\.\w+)+)", text))
     assert len(named) > 15
+    named.discard("tests.campaigns.NAME")
     assert [name for name in named if importlib.util.find_spec(name) is None] == []
+
+
+def code_in(page: Path) -> list[str]:
+    """The code within a page's lines, fenced blocks left out; white space is one space."""
+    prose = re.sub(r"^```.*?^```$", "", text_of(page), flags=re.M | re.S)
+    return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)]
+
+
+def paths_in(code: str) -> list[str]:
+    """What of it names a file or folder: words with a slash, or with the ending of a file."""
+    words = re.findall(r"[\w./-]+", code)
+    return [w for w in words if "/" in w or re.fullmatch(r"\w+\.(py|md|toml|txt)", w)]
+
+
+def exists(path: str, *more: Path) -> bool:
+    return any((base / path).exists() for base in (ROOT, ROOT / "adaptive_vtt", *more))
+
+
+OURS = {"adaptive_vtt", "strategies", "surrogates", "experiments", "tests", "docs"}
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=short(p)) for p in EVERY_PAGE])
+def test_paths_in_the_repository_exist(page: Path) -> None:
+    """Paths of the reader's own (``my-audit/model.py``) are not asked for."""
+
+    def is_ours(path: str) -> bool:
+        top = path.split("/")[0]
+        module = path.endswith(".py") and (ROOT / "adaptive_vtt" / top).is_dir()
+        return "/" in path and (top in OURS or module)
+
+    named = [path for code in code_in(page) for path in paths_in(code) if is_ours(path)]
+    assert [path for path in named if not exists(path, page.parent)] == []
+
+
+FOREIGN = re.compile(
+    r"pip |cosmic-ray|cr-report|test-command|python|--screenshot|result\.json|vX\.Y\.Z|"
+    r"file\.py:name|package\.module:name"
+)
+"""How code in CONTRIBUTING begins that names nothing of this repository, or a module or a path,
+which the tests above look at."""
+
+
+def is_there(code: str) -> bool:
+    """Whether what code in CONTRIBUTING names exists: a command, files, or else all its names."""
+    import typer
+
+    from adaptive_vtt.cli.main import app
+
+    first, *rest = code.split()
+    if first == "make":
+        return f"\n{rest[0]}: " in text_of(ROOT / "Makefile")
+    if first == "avtt":
+        return rest[0] in dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    if code.startswith("adaptive_vtt."):
+        return bool(pkgutil.resolve_name(code.split("(")[0]))  # raises, naming what is missing
+    if paths := paths_in(code):
+        made = text_of(ROOT / ".gitignore").replace("\n/", "\n").split()
+        return all(exists(path) or f"{path.split('/')[0]}/" in made for path in paths)
+    names = set(re.findall(r"[^\W\d]\w*", re.sub(r'"[^"]* [^"]*"', "", code)))
+    return code in names_in_code() or names <= names_in_code()
+
+
+def test_contributing_points_at_what_exists() -> None:
+    told = [code for code in code_in(ROOT / "CONTRIBUTING.md") if not FOREIGN.match(code)]
+    assert len(told) > 100
+    assert [code for code in told if not is_there(code)] == []
 
 
 def test_readme_is_short() -> None:
@@ -250,14 +346,12 @@ def test_citation_names_the_project_as_pyproject_does() -> None:
 def said_by_the_code() -> str:
     """Every text of the package, f-strings with a gap where a value stands."""
     found = []
-    rooms = (ROOT / room for room in ("adaptive_vtt", "strategies", "surrogates"))
-    for path in (path for room in rooms for path in room.rglob("*.py")):
-        for node in ast.walk(ast.parse(text_of(path))):
-            if isinstance(node, ast.JoinedStr):
-                parts = [p.value if isinstance(p, ast.Constant) else "\0" for p in node.values]
-                found.append("".join(map(str, parts)))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.append(node.value)
+    for node in nodes_of("adaptive_vtt", "strategies", "surrogates"):
+        if isinstance(node, ast.JoinedStr):
+            parts = [p.value if isinstance(p, ast.Constant) else "\0" for p in node.values]
+            found.append("".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
     return "\n".join(found)
 
 

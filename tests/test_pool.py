@@ -158,10 +158,10 @@ def test_the_group_in_which_losses_concentrate_is_found_and_certified() -> None:
 
 
 def test_items_are_asked_again_where_drift_is_looked_for() -> None:
-    audit = Audit(Pool(60), half_width=0.3, canaries=2, seed=0)
+    audit = Audit(Pool(60), half_width=0.3, repeat_probes=2, seed=0)
     items = told(audit, np.linspace(0, 1, 60))
     assert len(items) == len(set(items)) + 2
-    repeated = audit.result().canaries
+    repeated = audit.result().repeat_probes
     assert repeated is not None
     assert (repeated.calls, repeated.differ) == (2, 0)
 

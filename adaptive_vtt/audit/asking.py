@@ -47,9 +47,9 @@ from ..stopping import State, contradicted, levels_of
 from ..types import Answer, Unanswered
 from ..utils.stopwatch import Stopwatch
 from .discovering import Discovery
-from .hearing import Hearing
 from .inspection import Inspection
 from .progress import Hooks, followed
+from .receiving import Receiving
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ class Audit:
         )
         self._selector, self._judge = parts.selector, parts.judge
         self._draw_order, self._queue = parts.draw_order, parts.queue
-        self._source_queue, self._canaries = parts.source_queue, parts.canaries
+        self._source_queue, self._repeat_probes = parts.source_queue, parts.repeat_probes
         self._budget, self._failing = parts.budget, parts.failing
         self._judging = parts.judging
         self._astray, self._watch = False, Stopwatch(clock)
@@ -117,7 +117,7 @@ class Audit:
             by = self.space.oracle.judge_by
             self._ways = JournaledWays(self.journal, self.model, None if by is None else by.model)
             # neither knows the audit: one that is dropped lets its journal go at once
-            self._hearing = Hearing(parts, self.journal, self._ways, self._watch.seconds)
+            self._receiving = Receiving(parts, self.journal, self._ways, self._watch.seconds)
             self._leasing = Leasing(
                 self.limits.lease, parts, self.model, self.sampling, self.journal
             )
@@ -143,12 +143,12 @@ class Audit:
         about that image, made once, comes before any call about its follow-ups.
         """
         self._usable()
-        self._hearing.judge(wait_for=not isinstance(self.model, ConcurrentModel))
+        self._receiving.judge(wait_for=not isinstance(self.model, ConcurrentModel))
         while True:
             if len(self._queue.ready()) < n:
                 self._draw(n)
             calls = self.affordable(self._queue.ready()[:n], self._queue.under_way)
-            if calls or self._queue.under_way or not self._hearing.judge():  # sets money free
+            if calls or self._queue.under_way or not self._receiving.judge():  # sets money free
                 break
         if self._budget.send(calls):
             self.journal.set_facts(**self._budget.facts())
@@ -228,7 +228,7 @@ class Audit:
                     self._draw_order.learn()
                     self._end()
             finally:
-                self._hearing.rest()
+                self._receiving.rest()
                 if not self._astray:  # else nobody knows what is drawn: it stays leased
                     self._leasing.settle()
         return self.result()
@@ -366,7 +366,7 @@ class Audit:
         waits = len(self._queue) or self._judging or self._paused
         if not rows and not waits:
             self._draw_order.learn()
-            if not self._canaries.rest():
+            if not self._repeat_probes.rest():
                 self._end()
 
     def _looks(self, rows: list[DrawRow]) -> bool:
@@ -392,7 +392,7 @@ class Audit:
             raise OrderError("tell: the same call was answered twice")
         answers = {number: self._checked(number, answer) for number, answer in told}
         self._failing.note(answers.values())
-        errors = self._hearing.take(answers, learn=not self._astray)
+        errors = self._receiving.take(answers, learn=not self._astray)
         for number, error in errors.items():
             self.take_back([self._queue.expect(number)], sent=True)
             raise error
@@ -455,7 +455,7 @@ class Audit:
         self._watch.before = self._parts.replay(self.journal)
         if self.stopped is not None and not len(self._queue) and not self._judging:
             self._draw_order.learn()
-            self._canaries.rest()
+            self._repeat_probes.rest()
         self._judging.lose()
         self._budget.submitted(submitted(self.model, self.journal, self.awaits))
         if not isinstance(self.model, BatchModel):
@@ -473,7 +473,7 @@ class Audit:
             raise JournalError("audit: a draw could not be finished; resume from the journal")
 
     def _writable(self) -> None:
-        if self._hearing.failed:
+        if self._receiving.failed:
             raise JournalError("audit: a step could not be finished; resume from the journal")
 
 

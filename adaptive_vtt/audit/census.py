@@ -17,7 +17,7 @@ from ..types import IDENTITY, Floats, Indices
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_CALLS = 100_000
+MAX_CALLS = 100_000
 """Spaces of more calls are not asked through."""
 BATCH = 256
 
@@ -25,11 +25,11 @@ BATCH = 256
 def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
     """How many calls it takes to ask everything.
 
-    Above MOST_CALLS those about source images are left out: nothing that large is listed.
+    Above MAX_CALLS those about source images are left out: nothing that large is listed.
     """
     calls = space.images if model.answers == "all" else space.size
     judge = Judge(space, model.answers)
-    if calls > MOST_CALLS or not judge.sources.count:
+    if calls > MAX_CALLS or not judge.sources.count:
         return calls
     return calls + len(_sources(judge, _calls(space, model)))
 
@@ -116,8 +116,8 @@ def means(
     """(K,): the mean loss of every target, given all questions and their losses; those of NaN are
     left out, as the intervals leave them out."""
     sums, counts = np.zeros(len(targets)), np.zeros(len(targets))
-    for start in range(0, len(questions), MOST_CALLS):
-        part = slice(start, start + MOST_CALLS)
+    for start in range(0, len(questions), MAX_CALLS):
+        part = slice(start, start + MAX_CALLS)
         inside, counting = members(space, targets, questions[part]), ~np.isnan(losses[part])
         sums += inside @ np.where(counting, losses[part], 0.0)
         counts += inside @ counting.astype(float)
@@ -138,11 +138,11 @@ def judged(
     """Every call made and judged, a batch at a time; source images are asked about first."""
     calls = _calls(judge.space, model)
     for numbers in _batches(_sources(judge, calls)):
-        _hear(judge, model, numbers)
+        _receive(judge, model, numbers)
         advance(len(numbers))
         while versions := [n for s in numbers for n in judge.sources.missing(s)]:
             for some in _batches(versions):
-                _hear(judge, model, some)
+                _receive(judge, model, some)
     for numbers in _batches(calls):
         said = checked(model, [judge.prompt(n) for n in numbers])
         pairs = zip(numbers, said, strict=True)
@@ -152,7 +152,7 @@ def judged(
         advance(len(numbers))
 
 
-def _hear(judge: Judge, model: ModelUnderTest, numbers: Sequence[int]) -> None:
+def _receive(judge: Judge, model: ModelUnderTest, numbers: Sequence[int]) -> None:
     """Asks about source images, or versions of them."""
     said = checked(model, [judge.sources.prompt(n) for n in numbers])
     for number, answer in zip(numbers, said, strict=True):

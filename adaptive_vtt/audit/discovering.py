@@ -124,7 +124,7 @@ class Discovery:
     def _learned(self, journal: Journal) -> list[DrawRow]:
         """The draws that were learnt from."""
         learned = self._parts.draw_order.learned
-        return [row for row in journal.draws(laws=False) if row.draw < learned]
+        return [row for row in journal.draws(proposals=False) if row.draw < learned]
 
     def _drawn(self) -> Indices:
         """Every question that was drawn."""

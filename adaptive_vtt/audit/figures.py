@@ -25,7 +25,11 @@ def figures(journal: Journal) -> dict[str, Figure]:
     where it is present. "cost": what all answers cost, over calls. Raw figures are over the
     questions asked, which were not chosen evenly: they carry no guarantee.
     """
-    facts, draws, calls = read_facts(journal.facts()), journal.draws(laws=False), journal.calls()
+    facts, draws, calls = (
+        read_facts(journal.facts()),
+        journal.draws(proposals=False),
+        journal.calls(),
+    )
     table = judged(facts, draws, calls)
     found = {"conditions": _conditions(table, facts.space.relations), "concepts": _concepts(table)}
     found["cost"] = _cost(np.array([call.cost for call in calls], float))

@@ -1,9 +1,9 @@
 """The answers of an audit judged by another oracle: other losses of the same questions.
 
 Nothing is asked, and intervals hold for the new losses. What a call is answered does not depend on
-when it is drawn, so the loss that any oracle makes of it is as fixed as the old one was. The law q
-and the predictions f of every draw are in the journal, committed before its call was sent; f was
-to foresee the old loss, and may be anything. So the pseudo-outcomes
+when it is drawn, so the loss that any oracle makes of it is as fixed as the old one was. The
+proposal q and the predictions f of every draw are in the journal, committed before its call was
+sent; f was to foresee the old loss, and may be anything. So the pseudo-outcomes
 
     N a = S + r ( sum over candidates of F + (L_I - F_I) / q(I) )
 
@@ -32,11 +32,11 @@ from ..certify import Certifier, Move
 from ..certify.population import differs, selected_by
 from ..certify.rules import Rules
 from ..certify.verify import verify
-from ..engine.belief import Learnt
-from ..engine.canaries import repeated
+from ..engine.belief import Observation
 from ..engine.journaled_answers import LOST, values_of
 from ..engine.judge import Judge
 from ..engine.judging import hash_of
+from ..engine.repeat_probes import repeated
 from ..engine.selector import teach
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError
@@ -80,9 +80,9 @@ class _Audit:
             raw = {name: value for name, value in raw.items() if name != "slices"}
             registered = len(raw["certificate"]["targets"])
             draws = [replace(draw, moves=draw.moves[:registered]) for draw in draws]
-        heard = [row for row in journal.sources() if not row.canary]
+        received = [row for row in journal.sources() if not row.repeat_probe]
         facts, calls = read_facts(raw), journal.calls()
-        return cls(where, journal.head, raw, facts, draws, calls, heard, journal.judging())
+        return cls(where, journal.head, raw, facts, draws, calls, received, journal.judging())
 
 
 def rejudge(
@@ -139,8 +139,8 @@ def _opened(source: Path | str | Journal) -> Iterator[tuple[Journal, str]]:
 def _trouble(journal: Journal) -> list[str]:
     """What answers asked again told of the model. They stay behind: what they are compared with is
     not journaled as it was said."""
-    canaries = repeated(journal.sources(), journal.calls())
-    return [drifted(canaries)] if canaries is not None and canaries.differ else []
+    repeat_probes = repeated(journal.sources(), journal.calls())
+    return [drifted(repeat_probes)] if repeat_probes is not None and repeat_probes.differ else []
 
 
 # -- whether it can be done ----------------------------------------------------------------
@@ -253,7 +253,7 @@ def _verdicts(then: _Audit, space: QuestionSpace) -> Verdicts:
     (None), by that alone; nothing where it is not wanted."""
     found: Verdicts = {}
     judging = then.judging if space.oracle.judge_by is not None else ()
-    for row in (row for row in judging if not row.heard):
+    for row in (row for row in judging if not row.received):
         value = from_json(row.said[0], "journal: judging")
         found[row.question, row.asked] = value
         if isinstance(value, str):
@@ -391,4 +391,4 @@ def _play(
         questions, move = judge.questions_of(draw.call), Move.of(draw.moves)
         certifier.restore(move, certifier.members(questions))
         judged = (row for row in answered[draw.call].answers if row.loss is not None)
-        teach(certifier, move, questions, [Learnt.of(row, both) for row in judged])
+        teach(certifier, move, questions, [Observation.of(row, both) for row in judged])

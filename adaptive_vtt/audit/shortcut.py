@@ -13,7 +13,7 @@ from ..relations import Relation
 from ..results.result import Result
 from .asking import Audit
 from .progress import Hooks
-from .proposal import proposed
+from .suggestion import suggested
 
 
 def audit(
@@ -35,7 +35,7 @@ def audit(
       ``labels`` where images come without; where nobody has any, ``concepts`` names what the model
       answers.
     - ``model``: a function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
-    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``proposal``).
+    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``suggestion``).
     - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
       that stands there is gone on with.
     - ``on_progress``: what follows the run, see ``Audit.run``. Default: a bar.
@@ -43,7 +43,7 @@ def audit(
 
     Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
     """
-    found = proposed(as_dataset(data, labels, concepts), relations, oracle)
+    found = suggested(as_dataset(data, labels, concepts), relations, oracle)
     journal = None if out is None else Path(out) / JOURNAL
     with Audit(found.space, model, journal=journal, **found.options(options)) as begun:
         result = begun.run(on_progress, progress=progress)

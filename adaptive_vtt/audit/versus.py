@@ -363,7 +363,7 @@ def verdict_of(result: Result, journal: Journal) -> Verdict:
     """How the comparison in a journal stands, ``result`` being what it comes to."""
     facts = read_facts(journal.facts())
     rows = pd.DataFrame([asdict(row) for row in result.versus])
-    calls, draws = journal.calls(), journal.draws(laws=False)
+    calls, draws = journal.calls(), journal.draws(proposals=False)
     made = calls_of(facts.certificate, draws, calls, len(journal.sources()), facts.known_a)
     both = facts.certificate is not None and facts.certificate.paired
     return Verdict(

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ..types import Bools, Floats
 
 TINY = 1e-9
-LEAST = 30
+MIN = 30
 """The peeking analyst does not look before a target has so many answers."""
 
 
@@ -58,8 +58,8 @@ def lure(
     Farquhar, Gal & Rainforth (ICLR 2021), R_LURE: losses weigh 1/q, nothing is predicted. A
     target sees the draws that ``hit`` it (K, T), at their probability given that they do.
     ``losses`` (K, T) are sums over the questions of a draw; ``scale`` and ``even`` are what 1/q
-    becomes by the law and by an even law within the target (Move's ``scale``, ``uniform``);
-    ``calls`` and ``sizes`` (K,) are the target's at the start.
+    becomes by the proposal and by an even proposal within the target (Move's ``scale``,
+    ``uniform``); ``calls`` and ``sizes`` (K,) are the target's at the start.
     """
     left = calls[:, None] - np.cumsum(hit, axis=1) + hit  # calls unseen before the draw
     inverse = np.divide(scale * left, even, out=np.zeros_like(scale), where=hit)
@@ -92,7 +92,7 @@ def peek(
     mean = total / safe
     variance = np.maximum(squares - count * mean**2, 0) / np.maximum(count - 1, 1)
     half = z * np.sqrt(variance / safe)
-    looked = count >= np.minimum(LEAST, sizes)[:, None]
+    looked = count >= np.minimum(MIN, sizes)[:, None]
     half = np.where(count >= sizes[:, None], 0.0, half)  # everything is known
     off = looked & (np.abs(mean - truth[:, None]) > half + 1e-9)
     done = np.flatnonzero((looked & (half <= goal)).all(axis=0))

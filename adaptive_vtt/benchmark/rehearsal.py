@@ -9,7 +9,7 @@ from ..datasets.base import CompleteDataset
 from ..engine.checks import check_cost
 from ..errors import InputError
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
-from ..oracles import Case, Heard, Oracle, OracleDefaults, Outcome, Version
+from ..oracles import Case, Oracle, OracleDefaults, Outcome, Received, Version
 from ..oracles.base import Questions
 from ..space import QuestionSpace
 from ..types import Answer, Memory, Prompt, Sample, Unanswered, Value
@@ -111,7 +111,7 @@ class _Coins(OracleDefaults):
     def most_versions(self, dataset: CompleteDataset) -> int:
         return self.oracle.most_versions(dataset)
 
-    def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
+    def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
         return self.oracle.versions(sample, None)  # as nothing is said: the most there may be
 
     def memory(self, space: Questions) -> Memory | None:

@@ -22,12 +22,12 @@ Run = dict[str, Any]
 UNIFORM = "uniform"
 """The baseline: every unseen call equally likely, no predictions."""
 PLAIN = 1e-6
-"""A floor has to be above 0 to certify; this one gives no target a share of its own."""
+"""A exploration has to be above 0 to certify; this one gives no target a share of its own."""
 BASELINES: dict[str, dict[str, Any]] = {
-    UNIFORM: {"strategy": "random", "surrogate": False, "floor": PLAIN},
-    "stratified": {"strategy": "stratified", "surrogate": False, "floor": PLAIN},
-    "prediction-powered": {"strategy": "random", "surrogate": True, "floor": PLAIN},
-    "argmax": {"strategy": "bald", "surrogate": True, "floor": PLAIN},
+    UNIFORM: {"strategy": "random", "surrogate": False, "exploration": PLAIN},
+    "stratified": {"strategy": "stratified", "surrogate": False, "exploration": PLAIN},
+    "prediction-powered": {"strategy": "random", "surrogate": True, "exploration": PLAIN},
+    "argmax": {"strategy": "bald", "surrogate": True, "exploration": PLAIN},
     "nipv": {"strategy": "nipv", "surrogate": True},
 }
 """What to compare with, beside strategies: names and options of audits that certify.
@@ -49,7 +49,7 @@ CLASSICS = (
 """The baselines, the paper's four strategies, active testing's, and ours."""
 SHARPEST = 1e18
 """As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
-MOST_ARGMAX = 1000
+MAX_ARGMAX = 1000
 """Calls of an argmax run where there is no budget: it would never end by itself."""
 LEVELS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Half-widths on the way to the goal."""
@@ -127,7 +127,7 @@ def options_of(job: Job) -> dict[str, Any]:
     options = BASELINES.get(job.strategy, {"strategy": job.strategy})
     if job.strategy != "argmax":
         return options
-    budget = job.budget or MOST_ARGMAX
+    budget = job.budget or MAX_ARGMAX
     return {**options, "strategy": get(options["strategy"], power=SHARPEST), "budget": budget}
 
 
@@ -212,7 +212,7 @@ class Trace:
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
         """The estimates at ``at`` that the draws give without predictions."""
-        moves = [Move.of(row.moves) for row in self._audit.journal.draws(laws=False)]
+        moves = [Move.of(row.moves) for row in self._audit.journal.draws(proposals=False)]
         count, sums = (
             np.array([np.bincount(draw, v, len(moves)) for v in values], float)
             for values in (inside.astype(float), inside * losses)

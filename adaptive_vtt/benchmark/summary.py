@@ -11,7 +11,7 @@ from .runs import MARKS, UNIFORM, Run
 
 UNCERTAINTIES = (0.75, 0.5, 0.25, 0.1)
 """Mean uncertainties, as shares of the prior, to which calls are counted."""
-MOST_MARKS = 3
+MAX_MARKS = 3
 """Columns of RMSE in the table: the last ones that every run reached."""
 
 
@@ -97,7 +97,7 @@ def by_strategy(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 def shared_marks(runs: Sequence[Run]) -> list[int]:
     """The marks that every run reached: RMSEs over other sets of runs cannot be compared."""
-    return [mark for mark in MARKS if all(mark in run["at"] for run in runs)][-MOST_MARKS:]
+    return [mark for mark in MARKS if all(mark in run["at"] for run in runs)][-MAX_MARKS:]
 
 
 def _errors(run: Run, estimator: str, truth: Sequence[float], place: int) -> Floats:

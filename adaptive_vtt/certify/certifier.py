@@ -1,9 +1,9 @@
-"""Pseudo-outcomes: from a draw, its law and its losses to one unbiased number per target.
+"""Pseudo-outcomes: from a draw, its proposal and its losses to one unbiased number per target.
 
 A target is N questions whose losses are fixed; R is their mean. Before draw t the past
 fixes S, the sum of the target's losses seen, and M, how many unseen calls touch the target.
 Candidates are a uniform subset of the unseen calls, m of which touch the target.
-Predictions f and a law q > 0 over the candidates are chosen, freely; one call I is drawn
+Predictions f and a proposal q > 0 over the candidates are chosen, freely; one call I is drawn
 from q. With n, F and L the number, predicted and true losses of the target's questions
 within a call (0 where it does not touch the target), and r = M / m,
 
@@ -13,7 +13,7 @@ has E[a | past, m] = R whatever f and q are: the mean over I turns the bracket i
 of L over the candidates, and the touching candidates are a uniform m of the M. Every draw
 moves every target (m = 0 apart), whether or not the call drawn touches it. To condition on
 the draw falling into the target would not be exact with candidates that are a random
-subset: the law's mass on a target and the target's mean among the candidates go together.
+subset: the proposal's mass on a target and the target's mean among the candidates go together.
 
 Bets must not depend on the candidates either, so what bounds a is taken from earlier
 draws. Where a draw would pass those bounds, its f are shrunk: towards 0 for a+, which bets
@@ -38,7 +38,7 @@ from .further import columns, further
 from .game import Game
 from .game import Move as Move
 from .rules import Rules
-from .strata import DIGITS, MOST, Frame, Strata, Stratum, pooled, possible, stratified
+from .strata import DIGITS, MAX, Frame, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size
 from .units import Price, excess, faded, per_unit
 
@@ -95,7 +95,7 @@ class Certifier(Game):
         self._reach_up = np.full(count, FIRST_REACH)
         self._reach_tilt = np.full(count, FIRST_REACH)
         self._foreseen = self._foreseen_first()
-        # squared corrections, N = 1: ours, and those of an even law with f = centre
+        # squared corrections, N = 1: ours, and those of an even proposal with f = centre
         self._ours = np.zeros(count)
         self._uniform = np.zeros(count)
         self.hits = np.zeros(count)  # draws that fell into the target
@@ -111,7 +111,7 @@ class Certifier(Game):
         if self.answers != "one" or not possible(self.targets) or self.rules.set_aside:
             return
         strata = Strata(self.space, self.targets)
-        if 1 < len(strata) <= MOST:
+        if 1 < len(strata) <= MAX:
             self.strata = strata
 
     @property
@@ -196,50 +196,51 @@ class Certifier(Game):
         inside: Bools,
         unit: Indices,
         predictions: Floats | None,
-        law: Floats,
+        proposal: Floats,
         drawn: int,
         stratum: Stratum | None = None,
     ) -> Move:
-        """What the draw of the call at place ``drawn`` of ``law`` fixes.
+        """What the draw of the call at place ``drawn`` of ``proposal`` fixes.
 
         ``inside`` K x n: membership of the n candidate questions; ``unit`` (n,): the place
         of each one's call among the candidate calls; ``predictions`` (n,) of their losses,
-        or None for the target's expected mean; ``law`` (m,). ``stratum``: what the candidates
+        or None for the target's expected mean; ``proposal`` (m,). ``stratum``: what the candidates
         are a uniform subset of, None for all unseen calls.
         """
-        count = per_unit(inside, unit, len(law))
+        count = per_unit(inside, unit, len(proposal))
         if predictions is None:
             predicted = count * np.clip(self.sequences.centre, CLIP, 1 - CLIP)[:, None]
         else:
-            predicted = per_unit(inside * np.clip(predictions, CLIP, 1 - CLIP), unit, len(law))
+            predicted = per_unit(inside * np.clip(predictions, CLIP, 1 - CLIP), unit, len(proposal))
         frame = self._frame(stratum)
         touching = (count > 0).sum(axis=1)
         active = (touching > 0) & frame.active
         ratio = frame.calls / np.maximum(touching, 1)
         weight, room = np.where(frame.active, ratio / frame.drawn, 0.0), frame.room
         missing = count - predicted
-        down = excess(predicted, law) * ratio / room
-        up = excess(missing, law) * ratio / room
-        swing = excess(count, law) * ratio / room
+        down = excess(predicted, proposal) * ratio / room
+        up = excess(missing, proposal) * ratio / room
+        swing = excess(count, proposal) * ratio / room
         whole = ratio * count.sum(axis=1) / room
         low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
         high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
         lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
         lean = np.minimum(lean, 1 / np.maximum(whole, TINY))
-        likely = (predicted * missing / np.maximum(count, 1) / law).sum(axis=1) * weight**2
+        likely = (predicted * missing / np.maximum(count, 1) / proposal).sum(axis=1) * weight**2
         move = Move(
             active=active,
             low_base=frame.rest + weight * low * predicted.sum(axis=1),
             high_base=frame.rest + weight * (count.sum(axis=1) - high * missing.sum(axis=1)),
             low_predicted=low * predicted[:, drawn],
             high_predicted=count[:, drawn] - high * missing[:, drawn],
-            scale=weight / law[drawn],
+            scale=weight / proposal[drawn],
             lo=frame.lowest(self._reach_down),
             hi=frame.highest(self._reach_up),
             foreseen=self._foreseen,
-            tilt=frame.away + lean * weight * (count.sum(axis=1) - count[:, drawn] / law[drawn]),
+            tilt=frame.away
+            + lean * weight * (count.sum(axis=1) - count[:, drawn] / proposal[drawn]),
             tilt_bound=frame.swing(self._reach_tilt),
-            uniform=frame.even(touching, np.asarray((count > 0) @ law)),
+            uniform=frame.even(touching, np.asarray((count > 0) @ proposal)),
             next_down=faded(self._reach_down, down, active),
             next_up=faded(self._reach_up, up, active),
             next_tilt=faded(self._reach_tilt, swing, active),
@@ -329,25 +330,25 @@ class Certifier(Game):
             return self.rules.compare.rows(lower, upper, self.doubtful, self.decisions)
         return [{}] * len(self.targets) if self.decisions is None else self.decisions.rows()
 
-    def stakes(
+    def needs(
         self, inside: Bools, unit: Indices, units: int, variance: Floats, prices: Price = 1.0
     ) -> Floats:
-        """(m,): what leaving each candidate call out of the law costs the open targets.
+        """(m,): what leaving each candidate call out of the proposal costs the open targets.
 
         ``variance`` (n,) is that of each question's loss. A call costs a target the variance
         of the target's losses in it, and, because bets are bounded by the worst that could
         come back, RANGE * half-width * (its questions)^2. Targets count by the draws they
-        need, which go with their mean cost, and less when they are nearly there. The law
-        with weights sqrt(stakes) then lets the widest interval shrink fastest. Where calls have
-        ``prices`` (m,) and weights are sqrt(stakes / prices), a target still gets its need.
+        need, which go with their mean cost, and less when they are nearly there. The proposal
+        with weights sqrt(needs) then lets the widest interval shrink fastest. Where calls have
+        ``prices`` (m,) and weights are sqrt(needs / prices), a target still gets its need.
         """
         count, cost = self._costs(inside, unit, units, variance)
         return np.asarray(self._weights(count, cost, prices) @ cost)
 
-    def stakes_by_target(
+    def needs_by_target(
         self, inside: Bools, unit: Indices, units: int, variance: Floats, prices: Price = 1.0
     ) -> Floats:
-        """K x n: each question's part of its call's stake, by target; their sums are ``stakes``.
+        """K x n: each question's part of its call's need, by target; their sums are ``needs``.
 
         (a target's questions in a call)^2 is shared out evenly among those questions.
         """
@@ -371,13 +372,13 @@ class Certifier(Game):
         mean, per_price = (found.sum(axis=1) / touching for found in (cost, cost / prices))
         return self._worth(mean, typical, per_price)
 
-    def shares(self, floor: float, prices: Price = 1.0) -> Floats | None:
-        """pi (C,): the law of the next draw's stratum; None where there are no strata, or nothing
-        is left to draw in any.
+    def shares(self, exploration: float, prices: Price = 1.0) -> Floats | None:
+        """pi (C,): the proposal of the next draw's stratum; None where there are no strata, or
+        nothing is left to draw in any.
 
-        Proportional to the calls left and the root of the stakes of one, as the law within a
-        stratum is, but for the share ``floor``, which is even over all strata that are open.
-        ``prices`` (C,): see ``stakes``.
+        Proportional to the calls left and the root of the needs of one, as the proposal within a
+        stratum is, but for the share ``exploration``, which is even over all strata that are open.
+        ``prices`` (C,): see ``needs``.
         """
         if self.strata is None or not self.strata.unseen.any():
             return None
@@ -392,14 +393,15 @@ class Certifier(Game):
             open_ = left > 0
         even = open_ / open_.sum()
         if wanted.sum() > 0:
-            even = floor * even + (1 - floor) * wanted / wanted.sum()
+            even = exploration * even + (1 - exploration) * wanted / wanted.sum()
         return np.round(even, DIGITS)
 
     def _worth(self, mean: Floats, typical: Floats, per_price: Floats) -> Floats:
         """(K,): what a unit of a target's cost counts for, by its mean cost per call, the
         questions that a call brings it, and the mean of cost over price."""
         aims = self.sequences.aims
-        # sqrt(weight * per_price) * calls is what the law spends on a target: let it be its need
+        # sqrt(weight * per_price) * calls is what the proposal spends on a target: let it be its
+        # need
         need = mean / (typical * aims / self.half_width) ** 2
         weight = np.where(self.settled, 0.0, need**2 * self.lacking / np.maximum(per_price, TINY))
         return np.asarray(weight / self.first_calls**2)

@@ -22,9 +22,9 @@ from .decisions import Decisions
 if TYPE_CHECKING:
     from ..journal.facts import VersusFacts
 
-LEAST_AIM = 0.0025
+MIN_AIM = 0.0025
 """Bets aim at least this far from the expected rate: about two grid cells."""
-MOST_AIM = 0.1
+MAX_AIM = 0.1
 """Bets aim no further than this."""
 EDGE = 1e-9
 """Differences nearer to 0, or to the margin, than this are rounding: an interval often ends at a
@@ -109,4 +109,4 @@ class Comparison:
         """(K,): the half-widths at which targets of these rates would be decided."""
         away = np.abs(centre - self.goals)
         inside = self.margin / abs(self.scale) - away
-        return np.clip(np.maximum(away, inside), LEAST_AIM, MOST_AIM)
+        return np.clip(np.maximum(away, inside), MIN_AIM, MAX_AIM)

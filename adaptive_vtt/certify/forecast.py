@@ -13,9 +13,9 @@ Likely
     A bet of Kelly's on draws with variance V takes 2 V ln(2 / alpha_k) / w^2, and ln(2 / alpha_k)
     / (2 c w) more as bets are capped (``certifier.RANGE``). ``MEASURED`` of the first: intervals
     stop when luck allows. Losses are coins of rate p that nobody foresees, V = p (1 - p) / N^2 sum
-    of n / q over the target's calls under the law q. q is found by repeated reweighting of targets
-    until none is further from its end than the others, mixed with the floor, as the strategy
-    ``certify`` does. Without replacement d draws of T are worth d / (1 - d / T).
+    of n / q over the target's calls under the proposal q. q is found by repeated reweighting of
+    targets until none is further from its end than the others, mixed with the exploration, as the
+    strategy ``certify`` does. Without replacement d draws of T are worth d / (1 - d / T).
 At most
     A census: what the questions not asked yet still allow is no wider than 2 w once (1 - 2 w) N of
     them were asked, and T - 2 w N / n calls ask as many, in whatever order. All T where unanswered
@@ -31,7 +31,7 @@ from ..types import Bools, CallMode, Floats, Indices
 from .base import Population
 from .certifier import Certifier
 from .further import draws
-from .rules import LEAST_AIM
+from .rules import MIN_AIM
 from .strata import possible
 from .targets import Target
 
@@ -69,18 +69,20 @@ class Calls:
 
 
 def forecasts(
-    certifier: Certifier, floor: float, both: bool, losses: Sequence[float]
+    certifier: Certifier, exploration: float, both: bool, losses: Sequence[float]
 ) -> tuple[list[Forecast], Forecast]:
     """Of every target, and of all together, in audits that begin with this certifier.
 
-    ``floor``: the even share of the law; ``both``: whether unanswered questions count both ways;
-    ``losses``: the rates that "likely" is asked for.
+    ``exploration``: the even share of the proposal; ``both``: whether unanswered questions count
+    both ways; ``losses``: the rates that "likely" is asked for.
     """
     calls = calls_of(certifier.space, certifier.targets, certifier.answers)
     alpha = certifier.rules.alphas(len(certifier.targets))
     least, most = _least(certifier, alpha), _most(certifier, calls.total, both)
     least = np.minimum(least, most)
-    likely = {p: np.clip(_likely(certifier, calls, alpha, floor, p), least, most) for p in losses}
+    likely = {
+        p: np.clip(_likely(certifier, calls, alpha, exploration, p), least, most) for p in losses
+    }
     rows = [
         Forecast(t.name, int(least[k]), {p: int(n[k]) for p, n in likely.items()}, int(most[k]))
         for k, t in enumerate(certifier.targets)
@@ -132,7 +134,7 @@ def _aims(certifier: Certifier, loss: float | None) -> Floats:
     if rules.limit is None:
         return aim
     away = max(rules.limit, 1 - rules.limit) / 2 if loss is None else abs(loss - rules.limit)
-    near = np.full(count, max(away, LEAST_AIM))
+    near = np.full(count, max(away, MIN_AIM))
     return near if rules.by_distance else np.minimum(aim, near)
 
 
@@ -166,7 +168,9 @@ def _most(certifier: Certifier, total: int, both: bool) -> Floats:
     return np.maximum(total - spared, 1)
 
 
-def _likely(certifier: Certifier, calls: Calls, alpha: Floats, floor: float, loss: float) -> Floats:
+def _likely(
+    certifier: Certifier, calls: Calls, alpha: Floats, exploration: float, loss: float
+) -> Floats:
     """(K,): see the module."""
     aims, cap = _aims(certifier, loss), certifier.rules.bets.cap
     with np.errstate(divide="ignore"):
@@ -177,8 +181,10 @@ def _likely(certifier: Certifier, calls: Calls, alpha: Floats, floor: float, los
     needed = weight
     for _ in range(ROUNDS):
         each = np.sqrt(weight @ (calls.questions / certifier.sizes[:, None] ** 2) + TINY)
-        law = floor * even + (1 - floor) * calls.number * each / (calls.number @ each)
-        spread = calls.questions @ (calls.number**2 / law) / certifier.sizes**2
+        proposal = exploration * even + (1 - exploration) * calls.number * each / (
+            calls.number @ each
+        )
+        spread = calls.questions @ (calls.number**2 / proposal) / certifier.sizes**2
         needed = per_spread * spread
         weight = weight * (needed / needed.max()) ** STEP
     return np.ceil(needed / (1 + needed / calls.total))

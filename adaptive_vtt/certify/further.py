@@ -8,7 +8,8 @@ each target. Where strata are drawn first a draw moves few targets, so open ones
 other: if they share the draws evenly, target k ends after max(r_k, sum_j min(r_j, r_k) / targets
 per draw).
 
-Of the r draws that one law would take, L that are left without replacement are worth r / (1 + r/L).
+Of the r draws that one proposal would take, L that are left without replacement are worth r / (1 +
+r/L).
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,9 +41,9 @@ FEW = 0.3
 variance."""
 SURE = 1.5
 """Standard deviations from a forecast to either end of its range."""
-MOST_DOUBT = 50.0
+MAX_DOUBT = 50.0
 """Log of a factor beyond which all that is left is the end: its exponential stays a number."""
-LEAST_EVIDENCE = 0.5
+MIN_EVIDENCE = 0.5
 WIDE = 4
 """Ranges over a larger factor are told by their ends alone."""
 TINY = 1e-12
@@ -144,7 +145,7 @@ def columns(
 def _range(likely: float, doubt: float, left: int) -> Range:
     if likely == 0:
         return NONE
-    reach = exp(min(SURE * doubt, MOST_DOUBT))
+    reach = exp(min(SURE * doubt, MAX_DOUBT))
     ends = (likely, likely / reach, likely * reach)
     middle, least, most = (min(end, left) for end in ends)
     return Range(min(max(round(middle), 1), left), max(floor(least), 1), max(ceil(most), 1))
@@ -187,7 +188,7 @@ class _Target:
             return 0.0, 0.0
         if self.game.moved[self.k] <= KNOWN or not len(self.means) or away <= 0:
             return np.nan, 0.0
-        luck = LUCK / max(lacking, LEAST_EVIDENCE)
+        luck = LUCK / max(lacking, MIN_EVIDENCE)
         worth = draws_ / (1 + draws_ / self.left) if np.isfinite(draws_) else self.left
         return worth, sqrt(SPREAD + luck + self.few + 4 / away**2)
 

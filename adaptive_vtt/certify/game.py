@@ -24,7 +24,7 @@ class Move:
     a-; ``low_predicted`` and ``high_predicted`` are F_I; ``scale`` is r / q(I). ``lo`` <=
     N a+ - S and N a- - S <= ``hi``. ``foreseen`` is the likely variance of N a. ``tilt`` is
     what moving every f by one adds to N a; it lies between -``tilt_bound`` and the target's
-    unseen questions. ``uniform`` is what ``scale`` would be were the law's mass on the target
+    unseen questions. ``uniform`` is what ``scale`` would be were the proposal's mass on the target
     spread evenly over it. The last four are for the draw after.
     """
 

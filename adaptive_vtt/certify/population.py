@@ -21,7 +21,7 @@ from .targets import Target
 if TYPE_CHECKING:
     from .certifier import Certifier
 
-MOST_SAMPLES = 2_000_000
+MAX_SAMPLES = 2_000_000
 """Samples up to which the population is journaled; of a larger dataset the journal would hold
 little else."""
 
@@ -29,7 +29,7 @@ little else."""
 def describe_population(certifier: "Certifier | None") -> dict[str, Any] | None:
     """For the journal: truths by profile row, the row of every sample, what applies to what, and
     the masks of every target. None where nothing is certified, or the dataset is too large."""
-    if certifier is None or len(certifier.space.dataset) > MOST_SAMPLES:
+    if certifier is None or len(certifier.space.dataset) > MAX_SAMPLES:
         return None
     space = certifier.space
     truths, _ = space.dataset.profile

@@ -15,9 +15,9 @@ from .sequences import BETS
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
 
-LEAST_AIM = 0.02
+MIN_AIM = 0.02
 """Where a rate is expected nearer than this to a limit, bets are best this far from it."""
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """Part of alpha that is spread evenly, whatever targets need."""
 
 
@@ -114,7 +114,7 @@ class Rules:
         aim = reached[-1] if reached else self.aim
         if self.limit is None or not self.by_distance:
             return np.full(len(centre), aim)
-        return np.clip(np.abs(centre - self.limit), LEAST_AIM, aim)
+        return np.clip(np.abs(centre - self.limit), MIN_AIM, aim)
 
     def decisions(self, count: int) -> Decisions | None:
         """Those of an audit that has not begun; None where nothing is to be decided."""
@@ -153,5 +153,5 @@ def by_size(calls: Floats, largest: Floats, total: int) -> tuple[float, ...]:
     need = (1 - calls / total) ** 2 / np.sqrt(largest)
     if calls.sum() <= total or not need.any():
         need = np.ones_like(need)
-    share = (1 - LEAST_SHARE) * need / need.sum() + LEAST_SHARE / len(need)
+    share = (1 - MIN_SHARE) * need / need.sum() + MIN_SHARE / len(need)
     return tuple((share / share.sum()).tolist())

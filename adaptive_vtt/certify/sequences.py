@@ -22,7 +22,7 @@ Counts = npt.NDArray[np.int64]
 
 BETS = Bets(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
 """What new audits bet by; those begun before go on as their journal says."""
-LEAST_VARIANCE = 1e-9
+MIN_VARIANCE = 1e-9
 TINY = 1e-300
 BETWEEN = 3.5
 """Width in grid cells up to which an interval counts as never emptied. Two neighbouring possible
@@ -34,7 +34,7 @@ through rounding alone."""
 CLEARLY = 1.0
 """Standard errors by which a mean alone must lie outside its interval. Steady models were seen to
 stray by .5, while models that drift slowly were certified more often with 2."""
-LEAST_SHARE = 0.02
+MIN_SHARE = 0.02
 """A smaller share of questions that count is not believed: estimates divide by it."""
 SPARSE = 0.9
 """Share of the stored means that are still possible, below which excluded ones are thrown out:
@@ -168,7 +168,7 @@ class Sequences:
     def share(self) -> Floats:
         """(K,): the expected share of each target's questions that count; 1 before any draw."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.clip(_or(self._counted / self._said[0], 1.0), LEAST_SHARE, 1)
+            return np.clip(_or(self._counted / self._said[0], 1.0), MIN_SHARE, 1)
 
     @property
     def mean_variance(self) -> Floats:
@@ -232,7 +232,7 @@ class Sequences:
             self.bets.eagerness
             * self.aims
             * self.share
-            / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
+            / np.maximum(foreseen * self.stray, MIN_VARIANCE)
         )
         skew = m * (1 - m) / (centre * (1 - centre))[row]
         return scale[row] / np.clip(skew, 1 / self.bets.most_skew, self.bets.most_skew)
@@ -241,7 +241,7 @@ class Sequences:
         active, centre = step.active, self.centre
         told = (step.low + step.high) / 2
         outcome = told + centre * (step.out + step.out_now)
-        foreseen = np.maximum(step.foreseen, LEAST_VARIANCE)
+        foreseen = np.maximum(step.foreseen, MIN_VARIANCE)
         self._prior = np.where(self.moves == self.since, self.bets.prior / foreseen, self._prior)
         weight = active * centre * (1 - centre) / foreseen
         self._said += weight * np.stack([np.ones_like(told), told])

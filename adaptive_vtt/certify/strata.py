@@ -4,18 +4,19 @@ Where a call answers one question, questions that belong to the same targets for
 which M_c are unseen. A draw then goes in this order, each step by the past alone or by chance:
 
 1. The past fixes M_c, a guess g_c of the mean loss, G_c = M_c g_c, and shares pi over strata.
-2. c is drawn from pi. 3. The candidates are a uniform m of the M_c. 4. The law q is over these.
-5. Targets without c stay where they are. For the others let C be their strata with unseen calls,
+2. c is drawn from pi. 3. The candidates are a uniform m of the M_c. 4. The proposal q is over
+these. 5. Targets without c stay where they are. For the others let C be their strata with unseen
+calls,
    rho = pi_c / pi(C) and r = M_c / m; their pseudo-outcome is
 
     N a = S + sum over C of G + ( r ( sum of F + (L_I - F_I) / q(I) ) - G_c ) / rho
 
 Given c and the candidates, the mean over I turns the bracket into r times the sum of L; given c,
 the candidates are a uniform m of the M_c, so its mean is the sum of L over the stratum's unseen
-calls; given that c is in C, c has the law rho, so that the G cancel: E[N a] = N R. A target
+calls; given that c is in C, c has the proposal rho, so that the G cancel: E[N a] = N R. A target
 that is one stratum has rho = 1, and G drops out.
 
-It pays because a draw's law, and so the range that bets are bounded by, is that of the targets
+It pays because a draw's proposal, and so the range that bets are bounded by, is that of the targets
 which it is about, and because rare targets have as many candidates as common ones. Bets know
 the past alone, not c; a target that spans strata could not take c as given, as its mean
 given c is not R.
@@ -35,7 +36,7 @@ from .targets import Target
 TINY = 1e-300
 FIRST_MEAN, FIRST_VARIANCE = 0.5, 0.25
 """Of losses in a stratum that was not drawn from yet."""
-MOST = 256
+MAX = 256
 """Strata up to which a draw chooses one first: with many more, few would be drawn from twice, and
 what is expected of them would be a guess."""
 SMOOTH = 0.1
@@ -48,8 +49,8 @@ DIGITS = 9
 class Stratum:
     """What a draw from one stratum was made of: for the journal.
 
-    ``place``: the stratum's number; ``shares``: pi (C,), the law that it was drawn from; ``mean``
-    and ``variance``: of the losses that its candidates are expected to have.
+    ``place``: the stratum's number; ``shares``: pi (C,), the proposal that it was drawn from;
+    ``mean`` and ``variance``: of the losses that its candidates are expected to have.
     """
 
     place: int
@@ -179,8 +180,8 @@ class Frame:
         return np.asarray(self.questions.sum(axis=1) - self.questions[:, self.place] / self.drawn)
 
     def even(self, touching: Indices, mass: Floats) -> Floats:
-        """(K,): what scale would be were the law even within each target, of whose candidates it
-        draws one with probability ``mass``."""
+        """(K,): what scale would be were the proposal even within each target, of whose candidates
+        it draws one with probability ``mass``."""
         every = self.questions.sum(axis=1)
         whole = self.calls / np.maximum(touching, 1) * touching / np.maximum(mass, TINY)
         return np.where(every > self.room, every, whole)

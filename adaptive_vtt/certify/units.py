@@ -18,9 +18,9 @@ Price = Floats | float
 """What calls cost, one figure each; a number: all the same."""
 
 
-def excess(values: Floats, law: Floats) -> Floats:
-    """(K,): how far the largest of values / law lies above the sum of values; K x m in."""
-    return np.maximum((values / law).max(axis=1) - values.sum(axis=1), 0)
+def excess(values: Floats, proposal: Floats) -> Floats:
+    """(K,): how far the largest of values / proposal lies above the sum of values; K x m in."""
+    return np.maximum((values / proposal).max(axis=1) - values.sum(axis=1), 0)
 
 
 def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floats:

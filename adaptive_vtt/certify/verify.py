@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import JournalError
-from ..journal import FIGURES, Journal, check_chain, with_law
+from ..journal import FIGURES, Journal, check_chain, with_proposal
 from ..journal.facts import read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from . import verify_versus
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
 
 BETWEEN = 3.5
-LEAST_AIM = 0.02
-LEAST_SHARE = 0.02
-LEAST = 1e-9
+MIN_AIM = 0.02
+MIN_SHARE = 0.02
+MIN = 1e-9
 NOTHING = 1e-300
 """Where a bet has less room than this, or none, nothing can be lost: its cap is out of reach."""
 AGREE = 1e-7
@@ -53,20 +53,20 @@ def verify(journal: Journal) -> list[Interval]:
     """Checks every row, and recomputes every interval.
 
     Raises JournalError naming the first thing that is wrong: a damaged file, a row that is
-    missing, was added or was altered, a law that does not sum to one, a draw that does not
-    follow from the key and its law (see ``verify_draws``), a question that counts for a target
+    missing, was added or was altered, a proposal that does not sum to one, a draw that does not
+    follow from the key and its proposal (see ``verify_draws``), a question that counts for a target
     twice, an interval that is not what the rows come to. Finds damage and careless edits;
     against someone who rewrites the whole chain, compare ``journal.head`` with a copy kept
     elsewhere.
     """
     journal.check_storage()
-    draws, calls = journal.draws(laws=False), journal.calls()
+    draws, calls = journal.draws(proposals=False), journal.calls()
     check_chain(journal, draws, calls)
     _check_draws(draws, calls)
     facts = read_facts(journal.facts())
     certificate = facts.certificate
     losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
-    whole = (with_law(journal, draw) for draw in draws)
+    whole = (with_proposal(journal, draw) for draw in draws)
     check_draws(facts, whole, {c.call for c in calls}, losses)
     check_cohort(facts)
     check_prices(facts.settings.prices, draws, calls)
@@ -118,7 +118,7 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
     found, aside = len(certificate.slices), certificate.set_aside
     count -= found
     weights = certificate.weights or (1 / count,) * count
-    if len(weights) != count or min(weights) < 0 or sum(weights) > 1 + LEAST:
+    if len(weights) != count or min(weights) < 0 or sum(weights) > 1 + MIN:
         raise JournalError(
             f"verify: expected weights of {count} targets, 0 or more and 1 in all, got {weights}"
         )
@@ -188,7 +188,7 @@ def _interval(
         game.play(row, least, most, sum(losses[q][2] for q in members))
         game.seen = len(seen)
         low, high = game.interval()
-        if low <= high + LEAST:  # an interval that empties stays the last that was not
+        if low <= high + MIN:  # an interval that empties stays the last that was not
             lower, upper = low, high
         else:
             game.emptied = True
@@ -239,7 +239,7 @@ class _Game:
 
     def share(self) -> float:
         """Of the questions, those that count, as far as the draws tell."""
-        return min(max(self.counted / self.weight, LEAST_SHARE), 1) if self.weight else 1.0
+        return min(max(self.counted / self.weight, MIN_SHARE), 1) if self.weight else 1.0
 
     def play(self, row: MoveRow | None, least: float, most: float, out: int) -> None:
         """One draw: bets fixed by the past, then the losses; ``out`` of its questions do not
@@ -256,7 +256,7 @@ class _Game:
     def _bet_on(self, row: MoveRow, least: float, most: float, out: int) -> None:
         move = dict(zip(FIGURES, row.figures, strict=True))
         size, centre = self.size, self.centre()
-        foreseen = max(move["foreseen"] / size**2, LEAST)
+        foreseen = max(move["foreseen"] / size**2, MIN)
         low = self.least + move["low_base"] + move["scale"] * (least - move["low_predicted"])
         high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
         low, high = low / size, high / size
@@ -295,7 +295,7 @@ class _Game:
         centre = self.centre()
         skew = m * (1 - m) / (centre * (1 - centre))
         skew = np.minimum(np.maximum(skew, 1 / self.most_skew), self.most_skew)
-        variance = max(foreseen * self.strayed / (self.first + self.plays - self.since), LEAST)
+        variance = max(foreseen * self.strayed / (self.first + self.plays - self.since), MIN)
         return self.eagerness * self._aim() * self.share() / (variance * skew)
 
     def _aim(self) -> float:
@@ -305,7 +305,7 @@ class _Game:
         aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
         if not self.by_distance or self.limit is None:
             return aim
-        return min(max(abs(self.centre() - self.limit), LEAST_AIM), aim)
+        return min(max(abs(self.centre() - self.limit), MIN_AIM), aim)
 
     def witness(self) -> None:
         """Keeps what a decision after this draw goes by."""
@@ -365,8 +365,8 @@ class _Game:
         strayed = self.strayed / (self.first + self.plays - self.since)
         error = math.sqrt(strayed / (self.precision * self.share() ** 2))
         mean = self.estimate()
-        both = self._outside(mean, LEAST) and self._outside(self.centre(), LEAST)
-        return both or self._outside(mean, max(error, LEAST))
+        both = self._outside(mean, MIN) and self._outside(self.centre(), MIN)
+        return both or self._outside(mean, max(error, MIN))
 
     def _outside(self, value: float, by: float) -> bool:
         least, most = self._left()

@@ -5,8 +5,8 @@ import math
 from ..errors import JournalError
 from ..journal.facts import Facts
 
-LEAST_MODELS = 3
-WIDER, LEAST_VARIANCE = 1.15, 1e-3
+MIN_MODELS = 3
+WIDER, MIN_VARIANCE = 1.15, 1e-3
 AGREE = 1e-9
 
 
@@ -27,9 +27,9 @@ def check_cohort(facts: Facts) -> None:
                 f"audit's, {key}"
             )
     count = len(cohort.members)
-    if count < LEAST_MODELS or count != len(cohort.models):
+    if count < MIN_MODELS or count != len(cohort.models):
         raise JournalError(
-            f"verify: cohort: expected what {LEAST_MODELS} models or more follow the others by, "
+            f"verify: cohort: expected what {MIN_MODELS} models or more follow the others by, "
             f"each of {len(cohort.models)} once, got {count}"
         )
     columns = [[member[place] for member in cohort.members] for place in range(3)]
@@ -39,7 +39,7 @@ def check_cohort(facts: Facts) -> None:
         math.fsum((value - centre) ** 2 for value in column) / size
         for column, centre, size in zip(columns, mean, sizes, strict=True)
     ]
-    variance = [WIDER * each + LEAST_VARIANCE for each in spread]
+    variance = [WIDER * each + MIN_VARIANCE for each in spread]
     for what, found, told in (("mean", mean, cohort.mean), ("variance", variance, cohort.variance)):
         if len(told) != len(found) or not all(map(_agree, found, told)):
             raise JournalError(

@@ -1,10 +1,10 @@
-"""Every draw anew: from the audit's key, the law, and what the journal says of the targets.
+"""Every draw anew: from the audit's key, the proposal, and what the journal says of the targets.
 
 Code of its own, as in ``verify``: no space, no candidates, no engine. What is checked of draw t:
 
-- the law sums to one and gives the call the probability that was journaled, of which the parts
+- the proposal sums to one and gives the call the probability that was journaled, of which the parts
   told of it are the sum;
-- the call is what the key's random number picks from the law by inverse transform, and it was
+- the call is what the key's random number picks from the proposal by inverse transform, and it was
   not drawn before;
 - the questions that count for a target are those that its definition selects;
 - ``active`` says whether a candidate touches the target, and scale * q = M / m;
@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ..errors import JournalError
 from ..journal import FIGURES
-from ..journal.packed_law import PackedLaw, unpack
+from ..journal.packed_proposal import PackedProposal, unpack
 from ..journal.rows import DrawRow, Link, MoveRow
 from ..types import Bools, Indices, Numbering
 from ..utils.random_streams import generator
@@ -43,10 +43,10 @@ AGREE = 1e-7
 """Sums taken in another order differ by rounding; relative to their size, by no more than this."""
 FIRST_REACH = 0.5
 """Bounds of the first draw, as a share of a target's questions."""
-MOST_TABLE = 2**26
+MAX_TABLE = 2**26
 """Membership of all calls is worked out once where that takes no more bytes than this."""
 UNKNOWN = -1
-PARTS = ("need", "curiosity", "even")
+PARTS = ("by_need", "curiosity", "even")
 """What a draw's probability is made of, as its reasons say."""
 
 
@@ -63,9 +63,9 @@ def unchecked(facts: "Facts") -> str | None:
 def check_draws(
     facts: "Facts", draws: Iterable[DrawRow], answered: set[int], losses: Losses
 ) -> None:
-    """Raises JournalError naming the first draw that is not what key, law and targets make it.
+    """Raises JournalError naming the first draw that is not what key, proposal and targets make it.
 
-    ``draws``: with their laws, in order; ``answered``: the calls with answers; ``losses``:
+    ``draws``: with their proposals, in order; ``answered``: the calls with answers; ``losses``:
     question -> loss at least and at most.
     """
     targets: _Targets | None = None
@@ -75,14 +75,14 @@ def check_draws(
         raise JournalError("verify: the draws that came first have the key of those after them")
     drawn: set[int] = set()
     for draw in draws:
-        law = unpack(draw.law)
-        _check_law(draw, law)
+        proposal = unpack(draw.proposal)
+        _check_proposal(draw, proposal)
         key = facts.key_of(draw.draw)
-        _check_choice(key, draw, law, drawn)
+        _check_choice(key, draw, proposal, drawn)
         _check_parts(draw)
         drawn.add(draw.call)
         if targets is not None:
-            targets.check(draw, law, key, losses if draw.call in answered else None)
+            targets.check(draw, proposal, key, losses if draw.call in answered else None)
 
 
 def check_known(links: Iterable[Link], draws: Sequence[DrawRow]) -> None:
@@ -105,12 +105,12 @@ def check_known(links: Iterable[Link], draws: Sequence[DrawRow]) -> None:
             before = known
 
 
-def _check_law(draw: DrawRow, law: PackedLaw) -> None:
-    if abs(float(law.probabilities.sum()) - 1) > AGREE or (law.probabilities < 0).any():
-        raise JournalError(f"verify: the law of draw {draw.draw} does not sum to one")
-    place = np.flatnonzero(law.calls == draw.call)
-    if len(place) != 1 or abs(law.probabilities[place[0]] - draw.probability) > AGREE:
-        raise JournalError(f"verify: draw {draw.draw} was not drawn from its law")
+def _check_proposal(draw: DrawRow, proposal: PackedProposal) -> None:
+    if abs(float(proposal.probabilities.sum()) - 1) > AGREE or (proposal.probabilities < 0).any():
+        raise JournalError(f"verify: the proposal of draw {draw.draw} does not sum to one")
+    place = np.flatnonzero(proposal.calls == draw.call)
+    if len(place) != 1 or abs(proposal.probabilities[place[0]] - draw.probability) > AGREE:
+        raise JournalError(f"verify: draw {draw.draw} was not drawn from its proposal")
 
 
 def _check_parts(draw: DrawRow) -> None:
@@ -122,14 +122,15 @@ def _check_parts(draw: DrawRow) -> None:
         )
 
 
-def _check_choice(key: str, draw: DrawRow, law: PackedLaw, drawn: set[int]) -> None:
-    ends = np.cumsum(law.probabilities)
+def _check_choice(key: str, draw: DrawRow, proposal: PackedProposal, drawn: set[int]) -> None:
+    ends = np.cumsum(proposal.probabilities)
     point = generator(key, "draw", draw.draw).random() * ends[-1]
     place = min(int((ends <= point).sum()), len(ends) - 1)
-    if law.calls[place] != draw.call:
+    if proposal.calls[place] != draw.call:
         raise JournalError(
-            f"verify: draw {draw.draw} is call {draw.call}, but the key and the law come to call "
-            f"{law.calls[place]}"
+            f"verify: draw {draw.draw} is call {draw.call}, but the key and the proposal come to "
+            f"call "
+            f"{proposal.calls[place]}"
         )
     if draw.call in drawn:
         raise JournalError(f"verify: draw {draw.draw} is a call that was drawn before")
@@ -173,17 +174,19 @@ class _Targets:
         self.foreseen = self._foreseen_first()
         self.least = np.zeros(len(self.masks))
         total = len(self.rows) * self.variants * self.concepts // self.per_call
-        small = total * len(self.masks) <= MOST_TABLE
+        small = total * len(self.masks) <= MAX_TABLE
         self._table = self._touching(np.arange(total)) if small else None
         one = self.per_call == 1 and all(masks["rows"] is None for masks in self.masks)
         one = one and not certificate.set_aside
         self.strata = StrataCheck(*self._cells()) if one else None
 
-    def check(self, draw: DrawRow, law: PackedLaw, key: str, losses: Losses | None) -> None:
+    def check(
+        self, draw: DrawRow, proposal: PackedProposal, key: str, losses: Losses | None
+    ) -> None:
         """One draw, and, where its call was answered, what came back."""
         questions = draw.call * self.per_call + np.arange(self.per_call)
         inside = self._inside(questions)
-        candidates = law.calls
+        candidates = proposal.calls
         table = self._touching(candidates) if self._table is None else self._table[candidates]
         touching = np.asarray(table.sum(axis=0, dtype=np.int64))
         if len(draw.moves) != (self.since <= draw.draw).sum():

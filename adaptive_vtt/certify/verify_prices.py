@@ -12,7 +12,7 @@ from ..errors import JournalError
 from ..journal.rows import CallRow, DrawRow
 
 PRIOR = 4.0
-MOST_RATIO = 8.0
+MAX_RATIO = 8.0
 AGREE = 1e-6
 """Relative: fits on two machines differ by rounding."""
 
@@ -23,7 +23,7 @@ def check_prices(
     """Raises JournalError naming the first draw that says another expected cost than the answers
     that it knew come to, or that knew one that is not there.
 
-    ``guess``: the settings' ``prices``, None where laws did not go by them.
+    ``guess``: the settings' ``prices``, None where proposals did not go by them.
     """
     if guess is None:
         return
@@ -58,11 +58,11 @@ class _Table:
         fit = np.linalg.solve(np.array(self.left), np.array(self.right))
         share, mean = sent[0], self.money / self.models
         plain = sum(b * x for b, x in zip(fit.tolist(), sent, strict=True)) / share
-        return share * max(mean / MOST_RATIO, min(plain, mean * MOST_RATIO))
+        return share * max(mean / MAX_RATIO, min(plain, mean * MAX_RATIO))
 
     def book(self, sent: Sequence[float], cost: float) -> None:
         usual = self.expected(sent)
-        cost = max(usual / MOST_RATIO, min(cost, usual * MOST_RATIO))
+        cost = max(usual / MAX_RATIO, min(cost, usual * MAX_RATIO))
         for i, x in enumerate(sent):
             self.right[i] += cost * x
             for j, y in enumerate(sent):

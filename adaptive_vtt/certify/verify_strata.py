@@ -2,8 +2,8 @@
 
 Code of its own, as in ``verify_draws``. What is checked of a draw that chose a stratum first:
 
-- its shares are a law over the strata, and the stratum is what the key's random number picks;
-- every call of the law belongs to it;
+- its shares are a proposal over the strata, and the stratum is what the key's random number picks;
+- every call of the proposal belongs to it;
 - the figures of every target follow from the shares, the unseen calls, and the means journaled
   with the draws before.
 """
@@ -55,9 +55,9 @@ class StrataCheck:
         return place
 
     def check_calls(self, draw: DrawRow, place: int, inside: Bools) -> None:
-        """``inside`` m x K: which targets the calls of the law belong to."""
+        """``inside`` m x K: which targets the calls of the proposal belong to."""
         if (inside != np.array(self.signatures[place])).any():
-            raise JournalError(f"verify: the law of draw {draw.draw} leaves its stratum")
+            raise JournalError(f"verify: the proposal of draw {draw.draw} leaves its stratum")
 
     def expected(self, draw: DrawRow, place: int, k: int, reach: Floats) -> dict[str, float] | None:
         """Figures of target ``k``, ``scale`` still to be divided by m and the probability; None
@@ -90,5 +90,7 @@ class StrataCheck:
         shares = np.array(draw.why.get("shares", []), float)
         right = shares.shape == self.left.shape and (shares >= 0).all()
         if not right or abs(float(shares.sum()) - 1) > ROUNDED:
-            raise JournalError(f"verify: the shares of draw {draw.draw} are no law over its strata")
+            raise JournalError(
+                f"verify: the shares of draw {draw.draw} are no proposal over its strata"
+            )
         return shares

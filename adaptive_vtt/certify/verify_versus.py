@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..journal.facts import VersusFacts
 
-LEAST_AIM, MOST_AIM = 0.0025, 0.1
+MIN_AIM, MAX_AIM = 0.0025, 0.1
 ROUNDING = 1e-9
 
 
@@ -42,4 +42,4 @@ def aim(versus: "VersusFacts", k: int, centre: float) -> float:
     claim = limit(versus, k)
     away = abs(centre - (pivot(versus, k) if claim is None else claim))
     needed = max(away, versus.margin / abs(versus.scale) - away)
-    return min(max(needed, LEAST_AIM), MOST_AIM)
+    return min(max(needed, MIN_AIM), MAX_AIM)

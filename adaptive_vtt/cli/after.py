@@ -13,7 +13,7 @@ import numpy as np
 from ..audit import Audit
 from ..certify.forecast import forecasts
 from ..certify.tracks import tracks
-from ..cohort import LEAST_MODELS
+from ..cohort import MIN_MODELS
 from ..config import Spec
 from ..engine.audit_key import fresh_seed, full_name
 from ..errors import InputError
@@ -24,7 +24,7 @@ from ..results.result import Result
 from ..types import Floats
 
 ROUNDING = 1e-9
-LEAST_RATE = 0.01
+MIN_RATE = 0.01
 """The lowest rate that uniform questions are reckoned for: of 0 no formula knows the variance."""
 
 
@@ -44,7 +44,7 @@ class Earlier:
             facts = read_facts(journal.facts())
             if facts.certificate is None:
                 return cls(folder, facts, None)
-            found = tracks(facts.certificate, journal.draws(laws=False), journal.calls())
+            found = tracks(facts.certificate, journal.draws(proposals=False), journal.calls())
         return cls(folder, facts, np.max([track.half_width for track in found], axis=0))
 
     @property
@@ -113,9 +113,9 @@ def earlier(folders: Sequence[Path]) -> Earlier | Others:
     """The audit of an earlier version, or those of a cohort. Raises InputError for two."""
     if len(folders) == 1:
         return Earlier.of(folders[0])
-    if len(folders) < LEAST_MODELS:
+    if len(folders) < MIN_MODELS:
         raise InputError(
-            f"--after: expected one run of an earlier version, or runs of {LEAST_MODELS} or more "
+            f"--after: expected one run of an earlier version, or runs of {MIN_MODELS} or more "
             f"other models, got {len(folders)}; of two nobody can tell how far models differ"
         )
     return Others(tuple(map(Earlier.of, folders)))
@@ -152,6 +152,6 @@ def _same(certificate: Mapping[str, Any], facts: Facts) -> bool:
 
 def _uniform(audit: Audit, result: Result) -> int:
     """Calls that uniform questions without predictions are likely to take, at the rates found."""
-    rates = result.targets["estimate"].clip(LEAST_RATE, 1 - LEAST_RATE).tolist()
+    rates = result.targets["estimate"].clip(MIN_RATE, 1 - MIN_RATE).tolist()
     rows, _ = forecasts(audit.belief.certifying, 1.0, audit.certify.unanswered == "both", rates)
     return max(row.likely[rate] for row, rate in zip(rows, rates, strict=True))

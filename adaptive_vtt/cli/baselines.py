@@ -18,15 +18,15 @@ from .progress import Live
 from .run_folder import rewrite
 from .signals import Interrupted
 
-RANDOM: dict[str, Any] = {"strategy": "random", "floor": 1e-6, "stop": None, "goal": None}
-"""A floor has to be above 0; this one changes no draw."""
+RANDOM: dict[str, Any] = {"strategy": "random", "exploration": 1e-6, "stop": None, "goal": None}
+"""A exploration has to be above 0; this one changes no draw."""
 OPTIONS: dict[str, dict[str, Any]] = {
     "predicted": {"candidates": 512},
     "uniform": {"surrogate": False},
 }
 """What sets each of ``NAMES`` apart. A draw that goes by no weights needs few candidates: they only
 tell what is predicted of the rest, and fewer are quicker."""
-MOST = {"predicted": 2, "uniform": 10}
+MAX = {"predicted": 2, "uniform": 10}
 """Each gives up at so many times this audit's calls; predictions take nearly all the time."""
 
 
@@ -48,7 +48,7 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
     found = []
     try:
         for kind, options in OPTIONS.items():
-            found.append(_ran(kind, spec, base, MOST[kind] * calls, options))
+            found.append(_ran(kind, spec, base, MAX[kind] * calls, options))
     except KeyboardInterrupt as interrupt:
         raise Interrupted.by(
             interrupt, f"the comparison is left out; the audit is complete: {out / 'report.html'}"

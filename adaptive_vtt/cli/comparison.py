@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ..audit.census import MOST_CALLS, all_answers, all_losses, calls_of, means
+from ..audit.census import MAX_CALLS, all_answers, all_losses, calls_of, means
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
 from ..benchmark.executors import check_executor, run_all
@@ -202,8 +202,8 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
     """Asks the model everything once, keeps the answers, and gives a spec that replays them."""
     model = build_model(spec, base, space.dataset)
     calls = calls_of(space, model)
-    if calls > MOST_CALLS:
-        raise InputError(f"--exhaust: expected at most {MOST_CALLS:,} calls, got {calls:,}")
+    if calls > MAX_CALLS:
+        raise InputError(f"--exhaust: expected at most {MAX_CALLS:,} calls, got {calls:,}")
     if model.answers != "all":
         raise InputError(
             "--exhaust: expected a model whose call answers every concept, got one answer per call"
@@ -223,7 +223,7 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
         return None
     model: ModelUnderTest = build_model(spec, base, space.dataset)
     calls = calls_of(space, model)
-    if calls > MOST_CALLS:
+    if calls > MAX_CALLS:
         return None
     with _Bar("finding the truth", calls, quiet) as advance:
         questions, losses = all_losses(space, model, advance)

@@ -15,7 +15,7 @@ from ..certify.forecast import Forecast, forecasts
 from ..config import Spec
 from ..config.space_and_model import NotImported, build_space, model_of
 from ..engine.checks import check_budget, check_cost, check_judge, check_model
-from ..engine.plan import DEFAULT_FLOOR, Certify
+from ..engine.plan import DEFAULT_EXPLORATION, Certify
 from ..engine.prices import Prices
 from ..engine.source_calls import SourceCalls
 from ..models import ModelDefaults, adapted_model
@@ -31,7 +31,7 @@ NO_PROXIES = {"proxies", "prior_journal", "cohort", "features", "surrogate"}
 
 @dataclass(frozen=True)
 class Plan:
-    """What an audit may take, in calls about follow-ups, source images and canaries together.
+    """What an audit may take, in calls about follow-ups, source images and repeat probes together.
 
     ``targets``: of each by itself; ``together``: of all, None where nothing is certified;
     ``total``: the calls that there are. ``worst`` and ``usual``: the price of a call with all
@@ -80,39 +80,46 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
         check_cost(model, spec.audit.max_cost)
         check_judge(space, model, spec.audit.max_cost)
     certify = Certify(**spec.certify.model_dump(exclude=NO_PROXIES))
-    floor = spec.audit.floor
-    if floor is None:
-        floor = DEFAULT_FLOOR if certify.certifies else 0.0
-    certify.check(floor)
-    with_sources = _with_sources(space, model, spec.audit.canaries)
+    exploration = spec.audit.exploration
+    if exploration is None:
+        exploration = DEFAULT_EXPLORATION if certify.certifies else 0.0
+    certify.check(exploration)
+    with_sources = _with_sources(space, model, spec.audit.repeat_probes)
     sources = SourceCalls(space, model.answers)
-    check_budget(spec.audit.budget, 1 + spec.audit.canaries + sources.most * bool(sources.count))
+    check_budget(
+        spec.audit.budget, 1 + spec.audit.repeat_probes + sources.most * bool(sources.count)
+    )
     strategy = _checked_strategy(spec, base)
-    floor, even = 1.0 if strategy == "random" else floor, strategy not in {None, "certify"}
+    exploration, even = (
+        1.0 if strategy == "random" else exploration,
+        strategy not in {None, "certify"},
+    )
     certifier = certify.certifier(space, model.answers, even=even)
     rows: list[Forecast] = []
     together: Forecast | None = None
     if certifier is not None:
         both = certify.unanswered == "both"
-        rows, together = forecasts(certifier, floor, both, ASSUMED)
+        rows, together = forecasts(certifier, exploration, both, ASSUMED)
         rows, together = [with_sources(row) for row in rows], with_sources(together)
     known = priced and model.prices_known
     worst = float(model.most_cost or 0.0) if known else None
     usual = None if worst is None else worst / model.most_attempts
     draws = space.size if model.answers == "one" else space.images
-    total = draws + sources.count * sources.most + spec.audit.canaries
-    expected = _expected(spec, space, model, floor) if known else None
+    total = draws + sources.count * sources.most + spec.audit.repeat_probes
+    expected = _expected(spec, space, model, exploration) if known else None
     return Plan(space.size, total, rows, together, worst, usual, expected)
 
 
-def _expected(spec: Spec, space: QuestionSpace, model: ModelDefaults, floor: float) -> float | None:
+def _expected(
+    spec: Spec, space: QuestionSpace, model: ModelDefaults, exploration: float
+) -> float | None:
     """The mean price of a call, where calls differ; even draws ask dear ones more often."""
     prices = Prices.of(space, model, True, None)
     if prices is None:
         return None
     by_price = spec.audit.by_price and spec.audit.strategy in {None, "certify"}
     certifies = spec.certify.half_width or spec.certify.at_most
-    return prices.likely(floor if by_price and certifies else 1.0)
+    return prices.likely(exploration if by_price and certifies else 1.0)
 
 
 def _checked_strategy(spec: Spec, base: Path) -> str | None:
@@ -125,10 +132,10 @@ def _checked_strategy(spec: Spec, base: Path) -> str | None:
 
 
 def _with_sources(
-    space: QuestionSpace, model: ModelDefaults, canaries: int
+    space: QuestionSpace, model: ModelDefaults, repeat_probes: int
 ) -> Callable[[Forecast], Forecast]:
     """What turns draws into calls: source images are asked about once each, before follow-ups of
-    theirs, and canaries last."""
+    theirs, and repeat probes last."""
     sources = SourceCalls(space, model.answers)
     follow_ups = max(1, len(space.variants))
 
@@ -142,9 +149,9 @@ def _with_sources(
         first = math.ceil(row.at_least / follow_ups) if sources.count else 0
         return Forecast(
             row.target,
-            row.at_least + first + canaries,
-            {loss: draws + often(draws) + canaries for loss, draws in row.likely.items()},
-            row.at_most + sources.count * sources.most + canaries,
+            row.at_least + first + repeat_probes,
+            {loss: draws + often(draws) + repeat_probes for loss, draws in row.likely.items()},
+            row.at_most + sources.count * sources.most + repeat_probes,
         )
 
     return calls

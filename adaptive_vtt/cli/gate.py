@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..journal.facts import Facts
     from ..results.gate import Gate
 
-MOST_NARROWER = 4
+MAX_NARROWER = 4
 """An interval is proposed to become so many times narrower, at most: calls go with the square."""
 
 
@@ -94,7 +94,7 @@ def _onward(found: "Gate", facts: "Facts", directory: Path) -> str:
             return f"go on with {begun}"
         return f"go on with {begun}, under a higher limit if it met one, and try again"
     apart = min(abs(ruling.estimate - ruling.rule.limit) for ruling in open_)
-    narrower = rounded_down(max(apart, widest / MOST_NARROWER))
+    narrower = rounded_down(max(apart, widest / MAX_NARROWER))
     return (
         f"its targets are as certain as was asked; go on with 'avtt resume "
         f"{shlex.quote(str(directory))} --half-width {narrower:g}', and try again"

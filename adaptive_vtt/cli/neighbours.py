@@ -8,7 +8,7 @@ from ..journal import read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 
-MOST = 50
+MAX = 50
 """Folders that are looked into, at most."""
 
 
@@ -19,7 +19,7 @@ def neighbours(out: Path, seed: int | None) -> dict[str, str]:
         return {}
     folders = sorted(f for f in out.parent.iterdir() if (f / JOURNAL).is_file())
     found: dict[str, str] = {}
-    for folder in folders[:MOST]:
+    for folder in folders[:MAX]:
         if folder.resolve() != out.resolve():
             space, used = _facts(folder / JOURNAL)
             if space is not None and used == seed:

@@ -15,7 +15,7 @@ from ..results.way_on import forecast, more_calls, raised, rounded_up
 
 NEARLY = 2
 """Factor on the half-width wanted, above which nobody would settle for what was reached."""
-LEAST_LOSS = 0.5
+MIN_LOSS = 0.5
 """What ``avtt export`` takes for a failure, where nothing else is said."""
 WIDE = 80
 Step = tuple[str, str]
@@ -59,7 +59,7 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
         found.append((f"avtt resume {folder} {limits}", what))
         found += _settling(folder, facts, result)
     answers = (answer for call in journal.calls() for answer in call.answers)
-    if any((a.loss or 0) >= LEAST_LOSS and a.unanswered is None for a in answers):
+    if any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
         failures = shlex.quote(str(out / "failures"))
         found.append((f"avtt export {folder} --failures {failures}", "what went wrong, as files"))
     return [*found, (f"avtt verify {folder}", "checks every figure")]

@@ -173,8 +173,8 @@ class Live:
             console.print(str(result.judge), markup=False)
         if "more_calls" in result.targets and not result.reached.all():
             console.print(_still_open(result, self._audit.certify), markup=False)
-        if result.canaries is not None:
-            again = result.canaries
+        if result.repeat_probes is not None:
+            again = result.repeat_probes
             console.print(
                 f"{again.calls} calls were asked again: {again.differ} of {again.answers} answers "
                 "differ",

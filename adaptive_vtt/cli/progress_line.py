@@ -14,7 +14,7 @@ SOON = 0.05
 VACUOUS = 0.5
 """The half-width of an interval of which nothing is known."""
 TINY = 1e-9
-LEAST = 16
+MIN = 16
 """Columns below which the last part, which may be cut, is left out."""
 
 
@@ -96,6 +96,6 @@ def fitted(parts: Sequence[str], last: str, width: int, joint: str = "  ") -> st
             return line
         line = longer
     room = width - len(line) - len(joint)
-    if not last or room < min(LEAST, len(last)):
+    if not last or room < min(MIN, len(last)):
         return line
     return f"{line}{joint}{last if len(last) <= room else last[: room - 1] + '…'}"

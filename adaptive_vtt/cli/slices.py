@@ -86,7 +86,7 @@ def _told(
     found = explore(journal, space, most=most, by=by or spec.certify.discover_by)
     aside = 0.0 if certificate is None else certificate.set_aside
     certified = _certified(journal, certificate) if certificate is not None and aside else []
-    evidence = Evidence.of(space, journal.draws(laws=False), journal.calls())
+    evidence = Evidence.of(space, journal.draws(proposals=False), journal.calls())
     return {
         "certified": certified,
         "proposed": [_proposed(evidence, space, one) for one in found],

@@ -12,7 +12,7 @@ from .readers import inspect_members, lm_eval_members, runs, table_members
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_MODELS = 3
+MIN_MODELS = 3
 """Models that make a cohort: of fewer no spread can be learned."""
 
 
@@ -58,9 +58,9 @@ class Cohort:
         """
         found = [member.on(space) for member in self.members]
         some = sum(len(known.questions) > 0 for known in found)
-        if some < LEAST_MODELS:
+        if some < MIN_MODELS:
             raise InputError(
-                f"cohort: expected {LEAST_MODELS} models or more with losses on questions of this "
+                f"cohort: expected {MIN_MODELS} models or more with losses on questions of this "
                 f"space, got {some} ({len(self)} in all); samples, relations, severities and "
                 "concepts go by the names that the dataset and [space] give them"
             )

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..stopping import (
-    MOST_CONFIDENCE,
+    MAX_CONFIDENCE,
     AllOf,
     FirstOf,
     MaxQuestions,
@@ -149,12 +149,12 @@ class AuditSpec(Section):
     seed: int | None = Field(
         None, description="same seed, same audit (default: a new one each time, journaled)"
     )
-    canaries: int = Field(
+    repeat_probes: int = Field(
         0, description="answered questions asked again, to notice a model that changes", ge=0
     )
-    floor: float | None = Field(
+    exploration: float | None = Field(
         None,
-        description="share of the law that is even (default: 0.2 to certify, else 0)",
+        description="share of the proposal that is even (default: 0.2 to certify, else 0)",
         ge=0,
         le=1,
     )
@@ -250,7 +250,7 @@ class CertifySpec(Section):
         0.95,
         description="probability that what is certified holds at all times",
         gt=0,
-        le=MOST_CONFIDENCE,
+        le=MAX_CONFIDENCE,
     )
     guarantee: Literal["all", "each"] = Field(
         "all",

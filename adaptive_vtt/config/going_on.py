@@ -124,7 +124,7 @@ def _changed(spec: Spec, changes: Mapping[str, Any]) -> Spec:
 def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:
     """Raises InputError for a limit below what the audit in ``journal`` spent already, and for a
     half-width where it has none to change."""
-    draws, calls, sources = journal.draws(laws=False), journal.calls(), journal.sources()
+    draws, calls, sources = journal.draws(proposals=False), journal.calls(), journal.sources()
     times = [d.elapsed for d in draws] + [c.elapsed for c in calls] + [s.elapsed for s in sources]
     cost = cost_of(calls, sources, journal.judging())
     spent: dict[str, tuple[float, str]] = {

@@ -1,1 +1,2 @@
-"""The loop's parts: belief to law to draw to call to outcome. No input or output happens here."""
+"""The loop's parts: belief to proposal to draw to call to outcome. No input or output happens
+here."""

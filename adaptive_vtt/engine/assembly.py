@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from ..models.local.self_taught import SelfTaught
     from ..surrogates import LossSurrogate
     from ..surrogates.features import FollowUpFeatures
-    from .carried import Carried
     from .population import CohortLosses
+    from .warm_start import WarmStart
 
 QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
 
-MOST_HASHED = 1_000_000
+MAX_HASHED = 1_000_000
 """Samples whose metadata the audit's key follows from, at most, evenly spread."""
-MOST_PIXELS = 500_000_000
+MAX_PIXELS = 500_000_000
 """Pixels of all follow-ups together, above which none is taught by default and the question GP
 does not look at them: rendering them takes some 0.1 s per million."""
 
@@ -79,7 +79,7 @@ def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
     if facts is not None:
         return facts.self_taught is not None
     dataset = space.dataset
-    if not dataset.has_images or _pixels(space) > MOST_PIXELS:
+    if not dataset.has_images or _pixels(space) > MAX_PIXELS:
         return False
     if not _judged_by_label(space):
         return False
@@ -98,9 +98,9 @@ def _pixels(space: QuestionSpace) -> int:
     return space.images * height * width
 
 
-def carried(
+def warm_start(
     certify: Certify, space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
-) -> "Carried | None":
+) -> "WarmStart | None":
     """What the prior journal foretells; None where there is none.
 
     Its surrogate is the question GP, whatever predicts this audit's losses, and follows from the
@@ -108,10 +108,10 @@ def carried(
     """
     if certify.prior_journal is None:
         return None
-    from .carried import Carried
+    from .warm_start import WarmStart
 
     make = _of_earlier(space, answers, renderings, device)
-    return Carried(read_prior(certify.prior_journal), space, make)
+    return WarmStart(read_prior(certify.prior_journal), space, make)
 
 
 def population(
@@ -205,9 +205,9 @@ def features_used(space: QuestionSpace) -> str:
         return GIVEN + hashed(np.asarray(given, np.float64))[:16]
     if not space.dataset.has_images:
         return "truths"
-    from ..surrogates.features import MOST_IMAGES
+    from ..surrogates.features import MAX_IMAGES
 
-    looks = len(space.dataset) <= MOST_IMAGES
+    looks = len(space.dataset) <= MAX_IMAGES
     return "thumbnails" if looks else "truths"
 
 
@@ -217,7 +217,7 @@ def metadata_used(space: QuestionSpace) -> str | None:
     dataset = space.dataset
     if not dataset.metadata_columns:
         return None
-    samples = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_HASHED)).astype(np.int64)
+    samples = np.linspace(0, len(dataset) - 1, min(len(dataset), MAX_HASHED)).astype(np.int64)
     rows = np.ascontiguousarray(dataset.profile_row(samples))
     digest = hashlib.blake2b(rows.tobytes(), digest_size=8)
     for column in dataset.metadata_columns:
@@ -266,7 +266,7 @@ def _follow_ups(
     space: QuestionSpace, renderings: Renderings, seed: int | str
 ) -> "FollowUpFeatures | None":
     """What a surrogate is to know of follow-up images: nothing, where it would take long."""
-    if not renderings.available or _pixels(space) > MOST_PIXELS:
+    if not renderings.available or _pixels(space) > MAX_PIXELS:
         return None
     from ..surrogates.features import REFERENCE, FollowUpFeatures
 

@@ -1,6 +1,6 @@
 """The key of an audit: what all its random choices follow from.
 
-A certificate holds because a draw is random given everything that entered its law and its
+A certificate holds because a draw is random given everything that entered its proposal and its
 predictions. Two audits that share a random stream can break that without anybody noticing:
 
 - A prior journal tells the losses of the calls that the earlier audit drew. If the new audit

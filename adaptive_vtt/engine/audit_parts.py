@@ -12,9 +12,8 @@ from ..journal.facts import Facts
 from ..journal.rows import DrawRow
 from ..models.base import ModelDefaults
 from ..space import QuestionSpace
-from ..strategies.by_stakes import ByStakes, needs_targets
+from ..strategies.by_need import ByNeed, needs_targets
 from .assembly import (
-    carried,
     features_used,
     fresh_belief,
     metadata_used,
@@ -22,12 +21,12 @@ from .assembly import (
     surrogate_in_journal,
     surrogate_is_custom,
     taught,
+    warm_start,
 )
 from .audit_key import Origin, is_custom, seed_for
 from .blocks import Blocks
 from .budget import Budget, Judged
 from .call_queue import Call, CallQueue
-from .canaries import Canaries
 from .checkpoints import Checkpoints
 from .checks import check_budget, questions_per_call
 from .draw_order import DrawOrder
@@ -39,6 +38,7 @@ from .plan import Certify
 from .prices import Prices
 from .proxies import Proxies
 from .renderings import Renderings
+from .repeat_probes import RepeatProbes
 from .selector import Selector, teach
 from .settings import describe_settings
 from .source_queue import SourceQueue
@@ -60,17 +60,17 @@ class Parts:
     draw_order: DrawOrder
     budget: Budget
     failing: Failing
-    canaries: Canaries
+    repeat_probes: RepeatProbes
     source_queue: SourceQueue
     judging: Judging
     checkpoints: Checkpoints
 
     def take(self, row: DrawRow) -> None:
-        """Counts a draw in, once the selector has it; canaries may be due after it."""
+        """Counts a draw in, once the selector has it; repeat probes may be due after it."""
         self.draw_order.calls.append(row.call)
         asked = self.judge.space.oracle.models_asked(np.array([row.question]))
         self.budget.drawn += int(asked[0])
-        self.canaries.after(len(self.draw_order.calls))
+        self.repeat_probes.after(len(self.draw_order.calls))
 
     def wait_for(self, row: DrawRow) -> None:
         """Queues the draw's call behind that of its source, where there is one to make."""
@@ -91,7 +91,7 @@ class Parts:
         targets, answers = [*before.targets, *slices], before.answers
         certifier = Certifier(before.space, targets, answers=answers, rules=rules, since=since)
         calls = {c.call: c for c in journal.calls()}
-        for row in journal.draws(laws=False):
+        for row in journal.draws(proposals=False):
             questions = self.judge.questions_of(row.call)
             move = Move.of(row.moves)
             certifier.restore(move, certifier.members(questions))
@@ -114,7 +114,7 @@ class Parts:
             self.source_queue.recall(source)
             self.budget.pay(source.cost)
         self.judge.pictures = sum(len(a) + len(b) for a, b in journal.pictures().values())
-        draws = journal.draws(laws=False)
+        draws = journal.draws(proposals=False)
         for row in draws:
             self.draw_order.restore(row)
             move = Move.of(row.moves) if row.moves else None
@@ -142,18 +142,18 @@ def assembled(
 
     Raises InputError for options that do not fit.
     """
-    floor = sampling.share(certify.certifies)
+    exploration = sampling.share(certify.certifies)
     chosen = sampling.chosen(certify.certifies)
-    if isinstance(chosen.strategy, ByStakes) and not certify.certifies:
+    if isinstance(chosen.strategy, ByNeed) and not certify.certifies:
         raise needs_targets()
     memory = space.oracle.memory(space)
     renderings = Renderings(space)
-    earlier = carried(certify, space, model.answers, renderings, device)
+    earlier = warm_start(certify, space, model.answers, renderings, device)
     net = taught(certify, space, facts)
     cohort = population(certify, space, model.answers, renderings, device, facts)
     given = certify.proxies or {}
     proxies = Proxies(space, given, earlier, memory, net, renderings, cohort)
-    by_price = sampling.by_price and isinstance(chosen.strategy, ByStakes)
+    by_price = sampling.by_price and isinstance(chosen.strategy, ByNeed)
     prices = Prices.of(space, model, by_price, facts)
     settings = describe_settings(
         space,
@@ -161,7 +161,7 @@ def assembled(
         sampling,
         chosen,
         seed=seed_for(sampling.seed, facts),
-        floor=floor,
+        exploration=exploration,
         surrogate=surrogate_in_journal(certify),
         proxies=proxies.names,
         **({} if prices is None else {"prices": prices.facts}),
@@ -191,7 +191,7 @@ def assembled(
         device=device,
         proxies=proxies,
         begun=None if facts is None else facts.certificate,
-        even=not isinstance(chosen.strategy, ByStakes),
+        even=not isinstance(chosen.strategy, ByNeed),
         memory=memory,
         form=sampling.form,
         history=sampling.history,
@@ -201,7 +201,7 @@ def assembled(
         space,
         chosen.strategy,
         seed=origin.key,
-        floor=floor,
+        exploration=exploration,
         candidates=sampling.candidates,
         answers=model.answers,
         belief=belief,
@@ -211,8 +211,8 @@ def assembled(
     queue = CallQueue()
     checkpoints = Checkpoints(belief, origin.key)
     draw_order = DrawOrder(selector, certify.unanswered == "both", Blocks.of(model), checkpoints)
-    canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
-    source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)
+    repeat_probes = RepeatProbes(origin.key, sampling.repeat_probes, judge, queue, draw_order)
+    source_queue = SourceQueue(judge.sources, queue, belief.sources, repeat_probes)
     check_budget(limits.budget, source_queue.most * space.oracle.models)
     by = space.oracle.judge_by
     judged = None if by is None else Judged(by.model, questions_per_call(space, model.answers))
@@ -227,7 +227,7 @@ def assembled(
         draw_order,
         budget,
         Failing(limits.fail_on_error, model),
-        canaries,
+        repeat_probes,
         source_queue,
         Judging(judge, queue, budget, origin.key),
         checkpoints,

@@ -31,7 +31,7 @@ FAILURE = 0.5
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Observation:
     """One judged question: where it stands, its truth, P(yes) and a (None: unanswered).
 
     ``loss`` is the oracle's; the mean loss of all questions surely lies between those of
@@ -85,7 +85,7 @@ class Belief:
     that certify, the expected loss of every question and how far each target is.
 
     ``losses``: what predicts losses, mostly a QuestionGP, or None; ``certifier``: a Certifier or
-    None. ``heard``: counts of
+    None. ``received``: counts of
     answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
     questions judged and their summed losses, C x 2 x V x 2. ``asked``:
     the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
@@ -121,7 +121,7 @@ class Belief:
         # answers by concept, side, variant, and bin counted from the side's lower end
         self._places = surrogates.BINS - 1
         shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
-        self.heard = np.zeros(shape, dtype=np.float32)
+        self.received = np.zeros(shape, dtype=np.float32)
         self.tally = np.zeros((*shape[:3], 2))
         self.hard, self._soft = 0, False
         self.sources: set[int] = set()  # asked about; shared with the audit
@@ -130,7 +130,7 @@ class Belief:
         self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
         self._variance: Tensor | None = None  # of what was predicted
-        self._stakes: Floats | None = None  # by target, of the candidates looked at
+        self._needs: Floats | None = None  # by target, of the candidates looked at
         self._ahead: tuple[Indices, Posterior] | None = None  # of questions, ascending
         self._uncertain: Tensor | None = None
         self._sent: Floats | None = None  # m x 2: what the calls looked at send
@@ -138,7 +138,7 @@ class Belief:
 
     def look_at(self, candidates: Candidates) -> None:
         """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
-        self._stakes = None
+        self._needs = None
         if self.prices is not None:
             unit = array(candidates.unit)
             first = np.searchsorted(unit, np.arange(len(candidates.call)))
@@ -191,21 +191,21 @@ class Belief:
             raise InputError("belief: expected an audit with half_width or at_most, got neither")
         return self.certifier
 
-    def stakes(self, candidates: Candidates) -> Floats:
+    def needs(self, candidates: Candidates) -> Floats:
         """(m,): what each candidate call is worth to the targets that are still open."""
         unit, calls = array(candidates.unit), len(candidates.call)
-        return self.certifying.stakes(self.inside, unit, calls, self.variance(), self._price)
+        return self.certifying.needs(self.inside, unit, calls, self.variance(), self._price)
 
-    def stakes_by_target(self, candidates: Candidates) -> Floats:
-        """K x n: what each candidate question adds to its call's stake, by open target.
+    def needs_by_target(self, candidates: Candidates) -> Floats:
+        """K x n: what each candidate question adds to its call's need, by open target.
 
         Worked out once per draw, of the candidates that were looked at.
         """
-        if self._stakes is None:
+        if self._needs is None:
             unit, calls = array(candidates.unit), len(candidates.call)
-            find = self.certifying.stakes_by_target
-            self._stakes = find(self.inside, unit, calls, self.variance(), self._price)
-        return self._stakes
+            find = self.certifying.needs_by_target
+            self._needs = find(self.inside, unit, calls, self.variance(), self._price)
+        return self._needs
 
     def costs(self, candidates: Candidates) -> Floats:
         """(m,): how many calls each candidate call takes, those about its source included, relative
@@ -213,8 +213,8 @@ class Belief:
         return np.asarray(self._calls(candidates) * self._price)
 
     def price_of(self, place: int, question: int) -> dict[str, float]:
-        """What the law went by for the call at ``place``, drawn for ``question``: for the journal.
-        Empty where prices are not known."""
+        """What the proposal went by for the call at ``place``, drawn for ``question``: for the
+        journal. Empty where prices are not known."""
         if self.prices is None or self._sent is None:
             return {}
         oracle = self.space.oracle
@@ -252,7 +252,7 @@ class Belief:
         f = self.expected()
         return np.asarray(f * (1 - f))
 
-    def learn(self, outcomes: Sequence[Learnt]) -> None:
+    def learn(self, outcomes: Sequence[Observation]) -> None:
         """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
         self._ahead = None
         counting = [o for o in outcomes if not o.excluded]
@@ -271,7 +271,7 @@ class Belief:
             image = numbering.image_of(outcome.question)
             sample, variant, concept = numbering.parts(outcome.question)
             place = round(coordinate * self._places) - outcome.truth * half
-            self.heard[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
+            self.received[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
             self.predictability.observe(image, sample, concept, outcome.truth, answer)
             concepts.append(concept)
             coordinates.append(coordinate)
@@ -282,7 +282,7 @@ class Belief:
             )
             self.answers.observe(points)
 
-    def _remember(self, outcomes: Sequence[Learnt]) -> None:
+    def _remember(self, outcomes: Sequence[Observation]) -> None:
         """Keeps which samples were judged, and which concepts failed on which of them."""
         for outcome in outcomes:
             if self.memory is not None and outcome.details is not None:
@@ -317,12 +317,12 @@ class Belief:
             return np.ones((len(self.space.concepts), 2))
         return array(self.uncertainty())
 
-    def _losses(self, outcomes: Sequence[Learnt]) -> "Losses":
+    def _losses(self, outcomes: Sequence[Observation]) -> "Losses":
         numbers = np.array([o.question for o in outcomes])
         truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
 
-        def losses(told: Iterable[Learnt | Half]) -> "Losses":
+        def losses(told: Iterable[Observation | Half]) -> "Losses":
             found = np.array([(one.loss, one.margin) for one in told], np.float64)  # None: NaN
             lost, margins = found.T
             return surrogates.Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))

@@ -57,8 +57,8 @@ class Pool:
     def candidates(self, draw: int, strata: Strata | None = None, place: int = 0) -> Candidates:
         """The candidates of draw number ``draw``, in the order of their calls.
 
-        That order is also the order of the journaled law, so that whoever has the key and
-        the law can repeat the draw. With ``strata`` only questions of the stratum ``place``.
+        That order is also the order of the journaled proposal, so that whoever has the key and
+        the proposal can repeat the draw. With ``strata`` only questions of the stratum ``place``.
 
         Every draw has a subset of its own, those of one batch included. Were two draws made from
         one, the second would be biased given the first, whose pseudo-outcome tells what the subset

@@ -32,7 +32,7 @@ from ..space import QuestionSpace
 from ..surrogates.base import Latent
 from ..types import Candidates, Floats, Indices
 from ..utils.random_streams import generator
-from .belief import FAILURE, Belief, Learnt
+from .belief import FAILURE, Belief, Observation
 from .candidates import columns
 from .tensors import array, candidates_of, tensor
 
@@ -40,8 +40,8 @@ FIRST, GROWTH = 4, 1.3
 """The first moment, and from one to the next: 39 moments up to 100,000 draws."""
 QUESTIONS, IMAGES = 2048, 2000
 """Questions that are predicted, at least, where there are more; images, at most."""
-MOST_QUESTIONS = 2**14
-FEWEST_PAIRED, MOST_PAIRED = 128, 512
+MAX_QUESTIONS = 2**14
+FEWEST_PAIRED, MAX_PAIRED = 128, 512
 """Questions whose covariance is worked out: two of every cell, between these numbers. At 150 units
 128 of them take 4 ms, 256 take 6."""
 PER_IMAGE = 2
@@ -75,7 +75,7 @@ class Checkpoints:
         """These stand in the journal that is gone on with."""
         self._known.update(row.draws for row in rows)
 
-    def learnt(self, outcomes: Sequence[Learnt]) -> None:
+    def learnt(self, outcomes: Sequence[Observation]) -> None:
         """The belief has learnt the outcomes of one more draw."""
         self._learned += 1
         for outcome in outcomes:
@@ -150,7 +150,7 @@ class Sample:
         self._weight = (self._sizes / np.bincount(self._cell, minlength=groups.cells).clip(1))[
             self._cell
         ]
-        paired = min(max(2 * groups.cells, FEWEST_PAIRED), MOST_PAIRED)
+        paired = min(max(2 * groups.cells, FEWEST_PAIRED), MAX_PAIRED)
         self._shown = np.flatnonzero(_rank(self._image) < PER_IMAGE)
         self._asked: Any = _candidates(table)
         if isinstance(belief.losses, Latent):  # nothing that stays as it is is worked out twice
@@ -227,7 +227,7 @@ def _questions(
     if whole:
         return np.sort(space.nth(np.arange(space.size)))
     cells = [(c, v) for v, c in np.argwhere(space.applicable).tolist()]
-    cells = [cells[k] for k in dice.permutation(len(cells))][:MOST_QUESTIONS]
+    cells = [cells[k] for k in dice.permutation(len(cells))][:MAX_QUESTIONS]
     most, order = math.ceil(QUESTIONS / len(cells)), dice.permutation(samples)
     found, start = [], 0
     for concept, variant in cells:

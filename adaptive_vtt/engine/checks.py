@@ -87,9 +87,9 @@ def questions_per_call(space: QuestionSpace, answers: CallMode) -> int:
 
 
 def check_budget(budget: int | None, question: int) -> None:
-    """Raises InputError for a budget that is not enough for one question and all canaries."""
+    """Raises InputError for a budget that is not enough for one question and all repeat probes."""
     if budget is not None and 0 < budget < question:
         raise InputError(
             f"budget: expected at least {question} calls, which one question may take with all "
-            f"that has to be asked about its source image, and all canaries; got {budget}"
+            f"that has to be asked about its source image, and all repeat probes; got {budget}"
         )

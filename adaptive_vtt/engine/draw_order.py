@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..journal.rows import CallRow, DrawRow
-from .belief import Learnt
+from .belief import Observation
 from .blocks import Blocks
 from .checkpoints import Checkpoints
 from .selector import Selector
@@ -33,7 +33,7 @@ class DrawOrder:
         self._selector = selector
         self._both = both
         self._blocks, self._checkpoints = blocks, checkpoints
-        self._outcomes: dict[int, tuple[list[Learnt], float]] = {}  # and what the call cost
+        self._outcomes: dict[int, tuple[list[Observation], float]] = {}  # and what the call cost
 
     def keep(self, row: CallRow) -> None:
         """Holds a call's judged answers until it is their turn."""
@@ -41,9 +41,9 @@ class DrawOrder:
         self._outcomes[row.call] = outcomes, row.cost
         self.questions += len(outcomes)
 
-    def outcomes(self, row: CallRow) -> list[Learnt]:
+    def outcomes(self, row: CallRow) -> list[Observation]:
         """What a call's judged answers teach."""
-        return [Learnt.of(a, self._both) for a in row.answers if a.loss is not None]
+        return [Observation.of(a, self._both) for a in row.answers if a.loss is not None]
 
     def catch_up(self) -> None:
         """Learns whatever can be learnt now: in blocks, what the next draw is to know."""

@@ -76,9 +76,9 @@ def key_of_call(space: QuestionSpace, answers: CallMode, call: int) -> str:
 
 
 def answered_keys(space: QuestionSpace, journal: Journal) -> Counter[str]:
-    """How often a journal holds an answer to a prompt, by its key; canaries count, too."""
+    """How often a journal holds an answer to a prompt, by its key; repeat probes count, too."""
     mode = read_facts(journal.facts()).settings.answers
-    again = [-1 - row.source for row in journal.sources() if row.canary]
+    again = [-1 - row.source for row in journal.sources() if row.repeat_probe]
     calls: Iterable[int] = [*(row.call for row in journal.calls()), *again]
     return Counter(key_of_call(space, mode, call) for call in calls)
 

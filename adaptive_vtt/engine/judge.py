@@ -221,7 +221,7 @@ class Judge:
     def _case(self, call: int, number: int, value: Value) -> Case:
         question = self.space.question(number)
         _, variant, place = self.space.numbering.parts(int(number))
-        before = self.sources.heard(self.sources.of(number), place)
+        before = self.sources.received(self.sources.of(number), place)
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
         expected = self.space.oracle.expect(relation, follow_up, sample, question, before)

@@ -29,7 +29,7 @@ from .budget import Budget
 from .call_queue import CallQueue
 from .judge import Judge
 
-HEARD = -1
+RECEIVED = -1
 """In place of a question's number: the answer that the judge is asked about."""
 Said = Answer | Unanswered
 
@@ -89,7 +89,7 @@ class Judging:
 
     # -- what the audit heard ----------------------------------------------------------
 
-    def hear(
+    def receive(
         self, answers: Mapping[int, Said], journal: Journal, elapsed: float
     ) -> dict[int, Said]:
         """Keeps the answers of which a judge is to be asked; gives the others."""
@@ -99,7 +99,7 @@ class Judging:
             if asked and isinstance(answer, Answer):
                 del rest[call]
                 said = tuple(to_json(value) for value in answer.values)
-                rows.append(self._row(call, HEARD, "", said, answer, elapsed))
+                rows.append(self._row(call, RECEIVED, "", said, answer, elapsed))
                 self._open[call] = _Open(answer, asked)
         journal.add_judging(rows)
         for row in rows:
@@ -269,16 +269,16 @@ class Judging:
         """What the journal tells; ``answered``: the calls that are committed."""
         self._rows = len(rows)
         for row in rows:
-            if row.heard and row.call not in answered:
+            if row.received and row.call not in answered:
                 values = tuple(from_json(said, "journal: judging") for said in row.said)
                 answer = Answer(values, row.cost, row.unconfirmed)
                 self._open[row.call] = _Open(answer, self._to_ask(row.call, answer))
                 self._budget.pay(row.cost)
             elif row.call in self._open:
                 self._take(row)
-            elif not row.heard and isinstance(row.said[0], str):
+            elif not row.received and isinstance(row.said[0], str):
                 self._known[row.asked] = row.said[0]
-        self._answered = any(not row.heard for row in rows)
+        self._answered = any(not row.received for row in rows)
         if self._by is not None:
             self._model.trusted = self._answered
         self._count()

@@ -16,8 +16,8 @@ class Account:
     ``spent``: what its answers cost. ``committed``: that, and what calls lost and on their way may
     cost at most. ``waiting``: calls drawn and not on their way. ``question``: calls that the next
     question may take, at most. ``together``: calls that are best leased at once. ``worst``: what
-    one call may cost, at most. ``calls``: of the model, drawn; ``unwritten``: of these, canaries
-    that wait, of which the journal tells nothing yet.
+    one call may cost, at most. ``calls``: of the model, drawn; ``unwritten``: of these, repeat
+    probes that wait, of which the journal tells nothing yet.
     """
 
     spent: float

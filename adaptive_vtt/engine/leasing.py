@@ -4,9 +4,9 @@ from ..journal import Journal
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from ..stopping import CENTS
 from .audit_parts import Parts
-from .canaries import is_canary
 from .lease import Account, Lease
 from .options import Sampling
+from .repeat_probes import is_repeat_probe
 from .sent_batches import submitted
 
 FLIGHTS = 2
@@ -94,7 +94,7 @@ class Leasing:
             together=max(self._flights, self._batch * self.question),
             worst=budget.worst,
             calls=self.calls,
-            unwritten=sum(map(is_canary, queue.numbers)),
+            unwritten=sum(map(is_repeat_probe, queue.numbers)),
         )
 
     @property

@@ -14,7 +14,7 @@ from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
 from ..types import Guarantee
 from .lease import Lease
-from .plan import DEFAULT_FLOOR, Certify, Filters
+from .plan import DEFAULT_EXPLORATION, Certify, Filters
 from .replay import Replay
 
 Group = TypeVar("Group")
@@ -26,14 +26,14 @@ class Sampling:
 
     - ``strategy``: a name (``strategies.names()``), or a Strategy. Default None: "certify" where
       targets are certified, else the paper's "uncertainty+unpredictability".
-    - ``floor``: in [0, 1], the share of the law that is even; above 0 where targets are
+    - ``exploration``: in [0, 1], the share of the proposal that is even; above 0 where targets are
       certified. Default None: 0.2 there, else 0.
     - ``candidates``: at least 1, how many unseen questions are looked at per draw.
       Default 4096.
     - ``batch``: at least 1, calls that ``run`` asks at a time, with beliefs frozen. Default 1.
     - ``seed``: a whole number. Random choices follow from it and from what is audited
       (``engine.audit_key``). Default None: the journal's where one is continued, else fresh.
-    - ``canaries``: 0 or more, answered questions asked again, to notice a model that changes.
+    - ``repeat_probes``: 0 or more, answered questions asked again, to notice a model that changes.
       Default 0.
     - ``form``: whether uncertainty integrates standard deviations ("std") or variances
       ("variance"; see ``surrogates.AnswerGP``). Default "std".
@@ -50,11 +50,11 @@ class Sampling:
     """
 
     strategy: str | Strategy | Named | None = None
-    floor: float | None = None
+    exploration: float | None = None
     candidates: int = 4096
     batch: int = 1
     seed: int | None = None
-    canaries: int = 0
+    repeat_probes: int = 0
     form: Literal["std", "variance"] = "std"
     history: Literal["truth", "answer"] = "truth"
     keep_masks: bool = False
@@ -73,16 +73,16 @@ class Sampling:
         return named(default(certifies) if self.strategy is None else self.strategy)
 
     def share(self, certifies: bool) -> float:
-        """The even share of the law, as given or by default."""
-        if self.floor is not None:
-            return self.floor
-        return DEFAULT_FLOOR if certifies else 0.0
+        """The even share of the proposal, as given or by default."""
+        if self.exploration is not None:
+            return self.exploration
+        return DEFAULT_EXPLORATION if certifies else 0.0
 
     def check(self, certifies: bool) -> None:
         """Raises InputError for anything out of range."""
-        floor = self.share(certifies)
-        if not 0 <= floor <= 1:
-            raise InputError(f"floor: expected a share between 0 and 1, got {floor}")
+        exploration = self.share(certifies)
+        if not 0 <= exploration <= 1:
+            raise InputError(f"exploration: expected a share between 0 and 1, got {exploration}")
         for name, value in (("candidates", self.candidates), ("batch", self.batch)):
             if value < 1:
                 raise InputError(f"{name}: expected at least 1, got {value}")
@@ -98,7 +98,7 @@ class Sampling:
 class Limits:
     """When an audit ends, beside what it is to certify.
 
-    - ``budget``: above 0, at most so many calls, ever, those about source images and canaries
+    - ``budget``: above 0, at most so many calls, ever, those about source images and repeat probes
       included. Default None: as many as it takes.
     - ``max_cost``: above 0, at most so much money, in the unit of the model's prices; calls on
       their way count at their worst price. Default None: no cap.
@@ -153,11 +153,11 @@ class Shorthands(TypedDict, total=False):
     prior_journal: PriorSource | None
     cohort: Cohort | None
     strategy: str | Strategy | Named | None
-    floor: float | None
+    exploration: float | None
     candidates: int
     batch: int
     seed: int | None
-    canaries: int
+    repeat_probes: int
     form: Literal["std", "variance"]
     history: Literal["truth", "answer"]
     keep_masks: bool

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..certify.certifier import Certifier
-from ..certify.comparison import MOST_AIM, Comparison
+from ..certify.comparison import MAX_AIM, Comparison
 from ..certify.population import target_of
 from ..certify.rules import Rules, by_size, shares
 from ..certify.sequences import BETS
@@ -36,8 +36,8 @@ DECISION_WIDTH = 0.1
 """Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
 FINE_CELL = 0.0005
 """Between the means that bets are about where models are compared: a difference is two of them."""
-DEFAULT_FLOOR = 0.2
-"""The even share of the law where targets are certified."""
+DEFAULT_EXPLORATION = 0.2
+"""The even share of the proposal where targets are certified."""
 SET_ASIDE = 0.1
 """The share of what may go wrong that is kept for slices where they are looked for."""
 DISCOVER_BY = ("metadata", "cells")
@@ -74,7 +74,7 @@ class Certify:
       (oracles correctness and top-class), some concept has 30 of them on each side, and rendering
       every follow-up would take no more than a minute or so.
     - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
-      the same space; a question GP that learns its answers is a proxy (``engine.carried``).
+      the same space; a question GP that learns its answers is a proxy (``engine.warm_start``).
       Default None: none.
     - ``cohort``: what three or more other models lost on questions of this space (``Cohort``): how
       each follows from the others is the prior of this model's losses (``engine.population``).
@@ -120,7 +120,7 @@ class Certify:
         wanted = (self.half_width, self.at_most, self.compare)
         return any(each is not None for each in wanted)
 
-    def check(self, floor: float) -> None:
+    def check(self, exploration: float) -> None:
         """Raises InputError for anything out of range."""
         if self.half_width is not None:
             check_half_width(self.half_width)
@@ -139,9 +139,10 @@ class Certify:
         if self.self_taught not in (True, False, "auto"):
             raise unknown("choice", str(self.self_taught), ("true", "false", "auto"), "self_taught")
         self._check_discovery()
-        if self.certifies and floor <= 0:
+        if self.certifies and exploration <= 0:
             raise InputError(
-                f"floor: expected a share above 0 where targets are certified, got {floor}"
+                f"exploration: expected a share above 0 where targets are certified, got "
+                f"{exploration}"
             )
 
     def _check_discovery(self) -> None:
@@ -231,7 +232,7 @@ class Certify:
         return begun.set_aside
 
     def _first_aim(self) -> float:
-        return self.half_width or (DECISION_WIDTH if self.compare is None else MOST_AIM)
+        return self.half_width or (DECISION_WIDTH if self.compare is None else MAX_AIM)
 
     def _bets(self) -> Bets:
         if self.compare is None:

@@ -1,8 +1,8 @@
 """A cohort's losses as the question GP is told of them: a prior, and columns for every question.
 
 A model that was asked a part of the questions tells of the others what a question GP makes of its
-answers (``carried``), or, where it came from a table, what the other models and its own mean say.
-Nothing here knows an answer of this audit.
+answers (``warm_start``), or, where it came from a table, what the other models and its own mean
+say. Nothing here knows an answer of this audit.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from ..errors import JournalError
 from ..journal.facts import Facts
 from ..space import QuestionSpace
 from ..surrogates import LossSurrogate
-from ..surrogates.cohort import MOST_ROWS, Cells, CohortPrior, prior_of
+from ..surrogates.cohort import MAX_ROWS, Cells, CohortPrior, prior_of
 from ..surrogates.loss_mean import SIDES, EffectsPrior
 from ..types import Floats, Indices
-from .carried import MOST_KEPT, Carried
 from .tensors import array, hashed, tensor
+from .warm_start import MAX_KEPT, WarmStart
 
 if TYPE_CHECKING:
     from .tensors import Tensor
@@ -49,14 +49,14 @@ class CohortLosses:
         self.cohort, self._space = Cohort([member for member, _ in there]), space
         self._known = [known for _, known in there]
         journals = [member.journal for member in self.cohort.members]
-        self._carried = [
+        self._warm_starts = [
             None
             if journal is None or len(known.questions) > MOSTLY * space.size
-            else Carried(journal, space, surrogate)
+            else WarmStart(journal, space, surrogate)
             for journal, known in zip(journals, self._known, strict=True)
         ]
         self._usual = np.array([known.losses.mean() for known in self._known])
-        kept = space.total if space.total * self._width <= MOST_KEPT else 0
+        kept = space.total if space.total * self._width <= MAX_KEPT else 0
         self._kept = np.full((kept, self._width), np.nan, np.float32)
 
     def __call__(self, sample: "Tensor", variant: "Tensor", concept: "Tensor") -> "Tensor":
@@ -78,7 +78,7 @@ class CohortLosses:
         """Of the questions of which any loss is known."""
         known = [each.questions for each in self._known]
         asked = np.unique(np.concatenate(known))
-        asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), MOST_ROWS)).astype(int)]
+        asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), MAX_ROWS)).astype(int)]
         losses = self._losses(asked)
         return CohortPrior.of(losses, self._filled(asked, losses), self._cells(asked))
 
@@ -116,10 +116,10 @@ class CohortLosses:
     def _filled(self, question: Indices, losses: Floats) -> Floats:
         """The same with what is expected where nothing is known."""
         told, truth = losses.copy(), np.zeros(len(question), np.int64)
-        for column, carried in enumerate(self._carried):
+        for column, warm_start in enumerate(self._warm_starts):
             lacking = np.isnan(losses[:, column])
-            if carried is not None and lacking.any():
-                told[lacking, column] = carried.losses(question[lacking], truth[lacking])
+            if warm_start is not None and lacking.any():
+                told[lacking, column] = warm_start.losses(question[lacking], truth[lacking])
         there = ~np.isnan(told)
         total, count = np.where(there, told, 0).sum(axis=1), there.sum(axis=1)
         guess = (total[:, None] + self._usual) / (count[:, None] + 1)

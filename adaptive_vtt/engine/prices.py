@@ -10,13 +10,14 @@ s is the share of the models that a call asks (1, but in comparisons where model
 straight line is what providers charge, up to rounding: so much per call, per token of the image,
 per token of the words; what replies cost on average is learnt with the rest.
 
-Laws go with 1 / sqrt(b . x), and the past alone fixes b, as draws are learnt from in their order;
-so certificates hold whatever the prices are. What a server can do by lying about its counts is
-bounded all the same, with C the mean cost of a call:
+Proposals go with 1 / sqrt(b . x), and the past alone fixes b, as draws are learnt from in their
+order; so certificates hold whatever the prices are. What a server can do by lying about its counts
+is bounded all the same, with C the mean cost of a call:
 
-- for the law a call costs between C / MOST_RATIO and MOST_RATIO C: within a target the law moves by
-  a factor of at most MOST_RATIO either way, and by none below the floor's share;
-- a cost teaches as at most MOST_RATIO times what was expected of it, and at least that part of it.
+- for the proposal a call costs between C / MAX_RATIO and MAX_RATIO C: within a target the proposal
+moves by
+  a factor of at most MAX_RATIO either way, and by none below the exploration's share;
+- a cost teaches as at most MAX_RATIO times what was expected of it, and at least that part of it.
 
 Each draw journals its x, s and expected cost, from which ``verify`` computes b anew.
 """
@@ -36,7 +37,7 @@ from ..utils.random_streams import generator
 
 PRIOR = 4.0
 """Calls that the price table's guess counts as."""
-MOST_RATIO = 8.0
+MAX_RATIO = 8.0
 """Factor from the mean cost beyond which no call is taken to be dearer or cheaper."""
 REFERENCE = 2_000
 """Questions of a space, at most, by which it is known what is typical."""
@@ -106,13 +107,14 @@ class Prices:
         """(m,): what calls of all models that send this (m x 2) are expected to cost."""
         mean = self._total / self._calls
         found = self._fit[0] + sent @ self._fit[1:]
-        return np.asarray(np.clip(found, mean / MOST_RATIO, mean * MOST_RATIO))
+        return np.asarray(np.clip(found, mean / MAX_RATIO, mean * MAX_RATIO))
 
-    def likely(self, floor: float) -> float:
-        """The mean price of calls drawn by laws of this floor, where all stakes are the same."""
+    def likely(self, exploration: float) -> float:
+        """The mean price of calls drawn by proposals of this exploration, where all needs are the
+        same."""
         every = self.expected(self.sent(*_reference(self._space)))
         roots = 1 / np.sqrt(every)
-        return float((1 - floor) * (every @ roots) / roots.sum() + floor * every.mean())
+        return float((1 - exploration) * (every @ roots) / roots.sum() + exploration * every.mean())
 
     def of_strata(self, strata: Strata) -> Floats:
         """(C,): the price p of each stratum for which 1 / sqrt(p) is the mean over its questions,
@@ -147,7 +149,7 @@ class Prices:
         sent = self._waiting.popleft()
         share = sent[0]
         usual = share * float(self.expected(sent[None, 1:] / share)[0])
-        cost = min(max(cost, usual / MOST_RATIO), usual * MOST_RATIO)
+        cost = min(max(cost, usual / MAX_RATIO), usual * MAX_RATIO)
         self._matrix += np.outer(sent, sent)
         self._vector += cost * sent
         self._total, self._calls = self._total + cost, self._calls + share

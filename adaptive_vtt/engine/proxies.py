@@ -24,9 +24,9 @@ from .tensors import array, hashed, tensor
 
 if TYPE_CHECKING:
     from ..models.local.self_taught import SelfTaught
-    from .carried import Carried
     from .population import CohortLosses
     from .tensors import Tensor
+    from .warm_start import WarmStart
 
 
 class _Proxy(Protocol):
@@ -55,7 +55,7 @@ class Proxies:
         self,
         space: QuestionSpace,
         sources: Mapping[str, ProxySource],
-        prior: "Carried | None" = None,
+        prior: "WarmStart | None" = None,
         memory: Memory | None = None,
         taught: "SelfTaught | None" = None,
         renderings: Renderings | None = None,

@@ -1,11 +1,12 @@
 """The draws of an earlier audit gone through again before an audit draws questions of its own.
 
 Where model A was audited before, B may be asked what A was asked, in A's order, so that of each
-pair only B is paid for. The law of such a draw is A's, as journaled: it was fixed by A's earlier
-answers and drawn by A's key, which knew nothing of B. So a draw is random given all that comes
-before it in either audit, and what is expected of the pair at draw t may follow from both models'
-losses on draws before t. From A's later losses it may not: those tell which questions are still to
-come. That A's audit ended when it did follows from its answers by then, so it may be gone on from.
+pair only B is paid for. The proposal of such a draw is A's, as journaled: it was fixed by A's
+earlier answers and drawn by A's key, which knew nothing of B. So a draw is random given all that
+comes before it in either audit, and what is expected of the pair at draw t may follow from both
+models' losses on draws before t. From A's later losses it may not: those tell which questions are
+still to come. That A's audit ended when it did follows from its answers by then, so it may be gone
+on from.
 
 It fails where B knows the draws: a model that was mended with what A's audit found, and targets
 that were chosen by it, are right or wrong about these very questions and no others.
@@ -17,23 +18,23 @@ from ..errors import InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import Facts, ReplayFacts
 from ..journal.rows import DrawRow
-from .law import Law
+from .proposal import Proposal
 
 
 class Replay:
     """The draws in the ``journal`` of an audit with ``facts``, at ``where`` for errors.
 
-    Laws are read as they are needed, so the journal has to stay open. Raises InputError for draws
-    whose laws leave candidates out.
+    Proposals are read as they are needed, so the journal has to stay open. Raises InputError for
+    draws whose proposals leave candidates out.
     """
 
     def __init__(self, journal: Journal, facts: Facts, where: str) -> None:
-        if facts.settings.floor <= 0:
-            got = "floor = 0, with which some are never drawn"
-            raise InputError(_message(where, "laws that give every candidate a chance", got))
+        if facts.settings.exploration <= 0:
+            got = "exploration = 0, with which some are never drawn"
+            raise InputError(_message(where, "proposals that give every candidate a chance", got))
         self._journal, self._where = journal, where
         self._subsets = facts.certificate and (facts.certificate.targets, facts.certificate.subsets)
-        self.draws: Sequence[DrawRow] = journal.draws(laws=False)
+        self.draws: Sequence[DrawRow] = journal.draws(proposals=False)
         self.facts = ReplayFacts(key=facts.key, draws=len(self.draws), head=journal.head)
 
     def check(self, targets: Sequence[str], subsets: str, stratified: bool) -> None:
@@ -47,19 +48,20 @@ class Replay:
             raise InputError(_message(self._where, f"the targets of that audit ({mine})", got))
 
     def at(self, number: int) -> DrawRow | None:
-        """The draw of this number, without its law; None where the audit draws by itself."""
+        """The draw of this number, without its proposal; None where the audit draws by itself."""
         return self.draws[number] if number < len(self.draws) else None
 
-    def law(self, number: int) -> Law:
-        """The law of a draw. Raises JournalError where the draw is not of it."""
-        law, draw = Law.unpack(self._journal.law(number)), self.draws[number]
-        told = law.probabilities[law.calls == draw.call]
+    def proposal(self, number: int) -> Proposal:
+        """The proposal of a draw. Raises JournalError where the draw is not of it."""
+        proposal, draw = Proposal.unpack(self._journal.proposal(number)), self.draws[number]
+        told = proposal.probabilities[proposal.calls == draw.call]
         if len(told) != 1 or told[0] != draw.probability:
             raise JournalError(
-                f"journal_a {self._where!r}: expected draw {number} to be drawn from its law, got "
-                "another law; the journal is damaged: restore a copy of it"
+                f"journal_a {self._where!r}: expected draw {number} to be drawn from its "
+                f"proposal, got "
+                "another proposal; the journal is damaged: restore a copy of it"
             )
-        return law
+        return proposal
 
 
 def _message(where: str, expected: str, got: str) -> str:

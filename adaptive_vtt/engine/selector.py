@@ -1,4 +1,4 @@
-"""Candidates to weights to law to draw: the engine's choice, without any input or output."""
+"""Candidates to weights to proposal to draw: the engine's choice, without any input or output."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,30 +13,30 @@ from ..certify.units import per_unit
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
-from ..strategies.by_stakes import ByStakes
+from ..strategies.by_need import ByNeed
 from ..types import CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
-from .belief import Belief, Learnt
+from .belief import Belief, Observation
 from .candidates import Pool
-from .law import Law, mix, shares_of
+from .proposal import Proposal, mix, shares_of
 from .replay import Replay
 from .tensors import array
 
-MOST_AHEAD = 2**18
+MAX_AHEAD = 2**18
 """Questions of a space, at most, of which all losses are foreseen at once."""
 
 
 @dataclass(frozen=True)
 class Draw:
     """One random choice: its number, the call drawn, the question in it that weighed most,
-    the law, ``why``, and, where there are certificates, what the draw fixes
+    the proposal, ``why``, and, where there are certificates, what the draw fixes
     for them."""
 
     number: int
     call: int
     question: int
     probability: float
-    law: Law
+    proposal: Proposal
     why: dict[str, Any] = field(default_factory=dict)
     move: Move | None = None
 
@@ -46,7 +46,7 @@ class Selector:
     an audit's key.
 
     ``belief`` may carry a certifier; then every draw is worth a move of its sequences, and
-    ``floor`` must be above 0. ``replay``: an earlier audit whose draws come first.
+    ``exploration`` must be above 0. ``replay``: an earlier audit whose draws come first.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Selector:
         strategy: Strategy,
         *,
         seed: int | str = 0,
-        floor: float = 0.0,
+        exploration: float = 0.0,
         candidates: int = 4096,
         answers: CallMode = "one",
         belief: Belief | None = None,
@@ -64,13 +64,13 @@ class Selector:
         self.space = space
         self.strategy = strategy
         self.seed = seed
-        self.floor = floor
+        self.exploration = exploration
         self.belief = belief or Belief(space, seed=seed)
         # nothing but NumPy goes by losses alone: no torch is needed then
         plain = space.oracle.tells_losses and self.belief.losses is None
-        plain = plain and isinstance(strategy, ByStakes)
+        plain = plain and isinstance(strategy, ByNeed)
         self.pool = Pool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
-        if isinstance(strategy, ByStakes) and self.belief.certifier is not None:
+        if isinstance(strategy, ByNeed) and self.belief.certifier is not None:
             self.belief.certifier.stratify()
         self.replay = replay
         if replay is not None and (certifier := self.belief.certifier) is not None:
@@ -88,17 +88,18 @@ class Selector:
         """The next call, or None when all have been seen. Does not take it out.
 
         ``together``: how many draws know what this one knows, itself included. Each has candidates
-        and a law of its own; what is expected of the questions may be worked out for all of them.
+        and a proposal of its own; what is expected of the questions may be worked out for all of
+        them.
         """
         if not len(self.pool):
             return None
         number = self.draws
-        if together > 1 and self.space.size <= min(together * self.pool.limit, MOST_AHEAD):
+        if together > 1 and self.space.size <= min(together * self.pool.limit, MAX_AHEAD):
             self.belief.look_ahead(self.pool.everything())
         if self.replay is not None and (earlier := self.replay.at(number)) is not None:
-            return self._again(earlier, self.replay.law(number))
-        floor = self._floor()
-        stratum = self._stratum(number, floor)
+            return self._again(earlier, self.replay.proposal(number))
+        exploration = self._exploration()
+        stratum = self._stratum(number, exploration)
         candidates = self._candidates(number, stratum)
         self.belief.look_at(candidates)
         mixture = self._mixture(candidates)
@@ -107,22 +108,24 @@ class Selector:
         by_call = weights
         if len(calls) < len(weights):
             by_call = np.bincount(unit, weights, len(calls))
-        law = mix(calls, by_call, floor, self._even(candidates))
-        place = law.draw(generator(self.seed, "draw", number))
+        proposal = mix(calls, by_call, exploration, self._even(candidates))
+        place = proposal.draw(generator(self.seed, "draw", number))
         chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
         stratum = self._expecting(stratum)
         question = int(candidates.question[chosen])
-        told = self.explain(candidates, law, chosen) | self.belief.price_of(place, question)
+        told = self.explain(candidates, proposal, chosen) | self.belief.price_of(place, question)
         if isinstance(self.strategy, Mixed):
-            told |= shares_of(mixture, unit == place, floor, float(law.probabilities[place]))
+            told |= shares_of(
+                mixture, unit == place, exploration, float(proposal.probabilities[place])
+            )
         return Draw(
             number,
             int(calls[place]),
             question,
-            float(law.probabilities[place]),
-            law,
+            float(proposal.probabilities[place]),
+            proposal,
             told | (stratum.row() if stratum else {}),
-            self._move(candidates, law, place, stratum),
+            self._move(candidates, proposal, place, stratum),
         )
 
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
@@ -133,21 +136,22 @@ class Selector:
             found = {"chosen": self.strategy.weights(candidates, self.belief)}
         return {n: array(part).astype(np.float64, copy=False) for n, part in found.items()}
 
-    def _again(self, earlier: DrawRow, law: Law) -> Draw:
-        """The draw of an earlier audit, by its law, with what is expected of the questions now."""
-        candidates = self.pool.of(law.calls)
+    def _again(self, earlier: DrawRow, proposal: Proposal) -> Draw:
+        """The draw of an earlier audit, by its proposal, with what is expected of the questions
+        now."""
+        candidates = self.pool.of(proposal.calls)
         self.belief.look_at(candidates)
-        place = int(np.searchsorted(law.calls, earlier.call))
+        place = int(np.searchsorted(proposal.calls, earlier.call))
         stratum = self._expecting(Stratum.of(earlier.why))
-        told = self._counts(law) | self.belief.price_of(place, earlier.question)
+        told = self._counts(proposal) | self.belief.price_of(place, earlier.question)
         return Draw(
             earlier.draw,
             earlier.call,
             earlier.question,
-            float(law.probabilities[place]),
-            law,
+            float(proposal.probabilities[place]),
+            proposal,
             told | (stratum.row() if stratum else {}),
-            self._move(candidates, law, place, stratum),
+            self._move(candidates, proposal, place, stratum),
         )
 
     def row(self, draw: Draw, questions: Indices, learned: int, elapsed: float) -> DrawRow:
@@ -163,24 +167,26 @@ class Selector:
             sample=self.space.dataset.sample_id(int(sample)),
             learned=learned,
             probability=draw.probability,
-            law=draw.law.pack(),
+            proposal=draw.proposal.pack(),
             why=draw.why,
             elapsed=elapsed,
             moves=moves,
         )
 
-    def explain(self, candidates: Candidates, law: Law, place: int) -> dict[str, float | int]:
+    def explain(
+        self, candidates: Candidates, proposal: Proposal, place: int
+    ) -> dict[str, float | int]:
         """What the strategy went by for the candidate question at ``place``, where it says so, and
         how many calls it chose among: for the journal and the report."""
         reasons: dict[str, float | int] = {}
         if isinstance(self.strategy, Reasoned):
             reasons = self.strategy.reasons(candidates, self.belief, place)
-        return {**reasons, **self._counts(law)}
+        return {**reasons, **self._counts(proposal)}
 
     @staticmethod
-    def _counts(law: Law) -> dict[str, float | int]:
-        eligible = int(np.count_nonzero(law.probabilities))
-        return {"candidates": len(law.calls), "eligible": eligible}
+    def _counts(proposal: Proposal) -> dict[str, float | int]:
+        eligible = int(np.count_nonzero(proposal.probabilities))
+        return {"candidates": len(proposal.calls), "eligible": eligible}
 
     def take(
         self, questions: Indices, move: Move | None = None, why: Mapping[str, Any] | None = None
@@ -206,7 +212,7 @@ class Selector:
             self.certifier.restore(move, inside, Stratum.of(why))
         self.take(questions, move, why)
 
-    def learn(self, outcomes: Sequence[Learnt], cost: float = 0.0) -> None:
+    def learn(self, outcomes: Sequence[Observation], cost: float = 0.0) -> None:
         """Takes in the judged questions of the next draw, in draw order, and what it cost."""
         if self.belief.prices is not None:
             self.belief.prices.learn(cost)
@@ -221,12 +227,12 @@ class Selector:
 
     # -- certificates ------------------------------------------------------------------
 
-    def _floor(self) -> float:
-        """The floor; larger where adaptive draws turn out worse than uniform ones."""
+    def _exploration(self) -> float:
+        """The exploration; larger where adaptive draws turn out worse than uniform ones."""
         if self.certifier is None or self.certifier.settled.all():
-            return self.floor
+            return self.exploration
         excess = float(np.clip(self.certifier.variance_ratio() - 1, 0, 1))
-        return self.floor + (1 - self.floor) * excess
+        return self.exploration + (1 - self.exploration) * excess
 
     def _even(self, candidates: Candidates) -> Floats | None:
         """Half uniform over all calls, half uniform over those of each open target."""
@@ -249,17 +255,17 @@ class Selector:
             return int(best[0])
         return int(generator(self.seed, "heaviest question", number).choice(best))
 
-    def _stratum(self, number: int, floor: float) -> Stratum | None:
+    def _stratum(self, number: int, exploration: float) -> Stratum | None:
         """The stratum of a draw, or None where it is drawn from all calls."""
         if self.certifier is None:
             return None
         prices, strata = self.belief.prices, self.certifier.strata
         known = 1.0 if prices is None or strata is None else prices.of_strata(strata)
-        shares = self.certifier.shares(floor, known)
+        shares = self.certifier.shares(exploration, known)
         if shares is None:
             return None
-        law = Law(np.arange(len(shares)), shares)
-        return Stratum(law.draw(generator(self.seed, "stratum", number)), shares)
+        proposal = Proposal(np.arange(len(shares)), shares)
+        return Stratum(proposal.draw(generator(self.seed, "stratum", number)), shares)
 
     def _candidates(self, number: int, stratum: Stratum | None) -> Candidates:
         if self.certifier is None or stratum is None:
@@ -275,7 +281,7 @@ class Selector:
         return replace(stratum, mean=round(mean, DIGITS), variance=round(variance, DIGITS))
 
     def _move(
-        self, candidates: Candidates, law: Law, place: int, stratum: Stratum | None
+        self, candidates: Candidates, proposal: Proposal, place: int, stratum: Stratum | None
     ) -> Move | None:
         if self.certifier is None:
             return None
@@ -285,10 +291,12 @@ class Selector:
         else:
             f = None if predictions is None else array(predictions)
         unit, inside = array(candidates.unit), self.belief.inside
-        return self.certifier.foresee(inside, unit, f, law.probabilities, place, stratum)
+        return self.certifier.foresee(inside, unit, f, proposal.probabilities, place, stratum)
 
 
-def teach(certifier: Certifier, move: Move, questions: Indices, outcomes: Sequence[Learnt]) -> None:
+def teach(
+    certifier: Certifier, move: Move, questions: Indices, outcomes: Sequence[Observation]
+) -> None:
     """What the judged ``questions`` of a draw tell of the targets."""
     losses = {o.question: o for o in outcomes}
     told = [losses[question] for question in questions.tolist()]

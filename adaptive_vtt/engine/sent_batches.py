@@ -6,7 +6,7 @@ from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import BatchFacts, read_facts
 from ..models.base import BatchModel, ModelDefaults
-from .canaries import number_of
+from .repeat_probes import number_of
 
 
 class JournalRecord:

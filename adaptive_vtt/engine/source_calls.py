@@ -10,7 +10,7 @@ from functools import lru_cache
 from ..errors import InputError
 from ..journal.answer_json import from_json, to_json
 from ..journal.rows import SourceRow
-from ..oracles import Heard, Version
+from ..oracles import Received, Version
 from ..space import QuestionSpace
 from ..types import IDENTITY, Answer, Ask, CallMode, Prompt, Unanswered, Value
 
@@ -54,24 +54,24 @@ class SourceCalls:
         numbers = (source + (1 + v) * self.count for v in self._versions(source))
         return [number for number in numbers if number not in self.known]
 
-    def heard(self, source: int, place: int) -> Value | Heard | None:
+    def received(self, source: int, place: int) -> Value | Received | None:
         """What was said of ``source`` about the space's concept at ``place``; None: nothing."""
         said = self.known.get(source)
         if said is None:
             return None
         where = 0 if self.answers == "one" else self.space.asked_by[place]
-        return said[where] if self.most == 1 else self._heard(source, where)
+        return said[where] if self.most == 1 else self._received(source, where)
 
-    def _heard(self, source: int, where: int) -> Heard:
+    def _received(self, source: int, where: int) -> Received:
         numbers = {v: source + (1 + v) * self.count for v in range(self.most - 1)}
         versions = {v: self.known[n][where] for v, n in numbers.items() if n in self.known}
-        return Heard(self.known[source][where], versions)
+        return Received(self.known[source][where], versions)
 
     def _versions(self, source: int) -> Mapping[int, Version]:
         if self.most == 1:
             return {}
         sample = self._sample(source // self.per_sample)
-        return self.space.oracle.versions(sample, self._heard(source, 0))
+        return self.space.oracle.versions(sample, self._received(source, 0))
 
     def prompt(self, number: int) -> Prompt:
         """What is sent."""

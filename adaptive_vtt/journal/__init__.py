@@ -12,7 +12,7 @@ from ..utils.lazy import lazily
 
 if TYPE_CHECKING:
     from .base import Journal
-    from .chain import Link, check_chain, check_head, check_undamaged, with_law
+    from .chain import Link, check_chain, check_head, check_undamaged, with_proposal
     from .in_memory import MemoryJournal
     from .opening import (
         JournalSource,
@@ -32,7 +32,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "base": "Journal",
-        "chain": "Link check_chain check_head check_undamaged with_law",
+        "chain": "Link check_chain check_head check_undamaged with_proposal",
         "in_memory": "MemoryJournal",
         "opening": "JournalSource answered begin_anew closed_on_error holds_answers "
         "open_journal opened read_journal recall",
@@ -60,5 +60,5 @@ __all__ = [
     "opened",
     "read_journal",
     "recall",
-    "with_law",
+    "with_proposal",
 ]

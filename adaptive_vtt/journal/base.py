@@ -39,12 +39,12 @@ class Journal(Protocol):
     def sources(self) -> list[SourceRow]:
         """All answers about source images, by number."""
 
-    def draws(self, *, laws: bool = True) -> list[DrawRow]:
-        """All draws, in order. Without ``laws``, which are most of a long journal, those may be
-        empty; ``law`` reads one."""
+    def draws(self, *, proposals: bool = True) -> list[DrawRow]:
+        """All draws, in order. Without ``proposals``, which are most of a long journal, those may
+        be empty; ``proposal`` reads one."""
 
-    def law(self, draw: int) -> bytes:
-        """The packed law of one draw; raises JournalError where there is no such draw."""
+    def proposal(self, draw: int) -> bytes:
+        """The packed proposal of one draw; raises JournalError where there is no such draw."""
 
     def calls(self) -> list[CallRow]:
         """All answered calls in the order of their commit, without pictures."""

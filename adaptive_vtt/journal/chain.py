@@ -56,7 +56,7 @@ def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[Call
     """Raises JournalError naming the first row that is missing, was added, or was altered.
 
     ``draws`` and ``calls`` are all that ``journal`` holds; they are long, so they are read once,
-    maybe without laws.
+    maybe without proposals.
     """
     links = journal.links()
     rows = _rows(journal, draws, calls)
@@ -65,7 +65,7 @@ def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[Call
     for link in links:
         row = rows[link.kind, link.row]
         if isinstance(row, DrawRow):
-            row = with_law(journal, row)
+            row = with_proposal(journal, row)
         try:
             seal = _seal(head, row)
         except (TypeError, ValueError):  # a number that is none any more
@@ -97,7 +97,7 @@ def check_undamaged(journal: Journal) -> None:
     """Raises JournalError where the file or the chain of a journal to go on with is damaged."""
     try:
         journal.check_storage()
-        check_chain(journal, journal.draws(laws=False), journal.calls())
+        check_chain(journal, journal.draws(proposals=False), journal.calls())
     except JournalError as error:
         raise JournalError(
             f"{error}; nothing was asked, as no interval would hold: restore the journal from a "
@@ -105,9 +105,9 @@ def check_undamaged(journal: Journal) -> None:
         ) from None
 
 
-def with_law(journal: Journal, row: DrawRow) -> DrawRow:
-    """The draw with its law, read where it was left out."""
-    return row if row.law else replace(row, law=journal.law(row.draw))
+def with_proposal(journal: Journal, row: DrawRow) -> DrawRow:
+    """The draw with its proposal, read where it was left out."""
+    return row if row.proposal else replace(row, proposal=journal.proposal(row.draw))
 
 
 def _rows(
@@ -171,7 +171,7 @@ def _draw(row: DrawRow) -> list[Any]:
         row.sample,
         row.learned,
         _real(row.probability),
-        _bytes(row.law),
+        _bytes(row.proposal),
         row.why,
         _real(row.elapsed),
         moves,

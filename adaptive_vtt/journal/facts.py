@@ -68,12 +68,12 @@ class OracleFacts(_Fact):
 
 class SettingsFacts(_Fact):
     """What the audit was begun with; see the arguments of ``Audit``. ``prices``: see
-    ``engine.prices``, None where laws do not go by them."""
+    ``engine.prices``, None where proposals do not go by them."""
 
     strategy: str
     strategy_options: dict[str, Any] = {}
     seed: int
-    floor: float
+    exploration: float
     candidates: int
     form: Literal["std", "variance"] = "std"
     answers: CallMode
@@ -106,7 +106,7 @@ class SliceFacts(_Fact):
     were drawn before; ``masks``: which questions it has (``certify.population``); ``where``: the
     same as a filter, field -> values, None where no filter says it. What made it noticed, in the
     answers by then: ``images`` that were asked about, its ``rate`` and that of all, ``base``, each
-    draw weighed by the inverse of its law; ``least_lift``: what rate / base is at least, among
+    draw weighed by the inverse of its proposal; ``least_lift``: what rate / base is at least, among
     ``tried`` groups that were looked at.
     """
 

@@ -34,8 +34,8 @@ class HalfStore:
     """The halves in the file ``path``, made where there is none; None: in memory.
 
     ``about``: which models and questions; what the file holds of others is not given back.
-    ``answered``: key of a prompt -> how many pairs of it are journaled, canaries among them; what
-    the file holds of those is let go. Raises JournalError for a file that is none of ours.
+    ``answered``: key of a prompt -> how many pairs of it are journaled, repeat probes among them;
+    what the file holds of those is let go. Raises JournalError for a file that is none of ours.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class HalfStore:
         self._left[side, key] = said
 
     def done(self, prompt: Prompt) -> None:
-        """Both were heard: who asks again, as canaries do, is to hear what is said now."""
+        """Both were heard: who asks again, as repeat probes do, is to hear what is said now."""
         key = _key(prompt)
         self._whole[key] += 1
         for side in ("a", "b"):
@@ -102,7 +102,7 @@ class HalfStore:
 
 class KnownAnswers:
     """Model A's ``answers`` by key, from an earlier audit: free, and taken once each, so that a
-    canary hears A anew. What else was heard of either model is with ``rest``.
+    repeat probe hears A anew. What else was heard of either model is with ``rest``.
 
     ``answered``: as for ``HalfStore``.
     """

@@ -103,13 +103,13 @@ class MemoryJournal:
     def sources(self) -> list[SourceRow]:
         return [self._sources[s] for s in sorted(self._sources)]
 
-    def draws(self, *, laws: bool = True) -> list[DrawRow]:
+    def draws(self, *, proposals: bool = True) -> list[DrawRow]:
         return [self._draws[d] for d in sorted(self._draws)]
 
-    def law(self, draw: int) -> bytes:
+    def proposal(self, draw: int) -> bytes:
         if draw not in self._draws:
             raise JournalError(f"journal: draw {draw} is missing")
-        return self._draws[draw].law
+        return self._draws[draw].proposal
 
     def calls(self) -> list[CallRow]:
         return [

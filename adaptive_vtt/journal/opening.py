@@ -147,6 +147,6 @@ def _lost_before(path: Path) -> int:
         return 0
     with closing(SQLiteJournal(before[-1], read_only=True)) as journal:
         lost = read_lost(journal.facts())
-        sent = {draw.call for draw in journal.draws(laws=False)}
+        sent = {draw.call for draw in journal.draws(proposals=False)}
         came_back = {call.call for call in journal.calls()}
         return lost.interrupted + len(sent.difference(lost.counted, came_back))

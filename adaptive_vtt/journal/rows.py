@@ -20,7 +20,7 @@ class FactRow:
 
 @dataclass(frozen=True)
 class DrawRow:
-    """One draw as journaled; ``law`` is empty where it was not read."""
+    """One draw as journaled; ``proposal`` is empty where it was not read."""
 
     draw: int
     question: int
@@ -28,7 +28,7 @@ class DrawRow:
     sample: str
     learned: int
     probability: float
-    law: bytes
+    proposal: bytes
     why: dict[str, Any]
     elapsed: float
     moves: tuple["MoveRow", ...] = ()
@@ -84,7 +84,7 @@ class CallRow:
 class SourceRow:
     """The answer about a source image, as JSON values; see ``answer_json``, ``SourceCalls``.
 
-    A number below 0 is a canary, the call -1 - source asked again; see ``canaries``.
+    A number below 0 is a repeat probe, the call -1 - source asked again; see ``repeat_probes``.
     """
 
     source: int
@@ -94,7 +94,7 @@ class SourceRow:
     unconfirmed: float = 0.0
 
     @property
-    def canary(self) -> bool:
+    def repeat_probe(self) -> bool:
         """Whether it is the answer to a call asked again."""
         return self.source < 0
 
@@ -119,7 +119,7 @@ class JudgingRow:
     unconfirmed: float = 0.0
 
     @property
-    def heard(self) -> bool:
+    def received(self) -> bool:
         """Whether it is the answer that the judge is asked about, and no reply of the judge."""
         return self.question < 0
 
@@ -149,7 +149,8 @@ class Tally:
     """How much a journal holds, without its rows.
 
     ``draws``: calls drawn; ``calls``: those of them that were answered; ``sources``: answers about
-    source images, canaries included; ``cost`` of all answers, and the part of it ``unconfirmed``.
+    source images, repeat probes included; ``cost`` of all answers, and the part of it
+    ``unconfirmed``.
     """
 
     draws: int

@@ -27,9 +27,9 @@ CREATE TABLE draws (          -- one random choice each, written before its call
   question INTEGER NOT NULL,  -- the question drawn
   call INTEGER NOT NULL UNIQUE,
   sample TEXT NOT NULL,       -- the source image's id
-  learned INTEGER NOT NULL,   -- how many draws had been learnt from when the law was made
+  learned INTEGER NOT NULL,   -- how many draws had been learnt from when the proposal was made
   probability REAL NOT NULL,  -- of the question drawn
-  law BLOB NOT NULL,          -- all probabilities above zero (packed_law.py)
+  proposal BLOB NOT NULL,          -- all probabilities above zero (packed_proposal.py)
   why TEXT NOT NULL,          -- what the strategy saw; JSON
   elapsed REAL NOT NULL       -- seconds of audit so far
 );

@@ -30,7 +30,7 @@ DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, Ov
 """What reading a damaged file may raise."""
 _MOVES = f"SELECT draw, target, members, active, {', '.join(FIGURES)} FROM moves ORDER BY 1, 2"
 _DRAWS = (
-    "SELECT draw, question, call, sample, learned, probability, {law}, why, elapsed "
+    "SELECT draw, question, call, sample, learned, probability, {proposal}, why, elapsed "
     "FROM draws ORDER BY draw"
 )
 _TALLY = """WITH paid AS (
@@ -219,23 +219,23 @@ class SQLiteJournal:
                 row["figures"] = parsed(row["figures"], where, dict)
             return [BeliefRow(**row) for row in rows]
 
-    def draws(self, *, laws: bool = True) -> list[DrawRow]:
-        law = "law" if laws else "x'' AS law"
+    def draws(self, *, proposals: bool = True) -> list[DrawRow]:
+        proposal = "proposal" if proposals else "x'' AS proposal"
         with self._reading():
             moves: dict[int, list[MoveRow]] = {}
             for draw, *move in self._rows(_MOVES):
                 moves.setdefault(draw, []).append(_move(draw, *move))
-            rows = self._read(_DRAWS.format(law=law))
+            rows = self._read(_DRAWS.format(proposal=proposal))
             for row in rows:
                 row["why"] = parsed(row["why"], f"draws, row {row['draw']}, why", dict)
             return [DrawRow(**row, moves=tuple(moves.get(row["draw"], []))) for row in rows]
 
-    def law(self, draw: int) -> bytes:
-        found = self._read(f"SELECT law FROM draws WHERE draw = {int(draw)}")
+    def proposal(self, draw: int) -> bytes:
+        found = self._read(f"SELECT proposal FROM draws WHERE draw = {int(draw)}")
         if not found:
             raise JournalError(f"journal {str(self.path)!r}: draw {draw} is missing")
-        law: bytes = found[0]["law"]
-        return law
+        proposal: bytes = found[0]["proposal"]
+        return proposal
 
     def calls(self) -> list[CallRow]:
         with self._reading():

@@ -137,10 +137,10 @@ class Pair(ModelDefaults):
             self.b.close()
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Said]:
-        said = [self._heard(side, prompts) for side in ("a", "b")]
+        said = [self._received(side, prompts) for side in ("a", "b")]
         return [self._whole(*three) for three in zip(prompts, *said, strict=True)]
 
-    def _heard(self, side: Any, prompts: Sequence[Prompt]) -> list[Said]:
+    def _received(self, side: Any, prompts: Sequence[Prompt]) -> list[Said]:
         """What one model says, asked only about what it was not heard of before."""
         found = [self._taken(side, prompt) for prompt in prompts]
         missing = [prompt for prompt, said in zip(prompts, found, strict=True) if said is None]

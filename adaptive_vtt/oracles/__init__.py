@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..types import Case, Heard, Outcome, Version
+from ..types import Case, Outcome, Received, Version
 from ..utils.lazy import lazily
 from ..utils.registry import Registry
 from .base import Oracle, OracleDefaults, adapted
@@ -57,7 +57,6 @@ __all__ = [
     "Consistency",
     "ContainsTruth",
     "Correctness",
-    "Heard",
     "MaskConsistency",
     "MaskDrop",
     "MultipleChoice",
@@ -65,6 +64,7 @@ __all__ = [
     "OracleDefaults",
     "Ordinal",
     "Outcome",
+    "Received",
     "ReducedCaptions",
     "Told",
     "TopClass",

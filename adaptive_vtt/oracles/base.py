@@ -14,11 +14,11 @@ from ..types import (
     ConceptsAre,
     FollowUp,
     Half,
-    Heard,
     Indices,
     Memory,
     Outcome,
     Question,
+    Received,
     Sample,
     SourceAnswer,
     Value,
@@ -122,11 +122,11 @@ class OracleDefaults:
         hear, beside itself."""
         return 0
 
-    def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
+    def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
         """The versions of a source image to ask about, by place (below ``most_versions``), given
         what was said of itself, and of those asked about so far; all there may be for None.
 
-        An oracle that may have to hear of versions is given a ``Heard`` as ``source_answer``.
+        An oracle that may have to hear of versions is given a ``Received`` as ``source_answer``.
         """
         return {}
 

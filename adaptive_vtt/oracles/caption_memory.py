@@ -25,9 +25,9 @@ from .caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
 
 Ints = npt.NDArray[np.int64]
 
-MOST_OBJECTS = 8
+MAX_OBJECTS = 8
 """Objects per image that are kept track of; the rest of a crowded image is ignored."""
-MOST_IMAGES = 20_000
+MAX_IMAGES = 20_000
 """Samples in a dataset above which images are not looked at before they are captioned: looking at
 every image ahead would take too long."""
 DULL = 0.85
@@ -44,7 +44,7 @@ class CaptionMemory:
 
     ``found``: the distinct violations so far, (sample, what) pairs: the detector's label of
     the thing, or else its name. ``drawn``: the variants asked about, by sample. Arrays over
-    samples have a row per sample looked at and M = MOST_OBJECTS columns: the objects that the
+    samples have a row per sample looked at and M = MAX_OBJECTS columns: the objects that the
     source's caption names, then those it left out as far as a detector tells.
     """
 
@@ -60,12 +60,12 @@ class CaptionMemory:
         self._numbers: dict[str, int] = {}
         shape = (64, len(space.variants))
         self._known = np.zeros(64, bool)
-        self._name = np.full((64, MOST_OBJECTS), -1)
-        self._size = np.zeros((64, MOST_OBJECTS))  # shares of the picture
-        self._left_out = np.zeros((64, MOST_OBJECTS), bool)
-        self._status = np.full((*shape, MOST_OBJECTS), NOWHERE, np.int8)
+        self._name = np.full((64, MAX_OBJECTS), -1)
+        self._size = np.zeros((64, MAX_OBJECTS))  # shares of the picture
+        self._left_out = np.zeros((64, MAX_OBJECTS), bool)
+        self._status = np.full((*shape, MAX_OBJECTS), NOWHERE, np.int8)
         self._nearest = np.ones(shape)
-        self._own = np.zeros((64, MOST_OBJECTS, 2))  # checks and violations of an object
+        self._own = np.zeros((64, MAX_OBJECTS, 2))  # checks and violations of an object
         # follow-ups that show all that was named, and those of them that name something new;
         # the first numbers are a guess that counts as much as 4 follow-ups
         self._new = np.array([4.0, 0.5])
@@ -122,13 +122,13 @@ class CaptionMemory:
         size: Sequence[int],
     ) -> None:
         """Works out what all follow-ups of an image do to the objects of its caption."""
-        objects = [*named, *left_out][:MOST_OBJECTS]
+        objects = [*named, *left_out][:MAX_OBJECTS]
         row = self.row(sample)
         self._mentioned += len(named), len(self._things[row])
         boxes = [[Box("", *edges) for edges in one["boxes"]] for one in objects]
         areas = [sum(b.area for b in some) / (size[0] * size[1]) for some in boxes]
         self._take_in(row, [thing(o) for o in objects], areas)
-        self._left_out[row] = np.arange(MOST_OBJECTS) >= len(named)
+        self._left_out[row] = np.arange(MAX_OBJECTS) >= len(named)
         self._known[row], self._spans[sample] = True, None
         source = self.space.dataset.sample(sample)
         reductions = self._reductions(source)
@@ -175,7 +175,7 @@ class CaptionMemory:
 
     def _detected(self, sample: int) -> tuple[list[str], list[float]]:
         """The labels of a sample's boxes, and the shares of the picture they take up."""
-        if len(self.space.dataset) > MOST_IMAGES:
+        if len(self.space.dataset) > MAX_IMAGES:
             return [], []
         source = self.space.dataset.sample(sample)
         areas: dict[str, float] = {}
@@ -195,8 +195,8 @@ class CaptionMemory:
             setattr(self, name, np.concatenate([old, np.full_like(old, empty)]))
 
     def _take_in(self, row: int, things: list[str], sizes: list[float]) -> None:
-        """Writes down what is in a picture, the first MOST_OBJECTS of it."""
-        self._things[row] = things[:MOST_OBJECTS]
+        """Writes down what is in a picture, the first MAX_OBJECTS of it."""
+        self._things[row] = things[:MAX_OBJECTS]
         self._name[row], self._size[row] = -1, 0.0
         for place, what in enumerate(self._things[row]):
             self._name[row, place] = self._numbers.setdefault(what, len(self._numbers))

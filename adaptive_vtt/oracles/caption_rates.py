@@ -28,7 +28,7 @@ PRIOR = 2.0
 SIZES = (0.005, 0.01, 0.02, 0.04, 0.08)
 """Borders between size classes, as shares of the picture's area: things between two borders share
 one factor."""
-MOST_PASSED = 6
+MAX_PASSED = 6
 """Number of passed checks at which counting stops: a thing that passed more is treated as one that
 passed this many."""
 FADING = 2.0
@@ -47,7 +47,7 @@ class Rates:
         self._base = np.array(FIRST_GUESS)
         self._by_name = np.ones(1)
         self._by_size = np.ones(len(SIZES) + 1)
-        self._guess = 1 / (1 + np.arange(MOST_PASSED + 1) / FADING)
+        self._guess = 1 / (1 + np.arange(MAX_PASSED + 1) / FADING)
         self._by_passed = self._guess.copy()
 
     def observe(self, name: int, share: float, passed: int, check: int, wrong: bool) -> None:
@@ -56,7 +56,7 @@ class Rates:
         if self._count == len(self._checks):
             more = np.zeros((max(64, self._count), 5), np.int64)
             self._checks = np.concatenate([self._checks, more])
-        size, passed = int(np.searchsorted(SIZES, share)), min(passed, MOST_PASSED)
+        size, passed = int(np.searchsorted(SIZES, share)), min(passed, MAX_PASSED)
         self._checks[self._count] = name, size, passed, check, wrong
         self._count += 1
 
@@ -66,7 +66,7 @@ class Rates:
         known = np.where(names < len(self._by_name), names, -1)
         by_name = np.append(self._by_name, 1.0)[known]  # -1: the last
         by_size = self._by_size[np.searchsorted(SIZES, shares)]
-        traits = by_name * by_size * self._by_passed[np.minimum(passed, MOST_PASSED)]
+        traits = by_name * by_size * self._by_passed[np.minimum(passed, MAX_PASSED)]
         found = np.clip(traits[..., None] * self._base, 0, 0.95)
         return np.where(names[..., None] >= 0, found, 0.0)
 

@@ -76,12 +76,12 @@ def check(
     named: Sequence[str],
     detected: Sequence[Box],
     same: Same,
-    heard: Sequence[str] = (),
+    received: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
     """One finding per object of the source's caption, and per object only the follow-up's names.
 
     ``located``, ``visible`` and ``status`` are about the source's objects, ``named`` are the
-    follow-up's, ``detected`` all boxes of the source, ``heard`` the objects of all captions of
+    follow-up's, ``detected`` all boxes of the source, ``received`` the objects of all captions of
     the source with boxes hidden.
     """
     names = [one.name for one in located]
@@ -102,7 +102,7 @@ def check(
         boxes = tuple(b for b in detected if b.label and same(name, b.label))
         found = Finding(name, "new", said=True, boxes=boxes)
         if whole:
-            seen = boxes or spare is None or any(same(name, n) for n in heard)
+            seen = boxes or spare is None or any(same(name, n) for n in received)
             found = replace(found, rule=3, error=_added(found, lost, bool(seen), bool(spare)))
         findings.append(found)
     return tuple(findings)

@@ -40,7 +40,7 @@ class JudgeFindings:
 
 def found_by_judge(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> JudgeFindings | None:
     """What the journal's ``rows`` and answers tell of a judge; None where none was asked."""
-    said = [row for row in rows if not row.heard]
+    said = [row for row in rows if not row.received]
     if not said:
         return None
     details = (answer.details or {} for call in calls for answer in call.answers)

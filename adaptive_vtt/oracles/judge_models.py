@@ -33,7 +33,7 @@ _REGIMES: dict[str, str] = {"option-matching": OPTION_MATCHING, "yes-no": YES_NO
 
 JUDGED = "judged"
 """In an outcome's details: what a judge said, and what rule and judge make of the answer."""
-MOST_BYTES = 2000
+MAX_BYTES = 2000
 """Of a reply longer than this, in UTF-8, a judge is shown the first quarter and the end, where
 conclusions stand: no more tokens than bytes, so that the bound on a judge's price holds."""
 
@@ -128,7 +128,7 @@ class JudgeModel:
         return {"name": self.name, "regime": self.regime, "prompt": digest, "check": self.check}
 
     def text(self, ask: Ask, truth: str, reply: str) -> str:
-        """What is sent about a reply: never longer than the prompt, the question and MOST_BYTES."""
+        """What is sent about a reply: never longer than the prompt, the question and MAX_BYTES."""
         reply = _cut(reply)
         digest = hashlib.blake2b(reply.encode("utf-8", "replace"), digest_size=6).hexdigest()
         values = {
@@ -165,7 +165,7 @@ class JudgeModel:
 
 def _alone(said: Value) -> str:
     """The only word of a reply; "" where it says anything else."""
-    found = _ALONE.fullmatch(said) if isinstance(said, str) and len(said) < MOST_BYTES else None
+    found = _ALONE.fullmatch(said) if isinstance(said, str) and len(said) < MAX_BYTES else None
     return found[1] if found else ""
 
 
@@ -176,9 +176,9 @@ def _listed(options: tuple[str, ...]) -> str:
 def _cut(reply: str) -> str:
     """The reply, of a long one the beginning and the end."""
     whole = reply.encode("utf-8", "replace")
-    if len(whole) <= MOST_BYTES:
+    if len(whole) <= MAX_BYTES:
         return whole.decode()
-    first, last = whole[: MOST_BYTES // 4], whole[-(MOST_BYTES - MOST_BYTES // 4) :]
+    first, last = whole[: MAX_BYTES // 4], whole[-(MAX_BYTES - MAX_BYTES // 4) :]
     return f"{first.decode('utf-8', 'ignore')}\n[...]\n{last.decode('utf-8', 'ignore')}"
 
 

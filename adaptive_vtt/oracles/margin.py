@@ -10,7 +10,7 @@ MARGIN = "margin"
 SUREST = 8.0
 """Largest size of a margin that is a logit: a probability of .9997."""
 
-LEAST = 1 / (1 + math.exp(SUREST))
+MIN = 1 / (1 + math.exp(SUREST))
 """The probability whose logit is -SUREST."""
 
 
@@ -25,5 +25,5 @@ def margin(truth: int, coordinate: float | None, details: Mapping[str, Any] | No
     if coordinate is None:
         return None
     yes = 2 * coordinate - truth
-    right = min(max(yes if truth else 1 - yes, LEAST), 1 - LEAST)
+    right = min(max(yes if truth else 1 - yes, MIN), 1 - MIN)
     return math.log(right / (1 - right))

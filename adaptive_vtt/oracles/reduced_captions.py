@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..relations.base import RelationDefaults
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
 from ..relations.reic_selection import T_DOWN, T_UP, statuses
-from ..types import Box, FollowUp, Heard, Image, Outcome, Question, Sample, Value, Version
+from ..types import Box, FollowUp, Image, Outcome, Question, Received, Sample, Value, Version
 from ..utils.boxes import mask_of
 from ..utils.options import Option
 from ..utils.parts import describe_part
@@ -33,7 +33,7 @@ from .choice import scored
 if TYPE_CHECKING:
     from .caption_memory import CaptionMemory
 
-MOST_BOXES = 6
+MAX_BOXES = 6
 """Boxes per image that are hidden in turn, at most, the surest first. Each costs up to 3
 captions."""
 
@@ -44,7 +44,7 @@ class Expected:
 
     ``located`` objects of the source's ``caption``, how much of each is ``visible``, and
     ``status`` of each; ``captions``: how many versions of the source were captioned, too;
-    ``unnamed``: boxes by label of what was detected and the caption does not name; ``heard``:
+    ``unnamed``: boxes by label of what was detected and the caption does not name; ``received``:
     what the captions of those versions name.
     """
 
@@ -57,7 +57,7 @@ class Expected:
     size: tuple[int, int]
     captions: int
     unnamed: Mapping[str, tuple[Box, ...]]
-    heard: tuple[str, ...] = ()
+    received: tuple[str, ...] = ()
 
 
 def _lama(file: str, base: Path) -> Filler:
@@ -95,7 +95,7 @@ class ReducedCaptions(CaptionOracle):
         ] = True,
         most_boxes: Annotated[
             int, Option("hide at most so many boxes of an image", ge=0)
-        ] = MOST_BOXES,
+        ] = MAX_BOXES,
         hide_named: Annotated[
             bool, Option("hide boxes that match a name, too, as REIC does")
         ] = False,
@@ -151,7 +151,7 @@ class ReducedCaptions(CaptionOracle):
 
     # -- the source --------------------------------------------------------------------
 
-    def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
+    def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
         """Boxes hidden in three ways, where a name of the caption matches no box.
 
         A box holds an object only if none of the three captions names the object. So as soon as
@@ -160,7 +160,7 @@ class ReducedCaptions(CaptionOracle):
         """
         if not self.occlusion or sample.image is None:
             return {}
-        named = self._named(sample, heard) if heard is not None else ()
+        named = self._named(sample, received) if received is not None else ()
         matched = {box for one in named for box in one.boxes}
         found = {}
         for number, box in enumerate(sample.boxes[: self.most_boxes]):
@@ -169,17 +169,17 @@ class ReducedCaptions(CaptionOracle):
                 continue
             for v, version in enumerate(VERSIONS):
                 place = number * len(VERSIONS) + v
-                if heard is not None and not lost:
+                if received is not None and not lost:
                     break
                 hiding = self._hiding(sample.image, box, version)
                 found[place] = Version(f"{HIDDEN}{version}", number + 1, hiding)
-                if heard is not None:
-                    lost = self._still_lost(lost, heard.versions.get(place))
+                if received is not None:
+                    lost = self._still_lost(lost, received.versions.get(place))
         return found
 
-    def _named(self, sample: Sample, heard: Heard) -> Sequence[Located]:
+    def _named(self, sample: Sample, received: Received) -> Sequence[Located]:
         """What the caption names, by the boxes of its name; nothing where there is none."""
-        caption = heard.answer
+        caption = received.answer
         if not isinstance(caption, str) or refusal(caption):
             return ()
         return self._by_detection(self.reader.objects(caption), sample.boxes)
@@ -197,20 +197,20 @@ class ReducedCaptions(CaptionOracle):
     def _by_detection(self, names: Sequence[str], boxes: Sequence[Box]) -> list[Located]:
         return by_detection(names, boxes if self.detection else (), self.same)
 
-    def _located(self, sample: Sample, heard: Heard) -> tuple[Located, ...]:
+    def _located(self, sample: Sample, received: Received) -> tuple[Located, ...]:
         """The objects of the source's caption, each where it is; none where there is no caption."""
-        caption = caption_of(heard.answer, sample.id)
+        caption = caption_of(received.answer, sample.id)
         if caption is None:
             return ()
         detected = self._by_detection(self.reader.objects(caption), sample.boxes)
         boxes = sample.boxes[: self.most_boxes]
-        return completed(detected, boxes, self._hidden(heard), self.same)
+        return completed(detected, boxes, self._hidden(received), self.same)
 
-    def _hidden(self, heard: Heard) -> dict[int, tuple[str, ...]]:
+    def _hidden(self, received: Received) -> dict[int, tuple[str, ...]]:
         """What the caption of each version of the source names."""
         return {
             place: self.reader.objects(said)
-            for place, said in heard.versions.items()
+            for place, said in received.versions.items()
             if isinstance(said, str)
         }
 
@@ -225,14 +225,16 @@ class ReducedCaptions(CaptionOracle):
         source_answer: Any,
     ) -> Expected | None:
         """None where the source was not captioned."""
-        heard = source_answer if isinstance(source_answer, Heard) else Heard(source_answer, {})
-        caption = caption_of(heard.answer, sample.id)
+        received = (
+            source_answer if isinstance(source_answer, Received) else Received(source_answer, {})
+        )
+        caption = caption_of(received.answer, sample.id)
         if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
         reduction = follow_up.details["reduction"]
         located, visible, status = [], [], []
-        for one in self._located(sample, heard):
+        for one in self._located(sample, received):
             mask = mask_of(one.boxes, height, width)
             seen = float(visible_shares([mask], [reduction])[0, 0]) if mask.any() else None
             located.append(one)
@@ -246,9 +248,9 @@ class ReducedCaptions(CaptionOracle):
             sample.boxes,
             reduction,
             (height, width),
-            len(heard.versions),
+            len(received.versions),
             self._unnamed(sample.boxes, located),
-            tuple(name for names in self._hidden(heard).values() for name in names),
+            tuple(name for names in self._hidden(received).values() for name in names),
         )
 
     def _unnamed(
@@ -283,7 +285,7 @@ class ReducedCaptions(CaptionOracle):
             self.reader.objects(answer),
             expected.boxes if self.detection else (),
             self.same,
-            expected.heard,
+            expected.received,
         )
         broken = any(f.rule is not None for f in findings)
         return replace(scored(not broken), details=describe(expected, findings, answer))

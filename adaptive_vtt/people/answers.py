@@ -17,7 +17,7 @@ from ..utils.tables import csv_lines, original
 from .cards import Asked, Key
 
 COLUMNS = ("card", "question", "reader", "answer", "time")
-MOST_WORDS = 2000
+MAX_WORDS = 2000
 """Characters of an answer in words, at most."""
 _NAME = re.compile(r"\w[\w .-]{0,59}(?<![ .])")
 
@@ -148,9 +148,9 @@ def _given(row: Sequence[str], where: str) -> Given:
     if not re.fullmatch(r"\d{1,18}", number):
         raise InputError(f"{where}: card: expected its number, got {number!r}")
     check_name(reader, f"{where}: reader")
-    if not answer.strip() or len(answer) > MOST_WORDS:
+    if not answer.strip() or len(answer) > MAX_WORDS:
         raise InputError(
-            f"{where}: answer: expected 1 to {MOST_WORDS} characters, got {len(answer)}"
+            f"{where}: answer: expected 1 to {MAX_WORDS} characters, got {len(answer)}"
         )
     return Given(int(number), question, reader, answer, _time(time, where))
 

@@ -70,7 +70,7 @@ def items(journal: Journal) -> list[Item]:
     caption audit, and for details that are not as the oracle writes them.
     """
     space = read_facts(journal.facts()).space
-    samples = {draw.call: draw.sample for draw in journal.draws(laws=False)}
+    samples = {draw.call: draw.sample for draw in journal.draws(proposals=False)}
     found = []
     for call in journal.calls():
         for answer in call.answers:

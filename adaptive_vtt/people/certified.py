@@ -1,7 +1,7 @@
 """What a reader's answers certify: an audit of their own, and the comparison with the model.
 
-Both go through the model's draws again, by the laws of then (``engine.replay``), and are written
-as run folders, so that ``avtt verify``, ``report`` and ``gate`` read them as any other.
+Both go through the model's draws again, by the proposals of then (``engine.replay``), and are
+written as run folders, so that ``avtt verify``, ``report`` and ``gate`` read them as any other.
 """
 
 from collections.abc import Mapping, Sequence

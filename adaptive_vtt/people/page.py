@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..utils.files import write_text
-from .answers import COLUMNS, MOST_WORDS, Answers
+from .answers import COLUMNS, MAX_WORDS, Answers
 from .cards import NONE, SIGNS, UNSURE, Card
 from .pictures import Picture
 
@@ -69,7 +69,7 @@ def _content(desk: Desk, shown: Shown, audit: Any) -> dict[str, Any]:
         "unsure": UNSURE,
         "none": NONE,
         "signs": SIGNS,
-        "most_words": MOST_WORDS,
+        "most_words": MAX_WORDS,
         "pictures": pictures,
         "cards": cards,
         "answers": [

@@ -37,7 +37,7 @@ def pairs(journal: Journal) -> list[tuple[Card, tuple[str, int]]]:
     its relation and severity. A card's number is that of the follow-up image."""
     facts = read_facts(journal.facts())
     found: dict[int, tuple[Card, tuple[str, int]]] = {}
-    for draw in journal.draws(laws=False):
+    for draw in journal.draws(proposals=False):
         image = int(facts.space.numbering.image_of(draw.question))
         _, variant = facts.space.numbering.image_parts(image)
         change = facts.space.variants[variant]

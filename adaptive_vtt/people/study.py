@@ -1,9 +1,9 @@
 """A reader study: people answer what the model was asked, and know as little of the truth.
 
 They are shown the audit's questions in the order of its draws. What a question was drawn by, its
-law, was fixed by the model's earlier answers and drawn by the audit's key, neither of which knows
-anything of the reader. So a draw is random given all that comes before it, for the reader as for
-the model, and the draws so far certify the reader's own error rate at every moment: whoever
+proposal, was fixed by the model's earlier answers and drawn by the audit's key, neither of which
+knows anything of the reader. So a draw is random given all that comes before it, for the reader as
+for the model, and the draws so far certify the reader's own error rate at every moment: whoever
 stops anywhere has a valid interval. What comes after a question that was left out cannot count,
 since it is no longer what the draws were made of; "cannot tell" is an answer, and counts as one
 that was not given.
@@ -183,7 +183,7 @@ def _value(asked: Asked, said: str) -> Value:
 
 def _answered(journal: Journal, calls: Container[int]) -> Iterator[tuple[int, int]]:
     """Question and call of every draw, up to the first that the model did not answer."""
-    for draw in journal.draws(laws=False):
+    for draw in journal.draws(proposals=False):
         if draw.call not in calls:
             return
         yield draw.question, draw.call

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .answers import MOST_WORDS, Given
+from .answers import MAX_WORDS, Given
 from .cards import NONE, SIGNS, Asked, Card
 from .page import Desk, Shown
 
@@ -91,10 +91,10 @@ def _answer(
                 return known[pressed.lower()], ""
             if pressed.lower() in MOVES:
                 return None, pressed.lower()
-            if pressed and not asked.choices and len(pressed) <= MOST_WORDS:
+            if pressed and not asked.choices and len(pressed) <= MAX_WORDS:
                 return pressed, ""
             wrong = (
-                "no such answer here" if asked.choices else f"1 to {MOST_WORDS} characters, please"
+                "no such answer here" if asked.choices else f"1 to {MAX_WORDS} characters, please"
             )
             console.print(f"  {wrong}", style="red")
     except (KeyboardInterrupt, EOFError):

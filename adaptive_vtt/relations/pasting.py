@@ -18,7 +18,7 @@ Window = tuple[slice, slice]
 
 NOT_ELIGIBLE = "not eligible"
 """The entry of ``FollowUp.details`` that says why a sample has no such follow-up."""
-LEAST_SIDE = 8
+MIN_SIDE = 8
 """Objects that are narrower or lower than this, in pixels, are not cut out."""
 
 PER_KIND = 5
@@ -73,7 +73,7 @@ def cut_outs(dataset: Samples, per_kind: int = PER_KIND, among: int = 300) -> tu
                 kept[box.label] += 1
     if not found:
         raise InputError(
-            f"cut-outs: expected annotated objects that stand alone, {LEAST_SIDE} x {LEAST_SIDE} "
+            f"cut-outs: expected annotated objects that stand alone, {MIN_SIDE} x {MIN_SIDE} "
             f"pixels at least, found none in {min(among, len(dataset))} samples of {dataset.name!r}"
         )
     return tuple(found)
@@ -156,6 +156,6 @@ def _whole(box: Box, height: int, width: int) -> Box:
 def _whole_and_alone(box: Box, boxes: Sequence[Box], sample: Sample) -> bool:
     height, width = sample.require_image().shape[:2]
     inside = min(box.left, box.top) > 0 and box.right < width and box.bottom < height
-    large = min(box.right - box.left, box.bottom - box.top) >= LEAST_SIDE
+    large = min(box.right - box.left, box.bottom - box.top) >= MIN_SIDE
     apart = all(common(box, other) == 0 for other in boxes if other is not box)
     return inside and large and apart

@@ -24,9 +24,9 @@ from .base import LabelPreserving, RelationDefaults, between
 
 Ints = npt.NDArray[np.int64]
 
-LEAST_STRETCH = 0.6
+MIN_STRETCH = 0.6
 """The share of an axis that a stretch keeps at least (REIC)."""
-MOST_DEGREES = 30
+MAX_DEGREES = 30
 """The largest rotation, either way (REIC)."""
 
 
@@ -98,11 +98,11 @@ class Stretch:
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
         """What is kept, as a box; raises InputError for less than 0.6 of the axis."""
         length = (height, width)[self.axis]
-        least = LEAST_STRETCH * length
+        least = MIN_STRETCH * length
         if self.start < 0 or self.stop > length or self.stop - self.start < least:
             raise InputError(
                 f"stretch: expected an interval within 0..{length} that keeps at least "
-                f"{LEAST_STRETCH} of it, got {self.start}..{self.stop}"
+                f"{MIN_STRETCH} of it, got {self.start}..{self.stop}"
             )
         if self.axis == 0:
             return 0, self.start, width, self.stop
@@ -140,9 +140,9 @@ class Rotate:
         return f"rotate {self.degrees:g} degrees"
 
     def __post_init__(self) -> None:
-        if not abs(self.degrees) <= MOST_DEGREES:
+        if not abs(self.degrees) <= MAX_DEGREES:
             raise InputError(
-                f"rotate: expected -{MOST_DEGREES} to {MOST_DEGREES} degrees, got {self.degrees}"
+                f"rotate: expected -{MAX_DEGREES} to {MAX_DEGREES} degrees, got {self.degrees}"
             )
 
     def size(self, height: int, width: int) -> tuple[int, int]:
@@ -270,7 +270,7 @@ def stretches(
     """Up to firsts x steps stretches of either axis: random starts, evenly spaced stops."""
     found = set()
     for axis, length in enumerate((height, width)):
-        least = int(np.ceil(LEAST_STRETCH * length))
+        least = int(np.ceil(MIN_STRETCH * length))
         for start in rng.integers(0, length - least + 1, firsts).tolist():
             stops = np.unique(np.rint(np.linspace(start + least, length, steps)).astype(int))
             found |= {(axis, start, stop) for stop in stops.tolist()} - {(axis, 0, length)}
@@ -279,7 +279,7 @@ def stretches(
 
 def rotations() -> list[Rotate]:
     """Every whole degree from -30 to 30 but 0."""
-    return [Rotate(d) for d in range(-MOST_DEGREES, MOST_DEGREES + 1) if d]
+    return [Rotate(d) for d in range(-MAX_DEGREES, MAX_DEGREES + 1) if d]
 
 
 def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floats:

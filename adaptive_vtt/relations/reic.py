@@ -33,7 +33,7 @@ from .reduction import (
 from .reic_selection import ambiguity, counts, select, spans
 
 KINDS = ("crop", "stretch", "rotate")
-LEAST_CROP = 0.5
+MIN_CROP = 0.5
 """Least share of an image's area that a crop keeps. The paper only asks for more than the mean area
 of the image's objects; but in its random crops 9 % of the objects disappear (Table III, without the
 ambiguity score), and crops of any size would lose far more, as most of them show nothing."""
@@ -155,10 +155,10 @@ def enumerated(
     kind: str, height: int, width: int, boxes: Sequence[Box], rng: np.random.Generator
 ) -> Reductions:
     """All candidates of a kind; crops are larger than the mean area of the boxes (REIC), and
-    keep at least LEAST_CROP of the image; no crop has to keep more than LARGEST_LIMIT."""
+    keep at least MIN_CROP of the image; no crop has to keep more than LARGEST_LIMIT."""
     if kind == "crop":
         mean = float(np.mean([box.area for box in boxes])) if boxes else 0.0
-        least, most = (share * height * width for share in (LEAST_CROP, LARGEST_LIMIT))
+        least, most = (share * height * width for share in (MIN_CROP, LARGEST_LIMIT))
         return crops(height, width, rng, larger_than=min(max(mean, least), most))
     return stretches(height, width, rng) if kind == "stretch" else rotations()
 

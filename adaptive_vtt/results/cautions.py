@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..engine.canaries import TOLERANCE, Repeated
+from ..engine.repeat_probes import TOLERANCE, Repeated
 from ..models.network.ways import kind
 from ..types import SIDES
 
@@ -41,7 +41,7 @@ ALIKE = 20
 def cautions(
     facts: "Facts",
     targets: pd.DataFrame,
-    canaries: Repeated | None,
+    repeat_probes: Repeated | None,
     calls: Sequence["CallRow"] = (),
 ) -> list[str]:
     """The sentences; ``targets`` as in ``results.Result``, ``facts`` and ``calls`` of its
@@ -70,10 +70,10 @@ def cautions(
     if astray := _names(targets, "astray"):
         found.append(
             f"the estimate of {astray} had to be moved to lie within its interval: by chance, or "
-            "because the model's answers changed during the audit (canaries would tell)"
+            "because the model's answers changed during the audit (repeat probes would tell)"
         )
-    if canaries is not None and canaries.differ:
-        found.append(drifted(canaries))
+    if repeat_probes is not None and repeat_probes.differ:
+        found.append(drifted(repeat_probes))
     if excluded := _excluded(targets):
         found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
@@ -139,10 +139,11 @@ def _said(row: "AnswerRow") -> float | str | None:
     return row.answer if row.said is None else row.said
 
 
-def drifted(canaries: Repeated) -> str:
+def drifted(repeat_probes: Repeated) -> str:
     """What answers that differ tell."""
     return (
-        f"{canaries.differ} of {canaries.answers} answers asked again differ by more than "
+        f"{repeat_probes.differ} of {repeat_probes.answers} answers asked again differ by more "
+        f"than "
         f"{TOLERANCE:g}: a model whose answers vary by chance does that, and so does one that "
         "changed during the audit, for which no certificate holds"
     )
@@ -209,7 +210,7 @@ def _why_emptied(facts: "Facts") -> str:
     count, share = len(certificate.sizes), 100 * (1 - certificate.confidence)
     return (
         f"with {count} intervals, each by itself, about {share:.3g} % of them may do so by chance; "
-        "otherwise the model's answers changed during the audit (canaries would tell); it is "
+        "otherwise the model's answers changed during the audit (repeat probes would tell); it is "
         f"contradicted, so not certified, which says nothing of the others; {shown}"
     )
 

@@ -36,7 +36,7 @@ SHAPE = re.compile(
     r"^\s*(?P<about>.+?)(?<![=<>])\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+]?[0-9.]+(?:e-?\d+)?)(?P<percent>\s*%)?\s*$"
 )
 ROUNDING = 1e-9
-MOST = 8
+MAX = 8
 """Targets that an error names."""
 EXIT_CODES = {"pass": 0, "fail": 1, "open": 4}
 
@@ -248,7 +248,7 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
     if places:
         return places
     known = [f"{VERSUS * rule.versus}{handle(target)}" for target in ids]
-    there = f"there are {', '.join(known[:MOST])}{', ...' if len(known) > MOST else ''}"
+    there = f"there are {', '.join(known[:MAX])}{', ...' if len(known) > MAX else ''}"
     near = get_close_matches(rule.about, map(handle, ids), n=1, cutoff=0.7)
     if near:
         remedy = f"did you mean {VERSUS * rule.versus}{near[0]}?"

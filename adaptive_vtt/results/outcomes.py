@@ -20,7 +20,7 @@ def outcomes(journal: Journal) -> pd.DataFrame:
     Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
     unanswered), unanswered (reason or None), loss, coordinate, elapsed.
     """
-    return judged(read_facts(journal.facts()), journal.draws(laws=False), journal.calls())
+    return judged(read_facts(journal.facts()), journal.draws(proposals=False), journal.calls())
 
 
 def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from ..certify.derived import Rates, figures
 from ..certify.further import COLUMNS
 from ..certify.tracks import members_of
 from ..certify.verify import Interval, recompute
-from ..engine.canaries import Repeated, repeated
+from ..engine.repeat_probes import Repeated, repeated
 from ..errors import InputError, unknown
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SpaceFacts, read_facts
@@ -82,7 +82,7 @@ class Result:
     ``journal.protocol_facts``. ``lost``: calls that were on their way when the audit was
     interrupted or a worker died, and may have been paid for twice. ``captions``: what was found
     in captions. ``head``: the journal's, which follows from every row of it (journal/chain.py).
-    ``canaries``: how many answers asked again differ. ``warnings``: what to know before
+    ``repeat_probes``: how many answers asked again differ. ``warnings``: what to know before
     trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
     an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
     and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
@@ -107,7 +107,7 @@ class Result:
     lost: int = 0
     captions: Findings | None = None
     head: str = ""
-    canaries: Repeated | None = None
+    repeat_probes: Repeated | None = None
     warnings: tuple[str, ...] = ()
     guarantee: str | None = None
     versus: tuple[Compared, ...] = ()
@@ -203,7 +203,7 @@ class Result:
             "lost": self.lost,
             "captions": None if self.captions is None else self.captions.as_dict(),
             "journal_head": self.head,
-            "canaries": None if self.canaries is None else self.canaries.as_dict(),
+            "repeat_probes": None if self.repeat_probes is None else self.repeat_probes.as_dict(),
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
             "versus": [asdict(row) for row in self.versus] or None,
@@ -270,7 +270,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
     """
     facts, sources = read_facts(journal.facts()), journal.sources()
     judging = journal.judging()
-    calls, draws = journal.calls(), journal.draws(laws=False)
+    calls, draws = journal.calls(), journal.draws(proposals=False)
     table = judged(facts, draws, calls)
     rates = {}
     if facts.certificate is None:
@@ -283,7 +283,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
     # figures of several rates hold only where their intervals hold at once
     certificate = facts.certificate
     together = certificate is None or (certificate.guarantee == "all" and not certificate.paired)
-    canaries = repeated(sources, calls)
+    repeat_probes = repeated(sources, calls)
     return Result(
         targets=targets,
         calls=len(draws) + len(sources),
@@ -295,8 +295,8 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         derived=derive(facts.space, rates if together else {}),
         lost=facts.interrupted,
         captions=found(calls, draws),
-        canaries=canaries,
-        warnings=tuple(cautions(facts, targets, canaries, calls)),
+        repeat_probes=repeat_probes,
+        warnings=tuple(cautions(facts, targets, repeat_probes, calls)),
         scoring=facts.settings.oracle.regime,
         protocol=facts.protocol,
         judge=found_by_judge(judging, calls),

@@ -103,7 +103,7 @@ class CaptionEntry(_Part):
     distinct: Count
 
 
-class CanaryEntry(_Part):
+class RepeatProbeEntry(_Part):
     """How many answers that were asked for again differ."""
 
     calls: Count
@@ -155,7 +155,7 @@ class ResultFile(_Part):
     lost: Count = Field(description="calls that were on their way when it was interrupted")
     captions: CaptionEntry | None
     journal_head: str = Field(description="follows from every row of the journal")
-    canaries: CanaryEntry | None
+    repeat_probes: RepeatProbeEntry | None
     warnings: list[str] = Field(description="what to know before trusting the rest")
     guarantee: str | None = Field(description="what holds of the intervals, and how surely")
     versus: list[VersusEntry] | None = Field(

@@ -12,7 +12,7 @@ from typing import Any
 from ..certify.further import COLUMNS, Range, longest
 from ..journal.facts import CertificateFacts, Facts
 
-LEAST = 0.1
+MIN = 0.1
 """Calls by which an audit is extended at least, as a share of those it made."""
 
 
@@ -59,7 +59,7 @@ def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
     """How many calls to allow beyond the ``calls`` made, at most all that are left: as many as
     ``further``, the forecast of what is open, has at most. Where nothing can be forecast, or
     nothing is certified, an audit may double what it asked."""
-    more = calls if further is None else max(further.most, math.ceil(LEAST * calls))
+    more = calls if further is None else max(further.most, math.ceil(MIN * calls))
     return max(0, min(more, facts.all_calls - calls))
 
 

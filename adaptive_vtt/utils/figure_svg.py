@@ -14,7 +14,7 @@ PANEL = 170
 """The height of each row of small multiples."""
 COLOURS = ("#0b5fad", "#b2420a", "#00725a", "#7a5195", "#8a94a0", "#c08a00")
 INK = "#1b2129"
-MOST_NAMED, LETTERS = 8, 16
+MAX_NAMED, LETTERS = 8, 16
 """Names in the key, and letters of each name, at most."""
 Trace = Mapping[str, Any]
 Place = Callable[[Any], float | None]
@@ -42,11 +42,11 @@ def svg(figure: Mapping[str, Any]) -> str:
             notes = [n for n in layout.get("annotations", ()) if n.get("xref") == f"x{end} domain"]
             parts += [_text(left, box[1] - 4, _cut(n["text"])) for n in notes]
     named = [(t["name"], c) for ts in panels.values() for t, c in ts if _is_listed(t)]
-    for k, (name, colour) in enumerate(named[:MOST_NAMED]):
+    for k, (name, colour) in enumerate(named[:MAX_NAMED]):
         x, y = 10 + (k % 4) * 165, high + 12 + 16 * (k // 4)
         parts.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{escape(colour)}"/>')
         parts.append(_text(x + 8, y, _cut(name, 24)))
-    whole = high + 20 + 16 * ((min(len(named), MOST_NAMED) + 3) // 4)
+    whole = high + 20 + 16 * ((min(len(named), MAX_NAMED) + 3) // 4)
     size = f'width="{WIDTH}" height="{whole}" viewBox="0 0 {WIDTH} {whole}"'
     font = f'font-family="system-ui, sans-serif" fill="{INK}"'
     page = _rect(0, 0, WIDTH, whole, "#ffffff")

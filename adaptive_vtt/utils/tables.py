@@ -15,9 +15,9 @@ import pandas as pd
 
 from ..errors import InputError
 
-MOST_COLUMNS = 10_000
+MAX_COLUMNS = 10_000
 """Most columns of a table; one with more is refused before it is read."""
-MOST_HEADER = 4 * 2**20
+MAX_HEADER = 4 * 2**20
 """Most characters of a header line; a longer one is refused."""
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -56,28 +56,28 @@ def restored(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_width(path: Path, delimiter: str = ",") -> None:
-    """Raises InputError where a table has over MOST_COLUMNS columns; reads its header alone.
+    """Raises InputError where a table has over MAX_COLUMNS columns; reads its header alone.
 
     What is no text, or is not there, is left to whoever reads the table.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            line = file.readline(MOST_HEADER)
+            line = file.readline(MAX_HEADER)
     except (OSError, UnicodeDecodeError):
         return
-    if len(line) == MOST_HEADER:
+    if len(line) == MAX_HEADER:
         raise InputError(
-            f"{path}: expected a header of fewer than {MOST_HEADER} characters, got a longer line"
+            f"{path}: expected a header of fewer than {MAX_HEADER} characters, got a longer line"
         )
     # cells with commas in quotes count as several: a bound is enough
     check_columns(line.count(delimiter) + 1, path)
 
 
 def check_columns(count: int, path: Path) -> None:
-    """Raises InputError for more than MOST_COLUMNS columns."""
-    if count > MOST_COLUMNS:
+    """Raises InputError for more than MAX_COLUMNS columns."""
+    if count > MAX_COLUMNS:
         raise InputError(
-            f"{path}: expected at most {MOST_COLUMNS} columns, got {count}; leave out those that "
+            f"{path}: expected at most {MAX_COLUMNS} columns, got {count}; leave out those that "
             "are neither asked about nor metadata"
         )
 

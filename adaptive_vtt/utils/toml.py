@@ -4,9 +4,9 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-MOST_DEEP = 50
+MAX_DEEP = 50
 """Most tables and lists within each other."""
-MOST_INTEGER = 2**63
+MAX_INTEGER = 2**63
 """What integers stay below, as TOML says; larger ones fit no database and may not be printed."""
 
 
@@ -21,7 +21,7 @@ def toml_of(text: str) -> dict[str, Any]:
     except ValueError:  # Python's own limit of digits
         raise tomllib.TOMLDecodeError(_too_large()) from None
     level: list[Any] = [found]
-    for _ in range(MOST_DEEP + 1):
+    for _ in range(MAX_DEEP + 1):
         level = [value for each in level for value in _within(each)]
     if level:
         raise tomllib.TOMLDecodeError(_too_deep())
@@ -39,7 +39,7 @@ def _merged(old: Any, new: Any) -> Any:
 
 def _within(value: Any) -> list[Any]:
     """What a table or list holds; raises for an integer that is too large."""
-    if isinstance(value, int) and not -MOST_INTEGER <= value < MOST_INTEGER:
+    if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
         raise tomllib.TOMLDecodeError(_too_large())
     if isinstance(value, dict):
         return [*value.values()]
@@ -47,7 +47,7 @@ def _within(value: Any) -> list[Any]:
 
 
 def _too_deep() -> str:
-    return f"expected at most {MOST_DEEP} tables or lists within each other, got more"
+    return f"expected at most {MAX_DEEP} tables or lists within each other, got more"
 
 
 def _too_large() -> str:

@@ -24,7 +24,7 @@ import pandas as pd
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.datasets import TableDataset
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
-from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.results.report.endobench_beside import accuracies
@@ -33,7 +33,7 @@ from adaptive_vtt.strategies import get
 from adaptive_vtt.types import UNKNOWN
 from adaptive_vtt.utils.files import write_text
 
-UNIFORM_FLOOR = 1e-9
+UNIFORM_EXPLORATION = 1e-9
 STRATEGIES = {"uniform": "random", "adaptive": "certify"}
 
 
@@ -75,7 +75,7 @@ def run(task: Task) -> dict[str, Any]:
     asked = np.zeros(len(rates), int)
     while not certifier.certified.all() and (draw := selector.draw()) is not None:
         selector.take(np.array([draw.question]), draw.move)
-        selector.learn([Learnt(draw.question, 1, float(losses[draw.question]))])
+        selector.learn([Observation(draw.question, 1, float(losses[draw.question]))])
         sequences = certifier.sequences
         covered &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())
         asked[draw.question % len(rates)] += 1
@@ -102,12 +102,12 @@ def _selector(questions: QuestionSpace, task: Task) -> Selector:
         confidence=0.95,
     )
     belief = Belief(questions, seed=task.seed, certifier=certifier)
-    floor = UNIFORM_FLOOR if task.setting == "uniform" else 0.2
+    exploration = UNIFORM_EXPLORATION if task.setting == "uniform" else 0.2
     return Selector(
         questions,
         get(STRATEGIES[task.setting]),
         seed=task.seed,
-        floor=floor,
+        exploration=exploration,
         candidates=1024,
         answers="one",
         belief=belief,

@@ -86,8 +86,8 @@ Run = Callable[[Way, int], Found]
 def drawn(bench: str, half_width: float, most: int, way: Way, seed: int) -> Found:
     """One run of a benchmark of ``certificates``."""
     options = BASELINES.get(way.strategy, {"strategy": way.strategy})
-    floor = options.get("floor", certificates.Setting.floor)
-    setting = certificates.Setting(way.name, options["strategy"], way.prediction, floor)
+    exploration = options.get("exploration", certificates.Setting.exploration)
+    setting = certificates.Setting(way.name, options["strategy"], way.prediction, exploration)
     found = certificates.run(certificates.Task(bench, setting, half_width, seed, most))
     return found.draws, found.certified, found.covered
 

@@ -30,7 +30,7 @@ from .versus import DECAY
 
 EARLIER = 1000
 """Seeds of earlier audits begin here."""
-LEAST = 1e-9
+MIN = 1e-9
 
 
 def audited(bench: Bench, half_width: float, soft: bool, **options: Any) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def audited(bench: Bench, half_width: float, soft: bool, **options: Any) -> dict
         result = audit.run()
     (row,) = result.targets.to_dict("records")
     truth = float(bench.losses.mean())
-    held = row["lower"] - LEAST <= truth <= row["upper"] + LEAST
+    held = row["lower"] - MIN <= truth <= row["upper"] + MIN
     return {"calls": result.calls, "covered": held}
 
 

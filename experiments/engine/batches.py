@@ -37,8 +37,8 @@ from adaptive_vtt.utils.files import write_text
 
 from .endpoints import (
     BUDGET,
-    MOST_SAID,
-    MOST_TOKENS,
+    MAX_SAID,
+    MAX_TOKENS,
     PRICES,
     RELATIONS,
     bill,
@@ -54,7 +54,7 @@ SIZES = (1, 16, 64, 256)
 """Calls per batch; 1 stands for one call at a time, without batches."""
 HALF = PRICES.times(0.5)
 """What tokens cost in a batch."""
-CAP = BUDGET * 3 * HALF.cost(Usage(MOST_TOKENS, MOST_SAID))
+CAP = BUDGET * 3 * HALF.cost(Usage(MAX_TOKENS, MAX_SAID))
 """Money for an audit that is killed: its calls at their worst price."""
 
 
@@ -64,8 +64,8 @@ def batched(url: str, size: int, *, timeout: float = 10.0) -> OpenAIBatch:
         "demo-endoscopist",
         base_url=f"{url}/v1",
         encoding=Encoding("jpeg"),
-        max_tokens=MOST_SAID,
-        max_input_tokens=MOST_TOKENS,
+        max_tokens=MAX_SAID,
+        max_input_tokens=MAX_TOKENS,
         prices=PRICES,
         batch_size=size,
         retries=Retries(times=2, timeout=timeout, first_wait=0.01),

@@ -21,7 +21,7 @@ import pandas as pd
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.rules import Rules
-from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
@@ -34,8 +34,8 @@ from .self_taught import taught_losses
 
 TURNS_AT = 60
 """After so many answers a turncoat proxy, right until then, says the opposite."""
-UNIFORM_FLOOR = 1e-9
-"""A floor has to be above 0; this one changes nothing."""
+UNIFORM_EXPLORATION = 1e-9
+"""A exploration has to be above 0; this one changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Setting:
     name: str
     strategy: str = "certify"
     prediction: str = "none"
-    floor: float = 0.2
+    exploration: float = 0.2
     candidates: int = 1024
     unanswered: float = 0.0
     batch: int = 1
 
 
-UNIFORM = Setting("uniform", "random", floor=UNIFORM_FLOOR)
+UNIFORM = Setting("uniform", "random", exploration=UNIFORM_EXPLORATION)
 ADAPTIVE = Setting("adaptive", prediction="gp")
 TAUGHT = Setting("adaptive + self-taught", prediction="self-taught")
 LOSSES = Setting("adaptive, losses alone", prediction="losses")
@@ -111,7 +111,7 @@ def run(task: Task) -> Outcome:
     truth = _truth(material, certifier)
     rng = np.random.default_rng([task.seed, 77])
     start, held, errors, open_ = time.perf_counter(), True, {}, 0
-    waiting: list[Learnt] = []
+    waiting: list[Observation] = []
     while selector.draws < task.most and not certifier.certified.all():
         draw = selector.draw(task.setting.batch - len(waiting))
         if draw is None:
@@ -197,7 +197,7 @@ def _selector(task: Task, material: Material) -> Selector:
         space,
         get(setting.strategy),
         seed=task.seed,
-        floor=setting.floor,
+        exploration=setting.exploration,
         candidates=setting.candidates,
         answers="one",
         belief=belief,
@@ -257,18 +257,18 @@ def _gp(task: Task, material: Material) -> QuestionGP:
 
 def _answer(
     material: Material, question: int, setting: Setting, rng: np.random.Generator
-) -> Learnt:
+) -> Observation:
     """The question's loss; some come back unanswered and count both ways."""
     loss = float(material.losses[question])
     truth = int(material.space.truth([question])[0])
     if setting.unanswered and rng.random() < setting.unanswered:
-        return Learnt(question, truth, 1.0, low=0.0, high=1.0)
+        return Observation(question, truth, 1.0, low=0.0, high=1.0)
     margin = None
     if material.bench is not None and setting.prediction != "losses":
         margin = float(material.bench.margins.flat[question])
     if setting.prediction == "lies":
         margin = rng.normal()
-    return Learnt(question, truth, loss, margin=margin)
+    return Observation(question, truth, loss, margin=margin)
 
 
 def _truth(material: Material, certifier: Certifier) -> Floats:
@@ -321,7 +321,7 @@ def suites(
     few, some, many = (2, 4, 8) if quick else (20, 60, 300)
     if seeds is not None:
         few = some = many = seeds
-    unanswered = Setting("unanswered 5 %", unanswered=0.05, floor=0.2)
+    unanswered = Setting("unanswered 5 %", unanswered=0.05, exploration=0.2)
     batched = Setting("batches of 16", batch=16)
     batched_taught, *larger = (
         replace(TAUGHT, name=f"the same, batches of {n}", batch=n) for n in (16, 64, 256)

@@ -34,9 +34,9 @@ MARKS = (20, 50, 100, 200)
 JOURNAL_CALLS = 300
 EARLIER = 1000
 """Seeds of the other models' audits begin here."""
-MOST = 1500
+MAX = 1500
 """Calls after which an audit is given up, and counted with so many."""
-LEAST = 1e-9
+MIN = 1e-9
 
 
 def losses_of(benches: Mapping[str, Bench], left_out: str) -> pd.DataFrame:
@@ -55,7 +55,7 @@ def losses_of(benches: Mapping[str, Bench], left_out: str) -> pd.DataFrame:
 def audited(bench: Bench, half_width: float, **options: Any) -> dict[str, Any]:
     """An audit of the overall error, from begin to end."""
     truth, errors = float(bench.losses.mean()), {}
-    given = {"half_width": half_width, "targets": ["overall"], "budget": MOST, **options}
+    given = {"half_width": half_width, "targets": ["overall"], "budget": MAX, **options}
     with Audit(bench.space(), bench.model(), **given) as audit:
 
         def note(step: Any) -> None:
@@ -65,7 +65,7 @@ def audited(bench: Bench, half_width: float, **options: Any) -> dict[str, Any]:
 
         result = audit.run(note)
     (row,) = result.targets.to_dict("records")
-    held = row["lower"] - LEAST <= truth <= row["upper"] + LEAST
+    held = row["lower"] - MIN <= truth <= row["upper"] + MIN
     return {"calls": result.calls, "covered": held, **errors}
 
 

@@ -1,11 +1,11 @@
 """From how many candidates on a GPU pays: time per draw on the CPU and on CUDA, side by side.
 
 One draw looks at so many candidates: samples them, predicts their losses by the question GP (which
-has seen ``--observed`` calls of 14 answers), weighs them by ``certify``, makes the law, draws, and
-fixes what the draw means for every target. The GPs live on the device; of a draw's candidates five
-columns of whole numbers go there and one column of predictions comes back, so that each transfer
-is 48 bytes per candidate. Sampling, stakes and law are NumPy's on either: "of that GP" is the part
-that the device can make faster.
+has seen ``--observed`` calls of 14 answers), weighs them by ``certify``, makes the proposal, draws,
+and fixes what the draw means for every target. The GPs live on the device; of a draw's candidates
+five columns of whole numbers go there and one column of predictions comes back, so that each
+transfer is 48 bytes per candidate. Sampling, needs and proposal are NumPy's on either: "of that
+GP" is the part that the device can make faster.
 
 Prints the machine it ran on, the table, and, where there is a GPU, the fewest candidates at which
 it was faster. Writes crossover.csv.
@@ -79,7 +79,7 @@ def prepared(candidates: int, observed: int, device: str) -> Selector:
     certify = Certify(half_width=0.001)
     belief = fresh_belief(certify, space, "all", seed=0, device=device, proxies=Proxies(space, {}))
     selector = Selector(
-        space, get("certify"), floor=0.2, candidates=candidates, answers="all", belief=belief
+        space, get("certify"), exploration=0.2, candidates=candidates, answers="all", belief=belief
     )
     rng = np.random.default_rng(1)
     for call in rng.choice(space.size // CONCEPTS, observed, replace=False).tolist():

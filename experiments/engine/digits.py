@@ -326,13 +326,13 @@ def _look_and_digit(images: Floats, digits: Floats) -> Floats:
 
 
 def explained(loss: Tensor, expected: Tensor) -> float:
-    """1 - E[(l - f)^2 / q] / Var(l), with the law q that is best for f, floor .2.
+    """1 - E[(l - f)^2 / q] / Var(l), with the proposal q that is best for f, exploration .2.
 
     The share of uniform sampling's variance that sampling by f, corrected by f, saves.
     """
     weight = (expected * (1 - expected)).sqrt()
-    law = 0.8 * weight / weight.mean() + 0.2
-    return 1 - float(((loss - expected) ** 2 / law).mean() / loss.var())
+    proposal = 0.8 * weight / weight.mean() + 0.2
+    return 1 - float(((loss - expected) ** 2 / proposal).mean() / loss.var())
 
 
 def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:

@@ -62,7 +62,7 @@ LIMIT = 16
 """Calls that an endpoint takes at a time, where it does not take any number."""
 FAULTS = 0.2
 PRICES = Prices(input=2.5, output=10.0)
-MOST_TOKENS, MOST_SAID = 400, 32
+MAX_TOKENS, MAX_SAID = 400, 32
 BUDGET = 80
 """Calls of an audit that is killed."""
 CAPS = (60.0, 200.0)
@@ -93,8 +93,8 @@ def chat(url: str, **options: Any) -> OpenAIChat:
         "demo-endoscopist",
         base_url=f"{url}/v1",
         encoding=Encoding("jpeg"),
-        max_tokens=MOST_SAID,
-        max_input_tokens=MOST_TOKENS,
+        max_tokens=MAX_SAID,
+        max_input_tokens=MAX_TOKENS,
         prices=PRICES,
         **options,
     )
@@ -136,7 +136,7 @@ def limit(quick: bool) -> list[Row]:
             with Audit(space, model, seed=0, half_width=half_width, candidates=1024) as audit:
                 result = audit.run()
                 verify(audit.journal)
-                draws = audit.journal.draws(laws=False)
+                draws = audit.journal.draws(proposals=False)
             model.close()
             counted = bill(url)
             rows.append(

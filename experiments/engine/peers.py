@@ -39,7 +39,7 @@ from adaptive_vtt.utils.files import write_text
 
 IMAGES = 200
 MARKS = (50, 100, 200, 400)
-MOST = MARKS[-1]
+MAX = MARKS[-1]
 Z = 1.959964
 HALF_WIDTH = 0.05
 NOISE = 0.3
@@ -53,7 +53,7 @@ COLOURS = ("#0072B2", "#7f7f7f", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7", "#0
 
 @dataclass(frozen=True)
 class Track:
-    """Estimate and 95 % interval after each of MOST questions, less the truth; NaN: none yet."""
+    """Estimate and 95 % interval after each of MAX questions, less the truth; NaN: none yet."""
 
     estimate: Floats
     lower: Floats
@@ -83,7 +83,7 @@ def pool(seed: int) -> Bench:
 def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
     """Our audit; or uniform questions, no predictions."""
     from adaptive_vtt.certify import Certifier, named_targets
-    from adaptive_vtt.engine.belief import Belief, Learnt
+    from adaptive_vtt.engine.belief import Belief, Observation
     from adaptive_vtt.engine.selector import Selector
     from adaptive_vtt.strategies import get
 
@@ -100,19 +100,19 @@ def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
         space,
         get("certify" if adaptive else "random"),
         seed=seed,
-        floor=0.2 if adaptive else 1e-9,
+        exploration=0.2 if adaptive else 1e-9,
         candidates=2048,
         answers="one",
         belief=belief,
     )
     losses, rows = bench.losses.ravel(), []
-    for _ in range(MOST):
+    for _ in range(MAX):
         draw = selector.draw()
         if draw is None:
-            raise InputError(f"peers: expected more than {MOST} questions, got {space.size}")
+            raise InputError(f"peers: expected more than {MAX} questions, got {space.size}")
         selector.take(np.array([draw.question]), draw.move)
         truth = int(space.truth([draw.question])[0])
-        selector.learn([Learnt(draw.question, truth, float(losses[draw.question]))])
+        selector.learn([Observation(draw.question, truth, float(losses[draw.question]))])
         sequences = certifier.sequences
         rows.append((sequences.estimate[0], sequences.lower[0], sequences.upper[0]))
     return _track(np.array(rows, float), bench)
@@ -139,7 +139,7 @@ def _gp(bench: Bench) -> Any:
 
 def normal(bench: Bench, seed: int) -> Track:
     """The textbook interval, at every n; right at any one n that was chosen beforehand."""
-    order = np.random.default_rng([seed, 92]).permutation(bench.losses.size)[:MOST]
+    order = np.random.default_rng([seed, 92]).permutation(bench.losses.size)[:MAX]
     return _track(_normal_rows(bench.losses.ravel()[order]), bench)
 
 
@@ -147,7 +147,7 @@ def proeval(bench: Bench, seed: int) -> Track:
     """ProEval's plan from the cheaper models' scores, then its posterior after every answer."""
     sampler = import_module("proeval.sampler").BQPriorSampler(noise_variance=NOISE)
     losses = bench.losses.ravel()
-    plan = sampler.plan(bench.proxies.reshape(losses.size, -1), MOST, seed=seed)
+    plan = sampler.plan(bench.proxies.reshape(losses.size, -1), MAX, seed=seed)
     found = plan.estimate(losses[list(plan.indices)])
     half = Z * found.integral_std
     rows = np.stack([found.estimates, found.estimates - half, found.estimates + half], axis=1)
@@ -163,7 +163,7 @@ def botorch(bench: Bench, seed: int, *, acquisition: str) -> Track:
     rng = np.random.default_rng([seed, 93])
     asked = [int(i) for i in rng.permutation(losses.size)[:START]]
     model: Any = None
-    while len(asked) < MOST:
+    while len(asked) < MAX:
         if len(asked) in (START, *MARKS):
             model = _fitted(inputs[asked], torch.from_numpy(losses[asked]))
         rest = np.setdiff1d(np.arange(losses.size), asked)
@@ -234,7 +234,7 @@ def ville(bench: Bench, seed: int) -> Track:
 
 def _stream(bench: Bench, seed: int) -> Floats:
     rng = np.random.default_rng([seed, 94])
-    return rng.choice(bench.losses.ravel(), MOST)
+    return rng.choice(bench.losses.ravel(), MAX)
 
 
 def _normal_rows(losses: Floats) -> Floats:

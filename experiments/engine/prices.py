@@ -5,7 +5,7 @@ of each image's own rate; answers come from memory.
 
 money: the same certificate with ``by_price`` and without. Half of the calls cost ten times what the
 others do ("halves"), one in ten does ("few"), or prices go from 1 to 10 evenly ("spread"), and tell
-nothing of the stakes; each of two relations is a target, too ("targets"); dear calls are those that
+nothing of the needs; each of two relations is a target, too ("targets"); dear calls are those that
 nobody foresees ("together"), or cheap ones are ("against").
 
 coverage: small audits by price, of a server that bills whatever it likes; an interval misses if it
@@ -120,9 +120,9 @@ def wrong_of(space: QuestionSpace, rates: Floats, seed: int) -> dict[tuple[str, 
 
 
 def least(space: QuestionSpace, rates: Floats) -> float:
-    """The smallest share of the cost that any law of one price per call could leave, without a
-    floor: (mean of root price)^2 / mean price, by Cauchy and Schwarz; NaN where prices and rates of
-    errors go together."""
+    """The smallest share of the cost that any proposal of one price per call could leave, without a
+    exploration: (mean of root price)^2 / mean price, by Cauchy and Schwarz; NaN where prices and
+    rates of errors go together."""
     if np.ptp(rates) > 0:
         return float("nan")
     price = space.dataset.pixels(np.arange(len(rates)))

@@ -165,7 +165,7 @@ def audited(
     certificate = read_facts(journal.facts()).certificate
     if certificate is None or not certificate.slices:
         return []
-    history = tracks(certificate, journal.draws(laws=False), journal.calls())
+    history = tracks(certificate, journal.draws(proposals=False), journal.calls())
     first = len(history) - len(certificate.slices)
     return [
         _judged(world, slice_, track, certificate)

@@ -23,7 +23,7 @@ import pandas as pd
 from adaptive_vtt.cli.main import main as avtt
 from adaptive_vtt.engine import audit_parts
 from adaptive_vtt.engine.assembly import fresh_belief
-from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.checkpoints import Checkpoints
 from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
@@ -67,7 +67,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     selector = Selector(
         space,
         get("certify"),
-        floor=0.2,
+        exploration=0.2,
         candidates=candidates,
         answers="all",
         belief=belief,
@@ -95,7 +95,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     }
 
 
-def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> list[Learnt]:
+def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> list[Observation]:
     """Answers to these questions, a fifth of them wrong."""
     truth = space.truth(questions)
     wrong = rng.random(len(questions)) < 0.2
@@ -103,7 +103,7 @@ def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> l
     said = np.where(truth, right, 1 - right)
     rows = zip(questions.tolist(), truth.tolist(), wrong.tolist(), said.tolist(), strict=True)
     return [
-        Learnt(q, t, float(w), a, (a + t) / 2, margin=margin(t, (a + t) / 2, None))
+        Observation(q, t, float(w), a, (a + t) / 2, margin=margin(t, (a + t) / 2, None))
         for q, t, w, a in rows
     ]
 
@@ -113,7 +113,7 @@ def keeping_beliefs() -> dict[str, Any]:
     spent: list[float] = []
 
     class Timed(Checkpoints):
-        def learnt(self, outcomes: Sequence[Learnt]) -> None:
+        def learnt(self, outcomes: Sequence[Observation]) -> None:
             with stopwatch(spent):
                 super().learnt(outcomes)
 

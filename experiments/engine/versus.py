@@ -25,10 +25,10 @@ import pandas as pd
 
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.comparison import MOST_AIM, Comparison
+from adaptive_vtt.certify.comparison import MAX_AIM, Comparison
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
-from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.plan import FINE_CELL
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles.paired import Paired, difference
@@ -39,7 +39,7 @@ from adaptive_vtt.types import Floats, Indices
 from adaptive_vtt.utils.files import write_text
 
 from . import digits, versus_coverage
-from .certificates import UNIFORM_FLOOR
+from .certificates import UNIFORM_EXPLORATION
 
 ALPHA = 0.05
 DECAY = 0.15
@@ -54,10 +54,10 @@ EARLIER = 400
 @dataclass(frozen=True)
 class Task:
     """``way``: "paired", "apart" (an audit of each, in turns), "known" (A is, everywhere) or
-    "condition" (A is, on EARLIER questions). ``adaptive``: with predictions and the law by stakes,
-    else uniform. Ends once the difference surely lies above ``limit``, or surely does not: by the
-    interval where ``limit`` is 0, else by a claim (``Comparison.at_least``) or, of two audits, by
-    their intervals. ``go_on``: then goes on until ``most`` calls are made."""
+    "condition" (A is, on EARLIER questions). ``adaptive``: with predictions and the proposal by
+    needs, else uniform. Ends once the difference surely lies above ``limit``, or surely does not:
+    by the interval where ``limit`` is 0, else by a claim (``Comparison.at_least``) or, of two
+    audits, by their intervals. ``go_on``: then goes on until ``most`` calls are made."""
 
     way: str
     adaptive: bool
@@ -101,7 +101,7 @@ class Half:
             space = space.judged_by(Paired(space.oracle, known))
         self.oracle = space.oracle
         bets = replace(BETS, cell=FINE_CELL)
-        aim = MOST_AIM if compare is not None else max(abs(_true() - task.limit) / 2, 0.005)
+        aim = MAX_AIM if compare is not None else max(abs(_true() - task.limit) / 2, 0.005)
         certifier = Certifier(
             space,
             named_targets(space, ["overall"]),
@@ -114,7 +114,7 @@ class Half:
             space,
             get("certify" if task.adaptive else "random"),
             seed=f"{task.seed} {way}",
-            floor=0.2 if task.adaptive else UNIFORM_FLOOR,
+            exploration=0.2 if task.adaptive else UNIFORM_EXPLORATION,
             candidates=1024,
             answers="one",
             belief=belief,
@@ -137,16 +137,16 @@ class Half:
             return int(self.oracle.models_asked(np.array([draw.question]))[0])
         return 1
 
-    def _learnt(self, question: int) -> Learnt:
+    def _learnt(self, question: int) -> Observation:
         told = [
             {"loss": float(b.losses.flat[question]), "margin": float(b.margins.flat[question])}
             for b in benches()
         ]
         if self.way == "paired":
             y = difference(told[0]["loss"], told[1]["loss"])
-            return Learnt(question, 1, y, details=dict(zip("ab", told, strict=True)))
+            return Observation(question, 1, y, details=dict(zip("ab", told, strict=True)))
         mine = told[0] if self.way == "a" else told[1]
-        return Learnt(question, 1, mine["loss"], margin=mine["margin"])
+        return Observation(question, 1, mine["loss"], margin=mine["margin"])
 
 
 def run(task: Task) -> Ran:

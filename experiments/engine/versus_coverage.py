@@ -5,7 +5,7 @@ with a chance of its own, about 30 % of them; model B loses others on a tenth of
 asks HORIZON questions, and errs where an interval of any target ever excludes its true difference,
 or a claim is decided wrongly: with a chance of 5 % at most. Predictions are a table instead of
 question GPs, which would take most of the time; whatever is fixed by the past may predict. The
-candidates and the law are drawn here, as the engine draws them; all else is the ``Certifier``.
+candidates and the proposal are drawn here, as the engine draws them; all else is the ``Certifier``.
 
     python -m adaptive_vtt.experiments.engine.versus --only coverage [--seeds 300] [--workers 2]
 """
@@ -20,13 +20,13 @@ import pandas as pd
 from adaptive_vtt.audit.census import means
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.comparison import FAILS, HOLDS, MOST_AIM, Comparison
+from adaptive_vtt.certify.comparison import FAILS, HOLDS, MAX_AIM, Comparison
 from adaptive_vtt.certify.game import Move
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.law import mix
-from adaptive_vtt.engine.plan import DEFAULT_FLOOR, FINE_CELL
+from adaptive_vtt.engine.plan import DEFAULT_EXPLORATION, FINE_CELL
+from adaptive_vtt.engine.proposal import mix
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
 
@@ -111,7 +111,7 @@ class Comparing:
             self.price = 1 - told / 2
         self.compare = compare
         bets = replace(BETS, cell=FINE_CELL)
-        rules = Rules(MOST_AIM, alpha, bets=bets, compare=compare)
+        rules = Rules(MAX_AIM, alpha, bets=bets, compare=compare)
         self.certifier = Certifier(space, self.targets, answers="one", rules=rules)
         self.unseen = space.nth(np.arange(space.size))
 
@@ -127,17 +127,19 @@ class Comparing:
         return False
 
     def _draw(self) -> tuple[int, Move]:
-        """A question, and what its draw fixes: from a uniform subset of what is unseen, by stakes,
+        """A question, and what its draw fixes: from a uniform subset of what is unseen, by need,
         as the strategy ``certify`` draws."""
         places = self.rng.choice(len(self.unseen), CANDIDATES, replace=False)
         questions = self.unseen[places]
         f = self._predicted().flat[questions]
         inside, unit = self.certifier.members(questions), np.arange(CANDIDATES)
-        stakes = self.certifier.stakes(inside, unit, CANDIDATES, self.variance.flat[questions])
-        weights = np.sqrt(stakes / self.price.flat[questions])
-        law = mix(questions, weights if weights.any() else np.ones(CANDIDATES), DEFAULT_FLOOR)
-        place = law.draw(self.rng)
-        move = self.certifier.foresee(inside, unit, f, law.probabilities, place)
+        needs = self.certifier.needs(inside, unit, CANDIDATES, self.variance.flat[questions])
+        weights = np.sqrt(needs / self.price.flat[questions])
+        proposal = mix(
+            questions, weights if weights.any() else np.ones(CANDIDATES), DEFAULT_EXPLORATION
+        )
+        place = proposal.draw(self.rng)
+        move = self.certifier.foresee(inside, unit, f, proposal.probabilities, place)
         self.unseen = np.delete(self.unseen, places[place])
         return int(questions[place]), move
 

@@ -8,7 +8,7 @@ both.
     python -m adaptive_vtt.experiments.engine.versus_replay [--seeds 4] [--only room] [--out bench]
 
 ``--only room``: what the first 400 questions tell of y = (1 + L_A - L_B) / 2 where they are A's,
-where both models are asked by laws of their own, and where they are drawn uniformly.
+where both models are asked by proposals of their own, and where they are drawn uniformly.
 """
 
 import argparse
@@ -24,31 +24,31 @@ import pandas as pd
 
 from adaptive_vtt.certify import Move
 from adaptive_vtt.certify.comparison import Comparison
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.engine.selector import Draw
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.strategies import get
 from adaptive_vtt.utils.files import write_text
 
-from .certificates import UNIFORM_FLOOR
+from .certificates import UNIFORM_EXPLORATION
 from .versus import ALPHA, EARLIER, NON_INFERIOR, Half, Task, benches
 
-MOST = 16_000
+MAX = 16_000
 
 
 class Drawn:
     """Draws of an audit without a journal, as ``engine.replay.Replay`` gives those of one."""
 
     def __init__(self, draws: Sequence[Draw], rows: Sequence[DrawRow]) -> None:
-        self._laws, self._rows = [draw.law for draw in draws], rows
+        self._proposals, self._rows = [draw.proposal for draw in draws], rows
 
     def at(self, number: int) -> DrawRow | None:
         """The draw of this number."""
         return self._rows[number] if number < len(self._rows) else None
 
-    def law(self, number: int) -> Law:
-        """Its law."""
-        return self._laws[number]
+    def proposal(self, number: int) -> Proposal:
+        """Its proposal."""
+        return self._proposals[number]
 
 
 def audited(seed: int) -> Drawn:
@@ -79,7 +79,7 @@ def run(limit: float, seed: int) -> dict[str, Any]:
     replay: Any = audited(seed)
     half.selector.replay = replay
     calls, held, decided = 0, True, False
-    while calls < MOST and not decided:
+    while calls < MAX and not decided:
         first = replay.at(half.selector.draws) is not None
         if not half.step():
             break
@@ -93,15 +93,15 @@ def run(limit: float, seed: int) -> dict[str, Any]:
 
 
 def stands(way: str, seed: int) -> dict[str, Any]:
-    """After EARLIER questions, drawn by A's laws ("replay"), by laws for the pair ("pair") or
-    uniformly: the half-width of y's mean, and over the second half of the draws the variance of
-    their corrections to it, and the room that bets leave them on either side of 1/2."""
+    """After EARLIER questions, drawn by A's proposals ("replay"), by proposals for the pair
+    ("pair") or uniformly: the half-width of y's mean, and over the second half of the draws the
+    variance of their corrections to it, and the room that bets leave them on either side of 1/2."""
     half = Half(Task("paired", True, 0.0, seed), "paired", Comparison(), ALPHA)
     selector, certifier = half.selector, half.selector.belief.certifying
     if way == "replay":
         selector.replay = cast(Any, audited(seed))
     if way == "uniform":
-        selector.strategy, selector.floor = get("random"), UNIFORM_FLOOR
+        selector.strategy, selector.exploration = get("random"), UNIFORM_EXPLORATION
     corrections, rooms, size = [], [], certifier.sizes[0]
     while selector.draws < EARLIER and (draw := selector.draw(1)) is not None:
         move, learnt = cast(Move, draw.move), half._learnt(draw.question)

@@ -63,7 +63,7 @@ from .bccd_cells import (
 
 RELATIONS = ("identity", "medmnistc/bloodmnist", "reduction")
 ADAPTIVE = "certify"
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """A relation without any errors keeps this weight."""
 AGAIN = RATE / 3
 """The learning rate with which training goes on."""
@@ -262,7 +262,7 @@ def found_shares(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
         result = audit.run()
     print(f"searched {len(tiles)} tiles with {result.calls} calls", flush=True)
     rates = result.targets[["relation", "estimate"]].itertuples(index=False, name=None)
-    return {name: max(rate, LEAST_SHARE) for name, rate in rates if name != "identity"}
+    return {name: max(rate, MIN_SHARE) for name, rate in rates if name != "identity"}
 
 
 def _retrained(nets: Nets, weights: Mapping[str, float] | None, epochs: int, seed: int) -> CellNet:

@@ -57,7 +57,7 @@ SEARCHED, TABLED = 600, 700
 RETRAINED = ("PraNet", "SANet", "SSFormer")
 """The thesis's segmenters that were retrained."""
 RATE = 1e-3
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """A relation without any errors keeps this weight."""
 BEFORE, EQUAL, FOUND = "before", "equal", "found"
 Found = dict[str, Mask]
@@ -202,7 +202,7 @@ def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
     names = [r.name for r in task.relations if r.name != "identity"]
     modules = {BEFORE: task.start()}
     rates, calls = audited(task, modules[BEFORE], sizes, SEARCHED, seed)
-    shares = {name: max(float(rates["estimate"][name]), LEAST_SHARE) for name in names}
+    shares = {name: max(float(rates["estimate"][name]), MIN_SHARE) for name in names}
     print(f"searched with {calls} calls; shares\n{_shares(shares).to_string()}", flush=True)
     modules[EQUAL] = retrained(task, dict.fromkeys(names, 1.0), sizes, seed)
     modules[FOUND] = retrained(task, shares, sizes, seed)

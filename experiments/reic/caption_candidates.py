@@ -16,7 +16,7 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.oracles.captions.recorded import RecordedNaming
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS, Naming, Reduced
-from adaptive_vtt.types import Heard
+from adaptive_vtt.types import Received
 
 from .caption_verdicts import Bench
 from .reic_scheme import Step, judge
@@ -29,9 +29,9 @@ def before_and_after(
 ) -> pd.DataFrame:
     """What follow-ups do to the objects named, and how many break a rule; a row per relation and
     way. ``steps``: of the paper's scheme, on the same boxes."""
-    heard = {detected.sample_id(step.sample): step.heard for step in steps}
-    said = {sample: Heard(one.answer, {}) for sample, one in heard.items()}
-    plain, whole = (RecordedNaming(each, oracle.reader, oracle.same) for each in (said, heard))
+    received = {detected.sample_id(step.sample): step.received for step in steps}
+    said = {sample: Received(one.answer, {}) for sample, one in received.items()}
+    plain, whole = (RecordedNaming(each, oracle.reader, oracle.same) for each in (said, received))
     ways = {
         "before the caption": list(presumed(bench, detected, oracle, steps)),
         "by recorded captions": list(presumed(bench, detected, oracle, steps, plain)),
@@ -70,7 +70,7 @@ def presumed(
         if step.rank <= len(every):
             reduction = every[step.rank - 1]
             caption = bench.captioner.caption(reduction.image(sample.require_image()))
-            outcome = judge(oracle, sample, step.heard, reduction, caption)
+            outcome = judge(oracle, sample, step.received, reduction, caption)
             yield replace(step, reduction=reduction, caption=caption, outcome=outcome)
 
 

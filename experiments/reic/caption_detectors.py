@@ -144,15 +144,15 @@ def localised(
     rows = []
     for index in range(len(exact)):
         sample, seen = exact.sample(index), detected.sample(index)
-        heard = listen(oracle, captioner, seen)
-        for one in locate(oracle, seen, heard):
+        received = listen(oracle, captioner, seen)
+        for one in locate(oracle, seen, received):
             rows.append(
                 {
                     "image": sample.id,
                     "name": one.name,
                     "how": _how(one, oracle.same),
                     "iou": _overlap(one, sample),
-                    "versions": len(heard.versions),
+                    "versions": len(received.versions),
                 }
             )
     return pd.DataFrame(rows)

@@ -65,7 +65,7 @@ def _of_reic(kind: str, frame: pd.DataFrame, steps: list[Step]) -> dict[str, Any
     own = [step for step in steps if step.kind == kind]
     mine = frame[frame["relation"] == kind]
     told = mine[mine["reported"]].groupby("case")["real"].any()
-    images = {step.sample: 1 + len(step.heard.versions) for step in own}
+    images = {step.sample: 1 + len(step.received.versions) for step in own}
     return {
         "method": f"REIC, {kind}",
         "eligible": len(images),

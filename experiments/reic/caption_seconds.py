@@ -20,7 +20,7 @@ from adaptive_vtt.oracles.captions.base import Same
 from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
-from adaptive_vtt.types import Heard, Image, Sample
+from adaptive_vtt.types import Image, Received, Sample
 
 from .reic_beside import table
 from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
@@ -82,8 +82,8 @@ def seconds(count: int, same: Same, seed: int = 0) -> pd.DataFrame:
     watch = Watch(captioner)
     for index in range(count):
         sample = dataset.sample(index)
-        watch.time("localisation, all by hiding", _heard, hiding, captioner, sample)
-        heard, located = watch.time("localisation", _heard, oracle, captioner, sample)
+        watch.time("localisation, all by hiding", _received, hiding, captioner, sample)
+        received, located = watch.time("localisation", _received, oracle, captioner, sample)
         watch.time("scoring, all candidates", _chosen, selection, sample, located, oracle)
         for kind in KINDS:
             drawn = watch.time(
@@ -98,15 +98,15 @@ def seconds(count: int, same: Same, seed: int = 0) -> pd.DataFrame:
             )
             for reduction, image in drawn:
                 said = captioner.caption(image)
-                watch.time(f"checking, {kind}", judge, oracle, sample, heard, reduction, said)
+                watch.time(f"checking, {kind}", judge, oracle, sample, received, reduction, said)
     return watch.table()
 
 
-def _heard(
+def _received(
     oracle: ReducedCaptions, captioner: Captioner, sample: Sample
-) -> tuple[Heard, tuple[Located, ...]]:
-    heard = listen(oracle, captioner, sample)
-    return heard, locate(oracle, sample, heard)
+) -> tuple[Received, tuple[Located, ...]]:
+    received = listen(oracle, captioner, sample)
+    return received, locate(oracle, sample, received)
 
 
 def _chosen(

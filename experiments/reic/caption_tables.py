@@ -152,7 +152,7 @@ def table_5(bench: Bench, detected: dict[str, Dataset], same: Same, seed: int) -
 
 def _versions(steps: Sequence[Step]) -> float:
     """The mean number of versions captioned of an image."""
-    images = {step.sample: len(step.heard.versions) for step in steps}
+    images = {step.sample: len(step.received.versions) for step in steps}
     return round(float(np.mean(list(images.values()))), 1) if images else 0.0
 
 

@@ -70,14 +70,14 @@ class Bench:
         self, detected: Dataset, steps: Iterable[Step], oracle: ReducedCaptions
     ) -> list[Step]:
         """The same follow-ups by another oracle, which hears the versions that it needs."""
-        found, heard = [], {}
+        found, received = [], {}
         for step in steps:
             sample = detected.sample(step.sample)
-            if step.sample not in heard:
-                heard[step.sample] = listen(oracle, self.captioner, sample, step.heard)
-            said = heard[step.sample]
+            if step.sample not in received:
+                received[step.sample] = listen(oracle, self.captioner, sample, step.received)
+            said = received[step.sample]
             outcome = judge(oracle, sample, said, step.reduction, step.caption)
-            found.append(replace(step, heard=said, outcome=outcome))
+            found.append(replace(step, received=said, outcome=outcome))
         return found
 
 

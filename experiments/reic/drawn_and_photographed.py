@@ -144,7 +144,7 @@ def _fates(steps: Sequence[Step]) -> dict[str, Any]:
 
 def _hidden(steps: Sequence[Step]) -> float:
     """Captions of versions with hidden boxes per image."""
-    images = {step.sample: len(step.heard.versions) for step in steps}
+    images = {step.sample: len(step.received.versions) for step in steps}
     return round(float(np.mean(list(images.values()))), 1) if images else 0.0
 
 

@@ -19,7 +19,7 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, visible_shares
 from adaptive_vtt.relations.reic import KINDS, Reduced, enumerated
 from adaptive_vtt.relations.reic_selection import ambiguity, counts, select, spans
-from adaptive_vtt.types import CAPTION, FollowUp, Heard, Image, Outcome, Question, Sample
+from adaptive_vtt.types import CAPTION, FollowUp, Image, Outcome, Question, Received, Sample
 from adaptive_vtt.utils.boxes import mask_of
 from adaptive_vtt.utils.random_streams import generator
 
@@ -38,7 +38,7 @@ class Step:
     """A follow-up, captioned and judged.
 
     ``paid``: captions so far, this one and all about sources included. ``sample``: the image's
-    index. ``rank``: 1 for the image's first follow-up of this kind. ``heard``: what was said
+    index. ``rank``: 1 for the image's first follow-up of this kind. ``received``: what was said
     of the source and of its versions. ``outcome.details``: see
     ``oracles.reduced_captions.describe``.
     """
@@ -49,7 +49,7 @@ class Step:
     rank: int
     reduction: Reduction
     caption: str
-    heard: Heard
+    received: Received
     outcome: Outcome
 
     @property
@@ -124,59 +124,61 @@ def scheme(
         sample = dataset.sample(index)
         if sample.image is None:
             raise InputError(f"REIC: expected an image of sample {sample.id!r}, has none")
-        heard = listen(oracle, captioner, sample)
-        paid += 1 + len(heard.versions)
-        located = locate(oracle, sample, heard)
+        received = listen(oracle, captioner, sample)
+        paid += 1 + len(received.versions)
+        located = locate(oracle, sample, received)
         for kind in KINDS:
             for rank, reduction in enumerate(selection.choose(kind, sample, located, oracle), 1):
                 paid += 1
                 caption = captioner.caption(reduction.image(sample.image))
-                outcome = judge(oracle, sample, heard, reduction, caption)
-                yield Step(paid, index, kind, rank, reduction, caption, heard, outcome)
+                outcome = judge(oracle, sample, received, reduction, caption)
+                yield Step(paid, index, kind, rank, reduction, caption, received, outcome)
 
 
 def listen(
     oracle: ReducedCaptions,
     captioner: Captioner,
     sample: Sample,
-    known: Heard | None = None,
-) -> Heard:
+    known: Received | None = None,
+) -> Received:
     """What is said of an image, and of those of its versions that the oracle needs to hear.
 
     ``known``: what was said before, and need not be asked again.
     """
     before = {} if known is None else known.versions
-    heard = Heard(captioner.caption(sample.require_image()) if known is None else known.answer, {})
+    received = Received(
+        captioner.caption(sample.require_image()) if known is None else known.answer, {}
+    )
     while True:
-        wanted = oracle.versions(sample, heard)
+        wanted = oracle.versions(sample, received)
         said = {
             place: before[place] if place in before else captioner.caption(version.make())
             for place, version in wanted.items()
-            if place not in heard.versions
+            if place not in received.versions
         }
         if not said:
-            return heard
-        heard = Heard(heard.answer, {**heard.versions, **said})
+            return received
+        received = Received(received.answer, {**received.versions, **said})
 
 
-def locate(oracle: ReducedCaptions, sample: Sample, heard: Heard) -> tuple[Located, ...]:
+def locate(oracle: ReducedCaptions, sample: Sample, received: Received) -> tuple[Located, ...]:
     """The objects of the source's caption; none where that is no caption."""
     height, width = sample.require_image().shape[:2]
     whole = Crop(0, 0, width, height)
     follow_up = FollowUp(sample.require_image(), {"reduction": whole})
-    expected = oracle.expect(Reduced("crop"), follow_up, sample, _question(sample, whole), heard)
+    expected = oracle.expect(Reduced("crop"), follow_up, sample, _question(sample, whole), received)
     return () if expected is None else expected.located
 
 
 def judge(
-    oracle: ReducedCaptions, sample: Sample, heard: Heard, reduction: Reduction, caption: str
+    oracle: ReducedCaptions, sample: Sample, received: Received, reduction: Reduction, caption: str
 ) -> Outcome:
     """The verdict on a follow-up's caption."""
     question = _question(sample, reduction)
     relation = Reduced(_kind(reduction))
     follow_up = FollowUp(None, {"reduction": reduction})
-    expected = oracle.expect(relation, follow_up, sample, question, heard)
-    return oracle.judge(question, caption, expected, heard)
+    expected = oracle.expect(relation, follow_up, sample, question, received)
+    return oracle.judge(question, caption, expected, received)
 
 
 def distinct(steps: Iterable[Step], same: Same) -> Iterator[tuple[Step, tuple[str, ...]]]:

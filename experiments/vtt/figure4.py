@@ -30,7 +30,7 @@ import torch
 from plotly.subplots import make_subplots
 
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, options, show, tidy, write_page
 from adaptive_vtt.experiments.vtt.label_sets import idrid, isic, oct_like, simulated_classifier
@@ -97,7 +97,7 @@ def ask(
     truth = space.truth(np.arange(space.total))
     said = answers.ravel()
     outcomes = [
-        Learnt(number, int(t), float((a >= 0.5) != t), float(a), float(a + t) / 2)
+        Observation(number, int(t), float((a >= 0.5) != t), float(a), float(a + t) / 2)
         for number, (a, t) in enumerate(zip(said, truth, strict=True))
     ]
     curve = [_average(selector)]

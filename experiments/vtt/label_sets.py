@@ -74,7 +74,7 @@ OCT_PREVALENCES = {
 def isic(samples: int = 100, *, seed: int = 0) -> TableDataset:
     """Like ISIC 2018 task 2: 5 concepts, every count and pair count in proportion.
 
-    The 3,694 images' counts fix no joint law; of all that agree with them the one of
+    The 3,694 images' counts fix no joint proposal; of all that agree with them the one of
     maximum entropy is taken, then rounded to ``samples`` whole rows (see ``whole_counts``).
     """
     patterns, expected = isic_law()
@@ -106,8 +106,8 @@ def independent(
 def isic_law() -> tuple[Ints, Floats]:
     """The 32 patterns of 5 labels (32 x 5) and how many of 3,694 images show each (32,).
 
-    Iterative proportional fitting of all ten 2 x 2 tables, from the uniform law: converges
-    to the maximum-entropy law with these counts (Csiszar, Annals of Probability 3:146, 1975).
+    Iterative proportional fitting of all ten 2 x 2 tables, from the uniform proposal: converges
+    to the maximum-entropy proposal with these counts (Csiszar, Annals of Probability 3:146, 1975).
     """
     names = list(ISIC_COUNTS)
     patterns = (np.arange(2 ** len(names))[:, None] >> np.arange(len(names))) & 1

@@ -33,7 +33,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import markdown, options, show
 from adaptive_vtt.experiments.vtt.figure4 import (
@@ -116,7 +116,7 @@ def curve(space: QuestionSpace, strategy: Strategy, said: Floats, seed: int) -> 
         number, f = draw.question, float(said[draw.question])
         t = int(truth[number])
         selector.take(np.array([number]))
-        selector.learn([Learnt(number, t, float((f >= 0.5) != t), f, (f + t) / 2)])
+        selector.learn([Observation(number, t, float((f >= 0.5) != t), f, (f + t) / 2)])
         heights.append(gp.uncertainty().sum().item())
     return np.array(heights) / gp.concepts
 

@@ -10,7 +10,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.carried import Carried
+from adaptive_vtt.engine.warm_start import WarmStart
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
@@ -72,7 +72,7 @@ class Mean:
 
 def test_the_surrogate_learns_all_that_was_found_once_and_is_asked_once(earlier: Path) -> None:
     prior, surrogate = read_prior(earlier), Mean()
-    made = Carried(prior, space(), lambda: surrogate)
+    made = WarmStart(prior, space(), lambda: surrogate)
     assert surrogate.learnt is None  # before anything is asked
     question = np.array([5, 5, 200])
     found = made.losses(question, np.ones(3, np.int64))
@@ -91,7 +91,7 @@ def test_an_audit_without_answers_foretells_nothing(earlier: Path) -> None:
     prior = read_prior(earlier)
     none = np.array([], np.int64)
     empty = Prior(prior.where, prior.key, prior.space, none, none.astype(float), ())
-    made = Carried(empty, space(), Mean)
+    made = WarmStart(empty, space(), Mean)
     assert made.losses(np.array([1, 2]), np.ones(2, np.int64)).tolist() == [0.5, 0.5]
 
 

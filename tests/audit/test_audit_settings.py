@@ -9,7 +9,7 @@ from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.errors import AvttError, InputError
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
@@ -39,13 +39,13 @@ def test_batch_size_does_not_change_what_random_asks(space: QuestionSpace) -> No
     assert asked[0] == asked[1] == asked[2]
 
 
-def test_every_law_sums_to_one_and_holds_the_draw(space: QuestionSpace) -> None:
-    journal = finished(space, floor=0.1, candidates=30).journal
+def test_every_proposal_sums_to_one_and_holds_the_draw(space: QuestionSpace) -> None:
+    journal = finished(space, exploration=0.1, candidates=30).journal
     for row in journal.draws():
-        law = Law.unpack(row.law)
-        assert law.probabilities.sum() == pytest.approx(1, abs=1e-12)
-        assert law.probabilities.min() >= 0.1 / len(law.calls) * (1 - 1e-9)
-        drawn = law.probabilities[law.calls == row.call]
+        proposal = Proposal.unpack(row.proposal)
+        assert proposal.probabilities.sum() == pytest.approx(1, abs=1e-12)
+        assert proposal.probabilities.min() >= 0.1 / len(proposal.calls) * (1 - 1e-9)
+        drawn = proposal.probabilities[proposal.calls == row.call]
         assert drawn.tolist() == [row.probability]
 
 
@@ -78,9 +78,9 @@ def test_both_readings_of_the_paper_can_be_chosen_and_change_the_audit() -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"floor": -0.1}, r"floor: expected a share between 0 and 1, got -0\.1"),
-        ({"floor": 1.5}, r"floor: expected a share between 0 and 1, got 1\.5"),
-        ({"floor": float("nan")}, r"floor: expected a share between 0 and 1, got nan"),
+        ({"exploration": -0.1}, r"exploration: expected a share between 0 and 1, got -0\.1"),
+        ({"exploration": 1.5}, r"exploration: expected a share between 0 and 1, got 1\.5"),
+        ({"exploration": float("nan")}, r"exploration: expected a share between 0 and 1, got nan"),
         ({"candidates": 0}, r"candidates: expected at least 1, got 0"),
         ({"batch": 0}, r"batch: expected at least 1, got 0"),
         ({"budget": 0}, r"expected a number of calls above 0, got 0"),

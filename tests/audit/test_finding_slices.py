@@ -63,7 +63,7 @@ def test_where_all_fail_alike_hardly_anything_is_found(seed):
     assert len(found) <= 1
 
 
-def test_weights_undo_the_law():
+def test_weights_undo_the_proposal():
     """Questions that failed were drawn three times as often: weighed, what is found is the same."""
     space, model = world()
     evidence, atoms = evidence_of(space, model), atoms_of(space, ["metadata", "cells"])
@@ -77,15 +77,15 @@ def test_weights_undo_the_law():
     assert raw.base > 1.5 * even.base
 
 
-def test_the_weight_of_a_draw_is_the_inverse_of_its_law():
+def test_the_weight_of_a_draw_is_the_inverse_of_its_proposal():
     journal = audited(budget=20, discover=0)
     space, _ = world()
     draws = journal.draws()
     evidence = Evidence.of(space, draws[:10], journal.calls())
     assert len(evidence) == 20
-    laws = {d.call: 1 / (d.why["candidates"] * d.probability) for d in draws}
+    proposals = {d.call: 1 / (d.why["candidates"] * d.probability) for d in draws}
     calls = evidence.question // 2
-    assert evidence.weight.tolist() == pytest.approx([laws[call] for call in calls.tolist()])
+    assert evidence.weight.tolist() == pytest.approx([proposals[call] for call in calls.tolist()])
 
 
 def test_columns_of_many_numbers_become_quarters_and_names_are_left_alone():

@@ -72,8 +72,8 @@ def sources() -> dict[str, Any]:
     return {"space": source_space(), "model": ScriptedModel(), "budget": 40, **CERTIFIED}
 
 
-def canaries() -> dict[str, Any]:
-    return {**plain(), "canaries": 4}
+def repeat_probes() -> dict[str, Any]:
+    return {**plain(), "repeat_probes": 4}
 
 
 def concurrent() -> dict[str, Any]:
@@ -84,7 +84,7 @@ def batches() -> dict[str, Any]:
     return {**plain(), "model": Client(Provider())}
 
 
-KINDS = [plain, sources, canaries, concurrent, batches]
+KINDS = [plain, sources, repeat_probes, concurrent, batches]
 
 
 @pytest.mark.parametrize(("kind", "calls"), crossed(KINDS, [1, 7]))

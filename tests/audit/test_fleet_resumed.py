@@ -71,12 +71,12 @@ def test_interrupted_while_it_draws_it_goes_on(
         assert audit.run().calls == broker.member("a").drawn > 3
 
 
-def test_canaries_that_wait_when_it_is_killed_need_not_be_there_again(broker: Broker) -> None:
-    with member(broker, Interrupted(), canaries=4, budget=10) as audit:
+def test_repeat_probes_that_wait_when_it_is_killed_need_not_be_there_again(broker: Broker) -> None:
+    with member(broker, Interrupted(), repeat_probes=4, budget=10) as audit:
         with pytest.raises(KeyboardInterrupt):
             audit.run()
         assert len(audit._queue.numbers) == 4
-    with member(broker, Dear(), canaries=4, budget=30) as audit:
+    with member(broker, Dear(), repeat_probes=4, budget=30) as audit:
         assert audit.run().calls > 10
 
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import adaptive_vtt as avtt
-from adaptive_vtt.audit.proposal import proposed
+from adaptive_vtt.audit.suggestion import suggested
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
 from adaptive_vtt.errors import InputError, JournalError, ModelError
@@ -250,12 +250,12 @@ def test_what_is_asked_and_certified_follows_from_what_is_known(tmp_path: Path) 
         ),
     }
     for oracle, (dataset, targets) in expected.items():
-        found = proposed(dataset)
+        found = suggested(dataset)
         assert (type(found.space.oracle.original).__name__, found.targets) == (oracle, targets)
     relations = {v.relation.name for v in found.space.variants}
     assert relations == {"identity", "gaussian_noise", "brightness_down", "rotation"}
-    assert len(proposed(from_table(None, rates)).space.variants) == 1
-    assert proposed(from_table(images, rates), oracle="consistency").targets[0] == "overall"
+    assert len(suggested(from_table(None, rates)).space.variants) == 1
+    assert suggested(from_table(images, rates), oracle="consistency").targets[0] == "overall"
 
 
 def test_classes_are_certified_as_a_whole_and_under_every_relation(tmp_path: Path) -> None:

@@ -315,7 +315,7 @@ class Twice(Consistency):
     def most_versions(self, dataset: Any) -> int:
         return 1
 
-    def versions(self, sample: Any, heard: Any) -> dict[int, Version]:
+    def versions(self, sample: Any, received: Any) -> dict[int, Version]:
         return {0: Version("hidden", 1, lambda: sample.image)}
 
 
@@ -362,7 +362,7 @@ def test_answers_asked_again_warn_in_the_new_journal_too() -> None:
             self._seed = len(self.asked)
             return super()._answer(prompt)
 
-    journal = audited(model=Drifting(), canaries=4)
+    journal = audited(model=Drifting(), repeat_probes=4)
     found = rejudge(journal, space(Correctness(0.8)))
     assert any("answers asked again differ" in warning for warning in found.warnings)
-    assert found.canaries is None
+    assert found.repeat_probes is None

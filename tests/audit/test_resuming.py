@@ -88,7 +88,7 @@ class Flaky(ScriptedModel):
     [
         {},
         {"batch": 3, "candidates": 10, "strategy": "uncertainty"},
-        {"floor": 0.2, "strategy": "unpredictability", "batch": 2},
+        {"exploration": 0.2, "strategy": "unpredictability", "batch": 2},
     ],
     ids=str,
 )
@@ -152,7 +152,7 @@ def test_a_damaged_journal_is_refused_before_the_first_call(
     [
         ({"seed": 1}, r"begun with seed 0, not 1"),
         ({"strategy": "random"}, r"begun with strategy 'uncertainty\+.*', not 'random'"),
-        ({"floor": 0.5}, r"begun with floor 0\.0, not 0\.5"),
+        ({"exploration": 0.5}, r"begun with exploration 0\.0, not 0\.5"),
         ({"candidates": 7}, r"begun with candidates 4096, not 7"),
         ({"model": ScriptedModel(answers="one")}, r"begun with answers 'all', not 'one'"),
         ({"model": PythonModel(len, name="other")}, r"begun with model 'scripted', not 'other'"),

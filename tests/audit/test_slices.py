@@ -13,7 +13,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import discovering
 from adaptive_vtt.audit.rejudging import rejudge
 from adaptive_vtt.audit.slices.looking import FIRST, Looking, is_due
-from adaptive_vtt.audit.slices.search import LEAST_LIFT, Found
+from adaptive_vtt.audit.slices.search import MIN_LIFT, Found
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.population import target_of
 from adaptive_vtt.certify.rules import Rules
@@ -56,7 +56,7 @@ def test_a_planted_slice_is_found_and_certified(journal):
     found = slices[0]
     assert found.where == {"site": ["north"], "device": ["b"], "concept": ["x"]}
     assert len(found.seen) == found.images
-    assert found.lift > LEAST_LIFT
+    assert found.lift > MIN_LIFT
     assert found.least_lift > 1
     row = summarise(journal).targets.iloc[-1]
     rate = true_rate(*world(), found)
@@ -280,7 +280,7 @@ def hostile(seed: int) -> int:
         ).run()
     certificate = read_facts(journal.facts()).certificate
     assert len(certificate.slices) == 3
-    history = tracks(certificate, journal.draws(laws=False), journal.calls())[1:]
+    history = tracks(certificate, journal.draws(proposals=False), journal.calls())[1:]
     missed = 0
     for slice_, track in zip(certificate.slices, history, strict=True):
         rate = true_rate(space, model, slice_)

@@ -308,7 +308,7 @@ def test_a_pair_is_paid_for_once_where_a_run_is_tried_again(tmp_path: Path):
 
 
 def test_a_pair_that_is_asked_again_is_heard_again(tmp_path: Path):
-    """Canaries tell nothing else."""
+    """Repeat probes tell nothing else."""
     prompt = Prompt(None, ("c0",), "s0", "identity", 0)
     store = HalfStore(tmp_path / "halves", "these")
     a, b = both()

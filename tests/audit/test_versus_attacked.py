@@ -32,7 +32,7 @@ PROMPT = Prompt(None, ("c0", "c1"), "s0", "identity", 0)
 
 # -- killed at any moment --------------------------------------------------------------------
 
-KILLED: dict[str, Any] = {**PLAIN, "budget": 26, "batch": 2, "canaries": 2}
+KILLED: dict[str, Any] = {**PLAIN, "budget": 26, "batch": 2, "repeat_probes": 2}
 
 
 class Billed(Skilled):

@@ -53,10 +53,11 @@ def test_a_budget_of_one_call_is_none():
         Versus(space(), *both(), budget=1)
 
 
-def test_canaries_hear_model_a_again_where_its_answers_were_known(earlier: Path):
-    """Its drift since the earlier audit was never seen: canaries were given what it said then."""
+def test_repeat_probes_hear_model_a_again_where_its_answers_were_known(earlier: Path):
+    """Its drift since the earlier audit was never seen: repeat probes were given what it said
+    then."""
     a, b = both()
-    given = {**PLAIN, "budget": 60, "canaries": 6}
+    given = {**PLAIN, "budget": 60, "repeat_probes": 6}
     verdict = Versus(space(11), a, b, journal_a=earlier, **given).run()
     assert len(a.asked) + len(b.asked) == verdict.calls_a + verdict.calls_b <= 60
     again = [key for key, times in Counter(b.asked).items() if times == 2]
@@ -64,12 +65,12 @@ def test_canaries_hear_model_a_again_where_its_answers_were_known(earlier: Path)
     assert set(again) <= set(a.asked)
     changed = Skilled("old", 0.1)
     result = Versus(space(11), changed, both()[1], journal_a=earlier, **given).run().result
-    assert result.canaries is not None
-    assert result.canaries.differ > 3
+    assert result.repeat_probes is not None
+    assert result.repeat_probes.differ > 3
     assert any("answers asked again differ" in warning for warning in result.warnings)
 
 
-def test_a_canary_s_half_is_paid_for_once(tmp_path: Path):
+def test_a_repeat_probe_s_half_is_paid_for_once(tmp_path: Path):
     a, path = both()[0], tmp_path / "journal.db"
 
     class Down(Skilled):
@@ -81,11 +82,11 @@ def test_a_canary_s_half_is_paid_for_once(tmp_path: Path):
                 raise TimeoutError("no route")
             return super().ask(prompts)
 
-    given = {**PLAIN, "budget": 14, "canaries": 2}
+    given = {**PLAIN, "budget": 14, "repeat_probes": 2}
     with Versus(space(), a, Down("new", 0.95, seed=1), journal=path, **given) as versus:
         with pytest.raises(ModelError, match="no route"):
             versus.run()
-        assert len(a.asked) == 7  # five pairs, a canary, and half of another
+        assert len(a.asked) == 7  # five pairs, a repeat probe, and half of another
     with Versus(space(), a, both()[1], journal=path, **given) as versus:
         versus.run()
     assert len(a.asked) == 7

@@ -53,7 +53,7 @@ def test_b_is_asked_what_a_was_in_its_order_and_then_both_go_on(tmp_path: Path):
     assert (verdict.calls_a, verdict.calls_b) == (4, 16)
     assert verdict.result.cost == 20
     then, now = (read_journal(p).draws() for p in (tmp_path / "a.db", path))
-    assert [d.law for d in now[:12]] == [d.law for d in then]
+    assert [d.proposal for d in now[:12]] == [d.proposal for d in then]
     verify(read_journal(path))
     assert "the first 12 questions are those of an earlier audit" in " ".join(
         verdict.result.warnings
@@ -69,7 +69,7 @@ def test_verify_recomputes_what_was_replayed_from_the_key_of_then(tmp_path: Path
             versus.run()
             told = versus.audit.journal.facts()["replay"]
             versus.audit.journal.set_facts(replay={**told, name: changed})
-        with pytest.raises(JournalError, match="but the key and the law come to call"):
+        with pytest.raises(JournalError, match="but the key and the proposal come to call"):
             verify(read_journal(path))
 
 
@@ -87,12 +87,12 @@ def test_nothing_that_is_expected_at_a_draw_knows_what_a_lost_later(tmp_path: Pa
     for model in (both()[0], Turning("old", 0.6)):
         path = tmp_path / f"{len(rows)}.db"
         audited(tmp_path / f"a{len(rows)}.db", model, space())
-        options = {"surrogate": True, "budget": 12, "journal": path, "canaries": 0}
+        options = {"surrogate": True, "budget": 12, "journal": path, "repeat_probes": 0}
         a = tmp_path / f"a{len(rows)}.db"
         with replayed(a, model, both()[1], space(), **options) as versus:
             versus.run()
             rows.append(versus.audit.journal.draws())
-    first, second = ([(d.call, d.law, d.moves) for d in draws] for draws in rows)
+    first, second = ([(d.call, d.proposal, d.moves) for d in draws] for draws in rows)
     assert first[:7] == second[:7]  # draw 6, the first that differs, is foreseen alike
     assert [d[2] for d in first[7:]] != [d[2] for d in second[7:]]
 
@@ -168,7 +168,7 @@ def test_an_interrupted_replay_draws_what_an_undisturbed_one_would(tmp_path: Pat
     assert first.asked + second.asked == b.asked
     assert again.asked == a.asked[12:]
     assert verdict.result.cost == 20
-    whole, parts = ([(d.call, d.law, d.moves) for d in read_journal(p).draws()] for p in paths)
+    whole, parts = ([(d.call, d.proposal, d.moves) for d in read_journal(p).draws()] for p in paths)
     assert whole == parts
     verify(read_journal(paths[1]))
 
@@ -187,9 +187,11 @@ def test_an_earlier_audit_that_was_interrupted_is_asked_the_rest(tmp_path: Path)
 
 def test_what_cannot_be_replayed_is_refused_with_a_sentence(tmp_path: Path):
     a, b = both()
-    options = {"half_width": None, "strategy": "random", "floor": 0.0}
+    options = {"half_width": None, "strategy": "random", "exploration": 0.0}
     audited(tmp_path / "a.db", a, space(), **options)
-    with pytest.raises(InputError, match=r"laws that give every candidate a chance, got floor = 0"):
+    with pytest.raises(
+        InputError, match=r"proposals that give every candidate a chance, got exploration = 0"
+    ):
         replayed(tmp_path / "a.db", a, b, space())
     audited(tmp_path / "b.db", a, space())
     with pytest.raises(InputError, match=r"expected journal_a.* got prior_journal, which is about"):
@@ -222,15 +224,19 @@ def test_an_earlier_audit_that_went_on_is_another_one(tmp_path: Path):
             Versus(space(), a, b, journal_a=tmp_path / "more.db", budget=8, **given)
 
 
-def test_a_law_of_the_earlier_journal_that_was_altered_is_noticed(tmp_path: Path):
+def test_a_proposal_of_the_earlier_journal_that_was_altered_is_noticed(tmp_path: Path):
     a, b = both()
     audited(tmp_path / "a.db", a, space())
     file = sqlite3.connect(tmp_path / "a.db")
-    file.execute("UPDATE draws SET law = (SELECT law FROM draws WHERE draw = 1) WHERE draw = 4")
+    file.execute(
+        "UPDATE draws SET proposal = (SELECT proposal FROM draws WHERE draw = 1) WHERE draw = 4"
+    )
     file.commit()
     file.close()
     with (
-        pytest.raises(JournalError, match="expected draw 4 to be drawn from its law, got another"),
+        pytest.raises(
+            JournalError, match="expected draw 4 to be drawn from its proposal, got another"
+        ),
         replayed(tmp_path / "a.db", a, b, space()) as versus,
     ):
         versus.run()

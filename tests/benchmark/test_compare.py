@@ -12,7 +12,7 @@ import pytest
 
 from adaptive_vtt.audit.census import all_answers, all_losses, calls_of, means
 from adaptive_vtt.benchmark.runs import (
-    MOST_ARGMAX,
+    MAX_ARGMAX,
     Job,
     certified_run,
     options_of,
@@ -22,7 +22,7 @@ from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.building import build_audit, build_model, build_space
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.oracles import Ordinal
 from adaptive_vtt.space import QuestionSpace
@@ -169,22 +169,26 @@ def test_prediction_powered_draws_evenly_and_predicts(recorded):
             audit.run()
             assert (audit.belief.losses is not None) == predicted
             for row in audit.journal.draws():
-                law = Law.unpack(row.law).probabilities
-                assert law == pytest.approx(np.full(len(law), 1 / len(law)), rel=1e-2)
+                proposal = Proposal.unpack(row.proposal).probabilities
+                assert proposal == pytest.approx(
+                    np.full(len(proposal), 1 / len(proposal)), rel=1e-2
+                )
 
 
 def test_argmax_always_takes_the_best_and_ends(recorded):
     job = job_of(spec_in(recorded), recorded, "argmax", 0, (18 / 80, 0.0, 0.5))
-    assert options_of(job)["budget"] == MOST_ARGMAX
+    assert options_of(job)["budget"] == MAX_ARGMAX
     with job.audit_of(**{**options_of(job), "budget": 15}) as audit:
         audit.run()
         draws = audit.journal.draws()
         bounds = audit.result().targets
-    laws = [Law.unpack(row.law).probabilities for row in draws]
-    for row, law in zip(draws, laws, strict=True):
-        assert row.probability == pytest.approx(law.max())
-        assert ((law > 0.999 * law.max()) | (law < 1e-6)).all()  # the best, be they several
-    assert np.median([(law > 1e-6).mean() for law in laws]) < 0.5
+    proposals = [Proposal.unpack(row.proposal).probabilities for row in draws]
+    for row, proposal in zip(draws, proposals, strict=True):
+        assert row.probability == pytest.approx(proposal.max())
+        assert (
+            (proposal > 0.999 * proposal.max()) | (proposal < 1e-6)
+        ).all()  # the best, be they several
+    assert np.median([(proposal > 1e-6).mean() for proposal in proposals]) < 0.5
     assert (bounds["upper"] - bounds["lower"] > 0.5).all()  # nothing is certified of such draws
 
 

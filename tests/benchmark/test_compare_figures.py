@@ -123,10 +123,10 @@ def test_lure_is_the_formula_of_the_paper():
     loss, weight = rng.random(total), rng.random(total) + 0.1
     unseen, drawn, chances, masses = list(range(total)), [], [], []
     for _ in range(10):
-        law = weight[unseen] / weight[unseen].sum()
-        place = int(rng.choice(len(unseen), p=law))
-        masses.append(law[np.array(unseen) < part].sum())
-        chances.append(law[place])
+        proposal = weight[unseen] / weight[unseen].sum()
+        place = int(rng.choice(len(unseen), p=proposal))
+        masses.append(proposal[np.array(unseen) < part].sum())
+        chances.append(proposal[place])
         drawn.append(unseen.pop(place))
     hit = np.stack([np.ones(10, bool), np.array(drawn) < part])
     left = np.array([[total], [part]]) - np.cumsum(hit, axis=1) + hit
@@ -205,7 +205,7 @@ def test_checkpoints_and_levels():
 
 
 def flat(error: float, half: float) -> peers.Track:
-    estimate = np.full(peers.MOST, error)
+    estimate = np.full(peers.MAX, error)
     return peers.Track(estimate, estimate - half, estimate + half)
 
 

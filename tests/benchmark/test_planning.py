@@ -119,16 +119,16 @@ def test_the_calls_of_a_space_are_counted_by_what_they_bring(answers: CallMode) 
 
 @given(
     half_width=st.floats(0.02, 0.4),
-    floor=st.floats(0.05, 1),
+    exploration=st.floats(0.05, 1),
     targets=st.sampled_from([["overall"], ["relations"], ["overall", "concepts", "relations"]]),
     answers=st.sampled_from(["all", "one"]),
 )
 @settings(max_examples=30, deadline=None)
 def test_least_likely_and_most_come_in_this_order(
-    half_width: float, floor: float, targets: list[str], answers: CallMode
+    half_width: float, exploration: float, targets: list[str], answers: CallMode
 ) -> None:
     found = certifier(half_width, targets, answers)
-    rows, together = forecasts(found, floor, False, (0.1, 0.3))
+    rows, together = forecasts(found, exploration, False, (0.1, 0.3))
     for row in [*rows, together]:
         assert 1 <= row.at_least <= row.likely[0.1] <= row.likely[0.3] <= row.at_most
         assert row.at_most <= calls_of(found.space, found.targets, answers).total
@@ -180,7 +180,7 @@ def test_a_dry_run_says_which_limit_will_end_the_audit(
     assert told in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_dry_run_counts_sources_canaries_and_money(tmp_path: Path) -> None:
+def test_a_dry_run_counts_sources_repeat_probes_and_money(tmp_path: Path) -> None:
     write_start(tmp_path)
     text = (tmp_path / "SPEC.toml").read_text()
     text += '\n[oracle]\nkind = "consistency"\n'
@@ -190,7 +190,7 @@ def test_a_dry_run_counts_sources_canaries_and_money(tmp_path: Path) -> None:
     bare = planned(spec, tmp_path, space, ScriptedModel())
     assert (bare.worst, bare.usual) == (1.0, 1.0)
     assert bare.total == space.images + 60
-    spec.audit.canaries = 7
+    spec.audit.repeat_probes = 7
     more = planned(spec, tmp_path, space, ScriptedModel())
     assert bare.together is not None
     assert more.together is not None

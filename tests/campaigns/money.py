@@ -30,7 +30,7 @@ from adaptive_vtt.demo import phantom
 from adaptive_vtt.demo.server import Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.demo.server.judge_brain import JudgeBrain
 from adaptive_vtt.experiments.engine.batches import HALF, batched
-from adaptive_vtt.experiments.engine.endpoints import MOST_SAID, MOST_TOKENS, PRICES, bill, chat
+from adaptive_vtt.experiments.engine.endpoints import MAX_SAID, MAX_TOKENS, PRICES, bill, chat
 from adaptive_vtt.experiments.engine.held_models import CALLS, LOOKS, STUDENT_PRICE
 from adaptive_vtt.experiments.engine.killed_audits import ended, run_and_end, served
 from adaptive_vtt.experiments.engine.workers import MODELS, Striker
@@ -53,9 +53,9 @@ FAULTS = Behaviour(
     latency=0.02, spread=0.5, limited=0.03, broken=0.03, hung=0.01, truncated=0.03, retry_after=0.02
 )
 PATIENCE = Retries(times=2, timeout=1.0, first_wait=0.01)
-MOST_TURNS = 5
+MAX_TURNS = 5
 """An audit that ends with an error so many times has failed."""
-MOST_WAIT = 1.5
+MAX_WAIT = 1.5
 """Seconds after which an audit is killed at the latest."""
 
 
@@ -148,7 +148,7 @@ def told(audit: Audit, result: Result) -> Row:
 
 def cap(setting: Setting) -> float:
     """The audit's money, in that of ``PRICES``."""
-    worst = Usage(MOST_TOKENS, MOST_SAID)
+    worst = Usage(MAX_TOKENS, MAX_SAID)
     call = {"batches": HALF.cost(worst), "workers": STUDENT_PRICE}.get(
         setting.way, PRICES.cost(worst)
     )
@@ -172,7 +172,7 @@ def _one(seed: int, url: str, judge: str, folder: Path) -> Row:
     way = WAYS[seed // 2 % len(WAYS)]
     setting = Setting(way, seed, judge, str(folder / f"{seed}.log"))
     before = [bill(u) for u in (url, judge)]
-    waits = rng.uniform(0.0, MOST_WAIT, int(rng.integers(0, 3))).tolist()
+    waits = rng.uniform(0.0, MAX_WAIT, int(rng.integers(0, 3))).tolist()
     audit = partial(audited, setting)
     found = _resumed(audit, url, str(folder / f"{seed}.db"), waits)
     time.sleep(0.3)  # what was under way at a kill is billed
@@ -186,7 +186,7 @@ def _one(seed: int, url: str, judge: str, folder: Path) -> Row:
 
 def _resumed(audit: Any, url: str, journal: str, waits: list[float]) -> Row:
     """What an audit came to; it is resumed where it ended with an error, as that says."""
-    for turn in range(MOST_TURNS):
+    for turn in range(MAX_TURNS):
         with suppress(FileNotFoundError):
             return ended(get_context("fork"), audit, url, journal, [] if turn else waits)
     return FAILED

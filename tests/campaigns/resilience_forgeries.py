@@ -25,7 +25,7 @@ from .resilience_kills import Row, row
 
 BUDGET = 24
 UNDECIDED = "losses forged in an audit that goes on: gate notices"
-MOST_FLIPS = 8
+MAX_FLIPS = 8
 """Bytes that are flipped at a time."""
 
 
@@ -137,7 +137,7 @@ def flip(rng: np.random.Generator) -> Forgery:
 
     def make(run: Path) -> bool:
         data = bytearray((run / "journal.db").read_bytes())
-        for place in rng.integers(0, len(data), int(rng.integers(1, MOST_FLIPS + 1))):
+        for place in rng.integers(0, len(data), int(rng.integers(1, MAX_FLIPS + 1))):
             data[place] ^= 1 << int(rng.integers(0, 8))
         (run / "journal.db").write_bytes(data)
         return True

@@ -19,7 +19,7 @@ PRICES = (2.5, 10.0)
 BOUND = (400, 32)
 """Most tokens of one attempt, as the audit is told."""
 RETRIES, FLIGHT, BUDGET = 1, 4, 24
-MOST_MEGABYTES = 400.0
+MAX_MEGABYTES = 400.0
 """An audit under attack may take so much more than one of an honest server."""
 HONEST = sum(count * price for count, price in zip(USAGE, PRICES, strict=True)) / 1e6
 WORST = sum(count * price for count, price in zip(BOUND, PRICES, strict=True)) / 1e6
@@ -120,9 +120,9 @@ def summary(found: Sequence[tuple[Attack, str, Row]]) -> list[Row]:
         checked("hostile replies: the audit goes on", went_on, lambda _, r: not r["finished"]),
         checked("hostile replies: one sentence, no traceback, no hang", found, broke),
         checked(
-            f"hostile replies: below {MOST_MEGABYTES:g} MB more than an honest server",
+            f"hostile replies: below {MAX_MEGABYTES:g} MB more than an honest server",
             found,
-            lambda _, r: r["ended"].megabytes > _usual(found) + MOST_MEGABYTES,
+            lambda _, r: r["ended"].megabytes > _usual(found) + MAX_MEGABYTES,
         ),
         checked("redirects: nothing reaches another origin", lent, lambda _, r: r["followed"] > 0),
     ]

@@ -27,7 +27,7 @@ SIGNALS = (
     signal.SIGKILL,
     signal.SIGHUP,
 )
-MOST_TURNS = 12
+MAX_TURNS = 12
 """Attempts at going on with one audit, after which it counts as stuck."""
 BUDGET, PAUSE = 30, 0.02
 Row = dict[str, Any]
@@ -146,7 +146,7 @@ class Turn:
     def _to_the_end(self, found: Disturbed) -> Ended:
         """Resumes, or begins anew where nothing was begun, until the audit ends."""
         ended = Ended(1, "", 0.0, 0.0)
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_TURNS):
             before = self._standing()
             ended = self._begin().ended()
             self._compare(found, before, killed=False)

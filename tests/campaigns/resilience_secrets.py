@@ -130,10 +130,10 @@ class Echo(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        heard = [unquote(self.path.partition("?")[2].partition("=")[2])]
-        heard += [str(self.headers.get(name, "")) for name in ("authorization", "x-own")]
-        heard += [_field(body, "api_key"), _field(body, "x-own")]
-        bare = [word.removeprefix("Bearer ") for word in heard if word]
+        received = [unquote(self.path.partition("?")[2].partition("=")[2])]
+        received += [str(self.headers.get(name, "")) for name in ("authorization", "x-own")]
+        received += [_field(body, "api_key"), _field(body, "x-own")]
+        bare = [word.removeprefix("Bearer ") for word in received if word]
         words = " ".join(form for word in bare for form in forms(word).values())
         self._say(int(self.path.split("/")[1]), words)
 

@@ -97,6 +97,6 @@ def test_what_is_narrow_but_doubtful_gets_its_share_of_the_draws() -> None:
     assert certifier.settled.tolist() == (~first).tolist()
     assert certifier.lacking[first] == pytest.approx(LACKING)
     inside = certifier.members(np.arange(space.total))
-    stakes = certifier.stakes(inside, np.arange(space.total), space.total, np.full(80, 0.2))
-    assert stakes[inside[0]].min() > 0
-    assert stakes[~inside[0]].max() == 0
+    needs = certifier.needs(inside, np.arange(space.total), space.total, np.full(80, 0.2))
+    assert needs[inside[0]].min() > 0
+    assert needs[~inside[0]].max() == 0

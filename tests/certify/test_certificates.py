@@ -92,7 +92,7 @@ def test_targets_that_cannot_be_are_named(names, where, message) -> None:
 # -- pseudo-outcomes ------------------------------------------------------------------------
 
 
-def test_pseudo_outcomes_are_unbiased_for_any_predictions_law_and_candidates() -> None:
+def test_pseudo_outcomes_are_unbiased_for_any_predictions_proposal_and_candidates() -> None:
     """Mean of a over 1,200 draws is R; z < 4.5 for each target and side: error < 1e-4."""
     space = small_space()
     rng = np.random.default_rng(1)
@@ -117,10 +117,10 @@ def test_pseudo_outcomes_are_unbiased_for_any_predictions_law_and_candidates() -
         candidates = fresh[np.isin(space.image_of(fresh), chosen)]
         call, unit = np.unique(space.image_of(candidates), return_inverse=True)
         f = np.clip(0.7 * losses[candidates] + 0.3 * rng.random(len(candidates)), 0, 1)
-        law = rng.dirichlet(np.ones(len(call))) * 0.7 + 0.3 / len(call)
-        drawn = int(rng.choice(len(call), p=law))
+        proposal = rng.dirichlet(np.ones(len(call))) * 0.7 + 0.3 / len(call)
+        drawn = int(rng.choice(len(call), p=proposal))
         inside = certifier.members(candidates)
-        move = certifier.foresee(inside, unit, f, law, drawn)
+        move = certifier.foresee(inside, unit, f, proposal, drawn)
         mine = unit == drawn
         count = inside[:, mine] @ losses[candidates[mine]]
         low = certifier.least + move.low_base + move.scale * (count - move.low_predicted)
@@ -206,7 +206,7 @@ def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dic
         pytest.param({"surrogate": False}, marks=pytest.mark.slow),
         {"strategy": "random"},
         pytest.param({"batch": 7}, marks=pytest.mark.slow),
-        pytest.param({"strategy": "uncertainty", "floor": 0.4}, marks=pytest.mark.slow),
+        pytest.param({"strategy": "uncertainty", "exploration": 0.4}, marks=pytest.mark.slow),
         pytest.param({"candidates": 40}, marks=pytest.mark.slow),
         {"adversary": True},
     ],
@@ -280,7 +280,7 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
         ({"half_width": 0.5}, "interval, 0 to 1, before any question; got 0.5$"),
         ({"half_width": 0.1, "confidence": 1.0}, "confidence: expected .* got 1.0"),
         ({"at_most": -1}, "at_most: expected a number between 0 and 1, got -1"),
-        ({"half_width": 0.1, "floor": 0.0}, "floor: expected a share above 0"),
+        ({"half_width": 0.1, "exploration": 0.0}, "exploration: expected a share above 0"),
         ({"half_width": 0.1, "unanswered": "maybe"}, "unanswered: unknown policy 'maybe'"),
         ({"half_width": 0.1, "proxies": {"p": np.zeros((2, 2))}}, r"proxy 'p': expected an array"),
         (
@@ -414,13 +414,13 @@ def rewritten(path: Path, **changes: Any) -> SQLiteJournal:
     return forged
 
 
-def test_verify_refuses_a_law_that_does_not_sum_to_one(finished: Path) -> None:
-    from adaptive_vtt.engine.law import Law
+def test_verify_refuses_a_proposal_that_does_not_sum_to_one(finished: Path) -> None:
+    from adaptive_vtt.engine.proposal import Proposal
 
     def spoilt(draws: list[DrawRow]) -> list[DrawRow]:
-        law = Law.unpack(draws[-1].law)
-        packed = Law(law.calls, law.probabilities * 1.1).pack()
-        return [*draws[:-1], replace(draws[-1], law=packed)]
+        proposal = Proposal.unpack(draws[-1].proposal)
+        packed = Proposal(proposal.calls, proposal.probabilities * 1.1).pack()
+        return [*draws[:-1], replace(draws[-1], proposal=packed)]
 
     with pytest.raises(JournalError, match="does not sum to one"):
         verify(rewritten(finished, draws=spoilt))

@@ -100,7 +100,7 @@ def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
 SCRIPTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "many targets": ({}, {"targets": ["overall", "concepts", "relations"], "batch": 3}),
     "one by one": ({"answers": "one"}, {"targets": ["relations", "severities"]}),
-    "refusals both ways": ({"refuse": 0.3}, {"unanswered": "both", "floor": 0.5}),
+    "refusals both ways": ({"refuse": 0.3}, {"unanswered": "both", "exploration": 0.5}),
     "some candidates": ({"refuse": 0.3}, {"candidates": 7, "strategy": "random"}),
     "at most": ({}, {"at_most": 0.4, "targets": ["overall"]}),
 }

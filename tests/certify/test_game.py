@@ -340,11 +340,11 @@ def populations(count: int, size: int, rng: np.random.Generator) -> tuple[Floats
 
 def draw(left: Floats, out: Floats, rng: np.random.Generator) -> tuple[np.ndarray, Floats]:
     """A question of each pool, and 1 / its probability; what does not count is likelier."""
-    law = left * (1 + 2 * out)
-    law /= law.sum(axis=1, keepdims=True)
-    place = (law.cumsum(axis=1) < rng.random((len(law), 1))).sum(axis=1)
-    place = np.minimum(place, law.shape[1] - 1)
-    return place, 1 / law[np.arange(len(law)), place]
+    proposal = left * (1 + 2 * out)
+    proposal /= proposal.sum(axis=1, keepdims=True)
+    place = (proposal.cumsum(axis=1) < rng.random((len(proposal), 1))).sum(axis=1)
+    place = np.minimum(place, proposal.shape[1] - 1)
+    return place, 1 / proposal[np.arange(len(proposal)), place]
 
 
 def test_rates_over_what_counts_are_covered_at_every_moment() -> None:
@@ -428,7 +428,8 @@ def test_a_target_of_which_nothing_counts_has_no_rate() -> None:
 
 
 def test_targets_share_alpha_evenly_under_other_strategies() -> None:
-    """The rule by size suits a law that turns to rare targets; uniform draws would pay for it."""
+    """The rule by size suits a proposal that turns to rare targets; uniform draws would pay for
+    it."""
     wide = QuestionSpace(tiny_dataset(40, images=False), ["identity", "brightness_up"])
     names = ["overall", "concepts"]
     found = {}

@@ -14,7 +14,7 @@ from adaptive_vtt.certify.strata import Strata, Stratum
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_draws import check_draws
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.engine.tensors import tensor
 from adaptive_vtt.errors import JournalError
@@ -93,7 +93,7 @@ def test_no_stratum_is_chosen_where_there_is_no_choice(names, answers):
 
 def outcomes(names: list[str], seed: int) -> tuple[Any, ...]:
     """Every way in which a draw can go, with its probability: low, high and tilt (3, K), and
-    whether bounds were kept. Predictions, law and shares are as bad as chance makes them."""
+    whether bounds were kept. Predictions, proposal and shares are as bad as chance makes them."""
     space, rng = space_of(4, seed), np.random.default_rng(seed)
     losses = (rng.random(space.total) < 0.4).astype(float)
     eligible = space.nth(np.arange(space.size))
@@ -111,7 +111,7 @@ def outcomes(names: list[str], seed: int) -> tuple[Any, ...]:
         subsets = list(combinations(pool.tolist(), m))
         for number, subset in enumerate(subsets):
             own = np.random.default_rng([seed, c, number])
-            f, law = own.random(m), own.dirichlet(np.ones(m)) * 0.8 + 0.2 / m
+            f, proposal = own.random(m), own.dirichlet(np.ones(m)) * 0.8 + 0.2 / m
             for drawn, question in enumerate(subset):
                 certifier = certifier_of(space, names)
                 certifier.strata.mean[:] = np.random.default_rng(seed).random(len(strata))
@@ -122,7 +122,7 @@ def outcomes(names: list[str], seed: int) -> tuple[Any, ...]:
                 certifier.calls = certifier.unseen.copy()
                 inside = certifier.members(np.array(subset))
                 move = certifier.foresee(
-                    inside, np.arange(m), f, law, drawn, Stratum(c, shares, 0.3, 0.2)
+                    inside, np.arange(m), f, proposal, drawn, Stratum(c, shares, 0.3, 0.2)
                 )
                 loss = inside[:, drawn] * losses[question]
                 low = certifier.least + move.low_base + move.scale * (loss - move.low_predicted)
@@ -133,7 +133,7 @@ def outcomes(names: list[str], seed: int) -> tuple[Any, ...]:
                 kept &= bool((tilt >= -move.tilt_bound - 1e-9)[move.active].all())
                 kept &= bool((tilt <= most + 1e-9)[move.active].all())
                 found.append(np.where(move.active, [low, high, move.tilt], np.nan))
-                weights.append(shares[c] / len(subsets) * law[drawn])
+                weights.append(shares[c] / len(subsets) * proposal[drawn])
     inside = first.members(eligible)
     return np.array(found), np.array(weights), inside @ losses[eligible], kept
 
@@ -141,8 +141,8 @@ def outcomes(names: list[str], seed: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize("names", [["concepts"], EVERYTHING, ["relation-sides", "overall"]])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_mean_over_all_strata_candidates_and_calls_is_exactly_the_truth(names, seed):
-    """Given that a target moves, E[N a] = N R for any predictions, law and shares; no draw passes
-    the bounds that bets went by."""
+    """Given that a target moves, E[N a] = N R for any predictions, proposal and shares; no draw
+    passes the bounds that bets went by."""
     values, weights, truth, kept = outcomes(names, seed)
     assert kept
     assert weights.sum() == pytest.approx(1)
@@ -182,7 +182,7 @@ class Batch:
         counting = inside @ ~self.out[self.eligible]
         return np.array([inside @ x[self.eligible] - m * counting for x in (self.least, self.most)])
 
-    def play(self, subset: list[int], drawn: int, f: Any, law: Any) -> tuple[Any, ...]:
+    def play(self, subset: list[int], drawn: int, f: Any, proposal: Any) -> tuple[Any, ...]:
         """The step of the fourth draw, and centre and sizes."""
         certifier, noted = certifier_of(self.space, self.names), []
         sequences, even = certifier.sequences, np.full(len(self.strata), 1 / len(self.strata))
@@ -193,15 +193,17 @@ class Batch:
             before.append(self.drawn(certifier, [q], 0, 0.9 * one, one, even))
             if q != self.seen[-1]:
                 self.tell(certifier, before[-1], q)
-        last = self.drawn(certifier, subset, drawn, f, law, self.shares)
+        last = self.drawn(certifier, subset, drawn, f, proposal, self.shares)
         self.tell(certifier, before[-1], self.seen[-1])
         self.tell(certifier, last, subset[drawn])
         return *noted[-1], certifier.sizes
 
-    def drawn(self, certifier: Any, subset: Any, place: int, f: Any, law: Any, shares: Any) -> Any:
+    def drawn(
+        self, certifier: Any, subset: Any, place: int, f: Any, proposal: Any, shares: Any
+    ) -> Any:
         stratum = Stratum(int(self.strata.of(subset[place])), shares, 0.8, 0.2)
         inside = certifier.members(np.array(subset))
-        move = certifier.foresee(inside, np.arange(len(f)), f, law, place, stratum)
+        move = certifier.foresee(inside, np.arange(len(f)), f, proposal, place, stratum)
         certifier.strata.remove(np.array([subset[place]]))
         return move
 
@@ -221,9 +223,9 @@ def steps(names: list[str], seed: int) -> tuple[Any, ...]:
         for number, subset in enumerate(subsets):
             own = np.random.default_rng([seed, c, number])
             f = own.random(len(subset))
-            law = own.dirichlet(np.ones(len(f))) * 0.8 + 0.2 / len(f)
+            proposal = own.dirichlet(np.ones(len(f))) * 0.8 + 0.2 / len(f)
             for drawn in range(len(f)):
-                step, centre, sizes = batch.play(list(subset), drawn, f, law)
+                step, centre, sizes = batch.play(list(subset), drawn, f, proposal)
                 moved = (m - centre) * step.tilt + m * step.out_now
                 ends = [(m - centre) * bound for bound in (-step.tilt_bound, step.tilt_most)]
                 low, high = np.minimum(*ends) - 1e-9, np.maximum(*ends) + 1e-9
@@ -232,7 +234,7 @@ def steps(names: list[str], seed: int) -> tuple[Any, ...]:
                 values = [a + moved - m * (1 - step.out) for a in (step.low, step.high)]
                 values = np.array(values) * sizes - batch.wanted(m)
                 found.append(np.where(step.active, values, np.nan))
-                weights.append(batch.shares[c] / len(subsets) * law[drawn])
+                weights.append(batch.shares[c] / len(subsets) * proposal[drawn])
     return np.array(found), np.array(weights), kept
 
 
@@ -292,7 +294,7 @@ def missed(seed: int) -> bool:
     liar: Any = Liar(losses, honest=seed % 2 == 0)
     belief = Belief(space, seed=seed, losses=liar, certifier=certifier)
     strategy = get("certify")
-    selector = Selector(space, strategy, seed=seed, floor=0.1, candidates=16, belief=belief)
+    selector = Selector(space, strategy, seed=seed, exploration=0.1, candidates=16, belief=belief)
     eligible = space.nth(np.arange(space.size))
     inside = certifier.members(eligible)
     truth = inside @ losses[eligible] / inside.sum(axis=1)
@@ -301,7 +303,7 @@ def missed(seed: int) -> bool:
         draw = selector.draw()
         selector.take(np.array([draw.question]), draw.move)
         side = int(space.truth([draw.question])[0])
-        selector.learn([Learnt(draw.question, side, float(losses[draw.question]))])
+        selector.learn([Observation(draw.question, side, float(losses[draw.question]))])
         lower, upper = certifier.sequences.lower, certifier.sequences.upper
         held &= bool(((lower <= truth + 1e-9) & (truth <= upper + 1e-9)).all())
     assert certifier.strata is not None
@@ -329,7 +331,7 @@ def test_rare_sides_have_as_many_candidates_as_common_ones():
     selector = Selector(
         space,
         get("certify"),
-        floor=0.2,
+        exploration=0.2,
         candidates=50,
         belief=Belief(space, seed=0, certifier=certifier),
     )
@@ -338,12 +340,12 @@ def test_rare_sides_have_as_many_candidates_as_common_ones():
         draw = selector.draw()
         truth = int(space.truth([draw.question])[0])
         selector.take(np.array([draw.question]), draw.move)
-        selector.learn([Learnt(draw.question, truth, 0.0)])
+        selector.learn([Observation(draw.question, truth, 0.0)])
         asked += truth
     assert asked >= 8
 
 
-def test_a_strategy_that_does_not_go_by_stakes_draws_from_all_calls():
+def test_a_strategy_that_does_not_go_by_needs_draws_from_all_calls():
     space = space_of(12)
     audit = Audit(space, ScriptedModel(answers="one"), half_width=0.2, strategy="random", budget=5)
     audit.run()
@@ -413,11 +415,11 @@ def test_another_stratum_is_noticed():
         forged({"stratum": place + 1})
 
 
-def test_shares_that_are_no_law_are_noticed():
+def test_shares_that_are_no_proposal_are_noticed():
     shares = journal_of().draws()[5].why["shares"]
-    with pytest.raises(JournalError, match="the shares of draw 5 are no law over its strata"):
+    with pytest.raises(JournalError, match="the shares of draw 5 are no proposal over its strata"):
         forged({"shares": [2 * s for s in shares]})
-    with pytest.raises(JournalError, match="the shares of draw 5 are no law over its strata"):
+    with pytest.raises(JournalError, match="the shares of draw 5 are no proposal over its strata"):
         forged({"shares": shares[:-1]})
 
 

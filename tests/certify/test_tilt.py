@@ -28,7 +28,7 @@ def space_of(rng: np.random.Generator) -> QuestionSpace:
 
 
 class Game:
-    """Draws by random laws and predictions from random subsets of what is unseen."""
+    """Draws by random proposals and predictions from random subsets of what is unseen."""
 
     def __init__(self, seed: int, answers: Any) -> None:
         self.rng = np.random.default_rng(seed)
@@ -59,11 +59,11 @@ class Game:
         chosen = np.sort(self.rng.choice(unseen, most, replace=False))
         mine = np.isin(self.calls, chosen)
         unit = np.searchsorted(chosen, self.calls[mine])
-        law = self.rng.dirichlet(np.full(most, 0.5)) * 0.9 + 0.1 / most
+        proposal = self.rng.dirichlet(np.full(most, 0.5)) * 0.9 + 0.1 / most
         place = int(self.rng.integers(most))
         inside = self.certifier.members(self.left[mine])
         f = self.rng.random(int(mine.sum()))
-        move = self.certifier.foresee(inside, unit, f, law, place, stratum)
+        move = self.certifier.foresee(inside, unit, f, proposal, place, stratum)
         drawn = np.flatnonzero(mine)[unit == place]
         if strata is not None:
             strata.remove(self.left[drawn])

@@ -9,7 +9,7 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_draws import check_draws, unchecked
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
@@ -42,7 +42,7 @@ PLANS += [{"unanswered": "both"}, {"batch": 4}, {"half_width": None}]
 
 
 @pytest.mark.parametrize(("answers", "options"), crossed(["one", "all"], PLANS))
-def test_every_draw_follows_from_the_key_and_the_law(answers, options):
+def test_every_draw_follows_from_the_key_and_the_proposal(answers, options):
     journal = journal_of(answers, **options)
     verify(journal)
     assert unchecked(read_facts(journal.facts())) is None
@@ -62,26 +62,30 @@ def _changed(journal: MemoryJournal, number: int, **changes: object) -> list:
     return draws
 
 
-def test_another_call_of_the_same_law_is_noticed():
+def test_another_call_of_the_same_proposal_is_noticed():
     journal = journal_of("one")
     row = journal.draws()[3]
-    law = Law.unpack(row.law)
-    place = int(np.flatnonzero(law.calls != row.call)[0])
-    other, probability = int(law.calls[place]), float(law.probabilities[place])
-    with pytest.raises(JournalError, match=rf"draw 3 is call {other}, but the key and the law"):
+    proposal = Proposal.unpack(row.proposal)
+    place = int(np.flatnonzero(proposal.calls != row.call)[0])
+    other, probability = int(proposal.calls[place]), float(proposal.probabilities[place])
+    with pytest.raises(
+        JournalError, match=rf"draw 3 is call {other}, but the key and the proposal"
+    ):
         checked(journal, _changed(journal, 3, call=other, probability=probability))
 
 
-def test_another_law_is_noticed():
+def test_another_proposal_is_noticed():
     journal = journal_of("one")
     row = journal.draws()[0]
-    law = Law.unpack(row.law)
-    place = int(np.flatnonzero(law.calls == row.call)[0])
-    least = np.full(len(law.calls), 1e-9)
-    least[int(place == 0)] = 1 - 1e-9 * (len(law.calls) - 1)  # all on a call that was not drawn
-    bent = Law(law.calls, least).pack()
-    with pytest.raises(JournalError, match="but the key and the law come to call"):
-        checked(journal, _changed(journal, 0, law=bent, probability=1e-9))
+    proposal = Proposal.unpack(row.proposal)
+    place = int(np.flatnonzero(proposal.calls == row.call)[0])
+    least = np.full(len(proposal.calls), 1e-9)
+    least[int(place == 0)] = 1 - 1e-9 * (
+        len(proposal.calls) - 1
+    )  # all on a call that was not drawn
+    bent = Proposal(proposal.calls, least).pack()
+    with pytest.raises(JournalError, match="but the key and the proposal come to call"):
+        checked(journal, _changed(journal, 0, proposal=bent, probability=1e-9))
 
 
 @pytest.mark.parametrize(

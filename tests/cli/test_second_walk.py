@@ -133,8 +133,8 @@ def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
         unit = np.repeat(np.arange(len(calls)), 2)
         questions = (2 * calls[:, None] + np.arange(2)).ravel()
         inside = certifier.members(questions)
-        law = np.full(len(calls), 1 / len(calls))
-        move = certifier.foresee(inside, unit, None, law, 0)
+        proposal = np.full(len(calls), 1 / len(calls))
+        move = certifier.foresee(inside, unit, None, proposal, 0)
         certifier.learn(move, inside[:, :2], np.full(2, place % 2), np.full(2, place % 2))
         calls = calls[1:]
         assert {row["more_calls_most"] for row in certifier.table()} <= {

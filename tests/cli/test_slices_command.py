@@ -218,7 +218,7 @@ def test_a_target_that_is_asked_for_later_is_certified_by_the_draws_to_come(fold
     assert "expected an audit that set a share of its alpha aside for targets" in aside
     with closing(read_journal(Path(found) / "journal.db")) as journal:
         rows = [json.loads(r.value) for r in journal.fact_rows() if r.name == "slices"]
-        slices, draws = rows[-1], journal.draws(laws=False)
+        slices, draws = rows[-1], journal.draws(proposals=False)
     mine = next(s for s in slices if s["name"] == name)
     assert mine["since"] < len(draws)
     assert len(draws[mine["since"] - 1].moves) < len(draws[mine["since"]].moves)

@@ -141,7 +141,7 @@ def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
     from adaptive_vtt.results.result import summarise
 
     journal = read_journal(ran / "journal.db")
-    facts, draws = read_facts(journal.facts()), journal.draws(laws=False)
+    facts, draws = read_facts(journal.facts()), journal.draws(proposals=False)
     rows = summarise(journal).targets.to_dict("records")
     known = {draw.question for draw in draws[:5]}
     whole = compared(facts.certificate, rows, draws, journal.calls(), known)[0]  # type: ignore[arg-type]

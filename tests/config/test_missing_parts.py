@@ -79,7 +79,7 @@ def test_an_image_of_two_channels_is_refused() -> None:
         png(np.zeros((4, 4, 2), np.uint8))
 
 
-def test_a_belief_of_an_audit_that_explores_has_no_stakes() -> None:
+def test_a_belief_of_an_audit_that_explores_has_no_needs() -> None:
     dataset = from_table(None, pd.DataFrame({"polyp": [0, 1]}, index=["a", "b"]))
     belief = Belief(QuestionSpace(dataset), seed=0)
     with pytest.raises(InputError, match="expected an audit with half_width or at_most"):

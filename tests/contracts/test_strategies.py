@@ -16,7 +16,7 @@ from adaptive_vtt import QuestionSpace, strategies
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo import scenes
 from adaptive_vtt.engine.assembly import fresh_belief
-from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
@@ -78,12 +78,12 @@ def situations(draw: st.DrawFn) -> tuple[Belief, Pool]:
     pool = Pool(space, seed=0, limit=draw(st.sampled_from([4096, 3])), answers=answers)
     belief = all_knowing(space, answers)
     asked = draw(st.lists(st.integers(0, space.size - 1), unique=True, max_size=space.size - 1))
-    history: list[Learnt] = []
+    history: list[Observation] = []
     for question in space.nth(np.array(asked, int)).tolist():
         f = draw(st.floats(0, 1) | st.sampled_from([None, 0.0, 0.5, 1.0]))
         truth_here = int(space.truth([question])[0])
         answer = None if f is None else (f, (f + truth_here) / 2)
-        history.append(Learnt(question, truth_here, float(question % 2), *(answer or ())))
+        history.append(Observation(question, truth_here, float(question % 2), *(answer or ())))
     belief.learn(history)
     gone = np.array([outcome.question for outcome in history], np.int64)
     if answers == "all":  # a call takes all questions about its image out
@@ -115,7 +115,7 @@ def contents(belief: Belief, candidates: Candidates) -> list[Tensor]:
     assert belief.certifier is not None
     losses = belief.losses.posterior(candidates, latent=True)
     said += [losses.mean, losses.variance, torch.from_numpy(belief.certifier.sequences.half_width)]
-    said += [torch.from_numpy(belief.heard), torch.tensor(sorted(belief.asked))]
+    said += [torch.from_numpy(belief.received), torch.tensor(sorted(belief.asked))]
     said += [torch.tensor(sorted(belief.failed))]
     return [tensor.clone() for tensor in said]
 

@@ -30,7 +30,7 @@ from adaptive_vtt.datasets import (
     read_table,
 )
 from adaptive_vtt.datasets.formats.npz import NpzArray
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.errors import AvttError, InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.answer_json import from_json, to_json
@@ -38,7 +38,7 @@ from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 from adaptive_vtt.people.answers import Given, read_file, to_csv
 from adaptive_vtt.utils.files import why_unread
 from adaptive_vtt.utils.image_codec import png
-from adaptive_vtt.utils.tables import MOST_COLUMNS, check_width, csv_text, inert, original, restored
+from adaptive_vtt.utils.tables import MAX_COLUMNS, check_width, csv_text, inert, original, restored
 
 PICTURE = png(np.zeros((8, 8, 3), np.uint8))
 
@@ -276,10 +276,10 @@ def test_a_table_of_100_000_columns_is_refused_at_once(rows: int, tmp_path: Path
 
 def test_a_table_of_the_most_columns_is_let_in(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
-    names = ",".join(["id", *(f"c{k}" for k in range(MOST_COLUMNS - 1))])
-    path.write_text(f"{names}\na" + ",1" * (MOST_COLUMNS - 1) + "\n")
+    names = ",".join(["id", *(f"c{k}" for k in range(MAX_COLUMNS - 1))])
+    path.write_text(f"{names}\na" + ",1" * (MAX_COLUMNS - 1) + "\n")
     check_width(path)
-    path.write_text(f"{names},more\na" + ",1" * MOST_COLUMNS + "\n")
+    path.write_text(f"{names},more\na" + ",1" * MAX_COLUMNS + "\n")
     with pytest.raises(InputError, match="got 10001"):
         check_width(path)
 
@@ -366,8 +366,8 @@ def test_damaged_json_in_a_journal_gets_one_sentence(
     path = tmp_path / "journal.db"
     journal = SQLiteJournal(path)
     journal.set_facts(seed=1)
-    law = Law(np.array([5]), np.array([1.0])).pack()
-    journal.add_draws([DrawRow(0, 5, 5, "a", 0, 1.0, law, {}, 0.0)])
+    proposal = Proposal(np.array([5]), np.array([1.0])).pack()
+    journal.add_draws([DrawRow(0, 5, 5, "a", 0, 1.0, proposal, {}, 0.0)])
     answer = AnswerRow(5, 5, 1, 0.5, None, 0.0, 0.5, None, {"a": 1})
     journal.add_calls([CallRow(5, 0.0, 0.0, (answer,))])
     journal.add_sources([SourceRow(2, (0.5,), 0.0, 0.0)])
@@ -384,9 +384,9 @@ def test_damaged_json_in_a_journal_gets_one_sentence(
 @pytest.mark.parametrize(
     "packed", [b"", b"no zlib", zlib.compress(b"123"), zlib.compress(bytes(32))[:-2]]
 )
-def test_a_damaged_law_gets_one_sentence(packed: bytes) -> None:
-    with pytest.raises(AvttError, match="expected the law of a draw"):
-        Law.unpack(packed)
+def test_a_damaged_proposal_gets_one_sentence(packed: bytes) -> None:
+    with pytest.raises(AvttError, match="expected the proposal of a draw"):
+        Proposal.unpack(packed)
 
 
 # -- files that cannot be read ------------------------------------------------------------

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.engine import selector as selectors
-from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.selector import Draw, Selector
 from adaptive_vtt.strategies import get
 from adaptive_vtt.surrogates.base import Posterior
@@ -70,7 +70,7 @@ def selector_of(space: QuestionSpace, seed: int, limit: int, confidence: float =
     belief = Belief(space, seed=seed, losses=Rates(space), certifier=certifier)
     strategy = get("certify")
     return Selector(
-        space, strategy, seed=seed, floor=0.2, candidates=limit, answers="one", belief=belief
+        space, strategy, seed=seed, exploration=0.2, candidates=limit, answers="one", belief=belief
     )
 
 
@@ -85,7 +85,7 @@ def batch_of(selector: Selector, losses: Any, ahead: bool, count: int = BATCH) -
         draws.append(draw)
     for draw in draws:
         truth = int(selector.space.truth(np.array([draw.question]))[0])
-        selector.learn([Learnt(draw.question, truth, float(losses[draw.question]))])
+        selector.learn([Observation(draw.question, truth, float(losses[draw.question]))])
     return draws
 
 
@@ -100,8 +100,10 @@ def test_draws_made_together_are_those_made_one_by_one_from_one_pass_over_the_sp
     for number in range(4):
         alone, together = batch_of(one, losses, False), batch_of(all_, losses, True)
         assert [d.call for d in together] == [d.call for d in alone]
-        assert all(a.law.pack() == b.law.pack() for a, b in zip(alone, together, strict=True))
-        assert together[0].law.calls.tolist() != together[1].law.calls.tolist()
+        assert all(
+            a.proposal.pack() == b.proposal.pack() for a, b in zip(alone, together, strict=True)
+        )
+        assert together[0].proposal.calls.tolist() != together[1].proposal.calls.tolist()
         asked = all_.belief.losses.asked  # type: ignore[union-attr]
         assert asked == [space.size] * (number + 1)
 
@@ -111,7 +113,7 @@ def test_a_space_too_large_for_its_draws_is_not_gone_through(monkeypatch: Any) -
     few = selector_of(space_of(60), 3, 20)
     batch_of(few, losses, True)
     assert max(few.belief.losses.asked) == 20  # type: ignore[union-attr]
-    monkeypatch.setattr(selectors, "MOST_AHEAD", 100)
+    monkeypatch.setattr(selectors, "MAX_AHEAD", 100)
     many = selector_of(space_of(60), 3, 60)
     batch_of(many, losses, True)
     assert max(many.belief.losses.asked) == 60  # type: ignore[union-attr]
@@ -130,11 +132,11 @@ def second_draws(first: tuple[int, ...], place: int, shared: bool) -> tuple[Any,
 
     def made(certifier: Certifier, subset: tuple[int, ...], drawn: int) -> tuple[Any, Any]:
         rng = np.random.default_rng(list(subset))
-        f, law = rng.random(len(subset)), rng.dirichlet(np.ones(len(subset))) * 0.8
-        law += 0.2 / len(subset)
+        f, proposal = rng.random(len(subset)), rng.dirichlet(np.ones(len(subset))) * 0.8
+        proposal += 0.2 / len(subset)
         inside = certifier.members(np.array(subset))
-        move = certifier.foresee(inside, np.arange(len(subset)), f, law, drawn)
-        return move, law[drawn]
+        move = certifier.foresee(inside, np.arange(len(subset)), f, proposal, drawn)
+        return move, proposal[drawn]
 
     unseen = [q for q in eligible if q != first[place]]
     left = tuple(q for q in first if q != first[place])

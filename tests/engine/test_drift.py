@@ -1,4 +1,5 @@
-"""A model that changes while it is audited: no certificate, a warning, canaries that notice."""
+"""A model that changes while it is audited: no certificate, a warning, repeat probes that
+notice."""
 
 from functools import cache
 
@@ -10,7 +11,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt import Audit
 from adaptive_vtt.certify.sequences import Sequences
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.canaries import TOLERANCE
+from adaptive_vtt.engine.repeat_probes import TOLERANCE
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
@@ -182,7 +183,7 @@ def test_nothing_more_is_asked_of_a_contradicted_target():
     _, _, hits = contradicted()
     share = (hits[-1] - hits[0]) / len(hits)
     assert len(hits) > 50
-    assert share < 0.15  # the floor reaches it, its stake does not
+    assert share < 0.15  # the exploration reaches it, its need does not
 
 
 @pytest.mark.parametrize("targets", [["overall"], ["overall", "concepts"]])
@@ -192,26 +193,26 @@ def test_where_nothing_is_left_of_any_interval_the_audit_ends(targets):
     assert str(result.reason).startswith("the model's answers changed during the audit: nothing is")
 
 
-# -- canaries ------------------------------------------------------------------------------
+# -- repeat probes ------------------------------------------------------------------------------
 
 
-def test_canaries_notice_a_model_that_changes():
-    result = certified(Drifting(60), canaries=4, half_width=0.005).run()
-    assert result.canaries is not None
-    assert result.canaries.calls == 4
-    assert 0 < result.canaries.differ <= 4
-    assert result.as_dict()["canaries"]["share"] == result.canaries.share
+def test_repeat_probes_notice_a_model_that_changes():
+    result = certified(Drifting(60), repeat_probes=4, half_width=0.005).run()
+    assert result.repeat_probes is not None
+    assert result.repeat_probes.calls == 4
+    assert 0 < result.repeat_probes.differ <= 4
+    assert result.as_dict()["repeat_probes"]["share"] == result.repeat_probes.share
     assert any(f"differ by more than {TOLERANCE:g}" in w for w in result.warnings)
 
 
-def test_canaries_find_nothing_in_a_model_that_stays_as_it_is(space):
-    result = Audit(space, ScriptedModel(), canaries=3).run()
-    assert (result.canaries.calls, result.canaries.differ) == (3, 0)
+def test_repeat_probes_find_nothing_in_a_model_that_stays_as_it_is(space):
+    result = Audit(space, ScriptedModel(), repeat_probes=3).run()
+    assert (result.repeat_probes.calls, result.repeat_probes.differ) == (3, 0)
     assert result.warnings == ()
     assert result.calls == space.images + 3
 
 
-def test_canaries_never_enter_an_interval():
+def test_repeat_probes_never_enter_an_interval():
     class Fickle(Drifting):
         """Says something else when asked again."""
 
@@ -226,19 +227,19 @@ def test_canaries_never_enter_an_interval():
             return said
 
     options = {"seed": 3, "budget": None, "half_width": 0.05}
-    with_, without = (certified(Fickle(), canaries=n, **options).run() for n in (6, 0))
+    with_, without = (certified(Fickle(), repeat_probes=n, **options).run() for n in (6, 0))
     assert with_.targets.equals(without.targets)
-    assert with_.canaries.differ == 6
+    assert with_.repeat_probes.differ == 6
     assert with_.calls == without.calls + 6
 
 
 @pytest.mark.parametrize("limit", [{"budget": 60}, {"max_cost": 60.0}])
-def test_canaries_are_counted_and_paid_for_under_the_cap(limit):
-    result = certified(Drifting(10**6), canaries=5, half_width=0.01, **limit).run()
-    assert (result.calls, result.cost, result.canaries.calls) == (60, 60.0, 5)
+def test_repeat_probes_are_counted_and_paid_for_under_the_cap(limit):
+    result = certified(Drifting(10**6), repeat_probes=5, half_width=0.01, **limit).run()
+    assert (result.calls, result.cost, result.repeat_probes.calls) == (60, 60.0, 5)
 
 
-def test_canaries_are_spread_and_half_of_them_wait_for_the_end():
+def test_repeat_probes_are_spread_and_half_of_them_wait_for_the_end():
     journal = MemoryJournal()
     order: list[int] = []
 
@@ -247,12 +248,12 @@ def test_canaries_are_spread_and_half_of_them_wait_for_the_end():
             order.append(int(prompts[0].sample_id[1:]))
             return super().ask(prompts)
 
-    certified(Watching(10**6), canaries=4, budget=100, half_width=0.01, journal=journal).run()
+    certified(Watching(10**6), repeat_probes=4, budget=100, half_width=0.01, journal=journal).run()
     again = [place for place, sample in enumerate(order) if sample in order[:place]]
     assert again == [24, 50, 98, 99]  # with draws 25 and 50, and at the end
 
 
-def test_resuming_pays_for_no_canary_twice(tmp_path):
+def test_resuming_pays_for_no_repeat_probe_twice(tmp_path):
     class Stops(ScriptedModel):
         def __init__(self, after: int) -> None:
             super().__init__()
@@ -265,7 +266,13 @@ def test_resuming_pays_for_no_canary_twice(tmp_path):
             return super().ask(prompts)
 
     space = avtt.QuestionSpace(tiny_dataset(20, 2), ["identity", "brightness_up"])
-    options = {"canaries": 4, "budget": 60, "strategy": "random", "seed": 1, "surrogate": False}
+    options = {
+        "repeat_probes": 4,
+        "budget": 60,
+        "strategy": "random",
+        "seed": 1,
+        "surrogate": False,
+    }
     whole = Audit(space, Stops(10**6), **options).run()
     for after in (25, 26, 57, 58, 59):
         path = tmp_path / f"{after}.db"
@@ -276,22 +283,22 @@ def test_resuming_pays_for_no_canary_twice(tmp_path):
         with Audit(space, second, journal=path, **options) as audit:
             result = audit.run()
         assert first.sent + second.sent == 60 == result.calls
-        assert result.canaries == whole.canaries
+        assert result.repeat_probes == whole.repeat_probes
         assert result.targets.equals(whole.targets)
 
 
-def test_a_negative_number_of_canaries_is_refused(space):
-    with pytest.raises(InputError, match=r"canaries: expected a number of at least 0, got -1"):
-        Audit(space, ScriptedModel(), canaries=-1)
-    with pytest.raises(InputError, match=r"budget: expected at least 4 calls.* all canaries"):
-        Audit(space, ScriptedModel(), canaries=3, budget=3)
+def test_a_negative_number_of_repeat_probes_is_refused(space):
+    with pytest.raises(InputError, match=r"repeat_probes: expected a number of at least 0, got -1"):
+        Audit(space, ScriptedModel(), repeat_probes=-1)
+    with pytest.raises(InputError, match=r"budget: expected at least 4 calls.* all repeat probes"):
+        Audit(space, ScriptedModel(), repeat_probes=3, budget=3)
 
 
-def test_canaries_work_with_words_and_sources():
+def test_repeat_probes_work_with_words_and_sources():
     space = avtt.QuestionSpace(
         tiny_dataset(20, 2), ["brightness_up"], oracle=avtt.oracles.Consistency()
     )
     model = PythonModel(lambda images: np.full((len(images), 2), 0.9), name="constant")
-    result = Audit(space, model, canaries=4, budget=70).run()
-    assert (result.canaries.calls, result.canaries.differ) == (4, 0)
+    result = Audit(space, model, repeat_probes=4, budget=70).run()
+    assert (result.repeat_probes.calls, result.repeat_probes.differ) == (4, 0)
     assert result.calls <= 70

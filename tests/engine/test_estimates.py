@@ -54,15 +54,15 @@ class Foresees:
 
     def __init__(self, losses: Any, says: Any, deaf: int) -> None:
         self.losses, self.says, self.deaf = losses, says, deaf
-        self.heard = self.looked = 0
+        self.received = self.looked = 0
 
     def observe(self, losses: Any) -> None:
-        self.heard += len(losses.loss)
+        self.received += len(losses.loss)
 
     def posterior(self, candidates: Any) -> Posterior:
         self.looked += 1
         loss = torch.from_numpy(self.losses)[candidates.sample, candidates.variant]
-        mean = self.says(loss) if self.heard >= self.deaf else torch.full_like(loss, 0.5)
+        mean = self.says(loss) if self.received >= self.deaf else torch.full_like(loss, 0.5)
         return Posterior(mean, mean * (1 - mean))
 
 
@@ -203,8 +203,8 @@ def test_it_is_worked_out_when_read_and_changes_no_draw() -> None:
     assert once.looked == len(quiet.journal.draws()) + 2 + beliefs
     asked, _ = audit_with(lambda loss: 0.5 * loss + 0.2)
     asked.run(lambda step: asked.interval_rows() and None)
-    laws = [[row.law for row in audit.journal.draws()] for audit in (quiet, asked)]
-    assert laws[0] == laws[1]
+    proposals = [[row.proposal for row in audit.journal.draws()] for audit in (quiet, asked)]
+    assert proposals[0] == proposals[1]
 
 
 # -- what the journal says of it ------------------------------------------------------------

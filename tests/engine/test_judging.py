@@ -15,7 +15,7 @@ from adaptive_vtt.config.judge import JudgeSpec
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Unanswered
 from adaptive_vtt.oracles import ContainsTruth
-from adaptive_vtt.oracles.judge_models import MOST_BYTES, PROMPTS, JudgeModel
+from adaptive_vtt.oracles.judge_models import MAX_BYTES, PROMPTS, JudgeModel
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Ask
 from tests.helpers.judged import (
@@ -193,7 +193,7 @@ def test_replies_are_shown_between_marks_that_they_cannot_hold() -> None:
     assert text.count(own[1]) == 3
     assert text.split(own[1])[2] == f"\n{said}\n"
     long = judge.text(Ask("What?", ("ulcer",)), "ulcer", "é" * 50_000 + "the end")
-    assert len(long.encode()) < MOST_BYTES + 1000
+    assert len(long.encode()) < MAX_BYTES + 1000
     assert "the end" in long
     braces = judge.text(Ask("What {reply}?", ("{truth}",)), "ulcer", "{options}")
     assert "{options}" in braces

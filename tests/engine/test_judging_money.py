@@ -42,7 +42,7 @@ class Same(Voluble):
         return "I cannot say, but it looks like a crater."
 
 
-def heard(judge: Any, model: Any = None, **options: Any) -> Any:
+def received(judge: Any, model: Any = None, **options: Any) -> Any:
     """An audit that heard 40 answers at once."""
     made = audit(JudgeModel(judge), model or Voluble(), max_cost=400.0, batch=40, **options)
     calls = made.ask(40)
@@ -55,10 +55,10 @@ def test_killed_as_it_keeps_failures_their_worst_price_is_not_forgotten() -> Non
         raise RuntimeError("500")
 
     journal = MemoryJournal()
-    made, write = heard(Reader(fails), journal=journal), journal.add_judging
+    made, write = received(Reader(fails), journal=journal), journal.add_judging
 
     def killed(rows: Any) -> None:
-        if rows and not rows[0].heard:
+        if rows and not rows[0].received:
             raise KeyboardInterrupt
         write(rows)
 
@@ -73,7 +73,7 @@ def test_killed_as_it_keeps_failures_their_worst_price_is_not_forgotten() -> Non
 
 def test_an_error_beside_an_answer_does_not_end_the_audit_later() -> None:
     judge = Later()
-    made = heard(judge)
+    made = received(judge)
     judge.sent[0][0].set_exception(ModelError("HTTP 400"))
     judge.answer(1)
     judging = made._judging
@@ -86,7 +86,7 @@ def test_an_error_beside_an_answer_does_not_end_the_audit_later() -> None:
 
 def test_a_call_of_a_judge_whose_worker_died_is_lost_and_asked_again() -> None:
     judge = Later()
-    made = heard(judge)
+    made = received(judge)
     judge.sent[0][0].set_exception(CallLost("worker: was ended by SIGKILL"))
     judging = made._judging
     assert judging.replies(wait_for=False) == []
@@ -133,7 +133,7 @@ def test_money_kept_for_a_judge_that_has_not_spoken_does_not_end_the_audit() -> 
 
 def test_a_reply_that_is_known_takes_no_money_and_needs_none() -> None:
     judge = Later()
-    made = heard(judge, Same())
+    made = received(judge, Same())
     judging, budget = made._judging, made._budget
     assert len(judge.sent) == 1
     assert budget.judged.open == 40  # a judge that fails is asked again, so that each may cost
@@ -162,12 +162,12 @@ def test_what_is_asked_is_hashed_once_however_many_replies_come(
     name = "adaptive_vtt.engine.judging.hash_of"
     monkeypatch.setattr(name, lambda text: hashed.append(text) or text)
     judge = Later()
-    made = heard(judge)
+    made = received(judge)
     asked = len(judge.sent)
     assert asked > 10
     for place in range(asked):
         judge.answer(place)
-        assert made._hearing.judge(wait_for=False)
+        assert made._receiving.judge(wait_for=False)
     assert len(made._judging) == 0
     assert len(hashed) == asked
 

@@ -38,7 +38,7 @@ from tests.helpers.judged import (
 
 def rows(journal: Any) -> tuple[Any, ...]:
     """What a journal holds of draws, answers and judgements, without times."""
-    draws = [(d.draw, d.call, d.law, d.learned) for d in journal.draws()]
+    draws = [(d.draw, d.call, d.proposal, d.learned) for d in journal.draws()]
     calls = [(c.call, c.cost, c.answers) for c in journal.calls()]
     judging = [(r.call, r.question, r.asked, r.said, r.cost) for r in journal.judging()]
     return draws, calls, judging
@@ -190,7 +190,7 @@ def test_what_a_judge_said_cannot_be_altered_unseen(tmp_path: Path) -> None:
     with audit(JudgeModel(Reader()), journal=path) as made:
         made.run()
         verify(made.journal)
-        position = next(row.position for row in made.journal.judging() if not row.heard)
+        position = next(row.position for row in made.journal.judging() if not row.received)
     database = sqlite3.connect(path)
     database.execute("UPDATE judging SET said = '[\"A\"]' WHERE position = ?", (position,))
     database.commit()

@@ -12,8 +12,8 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.belief import Belief, Learnt
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.belief import Belief, Observation
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Endpoint, Prompt, Unanswered
@@ -24,9 +24,9 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Image
 
 
-def laws(audit: Audit) -> list[dict[int, float]]:
+def proposals(audit: Audit) -> list[dict[int, float]]:
     """The probability of every call, draw by draw."""
-    unpacked = [Law.unpack(row.law) for row in audit.journal.draws()]
+    unpacked = [Proposal.unpack(row.proposal) for row in audit.journal.draws()]
     return [dict(zip(w.calls.tolist(), w.probabilities.tolist(), strict=True)) for w in unpacked]
 
 
@@ -114,14 +114,14 @@ class Half(LabelPreserving):
 def test_a_draw_whose_source_is_known_is_likelier_as_its_cost_is_half(
     answers: Any, relations: list[Any]
 ) -> None:
-    """The law that narrows an interval most per call has weights sqrt(stakes / calls)."""
+    """The proposal that narrows an interval most per call has weights sqrt(needs / calls)."""
     space = QuestionSpace(
         tiny_dataset(5, 2), ["identity", *relations], oracle=Consistency(), severities=[1, 2]
     )
     options: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"], "surrogate": False}
-    audit = Audit(space, ScriptedModel(answers=answers), budget=8, floor=0.2, **options)
+    audit = Audit(space, ScriptedModel(answers=answers), budget=8, exploration=0.2, **options)
     audit.run()
-    first, second = laws(audit)[:2]
+    first, second = proposals(audit)[:2]
     assert len(set(first.values())) == 1  # no source is known: all cost two calls
     fresh, known = sorted(set(second.values()))
     even = 1 / len(second)
@@ -140,11 +140,11 @@ def test_a_draw_whose_source_is_known_is_likelier_as_its_cost_is_half(
 def test_beliefs_count_answers_by_half_and_losses_by_side() -> None:
     space = QuestionSpace(tiny_dataset(3, 2), ["identity", "gaussian_noise"], severities=[1, 2])
     belief = Belief(space, seed=0)
-    assert belief.heard.shape == (2, 2, 3, 51)
+    assert belief.received.shape == (2, 2, 3, 51)
     absent, present = 3 * 2 * 0 + 2 * 1 + 0, 3 * 2 * 1 + 2 * 2 + 1  # by sample, variant, concept
-    learnt = [Learnt(absent, 0, 1.0, 1.0, 0.5), Learnt(present, 1, 0.25, 0.75, 0.875)]
-    belief.learn([*learnt, Learnt(5, 1, 1.0)])
-    assert {*zip(*map(np.ndarray.tolist, belief.heard.nonzero()), strict=True)} == {
+    learnt = [Observation(absent, 0, 1.0, 1.0, 0.5), Observation(present, 1, 0.25, 0.75, 0.875)]
+    belief.learn([*learnt, Observation(5, 1, 1.0)])
+    assert {*zip(*map(np.ndarray.tolist, belief.received.nonzero()), strict=True)} == {
         (0, 0, 1, 50),
         (1, 1, 2, 38),
     }

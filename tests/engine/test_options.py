@@ -21,11 +21,11 @@ def test_groups_and_keywords_make_the_same_audit(space: QuestionSpace) -> None:
         space,
         ScriptedModel(),
         certify=Certify(half_width=0.3, targets=("overall",), surrogate=False),
-        sampling=Sampling(strategy="random", seed=4, floor=0.5),
+        sampling=Sampling(strategy="random", seed=4, exploration=0.5),
         limits=Limits(budget=15),
     )
     keywords: dict[str, Any] = {"half_width": 0.3, "targets": ("overall",), "surrogate": False}
-    options = {**keywords, "strategy": "random", "seed": 4, "floor": 0.5, "budget": 15}
+    options = {**keywords, "strategy": "random", "seed": 4, "exploration": 0.5, "budget": 15}
     plain = Audit(space, ScriptedModel(), **options)
     grouped_audit.run()
     plain.run()

@@ -1,4 +1,4 @@
-"""Calls that differ in price: the law, and what it learns."""
+"""Calls that differ in price: the proposal, and what it learns."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -19,24 +19,24 @@ from adaptive_vtt.relations import Identity
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Answer, Ask, Prompt, Unanswered
 from tests.helpers.audits import content
-from tests.helpers.priced import PLAIN, billed, law_of, rows_of, worded
+from tests.helpers.priced import PLAIN, billed, proposal_of, rows_of, worded
 
-# -- the law ----------------------------------------------------------------------------------
+# -- the proposal ----------------------------------------------------------------------------------
 
 
-def test_calls_of_one_stake_are_drawn_by_the_root_of_their_price():
+def test_calls_of_one_need_are_drawn_by_the_root_of_their_price():
     audit = billed()
     audit.run()
-    law = law_of(audit, 0)
-    own = (law.probabilities - 0.2 / len(law.calls)) / 0.8
-    dear = rows_of(audit, law) == 10
+    proposal = proposal_of(audit, 0)
+    own = (proposal.probabilities - 0.2 / len(proposal.calls)) / 0.8
+    dear = rows_of(audit, proposal) == 10
     assert 0 < dear.sum() < len(dear)
     assert own[~dear].min() / own[dear].max() == pytest.approx(np.sqrt(10), rel=1e-6)
     assert own[~dear].max() / own[dear].min() == pytest.approx(np.sqrt(10), rel=1e-6)
 
 
 def test_a_target_of_dear_calls_gets_its_need_all_the_same():
-    """Two disjoint targets alike in all but price: the law spends the same on both."""
+    """Two disjoint targets alike in all but price: the proposal spends the same on both."""
     rows = np.repeat([1, 10], 40)
     labels = pd.DataFrame({"there": np.ones(80, int)})
     images = [np.zeros((r, 16, 3), np.uint8) for r in rows]
@@ -45,9 +45,9 @@ def test_a_target_of_dear_calls_gets_its_need_all_the_same():
     wrong = {(space.dataset.sample_id(k), "identity"): k % 3 == 0 for k in range(80)}
     audit = Audit(space, Billed(wrong), **{**PLAIN, "targets": ["group:rows"], "budget": 1})
     audit.run()
-    law = law_of(audit, 0)
-    dear = rows_of(audit, law) == 10
-    assert law.probabilities[dear].sum() == pytest.approx(0.5, abs=1e-9)
+    proposal = proposal_of(audit, 0)
+    dear = rows_of(audit, proposal) == 10
+    assert proposal.probabilities[dear].sum() == pytest.approx(0.5, abs=1e-9)
 
 
 class Alike(Billed):
@@ -81,7 +81,7 @@ def test_without_prices_that_differ_draws_are_those_of_before(pool: str):
 def test_the_setting_turns_it_off():
     audit = billed(by_price=False)
     audit.run()
-    assert np.ptp(law_of(audit, 0).probabilities) < 1e-12
+    assert np.ptp(proposal_of(audit, 0).probabilities) < 1e-12
     assert audit.belief.prices is None
 
 
@@ -89,7 +89,7 @@ def test_other_strategies_do_not_go_by_prices():
     audit = billed(strategy="random")
     audit.run()
     assert audit.belief.prices is None
-    assert np.ptp(law_of(audit, 5).probabilities) < 1e-12
+    assert np.ptp(proposal_of(audit, 5).probabilities) < 1e-12
 
 
 # -- several questions in a call, and words -----------------------------------------------------
@@ -110,13 +110,13 @@ class ByWord(ScriptedModel):
 
 
 def test_a_call_of_several_questions_has_one_price():
-    """Its image counts once and its words together; the price divides the call's whole stake."""
+    """Its image counts once and its words together; the price divides the call's whole need."""
     space = QuestionSpace(worded([45, 395] * 20), [Identity()])
     audit = Audit(space, ByWord(answers="all"), **PLAIN, budget=1)
     audit.run()
-    law = law_of(audit, 0)
-    own = (law.probabilities - 0.2 / len(law.calls)) / 0.8
-    long = law.calls % 2 == 1
+    proposal = proposal_of(audit, 0)
+    own = (proposal.probabilities - 0.2 / len(proposal.calls)) / 0.8
+    long = proposal.calls % 2 == 1
     assert own[~long].min() / own[long].max() == pytest.approx(np.sqrt(400 / 50), rel=1e-6)
     (draw,) = audit.journal.draws()
     assert draw.why["expected_cost"] == pytest.approx(audit.cost, rel=1e-5)

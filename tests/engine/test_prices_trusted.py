@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_prices import check_prices
-from adaptive_vtt.engine.prices import MOST_RATIO, Prices
+from adaptive_vtt.engine.prices import MAX_RATIO, Prices
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.experiments.engine.prices import Billed, coverage, space_of, wrong_of
 from adaptive_vtt.journal.facts import read_facts
@@ -79,7 +79,7 @@ def test_verify_refuses_a_draw_that_does_not_say_what_it_sends(ended: Audit, sen
     )
 )
 def test_no_bills_make_a_call_out_to_be_dearer_than_the_bounds_allow(bills: Any):
-    """Whatever a server counts, prices are above 0 and within MOST_RATIO of their mean."""
+    """Whatever a server counts, prices are above 0 and within MAX_RATIO of their mean."""
     prices = Prices(space_of("halves", 10)[0], "one", FACTS)
     for cost, pixels, characters, share in bills:
         told = prices.reasons(np.array([pixels, characters]), share)
@@ -88,11 +88,12 @@ def test_no_bills_make_a_call_out_to_be_dearer_than_the_bounds_allow(bills: Any)
         every = prices.expected(np.array([[0, 0], [1, 1], [50, 0], [0, 50], [1e6, 1e6]]))
         assert (every > 0).all()
         assert np.isfinite(every).all()
-        assert every.max() / every.min() <= MOST_RATIO**2 * (1 + 1e-9)
+        assert every.max() / every.min() <= MAX_RATIO**2 * (1 + 1e-9)
 
 
 def test_a_server_cannot_starve_a_target_by_its_bills():
-    """It bills a thousand times more for relation "two": that target's share of the law stays."""
+    """It bills a thousand times more for relation "two": that target's share of the proposal
+    stays."""
 
     class Greedy(Billed):
         def _said(self, prompt: Prompt) -> Answer:

@@ -19,7 +19,7 @@ from adaptive_vtt.relations.metaic import MetaIC
 from adaptive_vtt.relations.pasting import cut_outs
 from adaptive_vtt.relations.reic import Reduced
 from adaptive_vtt.relations.rome import ROME
-from adaptive_vtt.types import Heard
+from adaptive_vtt.types import Received
 
 SCENES = scenes(4, size=(128, 168))
 
@@ -76,7 +76,7 @@ def test_candidates_before_the_caption_are_those_of_an_audit() -> None:
     for step, other in zip(steps, made, strict=True):
         sample = SCENES.sample(step.sample)
         assert other.reduction == Reduced("crop").reduction(sample, step.rank)
-        assert (other.sample, other.rank, other.heard) == (step.sample, step.rank, step.heard)
+        assert (other.sample, other.rank, other.received) == (step.sample, step.rank, step.received)
     rows = before_and_after(of, SCENES, oracle, steps)
     crops = rows[rows["relation"] == "crop"]
     assert crops["follow-ups"].tolist() == 4 * [len(steps)]
@@ -94,7 +94,7 @@ def test_recorded_captions_whose_things_are_all_boxed_choose_as_the_paper_does()
     """Rotations of a captioner whose every name a box bears: REIC's own, one by one."""
     of, oracle = bench(omission=0.4), ReducedCaptions()
     steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
-    said = {SCENES.sample_id(step.sample): str(step.heard.answer) for step in steps}
+    said = {SCENES.sample_id(step.sample): str(step.received.answer) for step in steps}
     made = presumed(of, SCENES, oracle, steps, RecordedNaming(said))
     assert [step.reduction for step in made] == [step.reduction for step in steps]
     others = presumed(of, SCENES, oracle, steps)
@@ -105,9 +105,9 @@ def test_with_captions_of_hidden_boxes_they_choose_as_the_paper_does_of_any_capt
     """Rotations of a captioner that leaves out things, too, and calls some by other names."""
     of, oracle = bench(omission=0.4, misclassification=0.3), ReducedCaptions()
     steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
-    heard = {SCENES.sample_id(step.sample): step.heard for step in steps}
-    made = presumed(of, SCENES, oracle, steps, RecordedNaming(heard))
+    received = {SCENES.sample_id(step.sample): step.received for step in steps}
+    made = presumed(of, SCENES, oracle, steps, RecordedNaming(received))
     assert [step.reduction for step in made] == [step.reduction for step in steps]
-    said = {sample: Heard(one.answer, {}) for sample, one in heard.items()}
+    said = {sample: Received(one.answer, {}) for sample, one in received.items()}
     plain = presumed(of, SCENES, oracle, steps, RecordedNaming(said))
     assert [step.reduction for step in plain] != [step.reduction for step in steps]

@@ -35,7 +35,7 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Rotate, visible_shares
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.relations.reic_selection import ambiguity, counts
-from adaptive_vtt.types import Heard, Image, Outcome
+from adaptive_vtt.types import Image, Outcome, Received
 from adaptive_vtt.utils.boxes import mask_of
 
 SIZE = (96, 128)
@@ -76,7 +76,7 @@ def test_three_follow_ups_of_every_relation_and_image(run: tuple[list[Step], Cou
 def test_no_picture_is_paid_for_twice(run: tuple[list[Step], Counting]) -> None:
     steps, captioner = run
     assert len(captioner.seen) == len(set(captioner.seen))
-    versions = {step.sample: len(step.heard.versions) for step in steps}
+    versions = {step.sample: len(step.received.versions) for step in steps}
     assert sum(versions.values()) > 0
     assert len(captioner.seen) == len(steps) + sum(1 + n for n in versions.values())
 
@@ -84,15 +84,17 @@ def test_no_picture_is_paid_for_twice(run: tuple[list[Step], Counting]) -> None:
 def test_all_versions_that_the_oracle_needs_are_heard(run: tuple[list[Step], Counting]) -> None:
     oracle, dataset = ReducedCaptions(detection=False), scenes(4, size=SIZE)
     for step in run[0]:
-        needed = oracle.versions(dataset.sample(step.sample), step.heard)
-        assert set(needed) <= set(step.heard.versions)
+        needed = oracle.versions(dataset.sample(step.sample), step.received)
+        assert set(needed) <= set(step.received.versions)
 
 
 def test_what_was_heard_is_not_asked_again(run: tuple[list[Step], Counting]) -> None:
     step, captioner = run[0][0], Counting()
     sample = scenes(4, size=SIZE).sample(step.sample)
-    assert listen(ReducedCaptions(detection=False), captioner, sample, step.heard) == step.heard
-    assert listen(ReducedCaptions(occlusion=False), captioner, sample, step.heard).versions == {}
+    assert (
+        listen(ReducedCaptions(detection=False), captioner, sample, step.received) == step.received
+    )
+    assert listen(ReducedCaptions(occlusion=False), captioner, sample, step.received).versions == {}
     assert captioner.seen == []
 
 
@@ -179,7 +181,7 @@ def test_the_candidates_are_the_same_whatever_is_chosen() -> None:
 
 def step(sample: int, findings: Sequence[dict[str, Any]], rank: int = 1) -> Step:
     outcome = Outcome(0.0, details={"objects": findings})
-    return Step(1, sample, "rotate", rank, Rotate(1), "", Heard("", {}), outcome)
+    return Step(1, sample, "rotate", rank, Rotate(1), "", Received("", {}), outcome)
 
 
 def finding(name: str, rule: int | None, status: str = "retained") -> dict[str, Any]:

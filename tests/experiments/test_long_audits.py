@@ -15,7 +15,7 @@ from adaptive_vtt.certify import verify_draws
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.experiments.engine import long_audits
-from adaptive_vtt.journal import MemoryJournal, with_law
+from adaptive_vtt.journal import MemoryJournal, with_proposal
 from adaptive_vtt.results.report.page import render
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.surrogates import Losses, Predictability, QuestionGP
@@ -26,19 +26,20 @@ OPTIONS: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations
 
 
 class Counting(MemoryJournal):
-    """Counts how often all rows of a kind are read, and single laws; leaves laws out if it may."""
+    """Counts how often all rows of a kind are read, and single proposals; leaves proposals out if
+    it may."""
 
     def __init__(self) -> None:
         super().__init__()
         self.read: Counter[str] = Counter()
 
-    def draws(self, *, laws: bool = True) -> Any:
-        self.read["draws with laws" if laws else "draws"] += 1
-        return [row if laws else replace(row, law=b"") for row in super().draws()]
+    def draws(self, *, proposals: bool = True) -> Any:
+        self.read["draws with proposals" if proposals else "draws"] += 1
+        return [row if proposals else replace(row, proposal=b"") for row in super().draws()]
 
-    def law(self, draw: int) -> bytes:
-        self.read["laws"] += 1
-        return super().law(draw)
+    def proposal(self, draw: int) -> bytes:
+        self.read["proposals"] += 1
+        return super().proposal(draw)
 
     def calls(self) -> Any:
         self.read["calls"] += 1
@@ -67,28 +68,28 @@ def spied(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize(("use", "laws"), [(verify, 60), (summarise, 0), (render, 0)])
-def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any, laws: int) -> None:
-    """Laws one at a time, to seal each and to check each: they are most of a long journal."""
+@pytest.mark.parametrize(("use", "proposals"), [(verify, 60), (summarise, 0), (render, 0)])
+def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any, proposals: int) -> None:
+    """Proposals one at a time, to seal each and to check each: they are most of a long journal."""
     use(journal)
-    assert journal.read == Counter({"draws": 1, "calls": 1, "laws": laws})
+    assert journal.read == Counter({"draws": 1, "calls": 1, "proposals": proposals})
 
 
-def test_going_on_reads_each_law_once_to_check_the_chain(
+def test_going_on_reads_each_proposal_once_to_check_the_chain(
     journal: Counting, space: QuestionSpace
 ) -> None:
     Audit(space, ScriptedModel(), journal=journal, **OPTIONS)
-    assert journal.read == {"draws": 2, "calls": 2, "laws": 30}
+    assert journal.read == {"draws": 2, "calls": 2, "proposals": 30}
 
 
-def test_a_file_gives_draws_without_laws_and_each_law_alone(
+def test_a_file_gives_draws_without_proposals_and_each_proposal_alone(
     tmp_path: Path, space: QuestionSpace
 ) -> None:
     with Audit(space, ScriptedModel(), journal=tmp_path / "j.db", **OPTIONS) as audit:
         audit.run()
-        lean = audit.journal.draws(laws=False)
-        assert {row.law for row in lean} == {b""}
-        assert [with_law(audit.journal, row) for row in lean] == audit.journal.draws()
+        lean = audit.journal.draws(proposals=False)
+        assert {row.proposal for row in lean} == {b""}
+        assert [with_proposal(audit.journal, row) for row in lean] == audit.journal.draws()
 
 
 def test_calls_that_answer_all_are_remembered_by_one_number() -> None:
@@ -101,7 +102,9 @@ def test_calls_that_answer_all_are_remembered_by_one_number() -> None:
     assert pool._seen == {3, 999}
 
 
-def test_verify_unpacks_every_law_once(journal: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_unpacks_every_proposal_once(
+    journal: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unpacked = spied(monkeypatch, verify_draws, "unpack")
     verify(journal)
     assert len(unpacked) == len(journal.draws()) == 30

@@ -1,6 +1,6 @@
 """Writes certifier.json: what certificates come to, draw by draw, where everything is given.
 
-Laws, predictions, losses and the calls drawn follow from a seed, so that nothing but the
+Proposals, predictions, losses and the calls drawn follow from a seed, so that nothing but the
 arithmetic of `certify/` decides the figures; `certify/verify.py` reckons them a second way. To be
 written anew only when the certificates themselves are meant to change:
 
@@ -51,13 +51,13 @@ def played(answers: Literal["one", "all"], predicted: bool, error: float) -> lis
     left = questions
     for draw in range(DRAWS):
         _, unit = np.unique(space.image_of(left) if answers == "all" else left, return_inverse=True)
-        law = rng.random(int(unit.max()) + 1) + 0.2
-        law /= law.sum()
-        place = int(rng.choice(len(law), p=law))
+        proposal = rng.random(int(unit.max()) + 1) + 0.2
+        proposal /= proposal.sum()
+        place = int(rng.choice(len(proposal), p=proposal))
         hints = rng.random(len(left)) if predicted else None
         inside, here = certifier.members(left), unit == place
-        stakes = certifier.stakes(inside, unit, len(law), np.full(len(left), 0.2))
-        move = certifier.foresee(inside, unit, hints, law, place)
+        needs = certifier.needs(inside, unit, len(proposal), np.full(len(left), 0.2))
+        move = certifier.foresee(inside, unit, hints, proposal, place)
         least = np.array([float(losses[q]) for q in left[here].tolist()])
         missing = draw % 10 == 9
         certifier.learn(move, inside[:, here], least * (not missing), np.maximum(least, missing))
@@ -66,9 +66,9 @@ def played(answers: Literal["one", "all"], predicted: bool, error: float) -> lis
             told.append(
                 {
                     "table": certifier.table(),
-                    "stakes": [*stakes[:3]],
+                    "needs": [*needs[:3]],
                     "ratio": certifier.variance_ratio(),
-                    "sum": float(stakes.sum()),
+                    "sum": float(needs.sum()),
                     "move": [[*row] for row in (move.lo, move.hi, move.tilt, move.foreseen)],
                     "stray": [*certifier.sequences.stray],
                 }

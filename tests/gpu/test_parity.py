@@ -12,7 +12,7 @@ import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine.assembly import fresh_belief
-from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
@@ -43,7 +43,7 @@ def test_the_answer_gp_comes_to_the_same(form: Any) -> None:
 
 
 @pytest.mark.parametrize("answers", ["all", "one"])
-def test_predicted_losses_and_stakes_come_to_the_same(answers: CallMode) -> None:
+def test_predicted_losses_and_needs_come_to_the_same(answers: CallMode) -> None:
     certify = Certify(half_width=0.1, targets=("overall", "concepts"))
     found = []
     for device in BOTH:
@@ -55,7 +55,7 @@ def test_predicted_losses_and_stakes_come_to_the_same(answers: CallMode) -> None
         belief.look_at(candidates)
         assert belief.predictions is not None
         assert belief.predictions.device.type == "cpu"  # where candidates are
-        found.append((belief.predictions, torch.from_numpy(belief.stakes_by_target(candidates))))
+        found.append((belief.predictions, torch.from_numpy(belief.needs_by_target(candidates))))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-2)
 
@@ -92,5 +92,5 @@ def _learn(belief: Belief, count: int) -> None:
     history = []
     for question, truth in zip(asked.tolist(), truths.tolist(), strict=True):
         said = float(rng.random())
-        history.append(Learnt(question, truth, abs(said - truth), said, (said + truth) / 2))
+        history.append(Observation(question, truth, abs(said - truth), said, (said + truth) / 2))
     belief.learn(history)

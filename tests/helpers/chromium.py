@@ -118,13 +118,13 @@ class Browser:
             said["sessionId"] = self._session
         os.write(self._out, json.dumps(said).encode() + b"\0")
         while True:
-            heard = self._hear()
-            if heard.get("id") == self._number:
-                assert "error" not in heard, heard
-                return heard["result"]
-            self._note(heard)
+            received = self._receive()
+            if received.get("id") == self._number:
+                assert "error" not in received, received
+                return received["result"]
+            self._note(received)
 
-    def _hear(self) -> dict[str, Any]:
+    def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
             part = os.read(self._in, 1 << 16)
             assert part, "Chromium ended"
@@ -132,8 +132,8 @@ class Browser:
         message, self._rest = self._rest.split(b"\0", 1)
         return dict(json.loads(message))
 
-    def _note(self, heard: dict[str, Any]) -> None:
-        method, given = heard.get("method"), heard.get("params", {})
+    def _note(self, received: dict[str, Any]) -> None:
+        method, given = received.get("method"), received.get("params", {})
         if method == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(given["exceptionDetails"]))
         if method == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):

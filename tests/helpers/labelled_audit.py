@@ -65,7 +65,7 @@ def fill(journal: Journal, space: QuestionSpace, cases: list[Any] = CASES) -> Jo
         "seed": 3,
         "strategy": "random",
         "model": "test",
-        "floor": 0.0,
+        "exploration": 0.0,
         "candidates": 1,
         "answers": "one",
     }

@@ -6,7 +6,7 @@ import numpy as np
 
 from adaptive_vtt import Audit
 from adaptive_vtt.datasets.worded import WordedDataset
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.experiments.engine.prices import Billed, space_of, wrong_of
 from adaptive_vtt.types import Ask
 
@@ -34,13 +34,13 @@ def billed(pool: str = "halves", samples: int = 60, **options: Any) -> Audit:
     return Audit(space, model, **{**PLAIN, "budget": 20, **options})
 
 
-def law_of(audit: Audit, draw: int) -> Law:
-    return Law.unpack(audit.journal.draws()[draw].law)
+def proposal_of(audit: Audit, draw: int) -> Proposal:
+    return Proposal.unpack(audit.journal.draws()[draw].proposal)
 
 
-def rows_of(audit: Audit, law: Law) -> Any:
+def rows_of(audit: Audit, proposal: Proposal) -> Any:
     """How many rows the image of every candidate has, which is what it costs."""
-    samples, _, _ = audit.space.parts(law.calls)
+    samples, _, _ = audit.space.parts(proposal.calls)
     return audit.space.dataset.pixels(samples) / 16
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.engine.assembly import fresh_belief
-from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
@@ -28,10 +28,10 @@ def certified_belief(
     return fresh_belief(certify, space, answers, seed=0, device="cpu", proxies=proxies)
 
 
-def learnt(space: QuestionSpace, question: int, f: float, loss: float | None = None) -> Learnt:
+def learnt(space: QuestionSpace, question: int, f: float, loss: float | None = None) -> Observation:
     truth = int(space.truth([question])[0])
     wrong = float((f >= 0.5) != truth)
-    return Learnt(question, truth, wrong if loss is None else loss, f, (f + truth) / 2)
+    return Observation(question, truth, wrong if loss is None else loss, f, (f + truth) / 2)
 
 
 def space_of(
@@ -65,5 +65,5 @@ def proportions(weights: Tensor) -> Tensor:
     return weights / weights.sum()
 
 
-def same_law(weights: Tensor, expected: Tensor) -> None:
+def same_proposal(weights: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(proportions(weights), proportions(expected.double()))

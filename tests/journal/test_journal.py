@@ -35,7 +35,7 @@ pictures = st.none() | st.tuples(st.binary(max_size=4), st.binary(max_size=4))
 
 
 def draw_row(draw: int, call: int, **changes: Any) -> DrawRow:
-    row = DrawRow(draw, call * 10, call, f"s{call}", 0, 0.25, b"law\0", {"candidates": 4}, 1.5)
+    row = DrawRow(draw, call * 10, call, f"s{call}", 0, 0.25, b"proposal\0", {"candidates": 4}, 1.5)
     return replace(row, **changes)
 
 

@@ -242,7 +242,7 @@ def audited(
 
 def told(audit: Audit) -> dict[int, int]:
     """The calls at a time that draws tell, by the number of the draw."""
-    rows = audit.journal.draws(laws=False)
+    rows = audit.journal.draws(proposals=False)
     return {row.draw: row.why["in_flight"] for row in rows if "in_flight" in row.why}
 
 
@@ -323,7 +323,7 @@ def space() -> QuestionSpace:
 
 
 def drawn(audit: Audit) -> list[tuple[int, int, bytes]]:
-    return [(row.call, row.learned, row.law) for row in audit.journal.draws()]
+    return [(row.call, row.learned, row.proposal) for row in audit.journal.draws()]
 
 
 def run_and_die(path: Path, dies_at: int) -> None:
@@ -342,7 +342,7 @@ def test_killed_it_goes_on_with_the_draws_that_follow_from_the_journaled_levels(
     child.join()
     assert child.exitcode == -signal.SIGKILL
     with closing(SQLiteJournal(path)) as journal:
-        before = [(row.call, row.learned, row.law) for row in journal.draws()]
+        before = [(row.call, row.learned, row.proposal) for row in journal.draws()]
     with Audit(space(), Wavering(2), journal=path, budget=44, **CERTIFIED) as audit:
         audit.run()
         verify(audit.journal)

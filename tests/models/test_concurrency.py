@@ -140,9 +140,9 @@ def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
         audit.run()
     with Audit(space(), Slow(in_flight), journal=tmp_path / "j.db", **options) as audit:
         audit.run()
-        laws = [[r.law for r in a.journal.draws()] for a in (whole, other, audit)]
+        proposals = [[r.proposal for r in a.journal.draws()] for a in (whole, other, audit)]
         tables = [a.result().targets for a in (whole, other, audit)]
-    assert laws[0] == laws[1] == laws[2]
+    assert proposals[0] == proposals[1] == proposals[2]
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
 

@@ -251,9 +251,9 @@ def test_names_that_may_be_written_out_are_documented() -> None:
 @pytest.mark.parametrize("kind", ["http", "openai"])
 def test_what_python_writes_out_is_not_repeated(kind: str, status: int) -> None:
     def echo(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        heard = [path, headers["x-own"], json.dumps(json.loads(body)["api_key"])]
-        message = {"role": "assistant", "content": " ".join(heard)}
-        said = {"choices": [{"message": message}], "p": heard[0], "error": " ".join(heard)}
+        received = [path, headers["x-own"], json.dumps(json.loads(body)["api_key"])]
+        message = {"role": "assistant", "content": " ".join(received)}
+        said = {"choices": [{"message": message}], "p": received[0], "error": " ".join(received)}
         return status, {}, json.dumps(said).encode()
 
     prompt = Prompt(None, ("a",), "s", "identity", 0, asks=(Ask("What?"),))

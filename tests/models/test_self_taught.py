@@ -123,7 +123,7 @@ def test_audits_teach_themselves_a_proxy_where_labels_judge_and_are_enough(monke
     assert proxies(space(), half_width=None) == []  # nothing is certified
     assert proxies(space(), surrogate=False) == []
     assert proxies(space(), self_taught=False) == []
-    monkeypatch.setattr(assembly, "MOST_PIXELS", 2 * COUNT * 16 * 16 - 1)
+    monkeypatch.setattr(assembly, "MAX_PIXELS", 2 * COUNT * 16 * 16 - 1)
     assert proxies(space()) == []
     assert proxies(space(), self_taught=True) == ["self-taught"]
 

@@ -31,7 +31,7 @@ from adaptive_vtt.models import (
     Usage,
 )
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.network.prices import MOST_TOKENS
+from adaptive_vtt.models.network.prices import MAX_TOKENS
 from tests.helpers.loopback import serving
 
 PROMPT = Prompt(np.zeros((6, 4, 3), np.uint8), ("a",), "s", "identity", 0)
@@ -95,7 +95,7 @@ counts = st.one_of(
     st.text(max_size=3),
     st.integers(0, 2 * INPUT),
     st.lists(st.integers(), max_size=2),
-    st.sampled_from([-1, 0, MOST_TOKENS, MOST_TOKENS + 1, 10**400, 100.0, "7", -1_000_000]),
+    st.sampled_from([-1, 0, MAX_TOKENS, MAX_TOKENS + 1, 10**400, 100.0, "7", -1_000_000]),
 )
 either = {"prompt_tokens": counts, "completion_tokens": counts}
 usages = st.one_of(
@@ -105,14 +105,14 @@ usages = st.one_of(
 
 def known(usage: Any, name: str) -> int | None:
     count = usage.get(name) if isinstance(usage, dict) else None
-    sound = type(count) is int and 0 <= count <= MOST_TOKENS
+    sound = type(count) is int and 0 <= count <= MAX_TOKENS
     return count if sound else None
 
 
 def absurd(usage: Any) -> bool:
     """Whether a count is above all that is believed: it ends the audit."""
     told = usage.values() if isinstance(usage, dict) else ()
-    return any(type(count) is int and count > MOST_TOKENS for count in told)
+    return any(type(count) is int and count > MAX_TOKENS for count in told)
 
 
 @MAKERS
@@ -176,7 +176,7 @@ def test_a_count_that_is_none_does_not_lift_the_cap(make: Make, count: Any) -> N
 
 
 @MAKERS
-@pytest.mark.parametrize("count", [MOST_TOKENS + 1, 10**400])
+@pytest.mark.parametrize("count", [MAX_TOKENS + 1, 10**400])
 def test_a_count_that_nobody_can_believe_ends_the_audit(make: Make, count: int) -> None:
     lies = [{"prompt_tokens": count, "completion_tokens": 1}] * 20
     with (
@@ -276,7 +276,7 @@ def test_a_worst_price_that_is_no_money_is_refused(most: float) -> None:
         Audit(space(), model, max_cost=5.0)
 
 
-@pytest.mark.parametrize("count", [-1, 1.5, True, float("nan"), MOST_TOKENS + 1])
+@pytest.mark.parametrize("count", [-1, 1.5, True, float("nan"), MAX_TOKENS + 1])
 def test_a_usage_is_of_whole_numbers(count: Any) -> None:
     with pytest.raises(InputError, match="input tokens: expected a whole number from 0"):
         Usage(count)

@@ -37,7 +37,7 @@ FREE = [TEMPLATES[name] for name in ("zero-shot", "chain-of-thought", "few-shot"
 """Templates of questions without options."""
 
 
-class Hears(ScriptedModel):
+class Receives(ScriptedModel):
     """Keeps every prompt."""
 
     takes_words = True
@@ -140,7 +140,7 @@ def test_words_reach_a_chat_model_a_program_and_a_service(tmp_path: Path) -> Non
 
 
 def test_an_audit_sends_the_words_and_a_pair_sends_them_to_both() -> None:
-    data, a, b = dataset(4), Hears(), Hears()
+    data, a, b = dataset(4), Receives(), Receives()
     relations = ["identity", "prompt/box", "prompt/coordinates"]
     avtt.Audit(avtt.QuestionSpace(data, relations), a, budget=12).run()
     said = {p.relation: p.words for p in a.prompts}
@@ -165,7 +165,7 @@ def looks(images: list[Any]) -> Any:
         PythonModel(looks),
         ScriptedModel(),
         SubprocessModel("true"),
-        pair(Hears(), ScriptedModel(answers="one")),
+        pair(Receives(), ScriptedModel(answers="one")),
     ],
     ids=["images alone", "own class", "program", "pair"],
 )

@@ -14,7 +14,7 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import ModelError, OrderError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.base import PriceGuess
-from adaptive_vtt.models.workers.pool import MOST_DEATHS, MOST_STARTS
+from adaptive_vtt.models.workers.pool import MAX_DEATHS, MAX_STARTS
 from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.worked import DEADLY, Mortal, audit, mortal, poisoned, prompts, space
 
@@ -29,8 +29,8 @@ def test_a_question_that_workers_die_of_is_unanswered_and_no_other(batch: int) -
     assert dead == {DEADLY}
     assert {why for q, why in table if space().question(q).sample_id != DEADLY} == {None}
     deadly = [c for c in made.journal.calls() if c.answers[0].unanswered]
-    assert model._pool.deaths >= MOST_DEATHS * len(deadly) > 0
-    assert model._pool.deaths <= MOST_DEATHS * len(deadly) + batch
+    assert model._pool.deaths >= MAX_DEATHS * len(deadly) > 0
+    assert model._pool.deaths <= MAX_DEATHS * len(deadly) + batch
     assert made.interrupted == model._pool.lost - len(deadly)
     model.close()
 
@@ -83,15 +83,15 @@ def test_a_model_that_no_worker_survives_ends_the_audit() -> None:
     model = mortal([Mortal(ScriptedModel, lambda prompts: True) for _ in range(2)])
     with pytest.raises(ModelError, match=r"5 died before any gave an answer; .* SIGKILL \(asked"):
         audit(model)
-    assert model._pool.deaths <= MOST_DEATHS + 1
+    assert model._pool.deaths <= MAX_DEATHS + 1
     model.close()
 
 
 def test_workers_that_die_while_the_model_is_made_are_given_up() -> None:
     place = Mortal(ScriptedModel, poisoned)
-    place.stillborn = MOST_STARTS - 1
+    place.stillborn = MAX_STARTS - 1
     mortal([place]).close()  # it came up in the end
-    place.stillborn = MOST_STARTS
+    place.stillborn = MAX_STARTS
     other = Mortal(ScriptedModel, poisoned)
     model = mortal([place, other])
     assert all(isinstance(answer, Answer) for answer in model.ask(prompts(3)))
@@ -104,7 +104,7 @@ def test_workers_that_die_while_the_model_is_made_are_given_up() -> None:
         "workers_given_up": 1,
     }
     model.close()
-    place.stillborn = MOST_STARTS
+    place.stillborn = MAX_STARTS
     with pytest.raises(ModelError, match=r"5 in a row died while the model was made.*with code 1"):
         mortal([place])
 

@@ -63,17 +63,17 @@ def test_asking_lazily_about_hidden_boxes_comes_to_what_asking_about_all_does() 
         sample = SCENES.sample(index)
         assert sample.image is not None
         caption = captioner.caption(sample.image)
-        from adaptive_vtt.oracles import Heard
+        from adaptive_vtt.oracles import Received
 
         lazy: dict[int, Any] = {}
-        while more := set(oracle.versions(sample, Heard(caption, lazy))) - set(lazy):
-            made = oracle.versions(sample, Heard(caption, lazy))
+        while more := set(oracle.versions(sample, Received(caption, lazy))) - set(lazy):
+            made = oracle.versions(sample, Received(caption, lazy))
             lazy |= {place: captioner.caption(made[place].make()) for place in more}
         every = {p: captioner.caption(v.make()) for p, v in oracle.versions(sample, None).items()}
-        assert oracle._located(sample, Heard(caption, lazy)) == (
-            oracle._located(sample, Heard(caption, every))
+        assert oracle._located(sample, Received(caption, lazy)) == (
+            oracle._located(sample, Received(caption, every))
             if lazy
-            else oracle._located(sample, Heard(caption, {}))
+            else oracle._located(sample, Received(caption, {}))
         )
         compared += len(lazy) > 0
         assert len(lazy) <= len(every)

@@ -8,7 +8,7 @@ from adaptive_vtt.oracles.caption_rules import Finding, check
 from adaptive_vtt.oracles.captions.localising import Located, by_detection
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Crop
-from adaptive_vtt.types import Box, Heard, Sample
+from adaptive_vtt.types import Box, Received, Sample
 
 DOG, CAT, BALL = (
     Box(name, 10 * k, 0, 10 * k + 9, 9) for k, name in enumerate(("dog", "cat", "ball"))
@@ -24,19 +24,19 @@ def found(
     source: list[str],
     follow_up: list[str],
     detected: list[Box],
-    heard: tuple[str, ...] = (),
+    received: tuple[str, ...] = (),
     status: str = "retained",
     located: list[Located] | None = None,
 ) -> dict[str, Finding]:
     """The findings by name, where all that the source names is in view."""
     objects = by_detection(source, detected, same) if located is None else located
     shares = [1.0] * len(objects)
-    findings = check(objects, shares, [status] * len(objects), follow_up, detected, same, heard)
+    findings = check(objects, shares, [status] * len(objects), follow_up, detected, same, received)
     return {each.name: each for each in findings}
 
 
 @pytest.mark.parametrize(
-    ("detected", "heard", "error"),
+    ("detected", "received", "error"),
     [
         ([DOG, CAT], (), "2.1"),  # the detector saw it: the source left it out
         ([DOG], (), "3"),  # nobody saw it, and all that was seen has its name
@@ -48,10 +48,10 @@ def found(
     ],
 )
 def test_why_a_thing_is_named_in_the_follow_up_alone(
-    detected: list[Box], heard: tuple[str, ...], error: str
+    detected: list[Box], received: tuple[str, ...], error: str
 ) -> None:
     located = [Located("dog", (detected[0],))]
-    findings = found(["dog"], ["dog", "cat"], detected, heard, located=located)
+    findings = found(["dog"], ["dog", "cat"], detected, received, located=located)
     assert (findings["dog"].rule, findings["dog"].error) == (None, None)
     assert (findings["cat"].status, findings["cat"].rule) == ("new", 3)
     assert findings["cat"].error == error
@@ -92,8 +92,8 @@ def test_the_oracle_listens_to_what_was_said_of_hidden_boxes(
     versions: dict[int, str], error: str
 ) -> None:
     sample = Sample("a", np.zeros((20, 40, 3), np.uint8), {}, {}, boxes=(DOG,))
-    heard = Heard("A dog.", versions)
-    outcome = judge(ReducedCaptions(), sample, heard, Crop(0, 0, 39, 20), "A dog and a cat.")
+    received = Received("A dog.", versions)
+    outcome = judge(ReducedCaptions(), sample, received, Crop(0, 0, 39, 20), "A dog and a cat.")
     assert outcome.details is not None
     types = {each["name"]: each["type"] for each in outcome.details["objects"]}
     assert types == {"dog": None, "cat": error}

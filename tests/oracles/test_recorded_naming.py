@@ -17,7 +17,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.oracles.captions.recorded import RecordedNaming, source_captions
 from adaptive_vtt.relations import reic
-from adaptive_vtt.types import Box, Heard, Image, Sample
+from adaptive_vtt.types import Box, Image, Received, Sample
 from tests.helpers.captioned import SCENES, faulty
 from tests.helpers.command_line import run
 
@@ -279,7 +279,7 @@ def test_what_no_box_bears_the_name_of_is_where_hiding_takes_its_name_away() -> 
     boxes = (Box("thing", 0, 0, 10, 10), CAT)
     said = "A zebra and a cat."
     versions = {place: said if place >= 3 else "A cat." for place in range(6)}
-    plain, whole = RecordedNaming({"a": said}), RecordedNaming({"a": Heard(said, versions)})
+    plain, whole = RecordedNaming({"a": said}), RecordedNaming({"a": Received(said, versions)})
     assert plain.objects("a", boxes) == ((boxes[1],),)
     assert whole.objects("a", boxes) == ((boxes[0],), (boxes[1],))
     assert plain.describe != whole.describe
@@ -298,10 +298,10 @@ def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFix
     table["caption"] = table["sample"] + " " + table["relation"] + " " + table["severity"]
     table.to_csv(out / "answers.csv", index=False)
     samples = list(dict.fromkeys(table["sample"]))
-    heard = source_captions(out / "answers.csv", samples)[samples[0]]
-    assert heard.answer == f"{samples[0]} identity 0"
-    assert heard.versions[4] == f"{samples[0]} hidden/black 2"
-    assert len(heard.versions) == (table["sample"] == samples[0]).sum() - 1
+    received = source_captions(out / "answers.csv", samples)[samples[0]]
+    assert received.answer == f"{samples[0]} identity 0"
+    assert received.versions[4] == f"{samples[0]} hidden/black 2"
+    assert len(received.versions) == (table["sample"] == samples[0]).sum() - 1
     for column, old, new, sentence in (
         ("relation", "hidden/blur", "hidden/fog", "expected hidden/ and one of blur, black, inp"),
         ("severity", "2", "two", "expected the number of the box hidden, from 1, got 'two'"),
@@ -322,7 +322,7 @@ def test_rows_of_json_may_leave_out_what_an_image_itself_does_not_need(tmp_path:
     ]
     path = tmp_path / "c.json"
     path.write_text(json.dumps(rows), encoding="utf-8-sig")
-    assert source_captions(path, ["1"]) == {"1": Heard("A dog.", {1: "A cat."})}
+    assert source_captions(path, ["1"]) == {"1": Received("A dog.", {1: "A cat."})}
     for severity in (1.5, 0, "inf", None):
         path.write_text(json.dumps([rows[0], {**rows[1], "severity": severity}]))
         with pytest.raises(InputError, match="row 2, severity: expected the number of the box hid"):

@@ -112,7 +112,9 @@ def test_an_interrupted_audit_goes_on_and_pays_for_nothing_twice(tmp_path: Path,
     second = ScriptedModel()
     with Audit(space(), second, journal=tmp_path / "j.db", **options) as audit:
         result = audit.run()
-        assert [r.law for r in audit.journal.draws()] == [r.law for r in whole.journal.draws()]
+        assert [r.proposal for r in audit.journal.draws()] == [
+            r.proposal for r in whole.journal.draws()
+        ]
         verify(audit.journal)
     assert not set(first.asked) & set(second.asked)
     assert result.calls == len(first.asked) + len(second.asked) == whole.result().calls

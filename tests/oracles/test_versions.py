@@ -14,31 +14,31 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
-from adaptive_vtt.oracles import Consistency, Heard, Outcome, Version
+from adaptive_vtt.oracles import Consistency, Outcome, Received, Version
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Sample
 from tests.helpers.twins import slowly
 
-MOST = 3
+MAX = 3
 
 
 class Doubting(Consistency):
     """Asks about up to three negatives of the source: as many as its answer is high."""
 
     def most_versions(self, dataset: Dataset) -> int:
-        return MOST
+        return MAX
 
-    def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
+    def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
         image = sample.image
         assert image is not None
-        count = MOST if heard is None else wanted(heard.answer)
+        count = MAX if received is None else wanted(received.answer)
         return {v: Version("negative", v + 1, lambda: 255 - image) for v in range(count)}
 
     def expect(self, *asked: Any) -> Any:
-        *_, heard = asked
-        assert isinstance(heard, Heard)
-        assert sorted(heard.versions) == list(range(wanted(heard.answer)))
-        return int(heard.answer >= 0.5)
+        *_, received = asked
+        assert isinstance(received, Received)
+        assert sorted(received.versions) == list(range(wanted(received.answer)))
+        return int(received.answer >= 0.5)
 
     def judge(
         self, question: Any, answer: Any, expected: Any, source_answer: Any = None
@@ -53,7 +53,7 @@ def answer_of(sample: str) -> Any:
 
 
 def wanted(answer: Any) -> int:
-    return 0 if isinstance(answer, Unanswered) else round(answer * MOST)
+    return 0 if isinstance(answer, Unanswered) else round(answer * MAX)
 
 
 def space(samples: int = 6) -> QuestionSpace:
@@ -132,7 +132,9 @@ def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
     second = ScriptedModel(answers="one")
     with Audit(space(), second, journal=tmp_path / "j.db", **options) as audit:
         result = audit.run()
-        assert [r.law for r in audit.journal.draws()] == [r.law for r in whole.journal.draws()]
+        assert [r.proposal for r in audit.journal.draws()] == [
+            r.proposal for r in whole.journal.draws()
+        ]
         verify(audit.journal)
     assert not set(first.asked) & set(second.asked)
     assert sorted(asked(first) + asked(second)) == sorted(asked(whole.model))  # type: ignore[arg-type]
@@ -148,4 +150,4 @@ def test_everything_can_be_asked_through_for_the_truth() -> None:
 
 def test_a_dry_run_counts_the_most_versions_there_may_be() -> None:
     (estimate,) = rehearse(space(), ScriptedModel(answers="one"), {"budget": 1000}, losses=[0.1])
-    assert estimate.calls == 6 * (1 + MOST) + space().size
+    assert estimate.calls == 6 * (1 + MAX) + space().size

@@ -303,7 +303,7 @@ def test_a_reader_who_says_what_the_model_said_is_no_different_from_it(tmp_path:
     person = Person("ann", study, before_the_gap(study, cards, by_key(same))[0])
     result = audited(study, person, TERMS, 25, tmp_path / "ann")
     then, now = journal.draws(), read_journal(tmp_path / "ann" / "journal.db").draws()
-    assert [(d.question, d.law) for d in now] == [(d.question, d.law) for d in then]
+    assert [(d.question, d.proposal) for d in now] == [(d.question, d.proposal) for d in then]
     assert result.calls == 25
     verify(read_journal(tmp_path / "ann" / "journal.db"))
     assert any("whoever answered them" in warning for warning in result.warnings)

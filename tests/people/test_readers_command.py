@@ -18,7 +18,7 @@ from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.people import realism
-from adaptive_vtt.people.answers import MOST_WORDS, Given, keep, later, read_own, to_csv
+from adaptive_vtt.people.answers import MAX_WORDS, Given, keep, later, read_own, to_csv
 from adaptive_vtt.people.cards import Asked, Card, yes_or_no
 from adaptive_vtt.people.page import Desk, write_page
 from adaptive_vtt.people.terminal import keys
@@ -94,7 +94,7 @@ def test_questions_are_answered_certified_and_compared(
     page = audited / "readers" / "bob.html"
     form = content(page)
     with closing(read_journal(audited / "journal.db")) as journal:
-        draws = journal.draws(laws=False)
+        draws = journal.draws(proposals=False)
     assert [card["number"] for card in form["cards"]] == [draw.call for draw in draws]
     for draw in draws:
         assert draw.sample not in page.read_text(encoding="utf-8")  # names may tell the class
@@ -179,7 +179,7 @@ def test_nobody_has_answered_yet(audited: Path, tmp_path: Path):
 
 def test_pairs_are_of_what_was_asked(audited: Path):
     with closing(read_journal(audited / "journal.db")) as journal:
-        asked = {draw.call for draw in journal.draws(laws=False)}
+        asked = {draw.call for draw in journal.draws(proposals=False)}
         assert {card.call for card in realism.deck(journal)} <= asked
 
 
@@ -237,7 +237,7 @@ def test_words_are_kept_as_they_are_written_and_no_button_goes_away(tmp_path: Pa
 
 
 def test_more_words_than_a_file_takes_are_not_taken(tmp_path: Path):
-    lines, pressed = iter(["x" * (MOST_WORDS + 1), "a tool"]), iter("y")
+    lines, pressed = iter(["x" * (MAX_WORDS + 1), "a tool"]), iter("y")
     console = Console(file=io.StringIO(), width=80)
     desk = Desk([WORDS], "ann", {}, "", "", "")
     run_on_terminal(

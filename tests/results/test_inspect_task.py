@@ -29,7 +29,8 @@ from tests.models.test_inspect_model import output
 
 SPACE = QuestionSpace(FRAMES, relations=["identity", "brightness_down"])
 CHANCE = 1e-6
-"""A correct sampler fails the test of its law with this probability, were the seed drawn anew."""
+"""A correct sampler fails the test of its proposal with this probability, were the seed drawn
+anew."""
 
 
 def asked(task: Any, reply: Any, folder: Path) -> Any:

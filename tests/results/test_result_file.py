@@ -47,7 +47,7 @@ KINDS: dict[str, Callable[[], Result]] = {
     "classes": lambda: run(oracle=TopClass(), targets=["misclassified", "concepts"], **WIDE),
     "refusals": lambda: run(ScriptedModel(refuse=0.5), **WIDE, unanswered="both"),
     "excluded": lambda: run(ScriptedModel(refuse=0.5), oracle=Consistency(), **WIDE),
-    "canaries": lambda: run(**WIDE, canaries=3),
+    "repeat_probes": lambda: run(**WIDE, repeat_probes=3),
     "severities and filters": severities,
     "captions": captions,
 }
@@ -59,7 +59,7 @@ def test_results_of_every_kind_are_as_the_schema_says(kind: str) -> None:
     told = json.dumps(result.to_dict(), allow_nan=False)
     read = ResultFile.model_validate_json(told)
     assert [t.target for t in read.targets] == result.targets["target"].tolist()
-    stated = {"captions": read.captions, "canaries": read.canaries}
+    stated = {"captions": read.captions, "repeat_probes": read.repeat_probes}
     assert stated.get(kind, "no section of its own") is not None
     assert set(result.to_dict()) == set(schema()["properties"])
 

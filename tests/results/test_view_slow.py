@@ -32,7 +32,7 @@ def slow(view: View) -> socket.socket:
 def test_a_page_is_answered_beside_many_slow_connections(view: View) -> None:
     before = threading.active_count()
     with ExitStack() as held:
-        for _ in range(4 * server.MOST):
+        for _ in range(4 * server.MAX):
             held.enter_context(slow(view))
         began = time.monotonic()
         connection = http.client.HTTPConnection("127.0.0.1", view.port, timeout=10)
@@ -40,7 +40,7 @@ def test_a_page_is_answered_beside_many_slow_connections(view: View) -> None:
         assert connection.getresponse().status in (200, 302, 303)
         connection.close()
         assert time.monotonic() - began < server.HEAD_SECONDS / 2
-        while threading.active_count() - before > server.MOST + 1:  # those let go of are ending
+        while threading.active_count() - before > server.MAX + 1:  # those let go of are ending
             assert time.monotonic() - began < 60
             time.sleep(0.02)
 

@@ -14,8 +14,8 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, strategies
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.belief import Learnt
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.belief import Observation
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -30,14 +30,16 @@ class Game:
         self.space = QuestionSpace(from_table(None, table))
         self.selector = Selector(self.space, strategies.get(strategy), **options)
 
-    def law(self) -> dict[str, float]:
+    def proposal(self) -> dict[str, float]:
         """The probability of every question that may be drawn now; {} when all were asked."""
         draw = self.selector.draw()
         if draw is None:
             return {}
         assert draw.probability > 0
-        law = zip(draw.law.calls.tolist(), draw.law.probabilities.tolist(), strict=True)
-        return {self.name(question): p for question, p in law if p > 0}
+        proposal = zip(
+            draw.proposal.calls.tolist(), draw.proposal.probabilities.tolist(), strict=True
+        )
+        return {self.name(question): p for question, p in proposal if p > 0}
 
     def name(self, question: int) -> str:
         words = self.space.question(question)
@@ -49,11 +51,11 @@ class Game:
         truth = self.space.question(question).truth
         coordinate = None if f is None else (f + truth) / 2
         self.selector.take(np.array([question]))
-        self.selector.learn([Learnt(question, truth, 0.0, f, coordinate)])
+        self.selector.learn([Observation(question, truth, 0.0, f, coordinate)])
 
 
 def equal(names: str) -> Any:
-    """The law under which these questions, as "s0 A, s1 B", have the same chance."""
+    """The proposal under which these questions, as "s0 A, s1 B", have the same chance."""
     questions = names.split(", ")
     return pytest.approx({q: 1 / len(questions) for q in questions}, abs=1e-12)
 
@@ -70,100 +72,102 @@ LABELS = [
 def test_uncertainty_alone_step_by_step() -> None:
     game = Game(LABELS, "uncertainty")
     # All four sides stand at 2: every question.
-    assert game.law() == equal("s0 A, s1 A, s2 A, s3 A, s0 B, s1 B, s2 B, s3 B")
+    assert game.proposal() == equal("s0 A, s1 A, s2 A, s3 A, s0 B, s1 B, s2 B, s3 B")
     game.answer("s3 A", 0.5)
     # A: 1.9999, 1.5257. B: 2, 2: both sides of B.
-    assert game.law() == equal("s0 B, s1 B, s2 B, s3 B")
+    assert game.proposal() == equal("s0 B, s1 B, s2 B, s3 B")
     game.answer("s0 B", 0.5)
     # A: 1.9999, 1.5257. B: 1.5257, 1.9999: negatives of A tie with positives of B.
-    assert game.law() == equal("s0 A, s1 A, s2 A, s1 B, s2 B, s3 B")
+    assert game.proposal() == equal("s0 A, s1 A, s2 A, s1 B, s2 B, s3 B")
     game.answer("s0 A", 0.5)
     # A: 1.5256, 1.5256. B: 1.5257, 1.9999.
-    assert game.law() == equal("s1 B, s2 B, s3 B")
+    assert game.proposal() == equal("s1 B, s2 B, s3 B")
     game.answer("s1 B", 0.5)
     # All sides at 1.5256. A+ (s3) and B- (s0) are exhausted.
-    assert game.law() == equal("s1 A, s2 A, s2 B, s3 B")
+    assert game.proposal() == equal("s1 A, s2 A, s2 B, s3 B")
     game.answer("s1 A", 0.0)
     # An answer at 0 lowers A-; B- stays the most uncertain and is exhausted; then comes B+.
-    assert game.law() == equal("s2 B, s3 B")
+    assert game.proposal() == equal("s2 B, s3 B")
     game.answer("s2 B", 0.5)
     # At .75 again: a bin seen before changes nothing.
-    assert game.law() == equal("s3 B")
+    assert game.proposal() == equal("s3 B")
     game.answer("s3 B", 1.0)
     # Only A- is left, the least uncertain side of all.
-    assert game.law() == equal("s2 A")
+    assert game.proposal() == equal("s2 A")
     game.answer("s2 A", 1.0)
-    assert game.law() == {}
+    assert game.proposal() == {}
 
 
 def test_uncertainty_and_unpredictability_step_by_step() -> None:
     # Prevalence: A 3/5, within .15 of 1/2; B 1/5, not within.
     game = Game([[1, 1], [1, 0], [1, 0], [0, 0], [0, 0]], "uncertainty+unpredictability")
     # All sides tie at 2; of all ten questions those about A are unpredictable.
-    assert game.law() == equal("s0 A, s1 A, s2 A, s3 A, s4 A")
+    assert game.proposal() == equal("s0 A, s1 A, s2 A, s3 A, s4 A")
     game.answer("s0 A", 0.5)
     # B stands at 2, 2. s0 has A: like s1 and s2, neither of which has B, so p(s0 B) = 0.
     # The other p(B) = 1/5. Nobody is within .15: those nearest to 1/2.
-    assert game.law() == equal("s1 B, s2 B, s3 B, s4 B")
+    assert game.proposal() == equal("s1 B, s2 B, s3 B, s4 B")
     game.answer("s1 B", 0.5)
     # A: 1.9999, 1.5257. B: 1.5257, 1.9999. A-: s3, s4 with p = 3/5. B+: s0 with p = 0.
-    assert game.law() == equal("s3 A, s4 A")
+    assert game.proposal() == equal("s3 A, s4 A")
     game.answer("s3 A", 0.5)
     # A: 1.5256, 1.5256. B+ at 1.9999 has s0 alone, p = 0: the nearest there is.
-    assert game.law() == equal("s0 B")
+    assert game.proposal() == equal("s0 B")
     game.answer("s0 B", 1.0)
     # B+ is exhausted. B- at 1.5257 is ahead of A at 1.5256: s2 and s4 with p = 1/5; s3 lacks
     # A, as s4 does, who lacks B: p(s3 B) = 0. Nobody within: the nearest.
-    assert game.law() == equal("s2 B, s4 B")
+    assert game.proposal() == equal("s2 B, s4 B")
     game.answer("s4 B", 0.0)
     # B- has fallen. A- and A+ tie at 1.5256. s4 lacks B, as s1, s2 and s3 do: p(s4 A) = 2/3.
     # s1 lacks B, as s2, s3 and s4 do: p(s1 A) = 1/3. p(s2 A) = 3/5 alone is within .15.
-    assert game.law() == equal("s2 A")
+    assert game.proposal() == equal("s2 A")
     game.answer("s2 A", 1.0)
     # A+ has fallen. A- has s4 alone, p = 2/3.
-    assert game.law() == equal("s4 A")
+    assert game.proposal() == equal("s4 A")
 
 
 def test_unpredictability_alone_step_by_step() -> None:
     # Prevalence: A 2/4 and B 2/4; answers say nothing of uncertainty here.
     game = Game([[0, 0], [0, 0], [1, 1], [1, 1]], "unpredictability")
-    assert game.law() == equal("s0 A, s1 A, s2 A, s3 A, s0 B, s1 B, s2 B, s3 B")
+    assert game.proposal() == equal("s0 A, s1 A, s2 A, s3 A, s0 B, s1 B, s2 B, s3 B")
     game.answer("s0 A", 0.9)
     # s0 lacks A, as s1 does, who lacks B: p(s0 B) = 0. The rest are at 1/2.
-    assert game.law() == equal("s1 A, s2 A, s3 A, s1 B, s2 B, s3 B")
+    assert game.proposal() == equal("s1 A, s2 A, s3 A, s1 B, s2 B, s3 B")
     game.answer("s2 B", 0.9)
     # s2 has B, as s3 does, who has A: p(s2 A) = 1.
-    assert game.law() == equal("s1 A, s3 A, s1 B, s3 B")
+    assert game.proposal() == equal("s1 A, s3 A, s1 B, s3 B")
     game.answer("s1 A", 0.9)
     game.answer("s1 B", 0.9)
     game.answer("s3 A", 0.9)
     # Left: s0 B at 0, s2 A at 1, s3 B at 1 (s3 has A, as s2 does, who has B). All 1/2 away.
-    assert game.law() == equal("s0 B, s2 A, s3 B")
+    assert game.proposal() == equal("s0 B, s2 A, s3 B")
 
 
 def test_random_asks_everything_left_alike() -> None:
     game = Game(LABELS, "random")
     game.answer("s1 A", 0.1)
     game.answer("s2 B", 0.1)
-    assert game.law() == equal("s0 A, s2 A, s3 A, s0 B, s1 B, s3 B")
+    assert game.proposal() == equal("s0 A, s2 A, s3 A, s0 B, s1 B, s3 B")
 
 
-def test_floor_gives_every_question_left_its_share() -> None:
-    game = Game(LABELS, "uncertainty", floor=0.2)
+def test_exploration_gives_every_question_left_its_share() -> None:
+    game = Game(LABELS, "uncertainty", exploration=0.2)
     game.answer("s3 A", 0.5)
     # 7 left, .2 / 7 each; the 4 of concept B share the other .8.
-    floor = 0.2 / 7
-    expected = {f"s{i} B": 0.2 + floor for i in range(4)} | {f"s{i} A": floor for i in range(3)}
-    assert game.law() == pytest.approx(expected, abs=1e-12)
+    exploration = 0.2 / 7
+    expected = {f"s{i} B": 0.2 + exploration for i in range(4)} | {
+        f"s{i} A": exploration for i in range(3)
+    }
+    assert game.proposal() == pytest.approx(expected, abs=1e-12)
 
 
 def test_unanswered_question_is_spent_but_teaches_nothing() -> None:
     game = Game(LABELS, "uncertainty+unpredictability")
-    before = game.law()
+    before = game.proposal()
     game.answer("s3 A", None)
     # Prevalence: A 1/4, B 3/4, equally far from 1/2, and no side has been learnt about.
-    assert set(before) - set(game.law()) == {"s3 A"}
-    assert game.law() == equal("s0 A, s1 A, s2 A, s0 B, s1 B, s2 B, s3 B")
+    assert set(before) - set(game.proposal()) == {"s3 A"}
+    assert game.proposal() == equal("s0 A, s1 A, s2 A, s0 B, s1 B, s2 B, s3 B")
 
 
 # -- a whole audit against a second implementation -----------------------------------------
@@ -194,15 +198,19 @@ def share(space: QuestionSpace, labels: np.ndarray, question: int, history: list
 
 
 def allowed(
-    strategy: str, space: QuestionSpace, labels: np.ndarray, history: list[int], heard: list[float]
+    strategy: str,
+    space: QuestionSpace,
+    labels: np.ndarray,
+    history: list[int],
+    received: list[float],
 ) -> set[int]:
-    """The questions Algorithm 1 chooses from, after ``history`` was answered with ``heard``."""
+    """The questions Algorithm 1 chooses from, after ``history`` was answered with ``received``."""
     left = [q for q in range(space.total) if q not in history]
     concept_of = {q: int(space.parts(q)[2]) for q in range(space.total)}
     truth_of = {q: int(space.truth([q])[0]) for q in range(space.total)}
     if strategy.startswith("uncertainty"):
         places: dict[int, list[float]] = {c: [] for c in range(len(space.concepts))}
-        for q, f in zip(history, heard, strict=True):
+        for q, f in zip(history, received, strict=True):
             places[concept_of[q]].append((f + truth_of[q]) / 2)
         areas = {c: half_areas(places[c]) for c in places}
         height = {q: areas[concept_of[q]][truth_of[q]] for q in left}
@@ -217,7 +225,7 @@ def allowed(
 @pytest.mark.parametrize(
     "strategy", ["random", "unpredictability", "uncertainty", "uncertainty+unpredictability"]
 )
-def test_every_law_of_an_audit_is_that_of_algorithm_1(strategy: str) -> None:
+def test_every_proposal_of_an_audit_is_that_of_algorithm_1(strategy: str) -> None:
     dataset = tiny_dataset(8, 3)
     labels = dataset.truth(np.arange(8)[:, None], np.arange(3)[None, :])
     space = QuestionSpace(dataset, ["identity", "rotation"], severities=[1])
@@ -225,12 +233,12 @@ def test_every_law_of_an_audit_is_that_of_algorithm_1(strategy: str) -> None:
     Audit(space, ScriptedModel(answers="one"), strategy=strategy, journal=journal, seed=2).run()
     answers = {c.call: a.answer for c in journal.calls() for a in c.answers if a.answer is not None}
     history: list[int] = []
-    heard: list[float] = []
+    received: list[float] = []
     for row in journal.draws():
-        law = Law.unpack(row.law)
-        assert set(law.calls.tolist()) == allowed(strategy, space, labels, history, heard)
-        assert law.probabilities == pytest.approx(1 / len(law.calls), abs=1e-12)
-        assert row.probability == pytest.approx(1 / len(law.calls), abs=1e-12)
+        proposal = Proposal.unpack(row.proposal)
+        assert set(proposal.calls.tolist()) == allowed(strategy, space, labels, history, received)
+        assert proposal.probabilities == pytest.approx(1 / len(proposal.calls), abs=1e-12)
+        assert row.probability == pytest.approx(1 / len(proposal.calls), abs=1e-12)
         history.append(row.question)
-        heard.append(answers[row.call])
+        received.append(answers[row.call])
     assert len(history) == space.size == 48

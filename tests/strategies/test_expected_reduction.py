@@ -46,7 +46,7 @@ def test_reductions_are_what_refits_of_copies_give(form: Any, repeats: Any) -> N
 
 def by_hand(belief: Belief, strategy: Any, concept: int, side: int, variant: int) -> float:
     """E[U - U'] with loops, from the answers as they are counted."""
-    variants = belief.heard.shape[2]
+    variants = belief.received.shape[2]
     gp, low = belief.answers, 50 * side
 
     def smooth(counts: np.ndarray) -> np.ndarray:
@@ -56,12 +56,12 @@ def by_hand(belief: Belief, strategy: Any, concept: int, side: int, variant: int
             total += counts[b] * spread / spread.sum()
         return total
 
-    everyone = smooth(belief.heard[:, side].sum(axis=(0, 1))) + strategy.prior / 51
-    own = smooth(belief.heard[concept, side].sum(axis=0)) + strategy.prior / 51
+    everyone = smooth(belief.received[:, side].sum(axis=(0, 1))) + strategy.prior / 51
+    own = smooth(belief.received[concept, side].sum(axis=0)) + strategy.prior / 51
     p = own + strategy.pool * everyone / everyone.sum()
     p /= p.sum()
     if strategy.variant_weight and variants > 1:
-        p = smooth(belief.heard[concept, side, variant]) + strategy.variant_weight * p
+        p = smooth(belief.received[concept, side, variant]) + strategy.variant_weight * p
         p /= p.sum()
     worth = 0.0
     for b in range(51):
@@ -96,9 +96,9 @@ def test_expected_reduction_of_a_call_is_the_sum_over_its_questions() -> None:
     candidates = looked_at(space, belief, "all")
     worth = strategy.expected(belief)[candidates.concept, candidates.truth, 0]
     totals = by_call(candidates, worth)
-    law = by_call(candidates, strategy.weights(candidates, belief))
+    proposal = by_call(candidates, strategy.weights(candidates, belief))
     best = totals >= totals.max() - 1e-9
-    assert law.tolist() == pytest.approx(best.double().tolist())
+    assert proposal.tolist() == pytest.approx(best.double().tolist())
 
 
 def test_a_side_whose_answers_bring_nothing_new_is_left_alone() -> None:

@@ -26,7 +26,7 @@ from tests.helpers.strategy_spaces import (
     certified_belief,
     learnt,
     looked_at,
-    same_law,
+    same_proposal,
     space_of,
 )
 
@@ -46,8 +46,8 @@ def test_neyman_and_lure_are_proportional(surrogate: bool) -> None:
         certifier: Any = belief.certifier
         inside = certifier.members(candidates.question.numpy()).astype(float)
         f = torch.from_numpy(certifier.sequences.centre @ inside / inside.sum(axis=0))
-    same_law(strategies.get("neyman").weights(candidates, belief), (f * (1 - f)).sqrt())
-    same_law(strategies.get("lure").weights(candidates, belief), f)
+    same_proposal(strategies.get("neyman").weights(candidates, belief), (f * (1 - f)).sqrt())
+    same_proposal(strategies.get("lure").weights(candidates, belief), f)
 
 
 def test_neyman_by_strata_uses_the_mean_variance_of_each() -> None:
@@ -59,7 +59,7 @@ def test_neyman_by_strata_uses_the_mean_variance_of_each() -> None:
     table = pd.DataFrame({n: getattr(candidates, n) for n in ("variant", "concept", "truth")})
     expected = table.assign(v=variance).groupby(["variant", "concept", "truth"])["v"]
     wanted = torch.tensor(np.sqrt(expected.transform("mean").to_numpy()))
-    same_law(strategies.get("neyman", stratified=True).weights(candidates, belief), wanted)
+    same_proposal(strategies.get("neyman", stratified=True).weights(candidates, belief), wanted)
 
 
 def test_calls_with_several_questions() -> None:
@@ -69,9 +69,9 @@ def test_calls_with_several_questions() -> None:
     f = belief.predictions
     assert f is not None
     neyman = strategies.get("neyman").weights(candidates, belief)
-    same_law(by_call(candidates, neyman), by_call(candidates, f * (1 - f)).sqrt())
+    same_proposal(by_call(candidates, neyman), by_call(candidates, f * (1 - f)).sqrt())
     lure = strategies.get("lure").weights(candidates, belief)
-    same_law(by_call(candidates, lure), by_call(candidates, f))
+    same_proposal(by_call(candidates, lure), by_call(candidates, f))
 
 
 # -- stratified ----------------------------------------------------------------------------
@@ -93,9 +93,9 @@ def test_stratified_is_neyman_allocation_by_the_answers_heard(answers: Answers) 
     belief.learn([learnt(space, int(q), float(f)) for q, f in zip(chosen, said, strict=True)])
     _, variant, concept = space.parts(chosen)
     keys = ["variant", "concept", "truth"] if answers == "one" else ["variant"]
-    heard = pd.DataFrame({"variant": variant, "concept": concept, "truth": truth})
-    heard["wrong"] = (said >= 0.5) != (truth == 1)
-    strata = heard.groupby(keys)["wrong"].agg(["sum", "count"])
+    received = pd.DataFrame({"variant": variant, "concept": concept, "truth": truth})
+    received["wrong"] = (said >= 0.5) != (truth == 1)
+    strata = received.groupby(keys)["wrong"].agg(["sum", "count"])
     candidates = looked_at(space, belief, answers)
     table = pd.DataFrame({n: getattr(candidates, n).numpy() for n in keys})
     joined = table.join(strata, on=keys).fillna(0)
@@ -104,7 +104,7 @@ def test_stratified_is_neyman_allocation_by_the_answers_heard(answers: Answers) 
     assert spread.std() > 0.01
     if answers == "all":
         spread = by_call(candidates, spread) / by_call(candidates, torch.ones(len(spread)))
-    same_law(by_call(candidates, strategy.weights(candidates, belief)), spread)
+    same_proposal(by_call(candidates, strategy.weights(candidates, belief)), spread)
 
 
 # -- bald and nipv -------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_k_centre_is_farthest_first() -> None:
         belief.learn([learnt(space, order[-1] * 2, 0.5)])
         weights = strategy.weights(candidates, belief)
         distance = np.abs(places[:, None] - places[order]).min(axis=1)
-        same_law(weights, torch.from_numpy(distance)[candidates.sample])
+        same_proposal(weights, torch.from_numpy(distance)[candidates.sample])
         order.append(int(candidates.sample[int(weights.argmax())]))
     assert order == [0, 5, 4, 2, 1]
 
@@ -226,7 +226,7 @@ def test_k_centre_without_a_question_gp_looks_at_truths() -> None:
     belief.learn([learnt(space, 0, 0.1)])
     candidates = looked_at(space, belief)
     weights = strategies.get("k-centre", power=2).weights(candidates, belief)
-    same_law(weights, torch.tensor([0, 1, 2, 0.25])[candidates.sample])
+    same_proposal(weights, torch.tensor([0, 1, 2, 0.25])[candidates.sample])
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])
@@ -234,8 +234,8 @@ def test_k_centre_once_every_sample_was_asked(answers: Answers) -> None:
     space = space_of(4, 2)
     belief = after(space, Belief(space, seed=0), space.size)
     candidates = looked_at(space, belief, answers)
-    law = by_call(candidates, strategies.get("k-centre").weights(candidates, belief))
-    assert law.tolist() == pytest.approx([1.0] * len(law))
+    proposal = by_call(candidates, strategies.get("k-centre").weights(candidates, belief))
+    assert proposal.tolist() == pytest.approx([1.0] * len(proposal))
 
 
 # -- failure-search ------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_failure_search_scores_the_bound_and_discounts_what_failed() -> None:
     bound = (latent.mean + 0.5 * latent.variance.sqrt()).clamp(max=1)
     wanted = (bound * torch.where(torch.tensor(failed), 0.1, 1.0)) ** 3
     strategy = strategies.get("failure-search", beta=0.5, power=3, again=0.1)
-    same_law(strategy.weights(candidates, belief), wanted)
+    same_proposal(strategy.weights(candidates, belief), wanted)
 
 
 def planted() -> tuple[QuestionSpace, np.ndarray]:
@@ -274,7 +274,7 @@ def distinct_failures(name: str, calls: int, answers: Answers, seed: int) -> int
     space, failing = planted()
     belief = certified_belief(space, answers)
     selector = Selector(
-        space, strategies.get(name), seed=seed, floor=0.2, answers=answers, belief=belief
+        space, strategies.get(name), seed=seed, exploration=0.2, answers=answers, belief=belief
     )
     for _ in range(calls):
         draw = selector.draw()

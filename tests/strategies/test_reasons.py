@@ -14,7 +14,7 @@ from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report import render
-from adaptive_vtt.strategies import ByStakes, get
+from adaptive_vtt.strategies import ByNeed, get
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import CallMode, Candidates
 
@@ -38,20 +38,20 @@ def looked_at(audit: Audit) -> Candidates:
     return candidates
 
 
-# -- stakes, by target and question --------------------------------------------------------
+# -- needs, by target and question --------------------------------------------------------
 
 
 @pytest.mark.parametrize("answers", ["all", "one"])
-def test_the_parts_of_a_stake_add_up_to_it(answers: CallMode) -> None:
+def test_the_parts_of_a_need_add_up_to_it(answers: CallMode) -> None:
     audit = audited(answers)
     candidates = looked_at(audit)
-    parts = audit.belief.stakes_by_target(candidates)
+    parts = audit.belief.needs_by_target(candidates)
     assert parts.shape == (len(audit.targets), len(candidates))
     assert (parts[~audit.belief.inside] == 0).all()
     unit = candidates.unit.numpy()
     calls = np.bincount(unit, parts.sum(axis=0), len(candidates.call))
-    np.testing.assert_allclose(calls, audit.belief.stakes(candidates), rtol=1e-12, atol=0)
-    weights = ByStakes(curiosity=0).weights(candidates, audit.belief)
+    np.testing.assert_allclose(calls, audit.belief.needs(candidates), rtol=1e-12, atol=0)
+    weights = ByNeed(curiosity=0).weights(candidates, audit.belief)
     by_call = np.bincount(unit, weights, len(candidates.call))
     np.testing.assert_allclose(by_call, np.sqrt(calls), rtol=1e-12, atol=0)
 
@@ -63,14 +63,14 @@ def test_certify_names_the_target_for_which_the_question_counts_most() -> None:
         draw = audit._selector.draw()
         assert draw is not None
         candidates = audit._selector.pool.candidates(draw.number)
-        parts = audit.belief.stakes_by_target(candidates)
+        parts = audit.belief.needs_by_target(candidates)
         place = int((candidates.question == draw.question).nonzero())
         mine = (candidates.unit == candidates.unit[place]).numpy()
         worth = parts.sum(axis=0)
         assert worth[place] == worth[mine].max()
         assert draw.why["target"] == int(parts[:, place].argmax())
-        stake = float(parts[draw.why["target"], place] / parts[:, mine].sum())
-        assert draw.why["stake"] == pytest.approx(stake, abs=1e-6)
+        need = float(parts[draw.why["target"], place] / parts[:, mine].sum())
+        assert draw.why["need"] == pytest.approx(need, abs=1e-6)
         assert audit.belief.predictions is not None
         predicted = float(audit.belief.predictions[place])
         assert draw.why["predicted_loss"] == pytest.approx(predicted, abs=1e-6)
@@ -104,7 +104,7 @@ def test_among_equals_chance_names_the_question_and_moves_no_draw() -> None:
 @pytest.mark.parametrize(
     ("options", "reasons"),
     [
-        ({}, ["target", "stake", "predicted_loss", "need", "curiosity", "even"]),
+        ({}, ["target", "need", "predicted_loss", "by_need", "curiosity", "even"]),
         ({"half_width": None}, ["uncertainty", "predicted_yes"]),
         ({"half_width": None, "strategy": "uncertainty"}, ["uncertainty"]),
         ({"half_width": None, "strategy": "unpredictability"}, ["predicted_yes"]),
@@ -123,7 +123,7 @@ def test_the_journal_holds_what_the_strategy_went_by_and_nothing_else(
     page = render(audit.journal)
     for name, heading in (
         ("target", "counts most for"),
-        ("stake", "part of its call&#39;s stake"),
+        ("need", "part of its call&#39;s need"),
         ("uncertainty", "uncertainty of its side"),
         ("predicted_yes", "expected P(yes)"),
     ):
@@ -161,8 +161,8 @@ def test_the_papers_rule_has_its_share_of_the_weights_over_what_is_open(answers:
     certifier._doubtful = np.zeros(len(certifier.sizes), bool)
     certifier.sequences.lower[:], certifier.sequences.upper[:] = 0.4, 0.5
     certifier.sequences.upper[0] = 0.9  # the first alone is open
-    found = ByStakes(curiosity=0.3).mixture(candidates, belief)
-    assert float(found["need"].sum()) == pytest.approx(0.7)
+    found = ByNeed(curiosity=0.3).mixture(candidates, belief)
+    assert float(found["by_need"].sum()) == pytest.approx(0.7)
     assert float(found["curiosity"].sum()) == pytest.approx(0.3)
     open_ = torch.from_numpy(belief.inside[~certifier.settled].any(axis=0))
     assert 0 < int(open_.sum()) < len(candidates)
@@ -183,10 +183,10 @@ def test_the_parts_of_a_probability_add_up_to_it_and_verify_checks_that(answers:
     journal = audited(answers).journal
     draws = journal.draws()
     for row in draws:
-        parts = [row.why[name] for name in ("need", "curiosity", "even")]
+        parts = [row.why[name] for name in ("by_need", "curiosity", "even")]
         assert sum(parts) == pytest.approx(row.probability, abs=1e-9)
         assert min(parts) >= 0
-    why = {**draws[2].why, "need": draws[2].why["need"] + 0.01}
+    why = {**draws[2].why, "by_need": draws[2].why["by_need"] + 0.01}
     forged = [*draws[:2], replace(draws[2], why=why), *draws[3:]]
     with pytest.raises(JournalError, match="draw 2: expected parts of its probability"):
         check_draws(read_facts(journal.facts()), forged, set(), {})

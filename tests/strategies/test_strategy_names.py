@@ -7,7 +7,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, strategies
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.proposal import Proposal
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -25,7 +25,7 @@ def test_the_default_is_certify_where_an_audit_certifies_and_else_the_papers(
         assert audit.journal.facts()["settings"]["strategy"] == name
 
 
-def test_where_an_audit_certifies_the_papers_strategy_is_algorithm_1_with_a_floor() -> None:
+def test_where_an_audit_certifies_the_papers_strategy_is_algorithm_1_with_a_exploration() -> None:
     dataset = tiny_dataset(8, 3)
     labels = dataset.truth(np.arange(8)[:, None], np.arange(3)[None, :])
     space = QuestionSpace(dataset, ["identity", "rotation"], severities=[1])
@@ -37,15 +37,15 @@ def test_where_an_audit_certifies_the_papers_strategy_is_algorithm_1_with_a_floo
         audit.run()
     answers = {c.call: a.answer for c in journal.calls() for a in c.answers if a.answer is not None}
     history: list[int] = []
-    heard: list[float] = []
+    received: list[float] = []
     for row in journal.draws():
-        law = Law.unpack(row.law)
-        high = law.probabilities > law.probabilities.min() + 1e-9
-        taken = set(law.calls[high].tolist()) or set(law.calls.tolist())
-        assert taken == allowed(PAPER, space, labels, history, heard)
-        assert law.probabilities.min() >= 0.2 / len(law.calls) * (1 - 1e-9)
+        proposal = Proposal.unpack(row.proposal)
+        high = proposal.probabilities > proposal.probabilities.min() + 1e-9
+        taken = set(proposal.calls[high].tolist()) or set(proposal.calls.tolist())
+        assert taken == allowed(PAPER, space, labels, history, received)
+        assert proposal.probabilities.min() >= 0.2 / len(proposal.calls) * (1 - 1e-9)
         history.append(row.question)
-        heard.append(answers[row.call])
+        received.append(answers[row.call])
     verify(journal)
 
 

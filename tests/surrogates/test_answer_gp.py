@@ -106,7 +106,7 @@ def double(value: float) -> Tensor:
 def test_the_prior_is_gpytorchs_to_the_last_bit_without_what_imports_sympy(
     bins: int, lengthscale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else audits of earlier versions would go on with other laws."""
+    """Else audits of earlier versions would go on with other proposals."""
     kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
     kernel.outputscale, kernel.base_kernel.lengthscale = double(1.0), double(lengthscale)
     grid = torch.linspace(0, 1, bins, dtype=torch.float64)[:, None]

@@ -9,7 +9,7 @@ import torch
 
 from adaptive_vtt.surrogates import Losses, QuestionGP
 from adaptive_vtt.surrogates.cohort import (
-    LEAST_VARIANCE,
+    MIN_VARIANCE,
     WIDER,
     Cells,
     CohortPrior,
@@ -86,8 +86,8 @@ def test_mean_and_spread_are_those_of_the_models() -> None:
     mean, variance = prior_of(members)
     assert mean[:2] == pytest.approx(members[:, :2].mean(axis=0))
     assert mean[2] == 0
-    assert variance[0] == pytest.approx(WIDER * np.var(members[:, 0], ddof=1) + LEAST_VARIANCE)
-    assert variance[2] == pytest.approx(WIDER * (members[:, 2] ** 2).mean() + LEAST_VARIANCE)
+    assert variance[0] == pytest.approx(WIDER * np.var(members[:, 0], ddof=1) + MIN_VARIANCE)
+    assert variance[2] == pytest.approx(WIDER * (members[:, 2] ** 2).mean() + MIN_VARIANCE)
 
 
 def test_the_spread_is_learned() -> None:

@@ -67,5 +67,5 @@ def test_images_that_are_too_many_to_be_looked_at_are_not_said_to_be(
 ) -> None:
     space = QuestionSpace(tiny_dataset(), ["identity"])
     for most, used in ((12, "thumbnails"), (11, "truths")):
-        monkeypatch.setattr("adaptive_vtt.surrogates.features.MOST_IMAGES", most)
+        monkeypatch.setattr("adaptive_vtt.surrogates.features.MAX_IMAGES", most)
         assert features_used(space) == used

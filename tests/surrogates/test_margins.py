@@ -314,7 +314,7 @@ def test_every_follow_up_is_looked_at_once_and_features_have_the_promised_width(
 
 
 def looked_at(dataset: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> bool:
-    monkeypatch.setattr("adaptive_vtt.engine.assembly.MOST_PIXELS", most)
+    monkeypatch.setattr("adaptive_vtt.engine.assembly.MAX_PIXELS", most)
     space = QuestionSpace(dataset, ["identity", "brightness_up"])
     certify = Certify(0.1, None, 0.95, ("overall",), None, "loss")
     belief = fresh_belief(certify, space, "all", seed=0, device="cpu", proxies=Proxies(space, {}))

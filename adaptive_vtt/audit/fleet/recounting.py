@@ -82,12 +82,12 @@ def taken(journal: Journal) -> Taken:
     A call that waits may have been sent, and counts as lost, as it does where the audit goes on.
     """
     lost, calls, sources = read_lost(journal.facts()), journal.calls(), journal.sources()
-    draws, judging = journal.draws(laws=False), journal.judging()
+    draws, judging = journal.draws(proposals=False), journal.judging()
     answered = {row.call for row in calls}
     open_ = [row for row in judging if row.call not in answered]
     spent = cost_of(calls, sources, judging)
-    heard = {row.call for row in open_ if row.heard}
-    waiting = {row.call for row in draws} - answered - heard - set(lost.counted)
-    to_judge = sum(len(row.said) for row in open_ if row.heard)
+    received = {row.call for row in open_ if row.received}
+    waiting = {row.call for row in draws} - answered - received - set(lost.counted)
+    to_judge = sum(len(row.said) for row in open_ if row.received)
     money = spent + lost.cost + len(waiting) * lost.worst + to_judge * lost.judge_worst
     return Taken(spent, money, len(draws) + len(sources))

@@ -14,11 +14,11 @@ from .atoms import Atom, by_rows
 NAME = "clusters"
 COUNTS = (4, 8, 16)
 """Numbers of clusters; those of one number are one field."""
-LEAST = 5
+MIN = 5
 """Samples per cluster on the average, at least."""
 NEAREST = 2
 """Samples that stand for a cluster."""
-MOST_SAMPLES = 20_000
+MAX_SAMPLES = 20_000
 """Samples above which images are not looked at, as each would have to be decoded."""
 
 
@@ -31,7 +31,7 @@ def atoms(space: QuestionSpace) -> list[Atom]:
     truths, _ = dataset.profile
     apart = len(truths) == len(dataset)  # else no set of samples can be written down as rows
     looks = dataset.features is not None or dataset.has_images
-    if not (apart and looks) or len(dataset) > MOST_SAMPLES:
+    if not (apart and looks) or len(dataset) > MAX_SAMPLES:
         return []
     import torch
 
@@ -41,7 +41,7 @@ def atoms(space: QuestionSpace) -> list[Atom]:
     every = sample_features(dataset, seed=dataset.fingerprint)(numbers).numpy()
     table = every[:, len(dataset.concepts) :]  # the truths come first, and are no look
     return [
-        atom for count in COUNTS if count * LEAST <= len(table) for atom in _of(space, table, count)
+        atom for count in COUNTS if count * MIN <= len(table) for atom in _of(space, table, count)
     ]
 
 

@@ -17,8 +17,8 @@ class Evidence:
     """n judged questions, those that do not count left out.
 
     ``question``, ``sample``, ``variant``, ``concept``, ``truth`` (n,); ``loss`` (n,) in [0, 1];
-    ``weight`` (n,): the inverse of the draw law, 1 where it was even. Questions were drawn where
-    failures were likely, say; weighed so, a mean loss is that of the unseen questions, too.
+    ``weight`` (n,): the inverse of the draw proposal, 1 where it was even. Questions were drawn
+    where failures were likely, say; weighed so, a mean loss is that of the unseen questions, too.
     """
 
     question: Indices
@@ -65,5 +65,6 @@ class Evidence:
 
 
 def _weight(draw: DrawRow) -> float:
-    """The share of its call under an even law, over that under the law it was drawn from."""
+    """The share of its call under an even proposal, over that under the proposal it was drawn
+    from."""
     return 1 / (int(draw.why.get("candidates", 1 / draw.probability)) * draw.probability)

@@ -72,7 +72,7 @@ def explore(
     slices = () if facts.certificate is None else facts.certificate.slices
     before = [target_of(TargetId("slice", filter=s.name), s.masks) for s in slices]
     looking = Looking(space, by)
-    return looking.find(journal.draws(laws=False), journal.calls(), most=most, slices=before)
+    return looking.find(journal.draws(proposals=False), journal.calls(), most=most, slices=before)
 
 
 def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> dict[str, Any]:

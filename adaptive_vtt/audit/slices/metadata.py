@@ -9,7 +9,7 @@ from ...space import QuestionSpace
 from .atoms import Atom, by_rows, by_values
 
 NAME = "metadata"
-MOST = 16
+MAX = 16
 """Values of a column that are proposed one by one, at most; of more, numbers are put into bins and
 words are left alone: they name samples rather than groups."""
 PARTS = 4
@@ -35,7 +35,7 @@ def _column(space: QuestionSpace, column: str) -> list[Atom]:
     values = list(dict.fromkeys(v for v in plain if isinstance(v, PLAIN) and v == v))
     if len(values) < 2:
         return []
-    if len(values) <= MOST:
+    if len(values) <= MAX:
         return [by_values(space, NAME, column, [v], f"{column} {v}") for v in values]
     if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         return []

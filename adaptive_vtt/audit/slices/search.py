@@ -1,13 +1,13 @@
 """Conjunctions of atoms in which failures concentrate, ranked by the lift that they have at least.
 
 The lift of a slice is its mean loss over that of all questions, both weighed by the inverse of the
-draw law. A slice of weights W_u, one per image, counts as n = (sum W)^2 / sum W^2 images (Kish), of
-which the mean loss p fails as a coin does: no variable in [0, 1] varies more, and answers about one
-image count once. By the binomial's tail, p-values; by Benjamini & Hochberg (JRSS-B 57, 1995) over
-all conjunctions that were looked at, which of them are not chance; and of those R of m, the lift is
-at least the lower Clopper-Pearson bound at level q R / m, over the mean of all (Benjamini &
-Yekutieli, JASA 100, 2005). That bound ranks: a rate is worth little where few images show it, and a
-slice that is cut out of another for no good reason has fewer.
+draw proposal. A slice of weights W_u, one per image, counts as n = (sum W)^2 / sum W^2 images
+(Kish), of which the mean loss p fails as a coin does: no variable in [0, 1] varies more, and
+answers about one image count once. By the binomial's tail, p-values; by Benjamini & Hochberg
+(JRSS-B 57, 1995) over all conjunctions that were looked at, which of them are not chance; and of
+those R of m, the lift is at least the lower Clopper-Pearson bound at level q R / m, over the mean
+of all (Benjamini & Yekutieli, JASA 100, 2005). That bound ranks: a rate is worth little where few
+images show it, and a slice that is cut out of another for no good reason has fewer.
 
 The best slice is taken, its questions are put aside, and the rest is searched again: so what only
 looked bad because a slice is part of it, or it a part of one, does not come back. These are guesses
@@ -28,9 +28,9 @@ from .evidence import Evidence
 
 FALSE = 0.05
 """Share of chance among what is found, at most (q)."""
-LEAST_LIFT = 1.5
+MIN_LIFT = 1.5
 """A slice that fails less than this many times as often as all is not worth a target."""
-LEAST_IMAGES = 6.0
+MIN_IMAGES = 6.0
 """A slice that fewer images, as they count, speak for is not looked at."""
 LARGEST = 0.5
 """A slice with a larger share of what was asked is no part but nearly all."""
@@ -134,7 +134,7 @@ def _best(
         np.concatenate([getattr(s, f) for s in scores]) for f in ("images", "count", "rate", "p")
     )
     least = _least_lift(count, rate, p, base)
-    least[(rate < LEAST_LIFT * base) | (rows.mean(axis=1) > LARGEST)] = 0
+    least[(rate < MIN_LIFT * base) | (rows.mean(axis=1) > LARGEST)] = 0
     there = evidence.inside(space, known)
     for place in np.argsort(-least, kind="stable"):
         if least[place] <= 1:
@@ -161,7 +161,7 @@ def _conjunctions(
             return
         names, rows = [name for name, _ in made], np.array([row for _, row in made])
         scores = _score(evidence, rows, base)
-        kept = scores.count >= LEAST_IMAGES
+        kept = scores.count >= MIN_IMAGES
         names = [name for name, keep in zip(names, kept, strict=True) if keep]
         rows = rows[kept]
         scores = _Scores(*(getattr(scores, f)[kept] for f in ("images", "count", "rate", "p")))

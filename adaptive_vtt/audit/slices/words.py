@@ -12,11 +12,11 @@ from .atoms import Atom, by_rows, by_values
 
 NAME = "words"
 WORD = re.compile(r"[a-z][a-z0-9-]{2,}")
-LEAST = 5
+MIN = 5
 """Samples whose own words have a word, at least."""
-MOST = 40
+MAX = 40
 """Words of samples that are proposed, at most: the most frequent."""
-MOST_SAMPLES = 5_000
+MAX_SAMPLES = 5_000
 """Samples above which their own words are not read, as each would have to be loaded."""
 DULL = frozenset(
     (
@@ -49,7 +49,7 @@ def _of_concepts(space: QuestionSpace) -> list[Atom]:
 
 def _of_samples(space: QuestionSpace) -> list[Atom]:
     dataset = space.dataset
-    if len(dataset) > MOST_SAMPLES or len(dataset.profile[0]) != len(dataset):
+    if len(dataset) > MAX_SAMPLES or len(dataset.profile[0]) != len(dataset):
         return []
     if not dataset.has_images or not dataset.sample(0).asks:
         return []
@@ -57,8 +57,8 @@ def _of_samples(space: QuestionSpace) -> list[Atom]:
     counts = Counter(word for words in asked for word in words)
     rows = dataset.profile_row(np.arange(len(dataset)))
     found = []
-    for word, count in counts.most_common(MOST):
-        if LEAST <= count < len(dataset):
+    for word, count in counts.most_common(MAX):
+        if MIN <= count < len(dataset):
             mask = np.zeros(len(dataset), bool)
             mask[rows[[word in words for words in asked]]] = True
             said = f"'{word}' in the question"

@@ -19,7 +19,7 @@ from ...types import Image
 from ...utils.files import why_unread
 from ...utils.image_files import MAX_PIXELS
 from ...utils.image_headers import declared_size
-from ...utils.tables import MOST_HEADER, check_columns, check_width
+from ...utils.tables import MAX_HEADER, check_columns, check_width
 from .arrow_images import BATCH, InFile, Place, parquet_file, value_at
 
 IMAGE = "image"
@@ -101,7 +101,7 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
     try:
         with path.open("rb") as file:
             check_width(path, "\t")
-            header = _parsed(file.readline(MOST_HEADER).removeprefix(b"\xef\xbb\xbf"))
+            header = _parsed(file.readline(MAX_HEADER).removeprefix(b"\xef\xbb\xbf"))
             _check_header(header, needed, path)
             offset = file.tell()
             for number, line in enumerate(_lines(file, len(header) - 1), start=1):

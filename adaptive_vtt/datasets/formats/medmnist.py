@@ -20,7 +20,7 @@ from ...utils.image_files import MAX_PIXELS
 from ...utils.options import Option, at_base
 from ..scanning import Classes, ClassesOption, choose
 from ..table import TableDataset
-from .npz import MOST_BYTES, NpzArray, require
+from .npz import MAX_BYTES, NpzArray, require
 
 SIZES = (28, 64, 128, 224)
 SPLITS = ("train", "val", "test")
@@ -68,7 +68,7 @@ def from_medmnist(
     classes: ClassesOption = "all",
     most_bytes: Annotated[
         int, Option("a compressed array may unpack to no more bytes", ge=1)
-    ] = MOST_BYTES,
+    ] = MAX_BYTES,
 ) -> TableDataset:
     """A split of a MedMNIST set as yes/no concepts, one per class.
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ...errors import InputError, one_line
 from ...utils.files import why_unread
 
-MOST_BYTES = 2 * 2**30
+MAX_BYTES = 2 * 2**30
 """Bytes to which a compressed array may unpack, unless more is allowed; a larger one is refused."""
 
 _UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
@@ -34,7 +34,7 @@ class NpzArray:
     holds objects.
     """
 
-    def __init__(self, path: Path, key: str, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: Path, key: str, most_bytes: int = MAX_BYTES) -> None:
         self.path = path
         self.key = key
         self.most_bytes = most_bytes

@@ -10,7 +10,7 @@ from ...errors import InputError, unknown
 from ...utils.extras import pip_install
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
-from ...utils.tables import MOST_HEADER, check_columns, check_width, restored
+from ...utils.tables import MAX_HEADER, check_columns, check_width, restored
 from ..labels import one_per_class
 from ..scanning import BrokenOption, Folder, OutsideOption, unreadable
 from ..table import TableDataset, from_table
@@ -159,7 +159,7 @@ def _delimiter(path: Path) -> str:
     """What separates the columns of a CSV: commas, unless its header has none but these."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            header = file.readline(MOST_HEADER)
+            header = file.readline(MAX_HEADER)
     except (OSError, UnicodeDecodeError):
         return ","  # said when the table is read
     return next((d for d in (",", ";", "\t") if d in header), ",")

@@ -16,7 +16,7 @@ FRAMES = ("octagonal", "circular", "rounded")
 INSTRUMENTS = ("biopsy forceps", "polyp snare", "injection needle")
 PARIS = ("is", "ip", "iia")
 COLOURS = ("pink", "red", "pale pink")
-MOST_POLYPS = 5
+MAX_POLYPS = 5
 
 _VIEW = 0.4
 """Things are centred within this distance of the frame's centre: no black frame cuts closer."""
@@ -210,7 +210,7 @@ def _polyps(
     rng: np.random.Generator, lumen: tuple[float, float], inner: float
 ) -> tuple[Polyp, ...]:
     """One to five that do not touch; at least one, the others as far as there is room."""
-    wanted = 1 + min(int(rng.geometric(0.65)) - 1, MOST_POLYPS - 1)
+    wanted = 1 + min(int(rng.geometric(0.65)) - 1, MAX_POLYPS - 1)
     polyps: list[Polyp] = []
     for _ in range(200):
         polyp = _polyp(rng, lumen)

@@ -6,7 +6,7 @@ from typing import Any
 from .brain import Brain
 from .conversation import asked_in, content_parts, filled, listed, pieces, texts_of, whole
 from .http import Rejected, Request, Response, Usage
-from .image_decoding import MOST_PIXELS
+from .image_decoding import MAX_PIXELS
 from .routes import Route
 
 _KINDS = {
@@ -26,7 +26,7 @@ class Anthropic:
     refusal ends with the stop reason "refusal". Tokens are counted as those of chat completions.
     """
 
-    def __init__(self, brain: Brain, model: str, most_pixels: int = MOST_PIXELS) -> None:
+    def __init__(self, brain: Brain, model: str, most_pixels: int = MAX_PIXELS) -> None:
         self._brain, self._model, self._most_pixels = brain, model, most_pixels
         self.routes = (Route("POST", r"/v1/messages", self._message, paid=True),)
 

@@ -10,10 +10,10 @@ from ...types import Image
 from ...utils.image_headers import declared_size
 from .http import Rejected
 
-MOST_PIXELS = 4096 * 4096
+MAX_PIXELS = 4096 * 4096
 
 
-def decoded(text: str, most_pixels: int = MOST_PIXELS) -> Image:
+def decoded(text: str, most_pixels: int = MAX_PIXELS) -> Image:
     """Base64 of an image file, as a data URI or bare, as H x W x 3 RGB uint8.
 
     Raises Rejected: 400 for what is no image, 413 for one above ``most_pixels``, and 400

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ...types import Image
 from .brain import Brain
 from .http import Rejected, Request, Response, Usage
-from .image_decoding import MOST_PIXELS
+from .image_decoding import MAX_PIXELS
 from .routes import Route
 
 INPUT, OUTPUT = "image", "probabilities"
@@ -23,7 +23,7 @@ class OpenInference:
     order that the model's metadata lists under its output's parameters.
     """
 
-    def __init__(self, brain: Brain, model: str, most_pixels: int = MOST_PIXELS) -> None:
+    def __init__(self, brain: Brain, model: str, most_pixels: int = MAX_PIXELS) -> None:
         self._brain, self._model, self._most_pixels = brain, model, most_pixels
         self.routes = (
             Route("GET", r"/v2/?", self._server),

@@ -10,11 +10,11 @@ from .brain import Brain
 from .conversation import asked_in, content_parts, filled, listed, pieces, texts_of, whole
 from .demo_brain import REFUSAL, Reply
 from .http import Rejected, Request, Response, Usage
-from .image_decoding import MOST_PIXELS
+from .image_decoding import MAX_PIXELS
 from .quirks import Quirks
 from .routes import Route
 
-_MOST_ALTERNATIVES = 20
+_MAX_ALTERNATIVES = 20
 
 
 class OpenAI:
@@ -31,7 +31,7 @@ class OpenAI:
         self,
         brain: Brain,
         model: str,
-        most_pixels: int = MOST_PIXELS,
+        most_pixels: int = MAX_PIXELS,
         quirks: Quirks | None = None,
     ) -> None:
         self._brain, self._model, self._most_pixels = brain, model, most_pixels
@@ -147,9 +147,9 @@ def _logprobs(asked: Mapping[str, Any], said: Sequence[str], replies: Sequence[R
     if not asked.get("logprobs"):
         return None
     top = asked.get("top_logprobs") or 0
-    if not isinstance(top, int) or not 0 <= top <= _MOST_ALTERNATIVES:
+    if not isinstance(top, int) or not 0 <= top <= _MAX_ALTERNATIVES:
         raise Rejected(
-            400, f"expected top_logprobs in 0..{_MOST_ALTERNATIVES}", param="top_logprobs"
+            400, f"expected top_logprobs in 0..{_MAX_ALTERNATIVES}", param="top_logprobs"
         )
     return {"content": [*_weighed(said, replies, top)], "refusal": None}
 

@@ -15,7 +15,7 @@ from .openai_api import OpenAI
 from .routes import Route
 
 _CHAT = "/v1/chat/completions"
-_MOST_STORED = 512 * 2**20
+_MAX_STORED = 512 * 2**20
 """Bytes of all files together."""
 _BOUNDARY = re.compile(r'multipart/form-data;.*boundary="?([^";]+)"?', re.IGNORECASE)
 _NAME = re.compile(rb'name="([^"]*)"')
@@ -105,8 +105,8 @@ class OpenAIBatches:
         return Response(200, self._files[name])
 
     def _store(self, data: bytes) -> str:
-        if sum(map(len, self._files.values())) + len(data) > _MOST_STORED:
-            raise Rejected(413, f"files of more than {_MOST_STORED} bytes together")
+        if sum(map(len, self._files.values())) + len(data) > _MAX_STORED:
+            raise Rejected(413, f"files of more than {_MAX_STORED} bytes together")
         name = f"file-{secrets.token_hex(12)}"
         self._files[name] = data
         return name

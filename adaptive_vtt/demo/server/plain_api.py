@@ -3,7 +3,7 @@
 from ...errors import InputError
 from .brain import Brain
 from .http import Rejected, Request, Response, Usage
-from .image_decoding import MOST_PIXELS, decoded
+from .image_decoding import MAX_PIXELS, decoded
 from .routes import Route
 
 
@@ -13,7 +13,7 @@ class Plain:
     Scores are P(yes), one per concept asked about (all of them where none are named).
     """
 
-    def __init__(self, brain: Brain, most_pixels: int = MOST_PIXELS) -> None:
+    def __init__(self, brain: Brain, most_pixels: int = MAX_PIXELS) -> None:
         self._brain, self._most_pixels = brain, most_pixels
         self.routes = (Route("POST", r"/predict", self._predict, paid=True),)
 

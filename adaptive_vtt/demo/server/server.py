@@ -18,7 +18,7 @@ from .anthropic_batches import AnthropicBatches
 from .behaviour import Behaviour, Fate, Statistics
 from .brain import Brain
 from .http import Rejected, Request, Response, Usage, read_request
-from .image_decoding import MOST_PIXELS
+from .image_decoding import MAX_PIXELS
 from .open_inference_api import OpenInference
 from .openai_api import OpenAI
 from .openai_batches import OpenAIBatches
@@ -55,7 +55,7 @@ class DemoServer:
         model: str = MODEL,
         key: str | None = None,
         most_bytes: int = 32 * 2**20,
-        most_pixels: int = MOST_PIXELS,
+        most_pixels: int = MAX_PIXELS,
         patience: float = 5.0,
         idle: float = 60.0,
         quirks: Quirks | None = None,

@@ -41,7 +41,7 @@ STEPS, BATCH = 300, 64
 """Gradient steps, and images in each: nets that learn longer foresee less of another's errors."""
 RATE = 5e-3
 """The highest learning rate; it rises for a third of the steps, then falls to nothing."""
-MOST = 5_000
+MAX = 5_000
 """Images that are learnt from, at most: random ones where there are more."""
 FEWEST = 30
 """Labels of a concept needed on each side; of others the net says .5."""
@@ -123,7 +123,7 @@ class SelfTaught(ModelDefaults):
             )
         begun = time.monotonic()
         rng = generator(seed, "self-taught")
-        samples, truths = dataset.reference(MOST, rng)
+        samples, truths = dataset.reference(MAX, rng)
         shape = small(_source(dataset, 0), side)
         pictures = np.stack([shrunk(_source(dataset, i), shape) for i in samples.tolist()])
         teams = []

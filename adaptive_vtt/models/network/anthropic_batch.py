@@ -19,7 +19,7 @@ from .exchanges import checked_id
 from .prices import whole
 from .wire import client_options
 
-MOST_BYTES = 256_000_000
+MAX_BYTES = 256_000_000
 """The longest batch that Anthropic takes."""
 _BATCHES = "/v1/messages/batches"
 _RAW = {"X-Stainless-Raw-Response": "raw"}
@@ -48,7 +48,7 @@ class AnthropicBatch(AnthropicProtocol, ChatBatch):
     async def upload(self, requests: Mapping[str, Any]) -> list[dict[str, Any]]:
         listed = [{"custom_id": name, "params": params} for name, params in requests.items()]
         size = len(json.dumps({"requests": listed}))
-        self._check_size(size, MOST_BYTES, requests)
+        self._check_size(size, MAX_BYTES, requests)
         return listed
 
     async def create(self, key: str, uploaded: list[dict[str, Any]]) -> str:

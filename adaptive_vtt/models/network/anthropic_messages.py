@@ -23,7 +23,7 @@ from ...utils.extras import pip_install
 from ...utils.options import Option
 from ..replies import REFUSED
 from .attempts import Reply, Trouble, of_status, reading
-from .chat import WORDS, Chat, Heard, MaxTokens, ModelName, PerCall, lacks
+from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, lacks
 from .chat_replies import in_words, names_in, schema_of, stated, stated_in, words_in
 from .endpoint import Endpoint
 from .http import host_of
@@ -135,7 +135,7 @@ class AnthropicProtocol(Chat):
     def _reply(self, message: Mapping[str, Any], prompt: Prompt, way: str) -> Reply:
         usage = self._used(message)
         with reading(usage):
-            return self._replied(_heard(message, prompt, way, self.template), prompt, way, usage)
+            return self._replied(_received(message, prompt, way, self.template), prompt, way, usage)
 
 
 class AnthropicMessages(AnthropicProtocol, Endpoint):
@@ -180,22 +180,22 @@ def _wanted(prompt: Prompt) -> str:
     )
 
 
-def _heard(message: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Heard:
+def _received(message: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Received:
     """What a message says; any exception means that it is malformed."""
     text = "".join(part["text"] for part in message["content"] if part["type"] == "text")
     if message.get("stop_reason") == "refusal":
-        return Heard(Unanswered(f"{REFUSED}{text or 'the model declined'}"), None)
+        return Received(Unanswered(f"{REFUSED}{text or 'the model declined'}"), None)
     words, names = words_in(text, prompt, template), names_in(prompt)
     if way == WORDS or in_words(prompt):
-        return Heard(words, True)
+        return Received(words, True)
     if way == "structured":
         used = [part["input"] for part in message["content"] if part["type"] == "tool_use"]
         said = stated(used[0], names) if used else None
     else:
         said = stated_in(text, names)
     if said is not None:
-        return Heard(said, True)
-    return Heard(words, lacks(text, cut=message.get("stop_reason") == "max_tokens"))
+        return Received(said, True)
+    return Received(words, lacks(text, cut=message.get("stop_reason") == "max_tokens"))
 
 
 def _refused(status: int, words: str, headers: Mapping[str, str]) -> Trouble:

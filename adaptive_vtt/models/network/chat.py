@@ -28,7 +28,7 @@ _REFUSED = ("http 400", "http 422")
 _APART = ("extra_headers", "extra_query")
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """What a reply says, and whether ``wanted``, what was asked for, is in it; None: the reply
     cannot tell, since it was refused, say, or cut."""
 
@@ -109,12 +109,12 @@ class Chat(Paid):
         """Where P(yes) is to come from now; questions in words are answered in words."""
         return WORDS if in_words(prompt) else self._ways.now
 
-    def _replied(self, heard: Heard, prompt: Prompt, way: str, usage: Usage | None) -> Reply:
+    def _replied(self, received: Received, prompt: Prompt, way: str, usage: Usage | None) -> Reply:
         """The reply; raises Trouble where it lacks what was asked for and there is another way."""
-        reply = Reply(heard.said, usage)
-        if in_words(prompt) or heard.wanted is None:
+        reply = Reply(received.said, usage)
+        if in_words(prompt) or received.wanted is None:
             return reply
-        if heard.wanted:
+        if received.wanted:
             self._ways.works(way)
         elif self._ways.gives_way(way, "missing"):
             detail = f"the server passes over what it was asked for; next: {kind(self._ways.now)}"

@@ -28,7 +28,7 @@ from .endpoint import Endpoint
 from .image_encoding import Encoding
 from .key_signs import QUERY, names_secret, texts_of_options, written_out
 from .keys import Key, from_environment, scrubbed
-from .openai_chat import ALTERNATIVES, heard, refused, ways_of
+from .openai_chat import ALTERNATIVES, received, refused, ways_of
 from .prices import Usage
 from .prompt_templates import Template
 from .ways import Ways
@@ -178,7 +178,7 @@ class InspectModel(Chat, Endpoint):
             if not output.choices:
                 detail = f"expected a choice, got {output.error or 'none'}"
                 raise Trouble("truncated", detail, billed=True, usage=usage)
-            found = heard(_choice(output), prompt, way, self.template)
+            found = received(_choice(output), prompt, way, self.template)
             return self._replied(found, prompt, way, usage)
 
     def _used(self, usage: "ModelUsage | None") -> Usage | None:
@@ -211,7 +211,7 @@ def value_of(output: "ModelOutput", prompt: Prompt, template: Template) -> Value
     """What an output says of a prompt with one question: P(yes), from log-probabilities where there
     are any, or words."""
     way = WORDS if in_words(prompt) else "logprobs"
-    said = heard(_choice(output), prompt, way, template).said
+    said = received(_choice(output), prompt, way, template).said
     return said[0] if isinstance(said, tuple) else said
 
 

@@ -20,7 +20,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "examples": "sample answers, where the template has some",
 }
 """What may stand in a layout, and what it becomes."""
-MOST_BYTES = 65_536
+MAX_BYTES = 65_536
 """A longer file is no prompt."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -50,7 +50,7 @@ def read_layout(path: Path) -> str:
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
         text = data.decode("utf-8-sig")
     except OSError as error:
         why = f"{error.strerror or error}{near_file(path)}"
@@ -59,8 +59,8 @@ def _text(path: Path) -> str:
         raise InputError(
             f"template {str(path)!r}: expected text in UTF-8, got other bytes"
         ) from None
-    if len(data) > MOST_BYTES:
-        raise InputError(f"template {str(path)!r}: expected at most {MOST_BYTES:,} bytes, got more")
+    if len(data) > MAX_BYTES:
+        raise InputError(f"template {str(path)!r}: expected at most {MAX_BYTES:,} bytes, got more")
     return text
 
 

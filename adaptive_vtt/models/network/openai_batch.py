@@ -21,7 +21,7 @@ from .wire import client_options, lost_in, words_of
 
 MARK = "adaptive_vtt"
 """The batch's metadata of this name is our key."""
-MOST_BYTES = 200_000_000
+MAX_BYTES = 200_000_000
 """The longest file of requests that OpenAI takes."""
 _CHAT = "/v1/chat/completions"
 _PAGE, _PAGES = 100, 50
@@ -52,7 +52,7 @@ class OpenAIBatch(OpenAIProtocol, ChatBatch):
             for name, body in requests.items()
         )
         data = "\n".join(lines).encode()
-        self._check_size(len(data), MOST_BYTES, requests)
+        self._check_size(len(data), MAX_BYTES, requests)
         files = self._client.files.with_raw_response
         made = files.create(file=("batch.jsonl", data), purpose="batch", **self._apart)
         return checked_id((await self._said(made)).get("id"))

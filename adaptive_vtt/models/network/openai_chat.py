@@ -24,7 +24,7 @@ from ...utils.extras import pip_install
 from ...utils.options import Option
 from ..replies import REFUSED
 from .attempts import Reply, Trouble, of_status, reading
-from .chat import WORDS, Chat, Heard, MaxTokens, ModelName, PerCall, lacks
+from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, lacks
 from .chat_replies import are_weighed, names_in, p_yes, schema_of, stated_in, words_in
 from .endpoint import Endpoint
 from .http import host_of
@@ -154,7 +154,9 @@ class OpenAIProtocol(Chat):
             if not choices:
                 detail = f"expected a chat completion, got {words_of(json.dumps(said).encode())}"
                 raise Trouble("truncated", detail, billed=True, usage=usage)
-            return self._replied(heard(choices[0], prompt, way, self.template), prompt, way, usage)
+            return self._replied(
+                received(choices[0], prompt, way, self.template), prompt, way, usage
+            )
 
 
 class OpenAIChat(OpenAIProtocol, Endpoint):
@@ -231,24 +233,24 @@ def worded(way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
 # -- what came back ------------------------------------------------------------------------
 
 
-def heard(choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Heard:
+def received(choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Received:
     """What a reply's first choice says; any exception means that it is malformed."""
     message, ended = choice["message"], choice.get("finish_reason")
     if message.get("refusal"):
-        return Heard(Unanswered(f"{REFUSED}{_text(message['refusal'])}"), None)
+        return Received(Unanswered(f"{REFUSED}{_text(message['refusal'])}"), None)
     if ended == "content_filter":
-        return Heard(_FILTERED, None)
+        return Received(_FILTERED, None)
     text = "" if message.get("content") is None else _text(message["content"])
     said, wanted = words_in(text, prompt, template), False
     if way == WORDS:
-        return Heard(said, True)
+        return Received(said, True)
     if way in ALTERNATIVES:
         tokens = (choice.get("logprobs") or {}).get("content") or ()
         value, wanted = p_yes(tokens), are_weighed(tokens)
         said = said if value is None else (value,)
     elif (found := stated_in(text, names_in(prompt))) is not None:
         said, wanted = found, True
-    return Heard(said, wanted or lacks(text, cut=ended == "length"))
+    return Received(said, wanted or lacks(text, cut=ended == "length"))
 
 
 def _text(said: object) -> str:

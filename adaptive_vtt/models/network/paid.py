@@ -15,7 +15,7 @@ reached them, or "none". What is booked and no server confirmed is kept apart (`
 
 So `most_cost`, the most one attempt can cost times the number of attempts, is never exceeded
 as long as the server counts no more tokens than the bounds it was given. A count above a bound
-lifts it, and is journaled; one above `MOST_TOKENS` ends the audit. Anything else that a server
+lifts it, and is journaled; one above `MAX_TOKENS` ends the audit. Anything else that a server
 gives for a count is taken for the bound.
 """
 
@@ -37,7 +37,7 @@ from .attempts import MALFORMED, REPLIED, Reply, Trouble
 from .background import Background
 from .keys import Key, scrubbed, shows
 from .limits import Retries, Sleep
-from .prices import MOST_TOKENS, Bill, Prices, Usage, whole
+from .prices import MAX_TOKENS, Bill, Prices, Usage, whole
 
 FailedAttempts = Literal["likely", "all", "none"]
 """Which failed attempts are booked at the most one can cost, where no tokens are counted: those
@@ -47,7 +47,7 @@ PIXELS_PER_TOKEN, CHARACTERS_PER_TOKEN, TEMPLATE_TOKENS = 750.0, 4.0, 40.0
 words. What other providers count is learnt from their first answers."""
 REPLY = 1 / 8
 """Tokens of a reply in a first guess, as a share of the most that it can have."""
-MOST_PIXELS = 1_200_000.0
+MAX_PIXELS = 1_200_000.0
 """Pixels above which large providers shrink images, and charge no more for them."""
 _SHOWN = 200  # characters of a server's own words in an error
 
@@ -127,11 +127,11 @@ class Paid(ModelDefaults):
         told = (sent, *(count for count in cached if count is not None))
         inputs = [whole(count) for count in told]
         counts = None if None in inputs else sum(filter(None, inputs)), whole(said)
-        absurd = any(isinstance(c, int) and c > MOST_TOKENS for c in (*told, said, *counts))
+        absurd = any(isinstance(c, int) and c > MAX_TOKENS for c in (*told, said, *counts))
         if absurd and self._per_token:
             raise Trouble(
                 "token count",
-                f"counts over {MOST_TOKENS:,} tokens for one call, so that nobody knows what it "
+                f"counts over {MAX_TOKENS:,} tokens for one call, so that nobody knows what it "
                 "bills; ask whoever runs it before going on",
                 then="stop",
                 billed=True,
@@ -192,7 +192,7 @@ class Paid(ModelDefaults):
             (prices.per_call or 0.0) + sent * TEMPLATE_TOKENS + said * REPLY * self._bound.output,
             sent / PIXELS_PER_TOKEN,
             sent / CHARACTERS_PER_TOKEN,
-            MOST_PIXELS,
+            MAX_PIXELS,
         )
 
     def statistics(self) -> dict[str, Any]:

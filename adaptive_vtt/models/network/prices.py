@@ -7,7 +7,7 @@ from typing import Annotated
 from ...errors import InputError
 from ...utils.options import Option
 
-MOST_TOKENS = 10_000_000
+MAX_TOKENS = 10_000_000
 """Most tokens of one call that are believed; a larger count is a mistake, or a lie."""
 
 
@@ -26,7 +26,7 @@ class Usage:
             count = getattr(self, field.name)
             if whole(count) is None:
                 raise InputError(
-                    f"{field.name} tokens: expected a whole number from 0 to {MOST_TOKENS}, got "
+                    f"{field.name} tokens: expected a whole number from 0 to {MAX_TOKENS}, got "
                     f"{count!r:.40}"
                 )
 
@@ -49,7 +49,7 @@ class Bill:
 
 def whole(count: object) -> int | None:
     """A count of tokens as a server may tell it; None for anything else, which counts nothing."""
-    counts = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
+    counts = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_TOKENS
     return count if counts else None  # type: ignore[return-value]
 
 

@@ -79,9 +79,11 @@ class Workers(ModelDefaults):
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """Answers in the order of the prompts. What was lost is asked again, and paid for again."""
         futures = [self.submit(prompt) for prompt in prompts]
-        return [self._heard(*pair) for pair in zip(prompts, futures, strict=True)]
+        return [self._received(*pair) for pair in zip(prompts, futures, strict=True)]
 
-    def _heard(self, prompt: Prompt, future: "Future[Answer | Unanswered]") -> Answer | Unanswered:
+    def _received(
+        self, prompt: Prompt, future: "Future[Answer | Unanswered]"
+    ) -> Answer | Unanswered:
         lost = 0.0
         while True:
             try:

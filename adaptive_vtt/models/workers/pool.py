@@ -12,11 +12,11 @@ from ..base import CallLost
 from .holding import About
 from .place import Died, Place
 
-MOST_DEATHS = 5
+MAX_DEATHS = 5
 """Workers that may die of one question, which is then unanswered. Few enough that a model which
 crashes at some images gets on, and so many that chance does not kill them: where each call has one
 in ten, about one question in 100,000."""
-MOST_STARTS = 5
+MAX_STARTS = 5
 """Times in a row that a worker may die while it makes the model; then it is given up."""
 JOINING = 1.0
 """Seconds that ``close`` waits for a thread whose worker is gone."""
@@ -41,7 +41,7 @@ class Pool:
     """One thread for each of ``places``; ``batch``: the most prompts that a worker takes at a time.
 
     Every future ends: with an answer; with ModelError, where the model raised; with CallLost,
-    where the worker died; and, once ``MOST_DEATHS`` died of a question, with Unanswered. Where so
+    where the worker died; and, once ``MAX_DEATHS`` died of a question, with Unanswered. Where so
     many died and none ever answered that ends the pool, as does a model that cannot be made, and a
     last worker that is given up.
     """
@@ -114,7 +114,7 @@ class Pool:
     def _started(self, place: Place) -> bool:
         """Whether a worker is ready there. False: it was given up, and there are others."""
         last: Died | None = None
-        for _ in range(MOST_STARTS):
+        for _ in range(MAX_STARTS):
             try:
                 about = place.start()
             except Died as died:
@@ -131,7 +131,7 @@ class Pool:
         if left:
             return False
         raise ModelError(
-            f"worker: {MOST_STARTS} in a row died while the model was made, the last {last}; look "
+            f"worker: {MAX_STARTS} in a row died while the model was made, the last {last}; look "
             "whether memory is enough for so many workers"
         )
 
@@ -189,20 +189,20 @@ class Pool:
             self.deaths += 1
             self.lost += len(tasks)
             self._died_of.update(task.key for task in tasks)
-        if self.deaths >= MOST_DEATHS and not self.trusted:
+        if self.deaths >= MAX_DEATHS and not self.trusted:
             prompt = tasks[0].prompt
             error = ModelError(
-                f"worker: {MOST_DEATHS} died before any gave an answer; the last {died} (asked "
+                f"worker: {MAX_DEATHS} died before any gave an answer; the last {died} (asked "
                 f"about sample {prompt.sample_id!r}, {prompt.relation} severity {prompt.severity})"
             )
             _fail(tasks, error)
             raise error
         most = self.begun().most_cost or 0.0
         for task in tasks:
-            if self._died_of[task.key] < MOST_DEATHS:
+            if self._died_of[task.key] < MAX_DEATHS:
                 task.future.set_exception(CallLost(f"worker: {died}"))
             else:  # what was lost before is counted by who asked
-                task.future.set_result(Unanswered(f"{MOST_DEATHS} workers died of it", most))
+                task.future.set_result(Unanswered(f"{MAX_DEATHS} workers died of it", most))
 
     def _end(self, error: AvttError) -> None:
         """No more answers will come, and ``error`` says why."""

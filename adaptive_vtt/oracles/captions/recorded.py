@@ -12,7 +12,7 @@ from pathlib import Path
 from ...datasets.base import Dataset
 from ...errors import InputError, unknown
 from ...models.local.recorded_captions import read_captions, require_columns
-from ...types import IDENTITY, Box, Heard
+from ...types import IDENTITY, Box, Received
 from ...utils.parts import describe_part
 from . import language
 from .base import Reader, Same
@@ -33,12 +33,12 @@ class RecordedNaming:
 
     def __init__(
         self,
-        captions: Mapping[str, str | Heard],
+        captions: Mapping[str, str | Received],
         reader: Reader | None = None,
         same: Same | None = None,
     ) -> None:
         self.captions = {
-            sample: said if isinstance(said, Heard) else Heard(said, {})
+            sample: said if isinstance(said, Received) else Received(said, {})
             for sample, said in captions.items()
         }
         self.reader = reader or language.reader()
@@ -61,14 +61,14 @@ class RecordedNaming:
         """
         if sample_id not in self.captions:
             raise InputError(f"reic: expected a recorded caption of {sample_id!r}, got none")
-        heard = self.captions[sample_id]
-        hidden = {place: self._names(said) for place, said in heard.versions.items()}
+        received = self.captions[sample_id]
+        hidden = {place: self._names(said) for place, said in received.versions.items()}
         if hidden and (box := 1 + max(hidden) // len(VERSIONS)) > len(boxes):
             raise InputError(
                 f"reic: sample {sample_id!r}: expected captions with one of its {len(boxes)} boxes "
                 f"hidden, got one with box {box}; record them with these boxes"
             )
-        detected = by_detection(self._names(heard.answer), boxes, self.same)
+        detected = by_detection(self._names(received.answer), boxes, self.same)
         every = completed(detected, boxes, hidden, self.same)
         return tuple(one.boxes for one in every if one.boxes)
 
@@ -84,7 +84,7 @@ class RecordedNaming:
         return tuple(self.reader.objects(said)) if isinstance(said, str) else ()
 
 
-def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard]:
+def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Received]:
     """What was recorded of each of these samples' own images, by the sample's id.
 
     From a CSV or JSON with the columns sample and caption. Where there are columns relation and
@@ -123,7 +123,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard
     versions: dict[str, dict[int, str]] = {sample: {} for sample in samples}
     for (sample, place), caption in said.items():
         versions[sample][place] = caption
-    return {sample: Heard(of.pop(PLAIN), of) for sample, of in versions.items()}
+    return {sample: Received(of.pop(PLAIN), of) for sample, of in versions.items()}
 
 
 def _relation(told: object) -> str:

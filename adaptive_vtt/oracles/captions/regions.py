@@ -31,7 +31,7 @@ COLOURED = 12
 SHADES = 4
 CLOSINGS = (1, 5)
 """Widths in pixels below which gaps in an area are closed; the search runs once with each."""
-LEAST = 4
+MIN = 4
 """The shortest side of an area, in pixels of the small image."""
 
 
@@ -75,7 +75,7 @@ class Regions:
         boxes = np.unique(np.concatenate(found), axis=0)
         sides = boxes[:, 2:] - boxes[:, :2]
         share = sides.prod(axis=1) / (height * width)
-        fits = (share >= self.smallest) & (share <= self.largest) & (sides.min(axis=1) >= LEAST)
+        fits = (share >= self.smallest) & (share <= self.largest) & (sides.min(axis=1) >= MIN)
         boxes, sides = boxes[fits], sides[fits]
         if len(boxes) == 0:
             return ()

@@ -19,7 +19,7 @@ FOLDER_VARIABLE = "WNSEARCHDIR"
 FILES = ("index.noun", "data.noun", "noun.exc")
 PEOPLE = "18"
 """The number of the lexicographers' file noun.person (lexnames(5WN))."""
-SENSES, LEAST_DEPTH = 3, 4
+SENSES, MIN_DEPTH = 3, 4
 """Chosen on the calibrating half of data/pairs.tsv; see `calibration`."""
 INSTALL = (
     "Debian: apt install wordnet-base puts it into /usr/share/wordnet; elsewhere unpack "
@@ -50,7 +50,7 @@ class WordNetSame(Matcher):
         folder: Path | None = None,
         *,
         senses: int = SENSES,
-        least_depth: int = LEAST_DEPTH,
+        least_depth: int = MIN_DEPTH,
     ) -> None:
         super().__init__()
         if senses < 1 or least_depth < 0:

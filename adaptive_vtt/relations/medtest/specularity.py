@@ -25,7 +25,7 @@ SPREAD = 0.045
 """Standard deviation of the spots' distance from their cluster's centre, as a share of the image's
 height."""
 
-MOST_COVERED = 0.05
+MAX_COVERED = 0.05
 """The largest share of the protected mask that spots may cover. Polyps do shine; beyond
 this share, spots on the mask are left out altogether."""
 
@@ -49,7 +49,7 @@ class Specularity(MedTest):
         spots = _spots(scene, severity, rng)
         opacity = _opacity(scene, spots)
         covered = opacity[scene.protected]
-        if covered.size and np.mean(covered > 0.1) > MOST_COVERED:
+        if covered.size and np.mean(covered > 0.1) > MAX_COVERED:
             opacity[scene.protected] = 0
         image = scene.image + opacity[:, :, None] * (np.float32(255) - scene.image)
         return np.rint(image).astype(np.uint8), {

@@ -94,7 +94,7 @@ class Beliefs:
     @classmethod
     def of(cls, journal: Journal) -> Self:
         raw = journal.facts()
-        drawn = journal.draws(laws=False), journal.calls()
+        drawn = journal.draws(proposals=False), journal.calls()
         return cls(read_facts(raw), believed(raw), journal.beliefs(), *drawn)
 
     def table(self, of: Told) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """Questions of a space as a task of Inspect, judged by the space's oracle.
 
-The questions are a fixed sample, drawn by the uniform law; nothing is adaptive, and Inspect asks,
-counts and pays. Needs inspect-ai (the extra ``inspect``).
+The questions are a fixed sample, drawn by the uniform proposal; nothing is adaptive, and Inspect
+asks, counts and pays. Needs inspect-ai (the extra ``inspect``).
 """
 
 from typing import TYPE_CHECKING, Any

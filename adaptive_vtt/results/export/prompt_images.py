@@ -17,7 +17,7 @@ from ...utils.files import file_names, whole_folder, write_bytes, write_text
 from ...utils.image_codec import png
 from ...utils.tables import csv_text
 
-MOST = 100_000
+MAX = 100_000
 """Most pictures that are written; more are refused with InputError before any is."""
 TABLE = "answers.csv"
 
@@ -56,12 +56,12 @@ def write_pictures(
     anything is), and an empty column per concept. How many were written.
 
     ``out`` must be new, or empty; it is there whole or
-    not at all. Raises InputError for more than MOST pictures, and samples without images.
+    not at all. Raises InputError for more than MAX pictures, and samples without images.
     """
     if not space.dataset.has_images:
         raise InputError(f"pictures: dataset {space.dataset.name!r} has no images")
-    if (count := count_pictures(space, which)) > MOST:
-        raise InputError(f"pictures: expected at most {MOST}, got {count}")
+    if (count := count_pictures(space, which)) > MAX:
+        raise InputError(f"pictures: expected at most {MAX}, got {count}")
     rows: list[tuple[str, str, int]] = []
     words: list[str] = []
     with whole_folder(out) as folder:

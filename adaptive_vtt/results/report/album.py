@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ...utils.image_headers import declared_size
 
-MOST = 6_000_000
+MAX = 6_000_000
 """Characters of all pictures together, so that the page can be mailed."""
 SMALL = 6_000
 """PNGs of so many bytes stay as they are; larger ones become WebP, at a tenth of the size."""
@@ -27,7 +27,7 @@ class Picture:
 class Album:
     """Pictures by number, the same one once, as long as there is room."""
 
-    def __init__(self, room: int = MOST) -> None:
+    def __init__(self, room: int = MAX) -> None:
         self.pictures: list[Picture] = []
         self._places: dict[bytes, int] = {}
         self._room = room

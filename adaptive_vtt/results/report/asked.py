@@ -17,7 +17,7 @@ SAID = 80
 """So much of an answer in words is shown."""
 REASONS = {
     "target": "counts most for",
-    "stake": "part of its call's stake",
+    "need": "part of its call's need",
     "predicted_loss": "expected loss",
     "uncertainty": "uncertainty of its side",
     "predicted_yes": "expected P(yes)",
@@ -25,7 +25,7 @@ REASONS = {
 """What strategies go by, as ``why`` of a draw names it, and the headings of the table."""
 OF_ANSWERS = ("uncertainty", "predicted_yes")
 """Those that say nothing of captions."""
-MOST_TARGETS = 6
+MAX_TARGETS = 6
 """Targets that are named in the sentence on what draws counted for."""
 
 
@@ -81,7 +81,7 @@ def _reasons(evidence: Evidence) -> list[str]:
 def _about(evidence: Evidence) -> list[tuple[str, int]]:
     """For which targets the draws counted most: names and numbers of draws, the most first."""
     names = (_target(evidence, row.why) for row in evidence.draws)
-    return Counter(name for name in names if name is not None).most_common(MOST_TARGETS)
+    return Counter(name for name in names if name is not None).most_common(MAX_TARGETS)
 
 
 def _target(evidence: Evidence, why: Mapping[str, Any]) -> str | None:
@@ -123,7 +123,7 @@ def _reason(evidence: Evidence, why: Mapping[str, Any], name: str) -> str:
 
 
 def chance(row: DrawRow) -> str:
-    """The probability of a draw, and how many times that of an even law it is."""
+    """The probability of a draw, and how many times that of an even proposal it is."""
     candidates = row.why.get("candidates")
     if not candidates:
         return f"{row.probability:.3g}"

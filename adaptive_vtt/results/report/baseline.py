@@ -13,7 +13,7 @@ NAMES = {
     "uniform": "drawn at random, no predictions",
 }
 """By what they are called in the file, the stronger first."""
-MOST_BYTES = 10_000
+MAX_BYTES = 10_000
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def read(folder: Path) -> tuple[Baseline, ...]:
     """Those that were measured; none where the file is no such measurement."""
     try:
         path = folder / FILE
-        if path.stat().st_size > MOST_BYTES:
+        if path.stat().st_size > MAX_BYTES:
             return ()
         told = json.loads(path.read_text(encoding="utf-8"))
         found = [Baseline(k, told[k]["calls"], told[k]["certified"]) for k in NAMES if k in told]

@@ -55,7 +55,7 @@ class Content:
         """Raises JournalError where no audit was begun."""
         raw = journal.facts()
         facts, beliefs = read_facts(raw), (journal.beliefs(), believed(raw))
-        calls, draws = journal.calls(), journal.draws(laws=False)
+        calls, draws = journal.calls(), journal.draws(proposals=False)
         pictures, sources, judging = journal.pictures(), journal.sources(), journal.judging()
         told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
         head = journal.head

@@ -73,9 +73,9 @@ def _answered(evidence: Evidence) -> str:
 
 
 def _calls_note(evidence: Evidence) -> str:
-    about = len([row for row in evidence.sources if not row.canary])
+    about = len([row for row in evidence.sources if not row.repeat_probe])
     note = f"each answers {_answered(evidence)}"
     if about:
         note = f"{amount(about)} of them about source images"
     again = len(evidence.sources) - about
-    return f"{note}; {amount(again)} canaries" if again else note
+    return f"{note}; {amount(again)} repeat probes" if again else note

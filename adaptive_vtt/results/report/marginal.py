@@ -4,7 +4,7 @@ The paper's performance model is a GP per concept over one coordinate, the answe
 Performance GPs extend it to questions: over image, relation and severity, of the margin by which
 an answer is right (``question_gp``). Here the way back is gone: every answer is predicted from
 those about other images, and what is predicted is summed up over all questions, so that the
-coordinate alone is left. Learnt from the journal, in which images are numbers: what pixels and
+coordinate alone is left. Observation from the journal, in which images are numbers: what pixels and
 proxies add to these GPs while an audit runs is not in it.
 """
 
@@ -14,9 +14,9 @@ from ...oracles.margin import margin
 from ...types import Floats
 from .content import Content
 
-MOST_CALLS = 300
+MAX_CALLS = 300
 """Calls that are learnt from, evenly spread over the audit."""
-UNFITTED = MOST_CALLS * 1000
+UNFITTED = MAX_CALLS * 1000
 """More answers than there are: the kernel keeps its usual weights, as fitting takes seconds."""
 
 
@@ -41,7 +41,7 @@ def marginal(content: Content, bins: int) -> Floats | None:
 def _chosen(content: Content) -> tuple[list[tuple[int, int, float, float]], float]:
     """Question, truth, loss and margin of the answers of some calls; and what share they are."""
     calls = content.calls
-    places = np.unique(np.linspace(0, len(calls) - 1, min(len(calls), MOST_CALLS)).astype(int))
+    places = np.unique(np.linspace(0, len(calls) - 1, min(len(calls), MAX_CALLS)).astype(int))
     rows = [
         (a.question, a.truth, a.loss, m)
         for k in places.tolist()

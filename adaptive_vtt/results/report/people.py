@@ -16,7 +16,7 @@ REALISM = "realism.json"
 """``avtt label --realism --summary`` writes it."""
 READERS = "readers.json"
 """``avtt label --questions --summary`` writes it."""
-MOST_BYTES = 4 * 2**20
+MAX_BYTES = 4 * 2**20
 
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -111,7 +111,7 @@ def identity(facts: Facts) -> str:
 
 def _read(kind: type[AnyData], path: Path, facts: Facts) -> AnyData | None:
     try:
-        if path.stat().st_size > MOST_BYTES:
+        if path.stat().st_size > MAX_BYTES:
             return None
         found = kind.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValidationError, ValueError, RecursionError):

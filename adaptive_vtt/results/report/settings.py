@@ -21,7 +21,7 @@ def _settings(evidence: Evidence) -> list[tuple[str, str]]:
         ("Strategy", chosen.strategy + (f" ({options})" if options else "")),
         ("Stops at", "; ".join(evidence.rules) or "no rule: until all is asked"),
         ("Seed", str(chosen.seed)),
-        ("Uniform share of the law", percent(chosen.floor)),
+        ("Uniform share of the proposal", percent(chosen.exploration)),
         ("Candidates per draw", f"at most {amount(chosen.candidates)}"),
         ("Head of the journal", evidence.head),
     ]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.canaries import repeated
+from ...engine.repeat_probes import repeated
 from ...journal.rows import EXCLUDED
 from ...oracles.judge_findings import found_by_judge
 from ...oracles.judge_models import JUDGED

@@ -19,7 +19,7 @@ AUDIT = "avtt.audit"
 """The tag by which an audit that is gone on with finds its run."""
 NOT_PLAIN = re.compile(r"[^\w\-. :/]")
 """What MLflow takes in no name of a metric."""
-MOST_SETTINGS, MOST_FIGURES = 100, 1000
+MAX_SETTINGS, MAX_FIGURES = 100, 1000
 """At a time, by MLflow's own limits."""
 
 
@@ -53,14 +53,14 @@ class MLflow:
             for key, value in settings.items()
             if self._name(key) not in run.data.params  # they may not change, so the first ones stay
         ]
-        for first in range(0, len(new), MOST_SETTINGS):
-            client.log_batch(self._run, params=new[first : first + MOST_SETTINGS])
+        for first in range(0, len(new), MAX_SETTINGS):
+            client.log_batch(self._run, params=new[first : first + MAX_SETTINGS])
 
     def log(self, calls: int, figures: Mapping[str, float]) -> None:
         now = int(time.time() * 1000)
         metrics = [self._metric(self._name(n), v, now, calls) for n, v in figures.items()]
-        for first in range(0, len(metrics), MOST_FIGURES):
-            self._mlflow.log_batch(self._run, metrics=metrics[first : first + MOST_FIGURES])
+        for first in range(0, len(metrics), MAX_FIGURES):
+            self._mlflow.log_batch(self._run, metrics=metrics[first : first + MAX_FIGURES])
 
     def keep(self, files: Sequence[Path]) -> None:
         for file in files:

@@ -42,7 +42,7 @@ def settings(facts: Facts) -> dict[str, Value]:
         "oracle": chosen.oracle.name,
         "strategy": chosen.strategy,
         "seed": chosen.seed,
-        "floor": chosen.floor,
+        "exploration": chosen.exploration,
         "stops at": "; ".join(facts.stop),
     }
     if certificate is not None:

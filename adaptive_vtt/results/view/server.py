@@ -1,4 +1,8 @@
-"""HTTP on loopback, by the standard library: six addresses that are read by one person."""
+"""HTTP on loopback, by the standard library: six addresses that are read by one person.
+
+A page asks once a second. Starlette and uvicorn would not make these lines fewer, since Host,
+headers and the lookup of names are ours either way, and `avtt view` would need an extra.
+"""
 
 import socket
 import threading
@@ -16,7 +20,7 @@ from .pages import trouble
 from .site import Reply, Site
 from .watching import Watch
 
-MOST = 64
+MAX = 64
 """Connections at a time: several browsers have a few each."""
 HEAD_SECONDS = 15.0
 """From a connection, or its last answer, until the head of a request must be there."""
@@ -75,11 +79,11 @@ class View:
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread per connection, of which there are ``MOST``: the next one takes the place of that
+    """A thread per connection, of which there are ``MAX``: the next one takes the place of that
     which has been waited for longest."""
 
     daemon_threads = True
-    request_queue_size = MOST
+    request_queue_size = MAX
 
     def __init__(self, port: int, site: Site) -> None:
         self.site = site
@@ -90,7 +94,7 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
-            if len(self._waiting) + len(self._answering) >= MOST:
+            if len(self._waiting) + len(self._answering) >= MAX:
                 self._hang_up(next(iter(self._waiting or self._answering)))
             self._waiting[request] = time.monotonic()
         super().process_request(request, client_address)

@@ -23,7 +23,7 @@ DRAWING = OURS.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").r
     "img-src data:", "img-src data: blob:"
 )
 """The same of pages with figures, which Plotly styles as it draws them."""
-MOST_FIELDS = 100
+MAX_FIELDS = 100
 """Fields of an address's query, at most."""
 FRAMED = "frame-ancestors 'self'"
 """Who may frame a report; what it may load it says itself."""
@@ -50,7 +50,7 @@ class Site:
         """What a GET of ``address``, path and query, gets."""
         try:
             parts = urlsplit(address)
-            query = parse_qs(parts.query, max_num_fields=MOST_FIELDS)
+            query = parse_qs(parts.query, max_num_fields=MAX_FIELDS)
         except ValueError:  # http://[bad/
             return _page(pages.trouble("Expected an address, got one that cannot be read."), 400)
         try:

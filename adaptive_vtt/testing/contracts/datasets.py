@@ -10,11 +10,11 @@ from ...types import UNKNOWN, Sample, Truths
 from ...utils.random_streams import generator
 from .checks import assert_line, error_of
 
-MOST = 20
+MAX = 20
 
 
 class DatasetContract:
-    """``make``: the dataset, best one of a few samples: no more than MOST are decoded."""
+    """``make``: the dataset, best one of a few samples: no more than MAX are decoded."""
 
     def make(self) -> Dataset:
         raise TypeError(f"{type(self).__name__} defines no make")
@@ -123,7 +123,7 @@ class DatasetContract:
     @staticmethod
     def _some(dataset: Dataset) -> list[int]:
         """The samples that are decoded, evenly spaced."""
-        return np.linspace(0, len(dataset) - 1, min(MOST, len(dataset))).astype(int).tolist()
+        return np.linspace(0, len(dataset) - 1, min(MAX, len(dataset))).astype(int).tolist()
 
     @staticmethod
     def _table(dataset: Dataset) -> Truths:

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from ...errors import JournalError
-from ...journal import Journal, check_chain, with_law
+from ...journal import Journal, check_chain, with_proposal
 from ...journal.rows import AnswerRow, CallRow, DrawRow, MoveRow, SourceRow
 from .checks import error_of
 
 MOVE = MoveRow(0, (1, 2), True, tuple(k / 8 for k in range(8)))
-DRAW = DrawRow(0, 70, 7, "s7", 0, 0.25, b"law\0", {"candidates": 4}, 1.5)
+DRAW = DrawRow(0, 70, 7, "s7", 0, 0.25, b"proposal\0", {"candidates": 4}, 1.5)
 ANSWERS = (
     AnswerRow(70, 7, 1, 0.75, None, 0.25, 0.875),
     AnswerRow(71, 7, 0, None, "refused", 1.0, None, "No comment.", {"names": ["cup"]}),
@@ -44,8 +44,10 @@ class JournalContract:
         journal = self.reopened(self._filled())
         assert journal.facts() == {"space": {"size": 3}, "ended": None, "seed": 5}
         assert journal.draws() == [DRAW, replace(DRAW, draw=1, call=8, question=80)]
-        assert [with_law(journal, row) for row in journal.draws(laws=False)] == journal.draws()
-        assert journal.law(1) == DRAW.law
+        assert [
+            with_proposal(journal, row) for row in journal.draws(proposals=False)
+        ] == journal.draws()
+        assert journal.proposal(1) == DRAW.proposal
         assert journal.calls() == [replace(CALL, pictures=None)]
         assert journal.pictures() == {7: (b"source", b"follow-up")}
         assert journal.sources() == [SOURCE]
@@ -97,9 +99,9 @@ class JournalContract:
         assert [row.call for row in journal.calls()] == [7]
         journal.close()
 
-    def test_the_law_of_a_draw_that_is_not_there_is_refused(self) -> None:
+    def test_the_proposal_of_a_draw_that_is_not_there_is_refused(self) -> None:
         journal = self._filled()
-        assert "draw 2 is missing" in str(error_of(JournalError, lambda: journal.law(2)))
+        assert "draw 2 is missing" in str(error_of(JournalError, lambda: journal.proposal(2)))
         journal.close()
 
     def test_rows_come_in_the_order_that_is_promised(self) -> None:

@@ -12,12 +12,12 @@ from ...errors import InputError
 from ...oracles import Oracle, OracleDefaults
 from ...relations import Relation
 from ...space import QuestionSpace
-from ...types import IDENTITY, Case, Heard, Outcome, Sample, SourceAnswer, Unanswered, Value
+from ...types import IDENTITY, Case, Outcome, Received, Sample, SourceAnswer, Unanswered, Value
 from ...utils.random_streams import generator
 from .. import tiny_dataset
 from .checks import assert_json, assert_line
 
-MOST_CALLS = 24
+MAX_CALLS = 24
 """So many calls of a space are judged."""
 
 
@@ -80,7 +80,7 @@ class OracleContract:
     def test_follow_ups_are_judged_or_excluded_where_the_source_went_unanswered(self) -> None:
         space = self._space()
         if space.oracle.needs_source:
-            for _, _, outcomes in self._calls(space, heard=False):
+            for _, _, outcomes in self._calls(space, received=False):
                 for outcome in outcomes:
                     self._assert_outcome(outcome)
 
@@ -121,16 +121,17 @@ class OracleContract:
         return QuestionSpace(self.dataset(), self.relations(), oracle=self.make())
 
     def _calls(
-        self, space: QuestionSpace, *, heard: bool = True
+        self, space: QuestionSpace, *, received: bool = True
     ) -> Iterator[tuple[list[Case], list[Value], list[Outcome]]]:
         """Calls that answer all concepts: their cases, their answers, and their outcomes."""
         images = np.unique(space.image_of(space.nth(np.arange(space.size)))).tolist()
-        for image in islice(images, MOST_CALLS):
+        for image in islice(images, MAX_CALLS):
             sample, follow_up = space.pair(image)
             rng = generator(0, "contract", image)
             said = [self.value(sample, concept, rng) for concept in space.asked]
             before = [
-                self.value(sample, c, rng) if heard else Unanswered("refused") for c in space.asked
+                self.value(sample, c, rng) if received else Unanswered("refused")
+                for c in space.asked
             ]
             values = [said[k] for k in space.asked_by]
             cases = []
@@ -139,21 +140,21 @@ class OracleContract:
                 if space.eligible(number):
                     question = space.question(number)
                     relation = space.variants[image % len(space.variants)].relation
-                    source = self._heard(space, sample, before[space.asked_by[place]])
+                    source = self._received(space, sample, before[space.asked_by[place]])
                     expected = space.oracle.expect(relation, follow_up, sample, question, source)
                     cases.append(Case(question, place, values[place], expected, source))
             yield cases, values, space.oracle.judge_call(cases, values)
 
     @staticmethod
-    def _heard(space: QuestionSpace, sample: Sample, value: Value) -> SourceAnswer:
+    def _received(space: QuestionSpace, sample: Sample, value: Value) -> SourceAnswer:
         """What was said of the source, and the same of all its versions."""
         oracle: OracleDefaults = space.oracle
         if not oracle.needs_source:
             return None
         if oracle.most_versions(space.dataset) == 0:
             return value
-        wanted = oracle.versions(sample, Heard(value, {}))
-        return Heard(value, dict.fromkeys(wanted, value))
+        wanted = oracle.versions(sample, Received(value, {}))
+        return Received(value, dict.fromkeys(wanted, value))
 
     @staticmethod
     def _assert_outcome(outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...engine.assembly import fresh_belief
-from ...engine.belief import Belief, Learnt
+from ...engine.belief import Belief, Observation
 from ...engine.candidates import Pool
 from ...engine.plan import Certify
 from ...engine.proxies import Proxies
@@ -109,7 +109,7 @@ def _learn(
         f = said[int(rng.integers(len(said)))]
         known = () if f is None else (f, (f + truth) / 2)
         loss = 1.0 if f is None else abs(f - truth)
-        history.append(Learnt(question, truth, loss, *known))
+        history.append(Observation(question, truth, loss, *known))
     belief.learn(history)
     pool.remove(asked)
 

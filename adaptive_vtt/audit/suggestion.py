@@ -39,7 +39,7 @@ HALF_WIDTH = 0.05
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Suggestion:
     """The questions, and the targets that suit them: names, and filters for those of their own,
     as ``certify.named_targets`` takes them."""
 
@@ -63,11 +63,11 @@ class Proposal:
         return found
 
 
-def proposed(
+def suggested(
     dataset: Dataset,
     relations: Iterable[str | Relation] | None = None,
     oracle: Oracle | str | None = None,
-) -> Proposal:
+) -> Suggestion:
     """The questions about a dataset, by the table above.
 
     ``relations`` and ``oracle`` (one, or its name) are taken where they are given. A dataset
@@ -81,13 +81,13 @@ def proposed(
         targets = EVERYTHING
     space = QuestionSpace(dataset, relations, oracle=given or suited)
     if targets != MISCLASSIFIED:
-        return Proposal(space, targets)
+        return Suggestion(space, targets)
     # the error of a relation would be over all classes of an image, most of which nobody confuses
     names = dict.fromkeys(v.relation.name for v in space.variants)
     where: Filters = {
         f"misclassified under {name}": {"relation": [name], "truth": [1]} for name in names
     }
-    return Proposal(space, targets, where)
+    return Suggestion(space, targets, where)
 
 
 def _by_truths(dataset: Dataset) -> tuple[Oracle, tuple[str, ...]]:

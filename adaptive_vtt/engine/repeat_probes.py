@@ -1,4 +1,4 @@
-"""Canaries: answered questions asked again, to notice a model that changes during an audit.
+"""Repeat probes: answered questions asked again, to notice a model that changes during an audit.
 
 They are counted and paid for as all calls are, and never enter an interval: they detect drift
 and cannot repair it. In the journal they stand among the answers about source images, with
@@ -19,25 +19,25 @@ from .draw_order import DrawOrder
 from .judge import Judge
 
 FIRST = 25
-"""The first canary follows this many draws, the next twice as many, and so on."""
+"""The first repeat probe follows this many draws, the next twice as many, and so on."""
 TOLERANCE = 0.05
 """Answers differ where P(yes), or without it the loss, differs by more than this."""
 _BASE = -(2**63)
 """Call c, asked again, waits in the queue as number _BASE - c. Calls about source images have
-numbers below 0 as well; the canaries' lie below all of those."""
+numbers below 0 as well; the repeat probes' lie below all of those."""
 
 
-def is_canary(number: int) -> bool:
+def is_repeat_probe(number: int) -> bool:
     """Whether the call of this number is asked again."""
     return number <= _BASE
 
 
 def number_of(row: SourceRow) -> int:
     """The number under which the call of such a row waited in the queue."""
-    return _BASE + 1 + row.source if row.canary else -1 - row.source
+    return _BASE + 1 + row.source if row.repeat_probe else -1 - row.source
 
 
-class Canaries:
+class RepeatProbes:
     """Asks ``count`` calls again; which and when follows from the key and the draws.
 
     Half of them (rounded down) are due after 25, 50, 100 ... draws, the others when the audit is
@@ -48,7 +48,7 @@ class Canaries:
         self, key: int | str, count: int, judge: Judge, queue: CallQueue, draw_order: DrawOrder
     ) -> None:
         if count < 0:
-            raise InputError(f"canaries: expected a number of at least 0, got {count}")
+            raise InputError(f"repeat_probes: expected a number of at least 0, got {count}")
         self.count = count
         self._key, self._judge, self._queue, self._draw_order = key, judge, queue, draw_order
         self._chosen: set[int] = set()
@@ -96,7 +96,7 @@ class Canaries:
         )
         return SourceRow(-1 - call, judged, answer.cost, elapsed, answer.unconfirmed)
 
-    def heard(self, row: SourceRow) -> None:
+    def received(self, row: SourceRow) -> None:
         """The answer is in the journal."""
         self._queue.done(number_of(row))
 
@@ -120,8 +120,8 @@ class Canaries:
 
 @dataclass(frozen=True)
 class Repeated:
-    """What canaries found: ``calls`` asked again, with ``answers`` to judged questions, of which
-    ``differ`` are not as they were (see TOLERANCE)."""
+    """What repeat probes found: ``calls`` asked again, with ``answers`` to judged questions, of
+    which ``differ`` are not as they were (see TOLERANCE)."""
 
     calls: int
     answers: int
@@ -138,14 +138,17 @@ class Repeated:
 
 
 def repeated(rows: Iterable[SourceRow], calls: Sequence[CallRow]) -> Repeated | None:
-    """What the canaries among ``rows`` found, given all ``calls``; None without canaries."""
-    canaries = [row for row in rows if row.canary]
-    if not canaries:
+    """What the repeat probes among ``rows`` found, given all ``calls``; None without repeat
+    probes."""
+    repeat_probes = [row for row in rows if row.repeat_probe]
+    if not repeat_probes:
         return None
-    again = {-1 - row.source for row in canaries}
+    again = {-1 - row.source for row in repeat_probes}
     first = {a.question: a for call in calls if call.call in again for a in call.answers}
-    compared = [_differs(first[q], now, loss) for row in canaries for q, now, loss in row.answers]
-    return Repeated(len(canaries), len(compared), sum(compared))
+    compared = [
+        _differs(first[q], now, loss) for row in repeat_probes for q, now, loss in row.answers
+    ]
+    return Repeated(len(repeat_probes), len(compared), sum(compared))
 
 
 def _differs(first: AnswerRow, now: float | None, loss: float) -> bool:

@@ -1,16 +1,16 @@
-"""``certify``: the law that makes the widest certified interval shrink fastest.
+"""``certify``: the proposal that makes the widest certified interval shrink fastest.
 
 Ours, on the two criteria of Concept-centric VTT (Fountoukidou & Sznitman, MICCAI 2019, section
 2.2), each turned from a heuristic on answers into what an interval needs. Uncertainty says which
 targets are open and how badly: a target weighs by the draws that it still needs. Unpredictability
 says which losses cannot be foreseen: a call weighs by the variance f (1 - f) of its losses, and
-by how far a bet on it may be wrong. Their product is the call's stake (``Certifier.stakes``);
-weights proportional to sqrt(stake), or sqrt(stake / cost) where calls differ in cost, are Neyman's
+by how far a bet on it may be wrong. Their product is the call's need (``Certifier.needs``);
+weights proportional to sqrt(need), or sqrt(need / cost) where calls differ in cost, are Neyman's
 allocation for it.
 
 Beside that the paper's own rule explores: a share ``curiosity`` of the weights goes by its
 uncertainty of the question's concept and side, as the answer GPs know it, times 4 p (1 - p), its
-unpredictability. Any share is valid, as any law over the candidates is.
+unpredictability. Any share is valid, as any proposal over the candidates is.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ def needs_targets() -> InputError:
     )
 
 
-class ByStakes:
+class ByNeed:
     """Targets that are open, by the draws they need; losses in them that cannot be foreseen.
 
-    Each call weighs sqrt(stake / cost), shared out among its questions by their parts of the
-    stake. Needs targets to certify. ``curiosity``: in [0, 1), the share of the weights that goes
+    Each call weighs sqrt(need / cost), shared out among its questions by their parts of the
+    need. Needs targets to certify. ``curiosity``: in [0, 1), the share of the weights that goes
     by the paper's uncertainty and unpredictability instead, over questions of open targets.
     """
 
@@ -54,23 +54,23 @@ class ByStakes:
         return np.add.reduce([*self.mixture(candidates, belief).values()])
 
     def mixture(self, candidates: Candidates, belief: BeliefView) -> Mapping[str, Floats]:
-        """The weights (n,) as the sum of two: ``need``, what the targets need, and ``curiosity``,
-        1 in all; the second is left out where it has no share."""
+        """The weights (n,) as the sum of two: ``by_need``, what the targets need, and
+        ``curiosity``, 1 in all; the second is left out where it has no share."""
         unit = np.asarray(candidates.unit)
         by_question = self._parts(candidates, belief).sum(axis=0)
-        stakes = np.bincount(unit, by_question, len(candidates.call))
-        if not (stakes > 0).any():  # all that is open lies outside these candidates
-            return {"need": np.ones(len(candidates))}
+        needs = np.bincount(unit, by_question, len(candidates.call))
+        if not (needs > 0).any():  # all that is open lies outside these candidates
+            return {"by_need": np.ones(len(candidates))}
         price = np.sqrt(belief.costs(candidates))[unit]
-        share = by_question / np.maximum(stakes, np.finfo(np.float64).tiny)[unit]
-        need = np.sqrt(stakes)[unit] * share / price
+        share = by_question / np.maximum(needs, np.finfo(np.float64).tiny)[unit]
+        by_need = np.sqrt(needs)[unit] * share / price
         if not self.curiosity or belief.space.oracle.tells_losses:
-            return {"need": need}
+            return {"by_need": by_need}
         curious = self._curious(candidates, belief) * (by_question > 0) / price
         if not curious.sum() > 0:
-            return {"need": need}
+            return {"by_need": by_need}
         return {
-            "need": (1 - self.curiosity) * need / need.sum(),
+            "by_need": (1 - self.curiosity) * by_need / by_need.sum(),
             "curiosity": self.curiosity * curious / curious.sum(),
         }
 
@@ -85,17 +85,17 @@ class ByStakes:
         self, candidates: Candidates, belief: BeliefView, place: int
     ) -> dict[str, float | int]:
         """``target``: the place in the certificate of the one for which the question counts most;
-        ``stake``: that part of its call's stake, in [0, 1]; ``predicted_loss`` of the question."""
+        ``need``: that part of its call's need, in [0, 1]; ``predicted_loss`` of the question."""
         parts, unit = self._parts(candidates, belief), np.asarray(candidates.unit)
         target = int(parts[:, place].argmax())
         together = float(parts[:, unit == unit[place]].sum())
         predicted = float(belief.expected()[place])
         found: dict[str, float | int] = {"predicted_loss": round(predicted, 6)}
         if together > 0:
-            found |= {"target": target, "stake": round(float(parts[target, place]) / together, 6)}
+            found |= {"target": target, "need": round(float(parts[target, place]) / together, 6)}
         return found
 
     def _parts(self, candidates: Candidates, belief: BeliefView) -> Floats:
         if belief.certifier is None:
             raise needs_targets()
-        return belief.stakes_by_target(candidates)
+        return belief.needs_by_target(candidates)

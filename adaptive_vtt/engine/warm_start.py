@@ -17,18 +17,18 @@ from ..journal.prior import Prior
 from ..space import QuestionSpace
 from ..surrogates import Losses, LossSurrogate
 from ..types import Floats
-from .belief import Learnt
+from .belief import Observation
 from .candidates import columns
 from .tensors import array, candidates_of, hashed, tensor
 
 NEUTRAL = 0.5
 """The expected loss where the earlier audit found nothing."""
-MOST_KEPT = 2**24
+MAX_KEPT = 2**24
 """Questions of a space up to which expected losses are kept, 64 MB; else they are worked out again
 each time."""
 
 
-class Carried:
+class WarmStart:
     """Expected losses of questions, by ``surrogate`` once it has learnt what ``prior`` found.
 
     ``surrogate`` makes one that has learnt nothing, when it is needed. Raises InputError where the
@@ -47,7 +47,7 @@ class Carried:
             )
         self._prior, self._space, self._make = prior, space, surrogate
         self._learnt: LossSurrogate | None = None
-        self._kept = np.full(space.total if space.total <= MOST_KEPT else 0, np.nan, np.float32)
+        self._kept = np.full(space.total if space.total <= MAX_KEPT else 0, np.nan, np.float32)
 
     @property
     def key(self) -> str:
@@ -78,7 +78,7 @@ class Carried:
         prior, surrogate = self._prior, self._make()
         table = columns(self._space, prior.questions)
         sample, variant, concept, truth = (tensor(np.ascontiguousarray(row)) for row in table[2:])
-        margins = np.array([Learnt.of(row, False).margin for row in prior.answers], float)
+        margins = np.array([Observation.of(row, False).margin for row in prior.answers], float)
         losses = Losses(sample, variant, concept, truth, tensor(prior.losses), tensor(margins))
         surrogate.observe(losses)
         return surrogate

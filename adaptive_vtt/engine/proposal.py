@@ -1,4 +1,4 @@
-"""The law a call is drawn from: a strategy's weights, mixed with a floor."""
+"""The proposal a call is drawn from: a strategy's weights, mixed with exploration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import AvttError
-from ..journal import packed_law
+from ..journal import packed_proposal
 from ..types import Bools, Floats, Indices
 
 
 @dataclass(frozen=True)
-class Law:
+class Proposal:
     """m calls (m,) and their probabilities (m,), which sum to one."""
 
     calls: Indices
@@ -28,19 +28,21 @@ class Law:
         return place
 
     def pack(self) -> bytes:
-        """The law as bytes for the journal."""
-        return packed_law.pack(self.calls, self.probabilities)
+        """The proposal as bytes for the journal."""
+        return packed_proposal.pack(self.calls, self.probabilities)
 
     @classmethod
-    def unpack(cls, packed: bytes) -> "Law":
-        """The law that ``pack`` wrote; raises JournalError for what it cannot have written."""
-        return cls(*packed_law.unpack(packed))
+    def unpack(cls, packed: bytes) -> "Proposal":
+        """The proposal that ``pack`` wrote; raises JournalError for what it cannot have written."""
+        return cls(*packed_proposal.unpack(packed))
 
 
-def mix(calls: Indices, weights: Floats, floor: float, even: Floats | None = None) -> Law:
-    """q = (1 - floor) w / sum(w) + floor * even, for m weights >= 0.
+def mix(
+    calls: Indices, weights: Floats, exploration: float, even: Floats | None = None
+) -> Proposal:
+    """q = (1 - exploration) w / sum(w) + exploration * even, for m weights >= 0.
 
-    ``even`` (m,) is a law of its own, uniform by default. Raises AvttError where a strategy
+    ``even`` (m,) is a proposal of its own, uniform by default. Raises AvttError where a strategy
     returned something that is no set of weights.
     """
     if weights.shape != calls.shape:
@@ -51,17 +53,17 @@ def mix(calls: Indices, weights: Floats, floor: float, even: Floats | None = Non
         raise AvttError("strategy: expected finite weights of at least 0, got others")
     if total <= 0:
         raise AvttError(f"strategy: expected weight on some of {len(weights)} candidates, got none")
-    if floor == 0:
-        return Law(calls, weights / total)
+    if exploration == 0:
+        return Proposal(calls, weights / total)
     spread = 1 / len(weights) if even is None else even
-    return Law(calls, (1 - floor) * weights / total + floor * spread)
+    return Proposal(calls, (1 - exploration) * weights / total + exploration * spread)
 
 
 def shares_of(
-    mixture: Mapping[str, Floats], mine: Bools, floor: float, probability: float
+    mixture: Mapping[str, Floats], mine: Bools, exploration: float, probability: float
 ) -> dict[str, float]:
     """The parts of a call's ``probability``, by reason, "even" last: each of the ``mixture`` of
-    weights (n,) gives what its questions ``mine`` weigh, and the floor the rest."""
+    weights (n,) gives what its questions ``mine`` weigh, and the exploration the rest."""
     total = sum(float(part.sum()) for part in mixture.values())
-    found = {n: (1 - floor) * float(part[mine].sum()) / total for n, part in mixture.items()}
+    found = {n: (1 - exploration) * float(part[mine].sum()) / total for n, part in mixture.items()}
     return found | {"even": max(probability - sum(found.values()), 0.0)}

@@ -1,4 +1,5 @@
-"""The law of a draw: probabilities that sum to one, keep the floor, and are drawn from."""
+"""The proposal of a draw: probabilities that sum to one, keep the exploration, and are drawn
+from."""
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from adaptive_vtt.engine.law import Law, mix
+from adaptive_vtt.engine.proposal import Proposal, mix
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.utils.random_streams import generator
 
@@ -26,14 +27,16 @@ class Fixed:
         return self.value
 
 
-@given(weights=weight_lists, floor=floors)
-def test_law_is_the_weights_mixed_with_the_floor(weights: list[float], floor: float) -> None:
+@given(weights=weight_lists, exploration=floors)
+def test_proposal_is_the_weights_mixed_with_the_exploration(
+    weights: list[float], exploration: float
+) -> None:
     n, total = len(weights), sum(weights)
-    law = mix(np.arange(n), np.array(weights), floor)
-    assert law.probabilities.sum() == pytest.approx(1, abs=1e-12)
-    assert (law.probabilities >= floor / n * (1 - 1e-12)).all()
-    expected = [(1 - floor) * w / total + floor / n for w in weights]
-    assert law.probabilities == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    proposal = mix(np.arange(n), np.array(weights), exploration)
+    assert proposal.probabilities.sum() == pytest.approx(1, abs=1e-12)
+    assert (proposal.probabilities >= exploration / n * (1 - 1e-12)).all()
+    expected = [(1 - exploration) * w / total + exploration / n for w in weights]
+    assert proposal.probabilities == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
 @given(
@@ -45,31 +48,31 @@ def test_packing_keeps_every_probability_above_zero_exactly(
 ) -> None:
     questions = list(rows)
     order.shuffle(questions)  # type: ignore[attr-defined]
-    law = Law(np.array(questions, np.int64), np.array([rows[q] for q in questions]))
-    back = Law.unpack(law.pack())
+    proposal = Proposal(np.array(questions, np.int64), np.array([rows[q] for q in questions]))
+    back = Proposal.unpack(proposal.pack())
     kept = sorted((q, p) for q, p in rows.items() if p > 0)
     assert list(zip(back.calls.tolist(), back.probabilities.tolist(), strict=True)) == kept
 
 
-def test_draws_follow_the_law() -> None:
+def test_draws_follow_the_proposal() -> None:
     # 20,000 draws; a correct program fails for one seed in 1,000.
-    law = mix(np.arange(6), np.array([0.0, 1.0, 3.0, 0.0, 0.5, 6.0]), floor=0.1)
+    proposal = mix(np.arange(6), np.array([0.0, 1.0, 3.0, 0.0, 0.5, 6.0]), exploration=0.1)
     rng = generator(11, "test")
-    counts = np.bincount([law.draw(rng) for _ in range(20_000)], minlength=6)
-    assert chisquare(counts, law.probabilities * 20_000).pvalue > 1e-3
+    counts = np.bincount([proposal.draw(rng) for _ in range(20_000)], minlength=6)
+    assert chisquare(counts, proposal.probabilities * 20_000).pvalue > 1e-3
 
 
 def test_what_has_probability_zero_is_never_drawn() -> None:
-    law = mix(np.arange(5), np.array([0.0, 0.3, 0.0, 0.6, 0.0]), floor=0)
+    proposal = mix(np.arange(5), np.array([0.0, 0.3, 0.0, 0.6, 0.0]), exploration=0)
     almost_one = float(np.nextafter(1, 0))
-    assert law.draw(Fixed(0.0)) == 1  # type: ignore[arg-type]
-    assert law.draw(Fixed(almost_one)) == 3  # type: ignore[arg-type]
-    assert {law.draw(generator(seed, "zero")) for seed in range(300)} == {1, 3}
+    assert proposal.draw(Fixed(0.0)) == 1  # type: ignore[arg-type]
+    assert proposal.draw(Fixed(almost_one)) == 3  # type: ignore[arg-type]
+    assert {proposal.draw(generator(seed, "zero")) for seed in range(300)} == {1, 3}
 
 
 def test_equal_chances_draw_equal_places() -> None:
-    law = mix(np.array([40, 41, 42, 43]), np.ones(4), floor=0)
-    places = [law.draw(Fixed(u)) for u in (0.1, 0.26, 0.51, 0.99)]  # type: ignore[arg-type]
+    proposal = mix(np.array([40, 41, 42, 43]), np.ones(4), exploration=0)
+    places = [proposal.draw(Fixed(u)) for u in (0.1, 0.26, 0.51, 0.99)]  # type: ignore[arg-type]
     assert places == [0, 1, 2, 3]
 
 
@@ -84,12 +87,12 @@ def test_equal_chances_draw_equal_places() -> None:
         ([0.0, 0.0], r"strategy: expected weight on some of 2 candidates, got none"),
     ],
 )
-@pytest.mark.parametrize("floor", [0.0, 0.5])
+@pytest.mark.parametrize("exploration", [0.0, 0.5])
 def test_what_is_no_set_of_weights_is_refused(
-    weights: list[float], message: str, floor: float
+    weights: list[float], message: str, exploration: float
 ) -> None:
     with pytest.raises(AvttError, match=message):
-        mix(np.arange(2), np.array(weights), floor)
+        mix(np.arange(2), np.array(weights), exploration)
 
 
 # -- the random numbers behind it ----------------------------------------------------------
@@ -117,5 +120,5 @@ def test_a_draw_that_rounding_puts_at_the_end_is_never_of_probability_zero() -> 
         def random(self, *_: object, **__: object) -> float:  # type: ignore[override]
             return 1.0
 
-    law = Law(np.arange(4), np.array([0.5, 0.5, 0.0, 0.0]))
-    assert law.draw(Last(np.random.PCG64())) == 1
+    proposal = Proposal(np.arange(4), np.array([0.5, 0.5, 0.0, 0.0]))
+    assert proposal.draw(Last(np.random.PCG64())) == 1

@@ -13,7 +13,7 @@ from ..types import Answer, Unanswered
 Said = Answer | Unanswered
 
 
-class Hearing:
+class Receiving:
     """Takes answers into ``journal``, what was found out of how to ask (``ways``) before them;
     ``seconds`` tells the time of the audit.
 
@@ -34,7 +34,7 @@ class Hearing:
         self._sources({n: a for n, a in answers.items() if n < 0}, seconds)
         with self._step():
             rest = {n: a for n, a in answers.items() if n >= 0}
-            rest = parts.judging.hear(rest, self._journal, seconds)
+            rest = parts.judging.receive(rest, self._journal, seconds)
         rows, errors = parts.judge.rows(rest, seconds)
         self._commit(rows)
         for row in rows:
@@ -50,12 +50,12 @@ class Hearing:
     def judge(self, *, wait_for: bool = True) -> bool:
         """Asks the judge what it may be asked, and takes what it said, all of it to ``wait_for``
         that; whether anything came of it. Raises ModelError for a judge that cannot work."""
-        heard = self._replies([])
+        received = self._replies([])
         while self._parts.judging.send(self._journal):
-            heard = self._replies(self._parts.judging.replies(wait_for=wait_for)) or heard
+            received = self._replies(self._parts.judging.replies(wait_for=wait_for)) or received
             if not wait_for:
                 break
-        return heard
+        return received
 
     def rest(self) -> None:
         """Keeps what the judge is saying as a run ends: it is paid for."""
@@ -71,7 +71,7 @@ class Hearing:
             self._journal.add_sources(rows)
         for row in rows:
             self._parts.budget.pay(row.cost)
-            queue.heard(row)
+            queue.received(row)
 
     def _replies(self, replies: Sequence[Reply]) -> bool:
         judging, seconds = self._parts.judging, self._seconds()
