@@ -152,7 +152,7 @@ class Sample:
         ]
         paired = min(max(2 * groups.cells, FEWEST_PAIRED), MAX_PAIRED)
         self._shown = np.flatnonzero(_rank(self._image) < PER_IMAGE)
-        self._asked: Any = _candidates(table)
+        self._asked: Any = None if belief.losses is None else _candidates(table)
         if isinstance(belief.losses, Latent):  # nothing that stays as it is is worked out twice
             self._asked = belief.losses.look(self._asked)
             self._paired: Any = self._asked[:paired]

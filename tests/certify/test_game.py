@@ -1,5 +1,6 @@
 """What the betting game promises beyond one interval: levels, decisions, questions left out."""
 
+from bisect import bisect_left
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from adaptive_vtt.certify.rules import Rules, by_size, shares
 from adaptive_vtt.certify.sequences import BETS, Sequences, Step
 from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine import plan
+from adaptive_vtt.engine import audit_key, plan
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import FIGURES, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.rows import EXCLUDED
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -83,11 +85,22 @@ def test_weights_and_a_guarantee_for_each_exclude_each_other() -> None:
 
 
 def test_each_by_itself_takes_fewer_calls_and_says_what_it_is() -> None:
-    audits = [near(seed, 0.2, half_width=0.12, guarantee="each") for seed in range(2)]
-    found = [near(seed, 0.2, half_width=0.12).run() for seed in range(2)]
-    alone, together, audit = audits[0].run(), found[0], audits[0]
-    rest = [audit.run().calls for audit in audits[1:]]
-    assert alone.calls + sum(rest) < 0.9 * sum(result.calls for result in found)
+    """Other settings draw other questions. Of 24 seeds it took .88 of the calls; a pair differs by
+    14 with a deviation of 9.5, so P(six are no fewer) < .0005. On the same draws nothing is left to
+    chance: there the intervals are narrower, .86 to .87 as wide on average (3 seeds)."""
+    audits = [near(seed, 0.2, half_width=0.12, guarantee="each") for seed in range(6)]
+    others = [near(seed, 0.2, half_width=0.12) for seed in range(6)]
+    results, found = ([a.run() for a in made] for made in (audits, others))
+    alone, together, audit = results[0], found[0], audits[0]
+    assert sum(r.calls for r in results) < sum(r.calls for r in found)
+    certificate = read_facts(others[0].journal.facts()).certificate
+    assert certificate is not None
+    freed = certificate.model_copy(update={"guarantee": "each", "weights": None})
+    drawn = others[0].journal.draws(), others[0].journal.calls()
+    pairs = zip(recompute(freed, *drawn), recompute(certificate, *drawn), strict=True)
+    ratios = [(one.upper - one.lower) / (all_.upper - all_.lower) for one, all_ in pairs]
+    assert max(ratios) < 1
+    assert np.mean(ratios) < 0.9
     assert "intervals hold at once with probability 0.95" in str(together.guarantee)
     assert "holds by itself with probability 0.95" in str(alone.as_dict()["guarantee"])
     assert all(i.upper - i.lower <= 0.24 for i in verify(audit.journal))
@@ -281,12 +294,26 @@ def near(seed: int, rate: float, **options: Any) -> Audit:
     )
 
 
-@pytest.mark.parametrize(("guarantee", "calls"), [("all", 102), ("each", 25), ("each", 66)])
-def test_verify_comes_to_the_same_decisions_beside_intervals(guarantee: str, calls: int) -> None:
-    audit = near(0, 0.12, at_most=0.25, half_width=0.08, guarantee=guarantee, budget=calls)
-    stated = audit.run().targets["decided"].tolist()
-    assert [i.decided for i in verify(audit.journal)] == stated
-    assert ("below" in stated) == (calls != 25)
+@pytest.mark.parametrize("guarantee", ["all", "each"])
+def test_verify_comes_to_the_same_decisions_beside_intervals(guarantee: str) -> None:
+    """At the very call by which the first of them falls, at the one before it, and at the end."""
+    options: dict[str, Any] = {"at_most": 0.25, "half_width": 0.08, "guarantee": guarantee}
+    whole = near(0, 0.12, **options)
+    calls = whole.run().calls
+    certificate = read_facts(whole.journal.facts()).certificate
+    draws, answers = whole.journal.draws(), whole.journal.calls()
+    assert len(draws) == len(answers) == calls
+
+    def is_decided(count: int) -> bool:
+        found = recompute(certificate, draws[:count], answers[:count])
+        return any(i.decided == "below" for i in found)
+
+    first = bisect_left(range(calls + 1), True, lo=1, key=is_decided)  # none is taken back
+    for budget in (first - 1, first, calls):
+        audit = near(0, 0.12, budget=budget, **options)
+        stated = audit.run().targets["decided"].tolist()
+        assert [i.decided for i in verify(audit.journal)] == stated
+        assert ("below" in stated) == (budget >= first)
 
 
 @pytest.mark.parametrize("guarantee", ["all", "each"])
@@ -401,22 +428,33 @@ def partly(seed: int, share: float, size: int = 1000, **options: Any) -> tuple[A
     return audit, float(wrong[~out].mean()) if share < 1 else 0.0
 
 
-def test_a_rate_with_questions_left_out_is_estimated_and_verified() -> None:
-    """Each missed at level .05; P(two or more of five) < .03."""
-    missed, errors = 0, []
-    for seed in range(5):
+def test_a_rate_with_questions_left_out_is_estimated_and_verified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each missed at level .05; P(three or more of twelve) < .02. An audit that happens to see few
+    errors ends early, which makes a plain mean of the estimates too low (by .01, of 80 audits);
+    weighted by its calls it is not, and deviates by some .01 in 1100 calls: P(.03) < .01.
+
+    An oracle of the test's own gives an audit fresh entropy: held still, a run is like another."""
+    monkeypatch.setattr(audit_key, "fresh_seed", lambda: 1)
+    missed, excluded, errors, weights = 0, 0, [], []
+    for seed in range(12):
         audit, rate = partly(seed, 0.1, surrogate=False, half_width=0.08)
         result = audit.run()
         row = result.targets.iloc[0]
         assert row["certified"]
-        assert row["excluded"] > 0
+        asked = [one for call in audit.journal.calls() for one in call.answers]
+        assert row["excluded"] == sum(EXCLUDED in (one.unanswered or "") for one in asked)
         assert result.calls < 250
         missed += not row["lower"] <= rate <= row["upper"]
+        excluded += row["excluded"]
         errors.append(row["estimate"] - rate)
+        weights.append(result.calls)
         (found,) = verify(audit.journal)
         assert (found.lower, found.upper) == pytest.approx((row["lower"], row["upper"]), abs=1e-9)
-    assert missed < 2
-    assert abs(np.mean(errors)) < 0.03
+    assert missed < 3
+    assert excluded > 0
+    assert abs(np.average(errors, weights=weights)) < 0.03
 
 
 def test_a_target_of_which_nothing_counts_has_no_rate() -> None:

@@ -18,25 +18,36 @@ from tests.helpers.sliced import audited, world
 
 
 def test_it_holds_the_truth_of_the_questions_that_were_unseen() -> None:
-    space, model = world()
-    journal = audited(half_width=0.12)
+    """In six worlds, by audits long enough to find the group whatever they draw. Each misses a
+    truth with probability .05 at most: P(two or more of six do) < .035."""
+    checked = [held(seed) for seed in range(6)]
+    assert any(checked)
+    assert sum(not all(slices) for slices in checked) < 2
+
+
+def held(seed: int) -> list[bool]:
+    """Of each slice that was found, whether its interval of the unseen holds their truth."""
+    space, model = world(seed)
+    journal = audited(seed=seed, half_width=0.05)
     certificate = read_facts(journal.facts()).certificate
     assert certificate is not None
     played = tracks(certificate, journal.draws(), journal.calls())[certificate.registered :]
     ends = [(float(t.lower[-1]), float(t.upper[-1])) for t in played]
     rates = unseen(certificate, journal.calls(), ends)
-    assert rates
     numbers = np.arange(space.size)
     sample, _, concept = space.parts(numbers)
     truth = space.dataset.truth(sample, concept)
     wrong = np.abs(model._values[sample, concept] - truth)
+    checked = []
     for found, rate in zip(certificate.slices, rates, strict=True):
         target = target_of(TargetId("slice", filter=found.name), found.masks)
         inside = member(space, [target], *space.parts(numbers), truth)[0]
         inside[list(found.seen)] = False
         assert rate is not None
         assert rate.questions == inside.sum() == found.size - len(found.seen)
-        assert rate.lower <= wrong[inside].mean() <= rate.upper
+        true = wrong[inside].mean()  # may be an end itself, of which the sums are rounded
+        checked.append(bool(rate.lower - 1e-9 <= true <= rate.upper + 1e-9))
+    return checked
 
 
 def told(question: int, loss: float, **more: Any) -> CallRow:

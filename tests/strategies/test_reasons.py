@@ -134,8 +134,9 @@ def test_the_report_says_for_which_targets_draws_counted() -> None:
     audit = audited()
     page, rows = render(audit.journal), audit.journal.draws()
     named = [audit.targets[row.why["target"]] for row in rows]
-    most = max(set(named), key=named.count)
-    assert f"The draws counted most for {most} ({named.count(most)})" in page
+    most = max(map(named.count, named))
+    firsts = {name for name in named if named.count(name) == most}
+    assert any(f"The draws counted most for {name} ({most})" in page for name in firsts)
     first = rows[0]
     times = first.probability * first.why["candidates"]
     assert f"{first.probability:.3g} ({times:.2g} × even)" in page

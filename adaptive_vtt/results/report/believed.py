@@ -29,12 +29,12 @@ REASONS = {
     "predicted_loss": "expected loss",
     "uncertainty": "uncertainty",
     "unpredictability": "unpredictability",
-    "need": "by need",
+    "by_need": "by need",
     "curiosity": "by uncertainty × unpredictability",
     "even": "evenly",
 }
 """Of a draw's ``why``; the last three are the parts that its probability is the sum of."""
-PARTS = ("need", "curiosity", "even")
+PARTS = ("by_need", "curiosity", "even")
 PAIRS = (
     "Both models were asked, so what is predicted is the loss of a pair, (1 + loss of A − loss of "
     "B) / 2, which is neither model’s own: result.plot(“beliefs”) shows it, this page does not."
