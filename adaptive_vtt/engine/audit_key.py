@@ -9,14 +9,14 @@ predictions. Two audits that share a random stream can break that without anybod
 - A model is mended where it failed, then audited again. If the same calls are drawn again, only
   mended questions are asked, and no failure is found however many are left.
 
-So every stream that decides candidates or draws is keyed by a hash of the seed and of all that
-the audit is made of: the settings, the space, the metadata of its samples, the targets with their
-weights, the model with its version, every proxy with its content, the
-features that the dataset brings, and the prior journal, or those of a cohort, with its own key and
-everything it found. What code of the user's own follows from cannot be told: it may read a file
-that was fitted to an earlier audit's losses. So an audit with a strategy, a surrogate, an oracle or
-a relation that is not this package's, or a proxy of unknown content, has fresh entropy in its key,
-too, journaled so that it goes on with the same draws. From this follows:
+So every stream that decides candidates or draws is keyed by a hash of the seed and of all that the
+audit is made of: the settings, the space, the metadata of its samples, the targets with their
+weights, the model with its version, every proxy with its content, the features that the dataset
+brings, and the prior journal, or those of a cohort, with its own key and everything it found. What
+code of the user's own follows from cannot be told: it may read a file that was fitted to an earlier
+audit's losses. So an audit with a strategy, a surrogate, an oracle or a relation that is not this
+package's, or a proxy of unknown content, has fresh entropy in its key, too, journaled so that it
+goes on with the same draws. From this follows:
 
 1. An audit that uses a prior journal hashes that journal's content, so its draws are fresh
    given that content even where both audits have the same seed. Its key could equal the prior
