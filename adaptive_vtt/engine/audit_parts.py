@@ -166,7 +166,7 @@ def assembled(
         proxies=proxies.names,
         **({} if prices is None else {"prices": prices.facts}),
     )
-    code = (chosen.strategy, memory, space.oracle.original, *(v.relation for v in space.variants))
+    code = (chosen.strategy, memory, *space.oracle.code, *(v.relation for v in space.variants))
     origin = Origin.of(
         facts,
         model,

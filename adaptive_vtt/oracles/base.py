@@ -100,6 +100,11 @@ class OracleDefaults:
         """The oracle as it was given: this one, unless it stands in for another."""
         return self
 
+    @property
+    def code(self) -> tuple[Oracle, ...]:
+        """Whose code decides losses: this one's, and that of oracles which it leaves it to."""
+        return (self.original,)
+
     def judge(
         self, question: Question, answer: Any, expected: Any, source_answer: Any = None
     ) -> Outcome:

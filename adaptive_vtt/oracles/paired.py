@@ -28,7 +28,7 @@ from ..types import (
     Unanswered,
     Value,
 )
-from .base import OracleDefaults
+from .base import Oracle, OracleDefaults
 from .choice import ASKED
 from .margin import MARGIN, margin
 
@@ -62,6 +62,10 @@ class Paired(OracleDefaults):
         self.rates = oracle.rates
         self.whole_call = oracle.whole_call
         self.unanswered_loss = oracle.unanswered_loss
+
+    @property
+    def code(self) -> tuple[Oracle, ...]:
+        return (self, *self.oracle.code)
 
     @property
     def regime(self) -> str | None:

@@ -343,6 +343,10 @@ def test_an_oracle_or_a_relation_of_one_s_own_draws_anew(space, monkeypatch):
     ):
         facts = [Audit(own, ScriptedModel(), seed=3).journal.facts() for _ in range(2)]
         assert facts[0]["key"] != facts[1]["key"]
+        models = ScriptedModel(), ScriptedModel()
+        both = [avtt.Versus(own, *models, seed=3, budget=5) for _ in range(2)]
+        keys = [versus.audit.journal.facts()["key"] for versus in both]
+        assert keys[0] != keys[1]
     plain = [Audit(space, ScriptedModel(), seed=3).journal.facts()["key"] for _ in range(2)]
     assert plain[0] == plain[1]
 
