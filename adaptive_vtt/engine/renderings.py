@@ -95,6 +95,8 @@ class Renderings:
         if start + count > size:
             self._grow(min(most, max(start + count, 2 * size)), width)
         fresh = list(range(start, min(start + count, len(self._image))))
+        if len(fresh) == count:
+            return fresh
         gone = np.argsort(self._used[:start], kind="stable")[: count - len(fresh)].tolist()
         for row in gone:
             del self._slot[int(self._image[row])]
