@@ -174,6 +174,7 @@ def folder(ended: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(ended, tmp_path / "run"))
 
 
+@pytest.mark.slow
 def test_a_larger_budget_goes_on_and_is_kept(folder: Path) -> None:
     assert run("resume", str(folder), "--budget", "40") == 0
     result = json.loads((folder / "result.json").read_text())

@@ -91,6 +91,7 @@ def test_a_comparison_ends_decided_and_its_intervals_hold_the_differences(tmp_pa
 
 
 @pytest.mark.parametrize("surrogate", [True, False])
+@pytest.mark.slow
 def test_the_other_way_round_the_same_model_is_worse(surrogate: bool):
     b, a = both()
     verdict = Versus(space(), a, b, margin=0.02, seed=1, surrogate=surrogate).run()
@@ -121,6 +122,7 @@ def test_models_that_are_alike_are_within_the_margin():
     ("comparisons", "least"),  # at .8 fewer hold with probability .005 (binomial)
     [(12, 6), pytest.param(60, 40, marks=pytest.mark.slow)],
 )
+@pytest.mark.slow
 def test_every_interval_of_differences_holds_at_every_moment(comparisons: int, least: int):
     """The probability is in fact smaller, as the bound is not tight."""
     questions, a, b = space(20), Skilled("old", 0.7), Skilled("new", 0.75, seed=1)

@@ -204,7 +204,7 @@ def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dic
     [
         {},
         pytest.param({"surrogate": False}, marks=pytest.mark.slow),
-        {"strategy": "random"},
+        pytest.param({"strategy": "random"}, marks=pytest.mark.slow),
         pytest.param({"batch": 7}, marks=pytest.mark.slow),
         pytest.param({"strategy": "uncertainty", "exploration": 0.4}, marks=pytest.mark.slow),
         pytest.param({"candidates": 40}, marks=pytest.mark.slow),
@@ -343,7 +343,7 @@ def undisturbed(batch: int) -> pd.DataFrame:
 
 @pytest.mark.parametrize(
     ("batch", "stop_at"),
-    [(1, 37), (5, 10), *(pytest.param(*s, marks=pytest.mark.slow) for s in [(1, 1), (5, 35)])],
+    [(5, 10), *(pytest.param(*s, marks=pytest.mark.slow) for s in [(1, 1), (1, 37), (5, 35)])],
 )
 def test_an_interrupted_audit_ends_with_the_same_certificate(tmp_path, batch, stop_at) -> None:
     space, model, _ = recorded(7)

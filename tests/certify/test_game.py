@@ -84,6 +84,7 @@ def test_weights_and_a_guarantee_for_each_exclude_each_other() -> None:
         Audit(space(), ScriptedModel(), half_width=0.1, guarantee="some")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_each_by_itself_takes_fewer_calls_and_says_what_it_is() -> None:
     """Other settings draw other questions. Of 24 seeds it took .88 of the calls; a pair differs by
     14 with a deviation of 9.5, so P(six are no fewer) < .0005. On the same draws nothing is left to
@@ -253,6 +254,7 @@ def test_beside_intervals_nothing_steps_down_and_a_side_takes_twice_the_evidence
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.301])
+@pytest.mark.slow
 def test_beside_an_interval_a_decision_errs_where_the_interval_does(rate: float) -> None:
     """400 audits of a coin at the limit, and just above it: the level is .05."""
     one, none = np.ones(400), np.zeros(400)
@@ -294,7 +296,7 @@ def near(seed: int, rate: float, **options: Any) -> Audit:
     )
 
 
-@pytest.mark.parametrize("guarantee", ["all", "each"])
+@pytest.mark.parametrize("guarantee", ["all", pytest.param("each", marks=pytest.mark.slow)])
 def test_verify_comes_to_the_same_decisions_beside_intervals(guarantee: str) -> None:
     """At the very call by which the first of them falls, at the one before it, and at the end."""
     options: dict[str, Any] = {"at_most": 0.25, "half_width": 0.08, "guarantee": guarantee}
@@ -333,6 +335,7 @@ def test_verify_comes_to_the_same_decisions(guarantee: str) -> None:
         verify(forged)
 
 
+@pytest.mark.slow
 def test_deciding_alone_is_no_dearer_than_an_interval_of_half_the_distance() -> None:
     for seed in range(2):
         alone = near(seed, 0.15, at_most=0.3).run()

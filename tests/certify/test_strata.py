@@ -310,11 +310,6 @@ def missed(seed: int) -> bool:
     return not held
 
 
-def test_few_hostile_audits_cover():
-    """At level .8 P(more than 5 misses of 6) < .0001."""
-    assert sum(missed(seed) for seed in range(6)) <= 5
-
-
 @pytest.mark.slow
 def test_many_hostile_audits_cover():
     """At level .8 P(more than 85 misses of 300) < .0002; bets leave far fewer."""

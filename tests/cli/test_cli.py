@@ -103,6 +103,7 @@ def test_json_prints_json_and_nothing_else(audited):
     assert json.loads(audited.printed)["calls"] > 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result_and_another_seed_another(start, tmp_path):
     results = []
     for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
@@ -153,6 +154,7 @@ def test_report_rebuilds_everything_from_the_journal_alone(audited, tmp_path):
     assert (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_plotly_js_is_packed_inside_beside_or_at_its_public_address(audited, tmp_path, capsys):
     shutil.copy(audited.out / "journal.db", tmp_path / "journal.db")
     page, library = tmp_path / "report.html", tmp_path / "plotly.min.js"

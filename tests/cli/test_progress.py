@@ -194,6 +194,7 @@ def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it
     assert run("verify", str(out)) == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_comparison_leaves_a_complete_demo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ def test_medmnist_is_audited_verified_and_exported(tmp_path: Path) -> None:
     assert all(sum(found.sample(i).truth.values()) == 1 for i in range(len(found)))
 
 
+@pytest.mark.slow
 def test_isic_is_audited_verified_and_exported(tmp_path: Path) -> None:
     isic_files(tmp_path / "ISIC2018")
     (tmp_path / "classifier.py").write_text(LESIONS)
@@ -114,6 +115,7 @@ def test_isic_is_audited_verified_and_exported(tmp_path: Path) -> None:
     assert "relation medmnistc/dermamnist/black_corner: error" in found
 
 
+@pytest.mark.slow
 def test_idrid_is_audited_in_regions_verified_and_exported(tmp_path: Path) -> None:
     idrid_files(tmp_path)
     (tmp_path / "classifier.py").write_text(LESIONS)

@@ -165,6 +165,7 @@ def test_what_stays_in_view_is_seen_and_what_does_not_is_not(relation: str) -> N
 
 
 @pytest.mark.parametrize("version", [VERSIONS[0], *slowly(*VERSIONS[1:])])
+@pytest.mark.slow
 def test_what_is_covered_is_not_seen_and_the_rest_still_is(version: str) -> None:
     for index in range(8):
         for box in sample(index).boxes:

@@ -89,6 +89,7 @@ def test_what_stays_in_view_is_seen_and_what_does_not_is_not(way: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["blur", "black", "inpaint"])
+@pytest.mark.slow
 def test_what_is_covered_is_not_seen_and_the_rest_still_is(version: str) -> None:
     for index in range(12):
         for box in sample(index).boxes:
@@ -257,6 +258,7 @@ def test_uneven_rates_differ_by_kind_with_the_set_mean_and_by_size() -> None:
 
 
 @pytest.mark.parametrize(("persistence", "least", "most"), [(1.0, 0.9, 1.0), (0.0, 0.05, 0.6)])
+@pytest.mark.slow
 def test_lasting_faults_last_and_others_do_not(
     persistence: float, least: float, most: float
 ) -> None:

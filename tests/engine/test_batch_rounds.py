@@ -167,6 +167,7 @@ def test_struck_between_sources_and_follow_ups_of_a_round_it_draws_what_it_would
 
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=8), st.booleans(), st.integers(1, 3))
+@pytest.mark.slow
 def test_struck_again_and_again_the_cap_holds(strikes: list[int], listed: bool, looks: int):
     cap, journal = 20.0, MemoryJournal()
     provider = Provider(listed=listed, looks=looks)

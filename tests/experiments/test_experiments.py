@@ -126,6 +126,7 @@ def test_asking_everything_ends_in_the_same_state(model: str) -> None:
         np.testing.assert_allclose(state.belief.answers.covariance, first.covariance, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_uncertainty_strategies_need_six_tenths_of_randoms_questions_at_most() -> None:
     # of the 45 pairs of the seeds 0 to 9, the worst ratios are .549 and .541
     dataset = oct_like(100)
@@ -218,6 +219,7 @@ def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "geographic atrophy" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_crossover_prints_its_machine_and_a_row_per_size_and_device(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,6 +171,7 @@ def test_an_image_asked_about_keeps_a_bit_per_reference_sample() -> None:
     assert float(found[0]) == pytest.approx(truths[among, 2].mean())
 
 
+@pytest.mark.slow
 def test_the_benchmark_measures_every_step(tmp_path: Path) -> None:
     journal = tmp_path / "plain.db"
     assert set(long_audits.run("plain", journal, 12)) == {"ms per call", "MB per 1,000 calls"}

@@ -175,6 +175,7 @@ def test_predictions_are_of_the_follow_up_and_the_side_asked_about():
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_a_killed_audit_goes_on_with_the_draws_of_an_undisturbed_one(tmp_path: Path):
     whole = finished(space(), model=PythonModel(noisy), budget=24, **OPTIONS)
     path = tmp_path / "journal.db"

@@ -80,6 +80,7 @@ def test_odd_audits_have_a_whole_page(name: str) -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ODD_CERTIFIED)
+@pytest.mark.slow
 def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
     page = render(ODD_CERTIFIED[name]())
     tags = Tags(page)

@@ -292,6 +292,7 @@ def distinct_failures(name: str, calls: int, answers: Answers, seed: int) -> int
     ("answers", "calls", "seeds"),
     [("one", 120, [2]), pytest.param("all", 100, [1, 2, 3], marks=pytest.mark.slow)],
 )
+@pytest.mark.slow
 def test_failure_search_finds_twice_the_failures_of_random(
     answers: Answers, calls: int, seeds: list[int]
 ) -> None:
