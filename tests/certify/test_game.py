@@ -431,6 +431,7 @@ def partly(seed: int, share: float, size: int = 1000, **options: Any) -> tuple[A
     return audit, float(wrong[~out].mean()) if share < 1 else 0.0
 
 
+@pytest.mark.slow
 def test_a_rate_with_questions_left_out_is_estimated_and_verified(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

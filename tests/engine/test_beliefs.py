@@ -79,6 +79,7 @@ def test_the_figures_are_those_of_the_belief() -> None:
     assert last.figures["uncertainty"] == np.round(array(belief.uncertainty()), 5).tolist()
 
 
+@pytest.mark.slow
 def test_a_sample_of_a_large_space_tells_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = audited(budget=60).journal.beliefs()[-1]
     monkeypatch.setattr(checkpoints, "QUESTIONS", 60)

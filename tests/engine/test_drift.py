@@ -97,6 +97,7 @@ def test_an_interval_that_the_pool_empties_stays_the_last_that_was_not():
     assert (sequences.half_width >= 0).all()
 
 
+@pytest.mark.slow
 def test_a_model_that_stays_as_it_is_draws_no_warning():
     warned = 0
     for seed in range(5):

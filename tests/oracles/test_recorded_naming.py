@@ -109,6 +109,7 @@ def test_other_captions_are_another_space_and_no_captions_the_old_one() -> None:
     )
 
 
+@pytest.mark.slow
 def test_two_captioners_are_compared_on_the_same_follow_ups() -> None:
     """Those by what was recorded, perhaps of a third: both are shown the same pictures."""
 
