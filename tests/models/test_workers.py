@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -129,8 +130,11 @@ def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> Non
     disturbed = audit(two, strike)
     assert rows(disturbed) == rows(whole)
     assert {a.unanswered for c in disturbed.journal.calls() for a in c.answers} == {None}
-    lost = disturbed.interrupted  # a worker may be killed between two calls
-    assert lost == two._pool.lost <= two._pool.deaths == 2
+    assert disturbed.interrupted == two._pool.lost <= two._pool.deaths <= 2
+    while two._pool.deaths < 2:  # one that was killed between two calls is missed at its next
+        with suppress(CallLost):
+            two.submit(prompts(1)[0]).result(60)
+    lost = two._pool.lost
     assert two.statistics() == {"workers": 2, "workers_died": 2, "calls_lost": lost}
 
 

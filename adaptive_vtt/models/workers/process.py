@@ -57,8 +57,10 @@ class LocalProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process's number; None where none was begun."""
-        return None if self._process is None else self._process.pid
+        """The process's number; None where none was begun, or it is known to have ended, after
+        which the number may be another's."""
+        process = self._process
+        return None if process is None or process.returncode is not None else process.pid
 
     def _begun(self, descriptor: int) -> "subprocess.Popen[bytes]":
         code = BEGIN.format(path=sys.path, home=HOME, descriptor=descriptor)
