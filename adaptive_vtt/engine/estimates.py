@@ -10,15 +10,15 @@ Two guesses at a target's mean loss R:
 With V the estimated variance of P and E the estimated squared error of G, each counts by its
 precision,
 
-    estimate = P + V / (V + E) (G - P), but no further from P than FARTHEST sqrt(V),
-    E = DOUBT u^2 e^2 / n
+    estimate = P + V / (V + E) (G - P)
+    E = max(u^2 e^2 / n, (P - G)^2 - APART V)
 
 where u is the share of the target's questions that are unseen, n how many are seen, and e^2 the
 mean squared residual of the predictions made for them, weighed to be that of the whole target.
-(Where G looks at a part of the unseen questions only, E has the variance of that on top.) Residuals
-show no bias that all questions share; the bound keeps what it may do within P's own error. Before,
-E grew with (P - G)^2 - V, as Green & Strawderman (JASA 86, 1991) have it, and a common shift was
-taken off all targets' G: on recorded draws that was farther from the truth at nine of ten places.
+(Where G looks at a part of the unseen questions only, its variance comes on top.) Residuals show no
+error that all unseen questions share, but P does: where G is farther from it than P's own error
+explains, the difference is G's bias (Green & Strawderman, JASA 86, 1991, have APART = 1). So no
+estimate is moved by more than sqrt(APART V), and one whose G is far off hardly at all.
 
 Nothing here enters draws, bets or intervals. It is worked out when it is read, never per draw.
 """
@@ -38,11 +38,10 @@ from .tensors import array, candidates_of
 if TYPE_CHECKING:
     from ..surrogates import LossSurrogate
 
-FARTHEST = 1.5
-"""Standard errors of P by which predictions may move an estimate, at most."""
-DOUBT = 1.0
-"""Squared error of a mean of predictions over that of as many uniform residuals. Above 1 it would
-allow for residuals that look good as predictions are fitted to them; 2 made estimates worse."""
+APART = 2.0
+"""Squared difference of P and G, in variances of P, beyond which it is told to G's bias. At 1, good
+predictions are distrusted by chance; without it, predictions that are all wrong alike make
+estimates 1.5 times as wrong as none (1.2 times at 2)."""
 CREDIT = 10.0
 """Answers that the variance f (1 - f), which predictions imply, counts as among the residuals."""
 TINY = 1e-300
@@ -60,10 +59,9 @@ class Guesses:
 
     def combined(self) -> Floats:
         """(K,): P and G by precision; NaN where either is."""
-        share = self.variance / np.maximum(self.variance + self.error, TINY)
-        farthest = FARTHEST * np.sqrt(self.variance)
-        moved = share * (self.predictions - self.draws)
-        return self.draws + np.clip(moved, -farthest, farthest)
+        apart = self.predictions - self.draws
+        error = np.maximum(self.error, apart**2 - APART * self.variance)
+        return self.draws + self.variance / np.maximum(self.variance + error, TINY) * apart
 
 
 def interval_rows(selector: Selector, calls_per_draw: float = 1.0) -> list[dict[str, Any]] | None:
@@ -113,7 +111,7 @@ def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[
         missing = np.where(waiting > 0, 1 / count - 1 / waiting, 0.0)
     known = (certifier.least + certifier.most) / 2
     spread = (answered * certifier.residual + CREDIT * (mean - square)) / (answered + CREDIT)
-    error = DOUBT * spread / np.maximum(answered, 1) + np.maximum(missing, 0) * (square - mean**2)
+    error = spread / np.maximum(answered, 1) + np.maximum(missing, 0) * (square - mean**2)
     return (known + coming * mean) / total, (coming / total) ** 2 * error
 
 

@@ -18,7 +18,7 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.run_checks import check
 from adaptive_vtt.cli.run_folder import rewrite
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.estimates import Guesses, guesses
+from adaptive_vtt.engine.estimates import APART, Guesses, guesses
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.experiments.engine.digits import RecordedRelation
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
@@ -86,12 +86,12 @@ targets = st.lists(st.tuples(numbers, spread, numbers, spread), min_size=1, max_
 
 
 @given(targets)
-def test_predictions_move_an_estimate_by_at_most_one_and_a_half_standard_errors(
+def test_predictions_move_an_estimate_by_little_more_than_a_standard_error(
     rows: list[Any],
 ) -> None:
     guess = Guesses(*np.array(rows).T)
     moved = np.abs(guess.combined() - guess.draws)
-    assert (moved <= 1.5 * np.sqrt(guess.variance) + 1e-9).all()
+    assert (moved <= np.sqrt(APART * guess.variance) + 1e-9).all()
 
 
 @given(numbers, spread, spread, st.floats(-1.4, 1.4))
@@ -128,21 +128,10 @@ def test_predictions_that_became_good_make_the_estimate_better_than_the_draws_al
     assert ratio(lambda loss: 0.9 * loss + 0.03, deaf=30) < 0.92
 
 
-def test_predictions_that_say_nothing_worsen_the_estimate_by_no_more_than_the_bound() -> None:
-    """.9 is said of losses of .3: each estimate is moved by the whole bound, 1.5 of the standard
-    errors that the draws tell of themselves. In those, its root mean square error should be about
-    sqrt(1 + 1.5^2) = 1.8, and is 1.66 over seeds 0-159; 16 of those audits, drawn with replacement,
-    pass 2.5 with probability 5e-5. A limit of 1.35 of the draws' own error stood here before
-    estimates went by precision alone; now it is 1.66, and 8 audits kept to 1.35 by chance."""
-    errors = []
-    for seed in range(16):
-        audit, _ = audit_with(lambda loss: torch.full_like(loss, 0.9), seed=seed)
-        row, found = audit.run().targets.iloc[0], guesses(audit._selector)
-        assert found is not None
-        told, truth = np.sqrt(found.variance[0]), losses_of(seed=seed).mean()
-        assert abs(row["estimate"] - row["pseudo_outcome_mean"]) <= 1.5 * told + 1e-9
-        errors.append((row["estimate"] - truth) / told)
-    assert np.sqrt(np.mean(np.square(errors))) < 2.5
+def test_predictions_that_are_all_wrong_alike_hardly_worsen_the_estimate() -> None:
+    """.9 is said of losses of .3. Over 48 audits the ratio is 1.04, and 1.51 without a term for
+    what all share; 8 of them, drawn with replacement, pass 1.2 with probability .003."""
+    assert ratio(lambda loss: torch.full_like(loss, 0.9)) < 1.2
 
 
 def test_when_everything_is_asked_the_estimate_is_the_truth() -> None:
