@@ -13,7 +13,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import Progress
 
-from ..config.data_alone import read_dataset
+from ..config.datasets import read_dataset
 from ..datasets import Dataset
 from ..datasets.recognition import Layout, recognised
 from ..datasets.vqa.question_building import Built, Embed, choose, line_of

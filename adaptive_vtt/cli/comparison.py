@@ -19,11 +19,9 @@ from ..benchmark.executors import check_executor, run_all
 from ..benchmark.figure import certified_page, uncertainty_page
 from ..certify import named_targets
 from ..config import Spec
-from ..config.building import build_audit, build_model, build_space
-from ..config.model_section import ModelSection
-from ..config.models import PlugInSection, PythonSection
+from ..config.building import build_audit, build_model, build_space, unworked
+from ..config.models import ModelSection, PlugInSection, PythonSection
 from ..config.oracles import WordsSection
-from ..config.space_and_model import unworked
 from ..errors import InputError
 from ..models import ModelUnderTest
 from ..models.base import adapted_model

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..certify.forecast import Forecast, forecasts
 from ..config import Spec
-from ..config.space_and_model import NotImported, build_space, model_of
+from ..config.building import NotImported, build_space, model_of
 from ..engine.checks import check_budget, check_cost, check_judge, check_model
 from ..engine.plan import DEFAULT_EXPLORATION, Certify
 from ..engine.prices import Prices

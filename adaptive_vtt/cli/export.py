@@ -122,8 +122,7 @@ def _formats(coco: bool, fiftyone: bool) -> list["Format"]:
 @contextmanager
 def _opened(directory: Path, run_code: bool) -> Iterator[tuple["Journal", "QuestionSpace"]]:
     from ..config.building import build_space
-    from ..config.code import refuse_code
-    from ..config.resuming import check_program, spec_of
+    from ..config.journaled import check_program, refuse_code, spec_of
     from ..journal import read_journal
     from ..journal.facts import read_facts
     from ..journal.files import JOURNAL

@@ -21,7 +21,7 @@ from ..audit.fleet import FLEET, Broker, BrokerLease
 from ..config import parse_spec
 from ..config.building import build_audit
 from ..config.going_on import resume
-from ..config.resuming import notes_of
+from ..config.journaled import notes_of
 from ..errors import AvttError, JournalError, one_line
 from ..journal import SQLiteJournal, begin_anew
 from ..journal.facts import is_begun

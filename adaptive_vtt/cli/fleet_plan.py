@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..config.building import build_space, model_of
 from ..config.fleet import Fleet, FleetMember
-from ..config.space_and_model import build_space, model_of
 from ..errors import InputError
 from ..models import adapted_model
 from .dry_run import ASSUMED, Plan, planned

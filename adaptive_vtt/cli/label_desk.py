@@ -15,8 +15,7 @@ from rich.table import Table
 
 from ..config import Spec
 from ..config.building import build_space
-from ..config.code import refuse_code
-from ..config.resuming import spec_of
+from ..config.journaled import refuse_code, spec_of
 from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts

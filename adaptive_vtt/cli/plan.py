@@ -59,7 +59,7 @@ def plan(
 
     Example: avtt plan SPEC.toml --targets overall,relations
     """
-    from ..config.space_and_model import build_space, model_of
+    from ..config.building import build_space, model_of
     from ..models import adapted_model
     from .dry_run import planned
     from .spec_changes import read

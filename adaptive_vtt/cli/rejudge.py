@@ -53,7 +53,7 @@ def rejudge(
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
     """
     from ..audit import read_result
-    from ..config.rejudging import rejudge_folder
+    from ..config.going_on import rejudge_folder
     from .browser import open_report
 
     result = rejudge_folder(directory, oracle, settings(sets), out)

@@ -14,7 +14,7 @@ import typer
 from ..audit import Audit
 from ..config import Spec, TrackSpec
 from ..config.building import build_audit
-from ..config.resuming import notes_of
+from ..config.journaled import notes_of
 from ..errors import InputError
 from ..journal import (
     Journal,

@@ -68,8 +68,7 @@ def _told(
 ) -> dict[str, Any]:
     from ..audit.slices import Evidence, explore
     from ..config.building import build_space
-    from ..config.code import refuse_code
-    from ..config.resuming import check_program, spec_of
+    from ..config.journaled import check_program, refuse_code, spec_of
     from ..errors import JournalError
     from ..journal.facts import read_facts
 

@@ -17,9 +17,8 @@ from rich.table import Table
 from ..audit.versus import Use, Verdict, Versus, verdict_of
 from ..certify import named_targets
 from ..config import Spec
-from ..config.building import build_parts, build_space
-from ..config.recorded import answers_table
-from ..config.space_and_model import model_of
+from ..config.building import build_parts, build_space, model_of
+from ..config.models import answers_table
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
 from ..journal import SQLiteJournal

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ..results.tracking.protocol import Name
 from ..stopping import (
     MAX_CONFIDENCE,
     AllOf,
@@ -321,3 +322,11 @@ class CertifySpec(Section):
     @property
     def certifies(self) -> bool:
         return self.half_width is not None or self.at_most is not None
+
+
+class TrackSpec(Section):
+    """Where figures of a running audit are sent; addresses and keys come from the environment."""
+
+    to: Name = Field(description="the tracker; each is an extra of its name")
+    every: int = Field(20, description="calls between two sendings", ge=1)
+    project: str = Field("adaptive-vtt", description="experiment or project that runs go under")

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.fleet import FleetSpec, MemberSpec
-from adaptive_vtt.config.judge import JudgeSpec
+from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.config.section import Section, kind_name, kinds_of, shown_default
 
 SPEC_HEAD = """# SPEC.toml
