@@ -4,17 +4,22 @@ import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ..config.building import build_space
+from ..config.journaled import check_program, refuse_code, spec_of
+from ..datasets.vqa import question_table
 from ..errors import InputError
+from ..journal import Journal, read_journal
+from ..journal.facts import read_facts
+from ..journal.files import JOURNAL
+from ..results.export.corrupted import export_corrupted
+from ..results.export.failures import Exported, Format, export_failures
+from ..results.export.questions import export_questions
+from ..space import QuestionSpace
 from .options import Json, RunCode, RunDir
-
-if TYPE_CHECKING:
-    from ..journal import Journal
-    from ..results.export.failures import Exported, Format
-    from ..space import QuestionSpace
 
 OTHERWISE = (
     "export it from Python with "
@@ -72,10 +77,6 @@ def export(
 
     Example: avtt export runs/first --failures failures
     """
-    from ..datasets.vqa import question_table
-    from ..results.export.corrupted import export_corrupted
-    from ..results.export.failures import export_failures
-    from ..results.export.questions import export_questions
 
     if failures is None and tsv is None and corrupted is None:
         raise InputError(
@@ -121,11 +122,6 @@ def _formats(coco: bool, fiftyone: bool) -> list["Format"]:
 
 @contextmanager
 def _opened(directory: Path, run_code: bool) -> Iterator[tuple["Journal", "QuestionSpace"]]:
-    from ..config.building import build_space
-    from ..config.journaled import check_program, refuse_code, spec_of
-    from ..journal import read_journal
-    from ..journal.facts import read_facts
-    from ..journal.files import JOURNAL
 
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:

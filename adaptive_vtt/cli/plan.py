@@ -4,15 +4,25 @@ import json
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
+from ..certify.further import KNOWN
+from ..config.building import build_space, model_of
+from ..errors import InputError, listed
+from ..journal import read_journal
+from ..journal.facts import read_facts
+from ..journal.files import JOURNAL
+from ..models import adapted_model
+from ..results.report.content import Content
+from ..stopping import check_half_width
+from .dry_run import Plan, planned
 from .options import Json, Set, names
-
-if TYPE_CHECKING:
-    from ..results.report.content import Content
-    from .dry_run import Plan
+from .spec_changes import read
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
 """Half-widths that are told of, where none are named."""
@@ -59,10 +69,6 @@ def plan(
 
     Example: avtt plan SPEC.toml --targets overall,relations
     """
-    from ..config.building import build_space, model_of
-    from ..models import adapted_model
-    from .dry_run import planned
-    from .spec_changes import read
 
     widths = _widths(half_width)
     told = None if pilot is None else _pilot(pilot)
@@ -85,8 +91,6 @@ def plan(
 
 def _widths(text: str) -> list[float]:
     """Ascending. Raises InputError for what is no list of half-widths."""
-    from ..errors import InputError
-    from ..stopping import check_half_width
 
     try:
         found = sorted({float(width) for width in names(text) or ()})
@@ -111,7 +115,6 @@ class Pilot:
 
     def check(self, found: "Plan") -> None:
         """Raises InputError where it certified other targets."""
-        from ..errors import InputError, listed
 
         wanted = {row.target for row in found.targets}
         if other := sorted(wanted ^ self.targets):
@@ -124,12 +127,6 @@ class Pilot:
 def _pilot(folder: Path) -> Pilot:
     """The audit in a folder. Raises InputError for one that certified nothing, compared two models,
     or tells too little."""
-    from ..certify.further import KNOWN
-    from ..errors import InputError
-    from ..journal import read_journal
-    from ..journal.facts import read_facts
-    from ..journal.files import JOURNAL
-    from ..results.report.content import Content
 
     with closing(read_journal(folder / JOURNAL)) as journal:
         certificate = read_facts(journal.facts()).certificate
@@ -173,9 +170,6 @@ def _steps(width: float, found: "Plan", pilot: Pilot | None) -> list[Step]:
 
 
 def _show(steps: list[Step]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
 
     table = Table(title="calls until all targets are certified", box=SIMPLE_HEAD, pad_edge=False)
     losses = list(steps[0].likely) if steps else []

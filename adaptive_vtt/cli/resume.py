@@ -4,7 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from ..audit.fleet import check_alone
+from ..config.going_on import new_limits
+from ..config.going_on import resume as go_on
 from .options import Json, Open, RunDir, settings
+from .run_folder import run_and_report
 from .signals import interruptible
 
 
@@ -76,11 +80,6 @@ def resume(
     """
     flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}
     with interruptible(directory):
-        from ..audit.fleet import check_alone
-        from ..config.going_on import new_limits
-        from ..config.going_on import resume as go_on
-        from .run_folder import run_and_report
-
         check_alone(directory, leaves=leave_fleet)
         limits: Any = {**flags, **new_limits(settings(sets))}
         audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, **limits)

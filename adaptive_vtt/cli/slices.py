@@ -6,17 +6,23 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ..audit.slices import Evidence, Found, explore
+from ..audit.slices.looking import ASKED
+from ..certify.targets import size
+from ..certify.unseen import unseen
+from ..config.building import build_space
+from ..config.journaled import check_program, refuse_code, spec_of
+from ..errors import JournalError
+from ..journal import Journal, read_journal
+from ..journal.facts import CertificateFacts, SliceFacts, read_facts
+from ..journal.files import JOURNAL
+from ..results.result import summarise
 from ..utils.rounding import outward
 from .options import Json, RunCode, RunDir, names
-
-if TYPE_CHECKING:
-    from ..audit.slices import Evidence, Found
-    from ..journal import Journal
-    from ..journal.facts import CertificateFacts, SliceFacts
 
 OTHERWISE = (
     "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
@@ -52,8 +58,6 @@ def slices(
 
     Example: avtt slices runs/first
     """
-    from ..journal import read_journal
-    from ..journal.files import JOURNAL
 
     with closing(read_journal(directory / JOURNAL)) as journal:
         told = _told(journal, directory, most, names(by), run_code)
@@ -66,11 +70,6 @@ def slices(
 def _told(
     journal: "Journal", directory: Path, most: int, by: list[str] | None, run_code: bool
 ) -> dict[str, Any]:
-    from ..audit.slices import Evidence, explore
-    from ..config.building import build_space
-    from ..config.journaled import check_program, refuse_code, spec_of
-    from ..errors import JournalError
-    from ..journal.facts import read_facts
 
     where, facts = str(directory), read_facts(journal.facts())
     certificate = facts.certificate
@@ -97,8 +96,6 @@ def _told(
 
 def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict[str, Any]]:
     """Where the slices stand that the audit found."""
-    from ..certify.unseen import unseen
-    from ..results.result import summarise
 
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
@@ -114,7 +111,6 @@ def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict
 
 def quoted(journal: "Journal") -> list[str]:
     """A line per slice that an audit found: the rate to quote of it."""
-    from ..journal.facts import read_facts
 
     certificate = read_facts(journal.facts()).certificate
     rows = _certified(journal, certificate) if certificate and certificate.slices else []
@@ -124,13 +120,11 @@ def quoted(journal: "Journal") -> list[str]:
 
 
 def _how(found: "SliceFacts") -> str:
-    from ..audit.slices.looking import ASKED
 
     return "asked for" if found.found_by == (ASKED,) else "found"
 
 
 def _proposed(evidence: "Evidence", space: Any, found: "Found") -> dict[str, Any]:
-    from ..certify.targets import size
 
     inside = evidence.inside(space, [found.target])[0] & (evidence.loss >= 0.5)
     samples = dict.fromkeys(evidence.sample[inside].tolist())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.config.secrets import refuse_secrets
