@@ -23,11 +23,11 @@ from ..results.report.plotly_library import check_way
 from ..utils.files import write_text
 from .after import earlier
 from .dry_run import ASSUMED, dry_run, planned
-from .options import Json, Open, Out, Plotly, Set, field, names
+from .options import Json, Open, Out, Plotly, names
 from .progress import Live
 from .run_folder import begin, check, rewrite, run_and_report
 from .signals import Interrupted, interruptible
-from .spec_changes import one_too_many, read
+from .spec_changes import Set, field, one_too_many, read
 
 ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
 """Headings of the options in ``avtt audit --help``."""
@@ -205,7 +205,11 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
         for loss in ASSUMED:
             likely = plan.together.likely[loss] if plan.together else plan.total
             task = bar.add_task(f"if {loss:.0%} fail", total=min(likely, most))
-            found += rehearse(space, model, options, [loss], partial(_advance, bar, task))
+
+            def advance(calls: int, task: TaskID = task) -> None:
+                bar.update(task, completed=calls)
+
+            found += rehearse(space, model, options, [loss], advance)
             bar.update(task, total=found[-1].calls, completed=found[-1].calls)
     if as_json:
         typer.echo(json.dumps({"questions": space.size, "estimates": [asdict(e) for e in found]}))
@@ -213,10 +217,6 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
     for estimate in found:
         typer.echo(_sentence(estimate, spec.certify))
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
-
-
-def _advance(bar: Progress, task: TaskID, calls: int) -> None:
-    bar.update(task, completed=calls)
 
 
 @contextmanager

@@ -92,7 +92,6 @@ def build_vqa(
 
     Example: avtt build-vqa Kvasir-SEG --out questions --scene Colonoscopy
     """
-
     wanted = Wanted(
         kinds=names(kinds),
         concepts=names(concepts),

@@ -1,7 +1,8 @@
 """``avtt compare``: the same space, several strategies, several seeds."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,8 +31,16 @@ from ..strategies import default
 from ..strategies import get as get_strategy
 from ..utils.files import write_text
 from ..utils.tables import csv_text
-from .options import Json, Set, names
-from .spec_changes import read
+from .options import Json, names
+from .spec_changes import Set, field, read
+
+ANSWERS = "answers.csv"
+CLASSICS = "baselines"
+"""Stands for all there is to compare with."""
+WIDE = 92
+"""Columns of a terminal that show one half-width more."""
+FREE = ("recorded", "simulated")
+"""Models that may be asked about everything: it costs nothing."""
 
 
 def compare(
@@ -51,26 +60,9 @@ def compare(
     repeats: Annotated[
         int, typer.Option(help="Audits per strategy, with the seeds 0, 1, 2 ...")
     ] = 3,
-    half_width: Annotated[
-        float | None,
-        typer.Option(
-            help="Certify every target to plus or minus this share (0.05: 5 percentage points), "
-            "and count the calls. Default: the spec's, else nothing is certified.",
-            metavar="SHARE",
-        ),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            help="What is certified, separated by commas: overall, concepts, relations, "
-            "group:COLUMN ... Default: the spec's.",
-            metavar="NAMES",
-        ),
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(help="Calls of each audit, at most. Default: the spec's.", metavar="CALLS"),
-    ] = None,
+    half_width: Annotated[float | None, field("certify.half_width", "SHARE")] = None,
+    targets: Annotated[str | None, field("certify.targets", "NAMES")] = None,
+    budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
     exhaust: Annotated[
         bool,
         typer.Option(
@@ -95,52 +87,28 @@ def compare(
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
-
     flags = {
         "audit.budget": budget,
         "certify.half_width": half_width,
         "certify.targets": names(targets),
     }
     chosen, base = read(spec, demo, flags, sets)
+    goal = chosen.certify.half_width
     compared = names(strategies)
     if compared is None:
-        compared = ["random", default(chosen.certify.half_width is not None)]
-    compare_strategies(chosen, base, compared, repeats, out, as_json, exhaust, executor)
-
-
-ANSWERS = "answers.csv"
-CLASSICS = "baselines"
-"""Stands for all there is to compare with."""
-WIDE = 92
-"""Columns of a terminal that show one half-width more."""
-FREE = ("recorded", "simulated")
-"""Models that may be asked about everything: it costs nothing."""
-
-
-def compare_strategies(
-    spec: Spec,
-    base: Path,
-    names: list[str],
-    repeats: int,
-    out: Path,
-    as_json: bool,
-    exhaust: bool = False,
-    executor: str = "processes",
-) -> None:
-    """Runs every strategy with every seed, then writes compare.json and compare.html."""
-    _check_free(spec, base)
-    if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
+        compared = ["random", default(goal is not None)]
+    _check_free(chosen, base)
+    if isinstance(chosen.oracle, WordsSection) and chosen.oracle.judge is not None:
         raise InputError(
             "compare: expected an oracle whose rule reads replies alone, got one with a judge "
             "model, which every audit of a comparison would ask anew; take [oracle.judge] out"
         )
     check_executor(executor)
-    goal = spec.certify.half_width
     certifying = goal is not None
-    names = _checked(names, certifying)
+    compared = _checked(compared, certifying)
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, got {repeats}")
-    if not certifying and spec.audit.budget is None:
+    if not certifying and chosen.audit.budget is None:
         raise InputError(
             "compare: expected a budget (--budget or audit.budget) or a half-width to certify "
             "(--half-width or certify.half_width), got neither"
@@ -148,9 +116,9 @@ def compare_strategies(
     if exhaust and not certifying:
         raise InputError("--exhaust: expected a half-width to certify (--half-width), got none")
     if goal is None:
-        _compare_uncertainty(spec, base, names, repeats, out, as_json, executor)
+        _compare_uncertainty(chosen, base, compared, repeats, out, as_json, executor)
     else:
-        _compare_certified(spec, base, names, repeats, out, as_json, exhaust, goal, executor)
+        _compare_certified(chosen, base, compared, repeats, out, as_json, exhaust, goal, executor)
 
 
 def _check_free(spec: Spec, base: Path) -> None:
@@ -284,7 +252,7 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
         raise InputError(
             "--exhaust: expected a model whose call answers every concept, got one answer per call"
         )
-    with _Bar("asking everything", calls, quiet) as advance:
+    with _bar("asking everything", calls, quiet) as advance:
         answers = all_answers(space, model, advance)
     write_text(out / ANSWERS, csv_text(answers))
     replay = spec.model.model_dump(include=set(ModelSection.model_fields) - {"kind"})
@@ -301,14 +269,10 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
         return None
-    with _Bar("finding the truth", calls, quiet) as advance:
+    with _bar("finding the truth", calls, quiet) as advance:
         questions, losses = all_losses(space, model, advance)
-    return [
-        float(m)
-        for m in means(
-            space, named_targets(space, spec.certify.targets, spec.certify.where), questions, losses
-        )
-    ]
+    targets = named_targets(space, spec.certify.targets, spec.certify.where)
+    return [float(mean) for mean in means(space, targets, questions, losses)]
 
 
 # -- running, writing, showing ------------------------------------------------------------
@@ -317,30 +281,22 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
 def _run(
     run: Callable[[work.Job], work.Run], jobs: list[work.Job], quiet: bool, executor: str
 ) -> list[work.Run]:
-    with _Bar("auditing", len(jobs), quiet) as advance:
+    with _bar("auditing", len(jobs), quiet) as advance:
         return run_all(run, jobs, lambda: advance(1), executor=executor)
 
 
-class _Bar:
+@contextmanager
+def _bar(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr; its value is what moves it on."""
-
-    def __init__(self, what: str, total: int, quiet: bool) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True, quiet=quiet),
-            transient=True,
-        )
-        self._task = self._progress.add_task(what, total=total)
-
-    def __enter__(self) -> Callable[[int], None]:
-        self._progress.start()
-        return lambda steps: self._progress.advance(self._task, steps)
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda steps: bar.advance(task, steps)
 
 
 def _write(record: dict[str, Any], page: str, out: Path, as_json: bool) -> None:

@@ -1,24 +1,20 @@
 """``avtt export``: the failing follow-ups of an audit as a dataset folder."""
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..config.building import build_space
-from ..config.journaled import check_program, refuse_code, spec_of
+from ..config.going_on import space_of
 from ..datasets.vqa import question_table
 from ..errors import InputError
-from ..journal import Journal, read_journal
-from ..journal.facts import read_facts
+from ..journal import read_journal
 from ..journal.files import JOURNAL
 from ..results.export.corrupted import export_corrupted
 from ..results.export.failures import Exported, Format, export_failures
 from ..results.export.questions import export_questions
-from ..space import QuestionSpace
 from .options import Json, RunCode, RunDir
 
 OTHERWISE = (
@@ -77,20 +73,22 @@ def export(
 
     Example: avtt export runs/first --failures failures
     """
-
     if failures is None and tsv is None and corrupted is None:
         raise InputError(
             "export: expected --failures OUT, --tsv FILE.tsv or --corrupted OUT, got none of them"
         )
     if everything and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
-    formats = _formats(coco, fiftyone)
+    extra: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
+    formats = [name for name, wanted in extra.items() if wanted]
     if formats and failures is None:
         raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
     chosen = question_table.format_named(image_format, "--image-format")
     told: dict[str, Any] = {}
     lines = []
-    with _opened(directory, run_code) as (journal, space):
+    where = directory / JOURNAL
+    with closing(read_journal(where)) as journal:
+        space, *_ = space_of(journal, str(where), OTHERWISE, run_code=run_code)
         if tsv is not None:
             count = export_questions(
                 journal,
@@ -113,25 +111,6 @@ def export(
             told["archives"] = archives
             lines.append(_archived(archives, corrupted))
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
-
-
-def _formats(coco: bool, fiftyone: bool) -> list["Format"]:
-    chosen: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
-    return [name for name, wanted in chosen.items() if wanted]
-
-
-@contextmanager
-def _opened(directory: Path, run_code: bool) -> Iterator[tuple["Journal", "QuestionSpace"]]:
-
-    where = directory / JOURNAL
-    with closing(read_journal(where)) as journal:
-        facts = read_facts(journal.facts())
-        spec, base = spec_of(facts, str(where), OTHERWISE)
-        if run_code:
-            check_program(facts, spec, str(where))
-        else:
-            refuse_code(spec, str(where), "--run-code runs it, if it is as it was then")
-        yield journal, build_space(spec, base)
 
 
 def _sentence(written: "Exported", out: Path) -> str:

@@ -76,7 +76,6 @@ def fleet(
 
     Example: avtt fleet FLEET.toml --max-cost 5 --out runs/fleet
     """
-
     found = read_fleet(file, max_cost=max_cost, max_calls=max_calls)
     if plan:
         return dry_run(found, as_json)
@@ -102,7 +101,6 @@ def _run(
     found: "Fleet", file: Path, out: Path, resume: bool, quiet: bool
 ) -> "tuple[str, dict[str, Any]]":
     """Runs the fleet; gives what went wrong, "" for nothing, and its result."""
-
     with _opened(found, out, resume) as (broker, again):
         caps = broker.caps()
         ended = {m.name for m in broker.members() if m.state == "done"} if not again else set()
@@ -126,7 +124,6 @@ def _run(
 def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, bool]]":
     """The broker, held by this process alone; and whether members that ended may go on, as its
     caps are others now."""
-
     path, names = out / FLEET, [member.name for member in found.members]
     notes = {"guarantee": found.guarantee, "confidence": found.confidence}
     caps = Caps(found.max_cost, found.max_calls, found.at_a_time, notes)
@@ -152,7 +149,6 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
 
 def _refuse_audits(found: "Fleet", out: Path) -> None:
     """Raises InputError where an audit with answers stands in a member's folder."""
-
     for member in found.members:
         if not (out / FLEET).exists() and holds_answers(out / member.name / JOURNAL):
             raise InputError(
@@ -163,7 +159,6 @@ def _refuse_audits(found: "Fleet", out: Path) -> None:
 
 def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "Caps") -> None:
     """Raises InputError where the fleet's file names other members than it began with."""
-
     begun = [member.name for member in broker.members()]
     if sorted(begun) != sorted(names):
         raise InputError(
@@ -179,7 +174,6 @@ def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "C
 
 def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
     """The table, why members ended, what holds, and what may be done next."""
-
     console = Console(highlight=False)
     console.print(table(members))
     console.print(in_all(members, caps), markup=False)

@@ -49,7 +49,6 @@ def gate(
 
     Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
     """
-
     with closing(read_journal(directory / JOURNAL)) as journal:
         if listed:
             certificate = read_facts(journal.facts()).certificate
@@ -79,7 +78,6 @@ def gate(
 def _onward(found: "Gate", facts: "Facts", directory: Path) -> str:
     """What may decide an open gate. An audit whose open targets are as certain as was asked goes on
     only if more is asked: intervals as narrow as their distance from the limit."""
-
     open_ = [ruling for ruling in found.rulings if ruling.state == "open"]
     wanted = None if facts.certificate is None else facts.certificate.half_width
     by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None

@@ -31,7 +31,7 @@ from ..people.answers import (
     read_folder,
     read_own,
 )
-from ..people.caption_figures import Level, Summary
+from ..people.caption_figures import Summary
 from ..people.cards import Asked, Card, Key, known
 from ..people.certified import FOLDER, read_by_all
 from ..people.page import Desk, write_page
@@ -105,7 +105,6 @@ def label(
 
     Example: avtt label runs/first --realism --reader ann --html
     """
-
     wanted = Wanted(inspector, sample, everything, html, take, summary, as_json)
     label_run(directory, wanted, realism=realism, questions=questions)
 
@@ -413,22 +412,14 @@ def _print_labels(figures: Summary, console: Console) -> None:
 
 
 def _scores_table(figures: Summary) -> Table:
-    rows: list[tuple[str, Callable[[Level], Any]]] = [
-        ("reported", lambda level: level.reported),
-        ("others", lambda level: level.others),
-        *(
-            (name.upper(), lambda level, name=name: getattr(level, name))
-            for name in ("tp", "fp", "fn", "tn")
-        ),
-        ("undecided", lambda level: level.undecided),
-        *(
-            (name, lambda level, name=name: _percent(getattr(level.scores, name)))
-            for name in Scores.__dataclass_fields__
-        ),
-    ]
+    levels = (figures.objects, figures.cases)
+    counts = ("reported", "others", "tp", "fp", "fn", "tn", "undecided")
     table = Table("", "objects", "cases", title="verdicts against labels")
-    for name, read in rows:
-        table.add_row(name, str(read(figures.objects)), str(read(figures.cases)))
+    for name in counts:
+        word = name.upper() if len(name) == 2 else name
+        table.add_row(word, *(str(getattr(each, name)) for each in levels))
+    for name in Scores.__dataclass_fields__:
+        table.add_row(name, *(_percent(getattr(each.scores, name)) for each in levels))
     return table
 
 

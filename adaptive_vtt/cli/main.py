@@ -13,7 +13,6 @@ from typer.core import TyperCommand
 
 from .. import __version__
 from ..errors import AvttError
-from .options import SpecCommand
 from .signals import interrupted_as
 
 SUMMARIES = {
@@ -77,7 +76,7 @@ def command(name: str) -> Any:
         return typer.main.get_command(module.app)
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     called = module.list_parts if name == "list" else getattr(module, word)
-    alone.command(name, cls=SpecCommand)(called)
+    alone.command(name)(called)
     return typer.main.get_command(alone)
 
 

@@ -31,7 +31,6 @@ def pictures(
 
     Example: avtt pictures SPEC.toml --out pictures
     """
-
     if hidden and not sources:
         raise InputError("--hidden: expected --sources beside it; without that all is written")
     which = (Which.VERSIONS if hidden else Which.SOURCES) if sources else Which.ALL

@@ -14,8 +14,9 @@ from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
 from ..utils.rounding import outward
-from .options import Json, Open, RunDir, settings
+from .options import Json, Open, RunDir
 from .run_folder import open_report
+from .spec_changes import settings
 
 SHOWN = 12
 """Targets that are printed, at most; all are in the report."""
@@ -56,7 +57,6 @@ def rejudge(
 
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
     """
-
     result = rejudge_folder(directory, oracle, settings(sets), out)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))

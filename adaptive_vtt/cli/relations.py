@@ -37,7 +37,6 @@ def list_relations(
 
     Example: avtt relations list medtest
     """
-
     _show_relations(family, as_json)
 
 
@@ -64,7 +63,6 @@ def preview(
 
     Example: avtt relations preview photo.jpg --relations medtest,imagenet-c/fog --out sheet.html
     """
-
     write_preview(image, out, names(relations), mask, seed)
     typer.echo(f"wrote {out}")
 

@@ -13,7 +13,6 @@ def report(directory: RunDir, plotly: Plotly = "inline", open_it: Open = False) 
 
     Example: avtt report runs/first
     """
-
     page = rewrite(directory, plotly)
     typer.echo(f"wrote {page}; not verified: 'avtt verify {shlex.quote(str(directory))}' does")
     if open_it:

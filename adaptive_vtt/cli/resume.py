@@ -7,9 +7,10 @@ import typer
 from ..audit.fleet import check_alone
 from ..config.going_on import new_limits
 from ..config.going_on import resume as go_on
-from .options import Json, Open, RunDir, settings
+from .options import Json, Open, RunDir
 from .run_folder import run_and_report
 from .signals import interruptible
+from .spec_changes import settings
 
 
 def resume(

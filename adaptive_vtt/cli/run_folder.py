@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -19,7 +18,6 @@ from ..config.journaled import notes_of
 from ..errors import InputError, JournalError, ModelError
 from ..journal import (
     Journal,
-    JournalSource,
     answered,
     begin_anew,
     holds_answers,
@@ -202,8 +200,13 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
         if space.fingerprint in used:
             warnings.append(warning(used[space.fingerprint]))
 
-    journal = partial(begin_anew, out / JOURNAL)
-    return _build(spec, base, journal, note_seed, warnings=warnings)
+    return build_audit(
+        spec,
+        base,
+        check=note_seed,  # sees the space before any code that the spec names is imported
+        journal=partial(begin_anew, out / JOURNAL),
+        notes={"warnings": warnings, **notes_of(spec, os.path.abspath(base))},
+    )
 
 
 def run_and_report(
@@ -222,7 +225,8 @@ def run_and_report(
     ``ending``: what else is printed. Exits with 3 where all that was asked of every target had to
     be known, and of one was not.
     """
-    section = _tracking(audit.journal)
+    kept = (read_facts(audit.journal.facts()).spec or {}).get("track")
+    section = None if kept is None else TrackSpec.model_validate(kept)
     with audit, following(audit, section, out) as hooks, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
             audit.run([live.update, *hooks])
@@ -248,12 +252,6 @@ def run_and_report(
     return result
 
 
-def _tracking(journal: Journal) -> TrackSpec | None:
-    """The [track] section that the journal keeps."""
-    section = (read_facts(journal.facts()).spec or {}).get("track")
-    return None if section is None else TrackSpec.model_validate(section)
-
-
 def rewrite(out: Path, plotly: str = "inline") -> Path:
     """Writes result.json and report.html from the journal; gives the report's path."""
     with closing(read_journal(out / JOURNAL)) as journal:
@@ -263,7 +261,6 @@ def rewrite(out: Path, plotly: str = "inline") -> Path:
 
 def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
     """Writes result.json and report.html, and gives the result."""
-
     check_way(plotly)
 
     result = summarise(journal)
@@ -271,15 +268,3 @@ def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
     write_text(out / "result.json", text + "\n")
     write_report(journal, out / "report.html", plotly=plotly)
     return result
-
-
-def _build(
-    spec: Spec,
-    base: Path,
-    journal: JournalSource,
-    check: Callable[[QuestionSpace], None],
-    **notes: Any,
-) -> Audit:
-    """``check`` sees the space before any code that the spec names is imported."""
-    notes.update(notes_of(spec, os.path.abspath(base)))
-    return build_audit(spec, base, check=check, journal=journal, notes=notes)

@@ -25,7 +25,6 @@ def runs(directory: RunsDir, as_json: Json = False) -> None:
 
     Example: avtt runs runs
     """
-
     found = [read_run(folder, name) for name, folder in find(directory).items()]
     rows = [(run, _rates(run)) for run in sorted(found, key=lambda run: -(run.written or 0.0))]
     if as_json:

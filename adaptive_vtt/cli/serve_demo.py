@@ -28,87 +28,6 @@ from ..demo.server.judge_brain import JudgeBrain
 from ..demo.template_captioner import TemplateCaptioner
 from ..errors import InputError, unknown
 
-
-def serve_demo(
-    captions: Annotated[
-        bool,
-        typer.Option(
-            "--captions", help="Describe drawn scenes; --error-rate is then what is left out."
-        ),
-    ] = False,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Answer these multiple-choice questions (a TSV as of build-vqa) instead.",
-            metavar="QUESTIONS.tsv",
-        ),
-    ] = None,
-    like: Annotated[
-        str,
-        typer.Option(
-            help="Whose protocol the printed spec is for, and whose quirks chat completions have: "
-            "openai, anthropic, gemini, vllm, ollama or ollama-old.",
-            metavar="PROVIDER",
-        ),
-    ] = "openai",
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8008,
-    key_env: Annotated[
-        str | None,
-        typer.Option(
-            help="Environment variable with a key to ask for. Default: none is asked.",
-            metavar="NAME",
-        ),
-    ] = None,
-    latency: Annotated[float, typer.Option(help="Seconds until an answer, in the median.")] = 0.2,
-    error_rate: Annotated[
-        float, typer.Option(help="Share of wrong answers, in the mean over concepts.")
-    ] = 0.1,
-    worse: Annotated[
-        float, typer.Option(help="Added to that share for the most perturbed images.")
-    ] = 0.3,
-    faults: Annotated[
-        float, typer.Option(help="Share of failed calls: 429, 5xx, hangs, cut answers.")
-    ] = 0.05,
-    at_once: Annotated[
-        int, typer.Option(help="Calls at a time; more get 429. Default: any number.", metavar="N")
-    ] = 0,
-    refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
-    rambling: Annotated[
-        float,
-        typer.Option(
-            help="Share of answers that are buried in words; of --questions as many again name "
-            "no option, for a judge to read."
-        ),
-    ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Same seed, same frames and answers.")] = 0,
-    count: Annotated[int, typer.Option(help="How many synthetic frames it knows.")] = 200,
-    size: Annotated[int, typer.Option(help="Side of the frames in pixels.")] = 256,
-) -> None:
-    """Serve a model on this machine, asked as a paid one is, to try an audit on.
-
-    Example: avtt serve-demo --latency 0.5 --error-rate 0.2
-    """
-
-    serve(
-        port=port,
-        key_env=key_env,
-        latency=latency,
-        error_rate=error_rate,
-        worse=worse,
-        faults=faults,
-        at_once=at_once,
-        refusals=refusals,
-        rambling=rambling,
-        questions=questions,
-        seed=seed,
-        count=count,
-        size=size,
-        captions=captions,
-        like=like,
-    )
-
-
-PORT = 8008
 CAPTIONER = "demo-captioner"
 """What the served model is called that describes pictures."""
 
@@ -170,31 +89,64 @@ half_width = 0.2
 targets = ["relations"]"""
 
 
-def serve(
-    *,
-    port: int,
-    key_env: str | None,
-    latency: float,
-    error_rate: float,
-    worse: float,
-    faults: float,
-    at_once: int,
-    refusals: float,
-    rambling: float,
-    seed: int,
-    count: int,
-    size: int,
-    captions: bool = False,
-    questions: Path | None = None,
-    like: str = "openai",
+def serve_demo(
+    captions: Annotated[
+        bool,
+        typer.Option(
+            "--captions", help="Describe drawn scenes; --error-rate is then what is left out."
+        ),
+    ] = False,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Answer these multiple-choice questions (a TSV as of build-vqa) instead.",
+            metavar="QUESTIONS.tsv",
+        ),
+    ] = None,
+    like: Annotated[
+        str,
+        typer.Option(
+            help="Whose protocol the printed spec is for, and whose quirks chat completions have: "
+            "openai, anthropic, gemini, vllm, ollama or ollama-old.",
+            metavar="PROVIDER",
+        ),
+    ] = "openai",
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8008,
+    key_env: Annotated[
+        str | None,
+        typer.Option(
+            help="Environment variable with a key to ask for. Default: none is asked.",
+            metavar="NAME",
+        ),
+    ] = None,
+    latency: Annotated[float, typer.Option(help="Seconds until an answer, in the median.")] = 0.2,
+    error_rate: Annotated[
+        float, typer.Option(help="Share of wrong answers, in the mean over concepts.")
+    ] = 0.1,
+    worse: Annotated[
+        float, typer.Option(help="Added to that share for the most perturbed images.")
+    ] = 0.3,
+    faults: Annotated[
+        float, typer.Option(help="Share of failed calls: 429, 5xx, hangs, cut answers.")
+    ] = 0.05,
+    at_once: Annotated[
+        int, typer.Option(help="Calls at a time; more get 429. Default: any number.", metavar="N")
+    ] = 0,
+    refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
+    rambling: Annotated[
+        float,
+        typer.Option(
+            help="Share of answers that are buried in words; of --questions as many again name "
+            "no option, for a judge to read."
+        ),
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(help="Same seed, same frames and answers.")] = 0,
+    count: Annotated[int, typer.Option(help="How many synthetic frames it knows.")] = 200,
+    size: Annotated[int, typer.Option(help="Side of the frames in pixels.")] = 256,
 ) -> None:
-    """Answers until Ctrl-C, then says what was asked and billed.
+    """Serve a model on this machine, asked as a paid one is, to try an audit on.
 
-    ``captions``: describes drawn scenes instead, and leaves ``error_rate`` of what is there
-    out; it mistakes half and makes up a third as much. What is asked does not matter to it,
-    nor do ``worse``, ``refusals``, ``rambling``, ``count`` and ``size``. ``questions``: answers
-    those of a table as EndoBench's instead, and errs on each task at a rate of its own.
-    ``like``: "anthropic", or a name of ``demo_server.QUIRKS``.
+    Example: avtt serve-demo --latency 0.5 --error-rate 0.2
     """
     if like not in ("anthropic", *QUIRKS):
         raise unknown("provider", like, ("anthropic", *QUIRKS), "--like")
@@ -219,7 +171,7 @@ def serve(
         seed=seed,
     )
     habits = {"worse": worse, "refusals": refusals, "rambling": rambling}
-    if captions:
+    if captions:  # what is asked does not matter to it, nor how large or perturbed images are
         offer = _captioner(error_rate, seed)
     elif questions is not None:
         offer = _student(questions, error_rate, seed, habits | {"vague": rambling})

@@ -14,8 +14,7 @@ from ..audit.slices import Evidence, Found, explore
 from ..audit.slices.looking import ASKED
 from ..certify.targets import size
 from ..certify.unseen import unseen
-from ..config.building import build_space
-from ..config.journaled import check_program, refuse_code, spec_of
+from ..config.going_on import space_of
 from ..errors import JournalError
 from ..journal import Journal, read_journal
 from ..journal.facts import CertificateFacts, SliceFacts, read_facts
@@ -58,7 +57,6 @@ def slices(
 
     Example: avtt slices runs/first
     """
-
     with closing(read_journal(directory / JOURNAL)) as journal:
         told = _told(journal, directory, most, names(by), run_code)
     if as_json:
@@ -75,12 +73,7 @@ def _told(
     certificate = facts.certificate
     if certificate is not None and certificate.versus is not None:
         raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
-    spec, base = spec_of(facts, where, OTHERWISE)
-    if run_code:
-        check_program(facts, spec, where)
-    else:
-        refuse_code(spec, where, "--run-code runs it, if it is as it was then")
-    space = build_space(spec, base)
+    space, spec, _ = space_of(journal, where, OTHERWISE, run_code=run_code)
     found = explore(journal, space, most=most, by=by or spec.certify.discover_by)
     aside = 0.0 if certificate is None else certificate.set_aside
     certified = _certified(journal, certificate) if certificate is not None and aside else []
@@ -96,7 +89,6 @@ def _told(
 
 def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict[str, Any]]:
     """Where the slices stand that the audit found."""
-
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
     rates = unseen(certificate, journal.calls(), [(r["lower"], r["upper"]) for r in rows])
@@ -111,7 +103,6 @@ def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict
 
 def quoted(journal: "Journal") -> list[str]:
     """A line per slice that an audit found: the rate to quote of it."""
-
     certificate = read_facts(journal.facts()).certificate
     rows = _certified(journal, certificate) if certificate and certificate.slices else []
     return [

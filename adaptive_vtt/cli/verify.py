@@ -34,7 +34,6 @@ def verify(
 
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """
-
     typer.echo(check(directory, head))
 
 

@@ -31,11 +31,11 @@ from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
 from ..types import TargetId
 from ..utils.rounding import outward
-from .options import Json, Open, Set, names
+from .options import Json, Open, names
 from .progress import Live
 from .run_folder import check, following, open_report, tell, write
 from .signals import interruptible
-from .spec_changes import read
+from .spec_changes import Set, read
 
 
 def versus(  # noqa: PLR0913, PLR0917 - a command's options

@@ -25,7 +25,6 @@ def view(
 
     Example: avtt view runs
     """
-
     with View(directory, port) as server:
         typer.echo(f"{directory}: {server.url}\nCtrl-C ends it; the audits go on.")
         if open_:

@@ -31,12 +31,6 @@ class DatasetSection(Kinds):
 class PlugInData(PlugIn, DatasetSection):
     """A dataset of a package or file of your own."""
 
-    def build(self, base: Path) -> Dataset:
-        """The dataset; its code is imported."""
-        found: Dataset = REGISTRY.make(self.kind, self.options, base)
-        REGISTRY.checked(found, self.kind)
-        return found
-
 
 DatasetSection.plug_in = PlugInData
 DatasetSpec = SerializeAsAny[DatasetSection]
@@ -94,12 +88,6 @@ class DetectorSection(Kinds):
 
 class PlugInBoxes(PlugIn, DetectorSection):
     """A detector of a package or file of your own."""
-
-    def build(self, base: Path) -> Described:
-        """The detector; its code is imported."""
-        found: Described = DETECTORS.make(self.kind, self.options, base)
-        DETECTORS.checked(found, self.kind)
-        return found
 
 
 DetectorSection.plug_in = PlugInBoxes

@@ -18,11 +18,12 @@ from ..journal.rows import CallRow
 from ..oracles.judge_findings import cost_of
 from ..results.gate import asked_later
 from ..results.result import Result
+from ..space import QuestionSpace
 from ..utils.loading import file_of, is_target
 from ..utils.toml import merged
 from . import Spec, parse_spec
 from .building import build_audit, build_space
-from .journaled import check_before_code, check_program, notes_of, spec_of
+from .journaled import check_before_code, check_program, notes_of, refuse_code, spec_of
 
 OTHERWISE = "go on from Python: adaptive_vtt.Audit(..., journal=...) or audit(..., out=DIR)"
 """What to do about a journal that keeps no spec."""
@@ -158,6 +159,24 @@ def _check_half_width(facts: Facts) -> None:
 
 JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, space, out=...)"
 """What to do about a journal that keeps no spec."""
+
+
+def space_of(
+    journal: Journal, where: str, otherwise: str, *, run_code: bool
+) -> tuple[QuestionSpace, Spec, Path]:
+    """The space of a journal's audit, built anew, its spec, and the folder its paths start at.
+
+    Code that the spec names is imported only with ``run_code``, and if it is as it was then: else
+    it is refused by InputError. Raises JournalError, which says what to do ``otherwise``, where the
+    journal keeps no spec. ``where``: for messages.
+    """
+    facts = read_facts(journal.facts())
+    spec, base = spec_of(facts, where, otherwise)
+    if run_code:
+        check_program(facts, spec, where)
+    else:
+        refuse_code(spec, where, "--run-code runs it, if it is as it was then")
+    return build_space(spec, base), spec, base
 
 
 def rejudge_folder(

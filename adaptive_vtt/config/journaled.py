@@ -25,15 +25,17 @@ from . import Spec, parse_spec
 from .models import PlugInSection, PythonSection
 from .oracles import CaptionOracleSection, WordsSection, is_tagger
 
-JUDGE = "oracle.judge.model"
-"""The field that holds a judge."""
-
 
 def code_parts(spec: Spec) -> dict[str, str]:
     """The parts that a space, its strategy and its surrogate need and that are code: field -> name.
 
     Models and proxies are not among them: what asks about a space can do without.
     """
+    return {field: name for field, (_, name) in _parts(spec).items()}
+
+
+def _parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
+    """The same with the registry that a name stands in."""
     named: list[tuple[str, Registry, str]] = [("dataset.kind", DATASETS, spec.dataset.kind)]
     if spec.detector is not None:
         named.append(("detector.kind", DETECTORS, spec.detector.kind))
@@ -47,16 +49,16 @@ def code_parts(spec: Spec) -> dict[str, str]:
         named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))
     if spec.audit.surrogate is not None:
         named.append(("audit.surrogate", SURROGATES, spec.audit.surrogate))
-    found = {field: name for field, registry, name in named if registry.is_code(name)}
+    found = {field: (registry, name) for field, registry, name in named if registry.is_code(name)}
     if isinstance(spec.oracle, CaptionOracleSection):
         tagger = spec.oracle.tagger
         if tagger is not None and is_tagger(tagger):
-            found["oracle.tagger"] = tagger
+            found["oracle.tagger"] = (ORACLES, tagger)
     if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
         model = spec.oracle.judge.model
-        name = model.target if isinstance(model, PythonSection) else model.kind
         if isinstance(model, PythonSection | PlugInSection):
-            found[JUDGE] = name
+            name = model.target if isinstance(model, PythonSection) else model.kind
+            found["oracle.judge.model"] = (MODELS, name)
     return found
 
 
@@ -65,7 +67,7 @@ def contents(spec: Spec, base: Path) -> dict[str, str | None]:
 
     None where there is neither. Relative files start at ``base``.
     """
-    return {field: _content(field, name, base) for field, name in code_parts(spec).items()}
+    return {field: _content(*part, base) for field, part in _parts(spec).items()}
 
 
 def refuse_code(spec: Spec, where: str, remedy: str) -> None:
@@ -75,9 +77,9 @@ def refuse_code(spec: Spec, where: str, remedy: str) -> None:
         raise InputError(f"{where}: {told} is code, which is not run here; {remedy}")
 
 
-def _content(field: str, name: str, base: Path) -> str | None:
+def _content(registry: Registry, name: str, base: Path) -> str | None:
     if not is_target(name):
-        package = _registry(field).package_of(name)
+        package = registry.package_of(name)
         return None if package is None else " ".join(package)
     file = file_of(name, base)
     if file is not None:
@@ -85,14 +87,6 @@ def _content(field: str, name: str, base: Path) -> str | None:
     top = name.partition(":")[0].partition(".")[0]
     packages = packages_distributions().get(top, [])
     return ", ".join(f"{each} {version(each)}" for each in sorted(set(packages))) or None
-
-
-def _registry(field: str) -> Registry:
-    if field in {"audit.surrogate", JUDGE}:
-        return MODELS if field == JUDGE else SURROGATES
-    section = field.partition(".")[0]
-    known = {"dataset": DATASETS, "detector": DETECTORS, "space": RELATIONS, "audit": STRATEGIES}
-    return known.get(section, ORACLES)
 
 
 _COMPARED = ("strategy", "seed", "candidates", "form", "history")

@@ -190,7 +190,7 @@ class PlugInOracle(PlugIn, OracleSection):
 
     def build(self, base: Path, dataset: Dataset) -> OracleDefaults:
         """The oracle; its code is imported."""
-        return adapted(REGISTRY.checked(REGISTRY.make(self.kind, self.options, base), self.kind))
+        return adapted(self.made(base))
 
 
 def is_tagger(name: str) -> bool:

@@ -125,8 +125,6 @@ def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _command(name: str, command: Any) -> str:
-    if hasattr(command, "describe"):
-        command.describe()
     about, _, example = (command.help or "").partition("Example: ")
     said = f"\n```text\n{example.strip()}\n```\n" if example else ""
     hints = get_type_hints(inspect.unwrap(command.callback))
