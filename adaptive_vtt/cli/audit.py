@@ -25,7 +25,7 @@ from .after import earlier
 from .dry_run import ASSUMED, dry_run, planned
 from .options import Json, Open, Out, Plotly, names
 from .progress import Live
-from .run_folder import begin, check, rewrite, run_and_report
+from .run_folder import begin, check_tracking, rewrite, run_and_report
 from .signals import Interrupted, interruptible
 from .spec_changes import Set, field, one_too_many, read
 
@@ -125,7 +125,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         if plan:
             return dry_run(chosen, base, as_json)
         check_way(plotly)
-        check(chosen.track, out)
+        check_tracking(chosen.track, out)
         begun = begin(chosen, base, out)
         ending = None if before is None else partial(before.tell, begun)
         result = run_and_report(

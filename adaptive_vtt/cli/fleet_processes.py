@@ -1,4 +1,9 @@
-"""The processes of a fleet's members: started together, watched, and stopped together."""
+"""The processes of a fleet's members: started together, watched, and stopped together.
+
+``main`` runs one member, in a process of its own: ``Crew`` starts it and tells it, by lines of JSON
+on its standard input, what to do and when to begin. Where that input ends, the fleet's process is
+gone, and the member stops as if it were interrupted.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A fleet as a table: while it runs, and when it ends."""
+"""A fleet as a table: before it is run (--dry-run), while it runs, and when it ends."""
 
 import json
 import time

@@ -31,6 +31,15 @@ from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
 
+SAMPLES = 60
+
+
+FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
+"""Endings of files, which no folder's name has."""
+
+
+ENDING = ".toml"
+
 
 def init(
     directory: Annotated[Path, typer.Argument(help="Folder to write into.", metavar="DIR")],
@@ -73,46 +82,32 @@ def init(
     typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")
 
 
-SAMPLES = 60
-FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
-"""Endings of files, which no folder's name has."""
-SHAPES_MODEL = '''"""The model under test: change ``predict`` to call yours."""
-
-import numpy as np
-
-
-def predict(images):
-    """images: list of H x W x C uint8; returns an array n x 2 of P(yes), one column per
-    concept in the order of labels.csv: here "bright" and "round"."""
-    answers = np.empty((len(images), 2))
-    for row, image in enumerate(images):
-        values = image.astype(float).mean(axis=2) / 255
-        ink = values > values.mean()
-        box = ink[np.ix_(ink.any(axis=1), ink.any(axis=0))]
-        filled = box.mean() if box.size else 0.0
-        answers[row, 0] = 1 / (1 + np.exp(-12 * (values.max() - 0.7)))
-        answers[row, 1] = 1 / (1 + np.exp(25 * (filled - 0.89)))
-    return answers
-'''
-SET: dict[tuple[str, str], Any] = {
-    ("dataset", "labels"): "labels.csv",
-    ("dataset", "images"): "images",
-    ("model", "target"): "model.py:predict",
-    ("space", "relations"): ["identity", "gaussian_noise", "brightness_down", "rotation"],
-    ("audit", "budget"): 200,
-    ("certify", "half_width"): 0.15,
-    ("certify", "targets"): ["overall", "relations"],
-}
+def bundled() -> dict[str, str]:
+    """Name -> text of every spec."""
+    folder = files("adaptive_vtt.experiments").joinpath("specs")
+    found = [path for path in folder.iterdir() if path.name.endswith(ENDING)]
+    texts = {p.name.removesuffix(ENDING): p.read_text(encoding="utf-8") for p in found}
+    return dict(sorted(texts.items()))
 
 
-SECTIONS = {
-    "dataset": "The images and their labels; each kind with its fields.",
-    "model": "The model under test; each kind with its fields.",
-    "detector": "What finds things in images; without this section, annotated boxes if any.",
-    "oracle": "What makes an answer wrong; each kind with its fields.",
-}
-CODE = "file.py:name"
-"""Stands for kinds that are other people's code."""
+def about(text: str) -> str:
+    """What a spec audits: its comment up to the first colon or full stop."""
+    lines = text.splitlines()
+    head = lines[: next((k for k, line in enumerate(lines) if line[:1] != "#"), len(lines))]
+    said = " ".join(line.strip("# ") for line in head)
+    return re.split(r"[.:] ", said)[0].rstrip(".")
+
+
+def write_like(directory: Path, name: str) -> Path:
+    """A bundled spec as ``directory``/SPEC.toml; raises InputError for an unknown name, and where
+    one is there already."""
+    specs, path = bundled(), directory / "SPEC.toml"
+    if name not in specs:
+        raise unknown("spec", name, specs, "--like")
+    if path.exists():
+        raise InputError(f"{path}: stands there already; nothing was written")
+    write_text(path, specs[name])
+    return path
 
 
 @dataclass(frozen=True)
@@ -167,6 +162,29 @@ def _holds_data(directory: Path) -> bool:
     return any(path.suffix.lower() in endings for path in directory.rglob("*"))
 
 
+# -- a folder that runs as it is ---------------------------------------------------------------
+
+
+SHAPES_MODEL = '''"""The model under test: change ``predict`` to call yours."""
+
+import numpy as np
+
+
+def predict(images):
+    """images: list of H x W x C uint8; returns an array n x 2 of P(yes), one column per
+    concept in the order of labels.csv: here "bright" and "round"."""
+    answers = np.empty((len(images), 2))
+    for row, image in enumerate(images):
+        values = image.astype(float).mean(axis=2) / 255
+        ink = values > values.mean()
+        box = ink[np.ix_(ink.any(axis=1), ink.any(axis=0))]
+        filled = box.mean() if box.size else 0.0
+        answers[row, 0] = 1 / (1 + np.exp(-12 * (values.max() - 0.7)))
+        answers[row, 1] = 1 / (1 + np.exp(25 * (filled - 0.89)))
+    return answers
+'''
+
+
 def write_start(directory: Path, full: bool = False) -> Path:
     """Writes SPEC.toml, model.py, labels.csv and images/; refuses to overwrite any.
 
@@ -192,91 +210,6 @@ def _short(directory: Path) -> str:
     return first(layout, directory, budget=200, half_width=0.15).spec
 
 
-def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
-    """SPEC.toml with every field described; those that are not ``chosen``, by section and name, are
-    commented out."""
-    head = "# What to audit, and how. Paths start at this file's folder. Behind # stand all other\n"
-    parts = [f"{head}# fields, with their defaults, or with an example where they have none.\n"]
-    for section, info in Spec.model_fields.items():
-        kinds = kinds_of(info.annotation)
-        head = f"[{section}]" if chosen and info.default is not None else f"# [{section}]"
-        parts.append(f"\n# {SECTIONS.get(section) or kinds[0].__doc__}\n{head}\n")
-        described: set[tuple[str, str | None]] = set()
-        for kind in kinds:
-            values = {n: v for (s, n), v in chosen.items() if s == section and kind is kinds[0]}
-            parts.append(_kind(section, kind, values, described))
-    return "".join(parts)
-
-
-def _kind(
-    section: str,
-    kind: type[Section],
-    values: Mapping[str, Any],
-    described: set[tuple[str, str | None]],
-) -> str:
-    """The fields of a section, or of one kind of it; those ``described`` before are only named."""
-    lines, again = [], []
-    for name, field in kind.model_fields.items():
-        if name == "kind":
-            lines.append(f"# {kind.__doc__}\n# kind = {json.dumps(kind_name(kind) or CODE)}\n")
-        elif (name, field.description) in described:
-            again.append(name)
-        else:
-            described.add((name, field.description))
-            shown = example(section, kind_name(kind), name)
-            lines.append(_field(name, field, values.get(name), shown))
-    if again:
-        lines.append(f"# and, as above: {', '.join(again)}\n")
-    return "".join(lines)
-
-
-@cache
-def _known_examples() -> dict[str, Any]:
-    text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
-    return {**tables["examples"], **tables["defaults"]}
-
-
-def example(section: str, kind: str | None, name: str) -> Any:
-    """The field's default, else a value it might have; None where neither is known."""
-    keys = (f"{section}.{kind}.{name}", f"{section}.{name}", name)
-    return next((_known_examples()[key] for key in keys if key in _known_examples()), None)
-
-
-def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
-    """``instead``: what is shown of a field that is not set and has no default here."""
-    default = None if field.is_required() else shown_default(field)
-    given = next((v for v in (value, default, instead) if v is not None), None)
-    shown = _toml(given, field.annotation)
-    line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"
-    return f"# {field.description}{_words(field.annotation)}\n{line}\n"
-
-
-def _toml(value: Any, annotation: Any) -> str:
-    """A value as TOML, or, where there is none, an empty table or list."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {_toml(v, None)}" for k, v in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(each, None) for each in value) + "]"
-    if value is not None:
-        return json.dumps(value)
-    return "{}" if any(get_origin(kind) is dict for kind in _sides(annotation)) else "[]"
-
-
-def _sides(annotation: Any) -> tuple[Any, ...]:
-    """The types of a union; ``Literal[...] | None`` is one of another class than ``int | None``."""
-    union = get_origin(annotation) in (Union, UnionType)
-    return get_args(annotation) if union else (annotation,)
-
-
-def _words(annotation: Any) -> str:
-    """The words that may be chosen, for a comment."""
-    words = [
-        w for kind in _sides(annotation) if get_origin(kind) is Literal for w in get_args(kind)
-    ]
-    return f" ({', '.join(words)})" if words else ""
-
-
 def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:
     """A 48 x 48 grey picture of one disc or square, light or dim, on a dark ground."""
     image = rng.integers(10, 40, (48, 48, 1), dtype=np.uint8)
@@ -288,40 +221,16 @@ def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:
     return image
 
 
-ENDING = ".toml"
-
-
-def bundled() -> dict[str, str]:
-    """Name -> text of every spec."""
-    folder = files("adaptive_vtt.experiments").joinpath("specs")
-    found = [path for path in folder.iterdir() if path.name.endswith(ENDING)]
-    texts = {p.name.removesuffix(ENDING): p.read_text(encoding="utf-8") for p in found}
-    return dict(sorted(texts.items()))
-
-
-def about(text: str) -> str:
-    """What a spec audits: its comment up to the first colon or full stop."""
-    lines = text.splitlines()
-    head = lines[: next((k for k, line in enumerate(lines) if line[:1] != "#"), len(lines))]
-    said = " ".join(line.strip("# ") for line in head)
-    return re.split(r"[.:] ", said)[0].rstrip(".")
-
-
-def write_like(directory: Path, name: str) -> Path:
-    """A bundled spec as ``directory``/SPEC.toml; raises InputError for an unknown name, and where
-    one is there already."""
-    specs, path = bundled(), directory / "SPEC.toml"
-    if name not in specs:
-        raise unknown("spec", name, specs, "--like")
-    if path.exists():
-        raise InputError(f"{path}: stands there already; nothing was written")
-    write_text(path, specs[name])
-    return path
+# -- a SPEC.toml in about fifteen lines for images that somebody has ---------------------------
 
 
 HEAD = "# What to audit, and how. Every field, with its default: avtt init DIR --full\n"
+
+
 WIDTH = 36
 """Columns before a comment, where the line leaves them free."""
+
+
 COMMENTS = {
     "dataset.path": "the folder of images",
     "dataset.labels": "a row per image, 0 or 1 per concept",
@@ -339,17 +248,23 @@ COMMENTS = {
     "audit.budget": "calls, at most; max_cost limits money",
     "certify.half_width": "until every rate is known to this",
 }
+
+
 KINDS = {
     "classes": "a folder of images per class",
     "masks": "images beside masks",
     "images": "images without labels",
     "voc": "images with boxes, as PASCAL VOC",
 }
+
+
 ORACLES = {
     "top-class": "wrong where another class is likelier",
     "mask-drop": "wrong where the mask gets much worse",
     "consistency": "wrong where a change changes the answer",
 }
+
+
 TARGETS = {
     ("misclassified", "relations"): "of all, and under each relation",
     ("misclassified",): "the share of wrong classes",
@@ -357,6 +272,8 @@ TARGETS = {
     ("concepts", "relation-sides"): "of all, and of each relation",
 }
 """What the targets of a first spec are, for a comment."""
+
+
 STUB_MODEL = '''"""The model under test: make ``predict`` call yours."""
 
 import numpy as np
@@ -481,3 +398,114 @@ def _found(layout: Layout, dataset: Dataset) -> str:
             'name their folder by images = "..." in [dataset]'
         )
     return f"{len(dataset)} images {what[layout.kind]}{beside}"
+
+
+# -- a SPEC.toml with every field, described ---------------------------------------------------
+
+
+SET: dict[tuple[str, str], Any] = {
+    ("dataset", "labels"): "labels.csv",
+    ("dataset", "images"): "images",
+    ("model", "target"): "model.py:predict",
+    ("space", "relations"): ["identity", "gaussian_noise", "brightness_down", "rotation"],
+    ("audit", "budget"): 200,
+    ("certify", "half_width"): 0.15,
+    ("certify", "targets"): ["overall", "relations"],
+}
+
+
+SECTIONS = {
+    "dataset": "The images and their labels; each kind with its fields.",
+    "model": "The model under test; each kind with its fields.",
+    "detector": "What finds things in images; without this section, annotated boxes if any.",
+    "oracle": "What makes an answer wrong; each kind with its fields.",
+}
+
+
+CODE = "file.py:name"
+"""Stands for kinds that are other people's code."""
+
+
+def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
+    """SPEC.toml with every field described; those that are not ``chosen``, by section and name, are
+    commented out."""
+    head = "# What to audit, and how. Paths start at this file's folder. Behind # stand all other\n"
+    parts = [f"{head}# fields, with their defaults, or with an example where they have none.\n"]
+    for section, info in Spec.model_fields.items():
+        kinds = kinds_of(info.annotation)
+        head = f"[{section}]" if chosen and info.default is not None else f"# [{section}]"
+        parts.append(f"\n# {SECTIONS.get(section) or kinds[0].__doc__}\n{head}\n")
+        described: set[tuple[str, str | None]] = set()
+        for kind in kinds:
+            values = {n: v for (s, n), v in chosen.items() if s == section and kind is kinds[0]}
+            parts.append(_kind(section, kind, values, described))
+    return "".join(parts)
+
+
+def _kind(
+    section: str,
+    kind: type[Section],
+    values: Mapping[str, Any],
+    described: set[tuple[str, str | None]],
+) -> str:
+    """The fields of a section, or of one kind of it; those ``described`` before are only named."""
+    lines, again = [], []
+    for name, field in kind.model_fields.items():
+        if name == "kind":
+            lines.append(f"# {kind.__doc__}\n# kind = {json.dumps(kind_name(kind) or CODE)}\n")
+        elif (name, field.description) in described:
+            again.append(name)
+        else:
+            described.add((name, field.description))
+            shown = example(section, kind_name(kind), name)
+            lines.append(_field(name, field, values.get(name), shown))
+    if again:
+        lines.append(f"# and, as above: {', '.join(again)}\n")
+    return "".join(lines)
+
+
+@cache
+def _known_examples() -> dict[str, Any]:
+    text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    return {**tables["examples"], **tables["defaults"]}
+
+
+def example(section: str, kind: str | None, name: str) -> Any:
+    """The field's default, else a value it might have; None where neither is known."""
+    keys = (f"{section}.{kind}.{name}", f"{section}.{name}", name)
+    return next((_known_examples()[key] for key in keys if key in _known_examples()), None)
+
+
+def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
+    """``instead``: what is shown of a field that is not set and has no default here."""
+    default = None if field.is_required() else shown_default(field)
+    given = next((v for v in (value, default, instead) if v is not None), None)
+    shown = _toml(given, field.annotation)
+    line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"
+    return f"# {field.description}{_words(field.annotation)}\n{line}\n"
+
+
+def _toml(value: Any, annotation: Any) -> str:
+    """A value as TOML, or, where there is none, an empty table or list."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_toml(v, None)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(each, None) for each in value) + "]"
+    if value is not None:
+        return json.dumps(value)
+    return "{}" if any(get_origin(kind) is dict for kind in _sides(annotation)) else "[]"
+
+
+def _sides(annotation: Any) -> tuple[Any, ...]:
+    """The types of a union; ``Literal[...] | None`` is one of another class than ``int | None``."""
+    union = get_origin(annotation) in (Union, UnionType)
+    return get_args(annotation) if union else (annotation,)
+
+
+def _words(annotation: Any) -> str:
+    """The words that may be chosen, for a comment."""
+    words = [
+        w for kind in _sides(annotation) if get_origin(kind) is Literal for w in get_args(kind)
+    ]
+    return f" ({', '.join(words)})" if words else ""

@@ -1,4 +1,4 @@
-"""How far an audit is, in words that fit the width there is."""
+"""What a running audit shows on a terminal, and the table it ends with."""
 
 import time
 from collections.abc import Mapping, Sequence

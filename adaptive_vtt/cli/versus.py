@@ -33,7 +33,7 @@ from ..types import TargetId
 from ..utils.rounding import outward
 from .options import Json, Open, names
 from .progress import Live
-from .run_folder import check, following, open_report, tell, write
+from .run_folder import check_tracking, following, open_report, tell, write
 from .signals import interruptible
 from .spec_changes import Set, read
 
@@ -180,7 +180,7 @@ def run(
     _refuse_audit(out)
     out.mkdir(parents=True, exist_ok=True)
     track = a[0].track
-    check(track, out)
+    check_tracking(track, out)
     with (
         _versus(a, b, asked, out) as versus,
         following(versus.audit, track, out) as hooks,

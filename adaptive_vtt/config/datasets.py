@@ -1,4 +1,4 @@
-"""The [dataset] section of a SPEC.toml."""
+"""The [dataset], [regions] and [detector] sections of a SPEC.toml."""
 
 import tomllib
 from pathlib import Path

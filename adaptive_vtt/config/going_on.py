@@ -1,4 +1,4 @@
-"""Going on with the audit of a run folder, under other limits if that is wanted."""
+"""What is done with the audit of a run folder: going on, judging anew, looking at its questions."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,10 @@
-"""What of a SPEC.toml is other people's code, told without importing any of it."""
+"""The spec that a journal keeps: what of it is code, and whether that is as it was.
+
+A run folder is a program: its spec says what `avtt resume` imports or starts. So the spec must
+be the one the audit was begun with, and fit what stands beside it, before that happens; all of
+this is told without importing any of it. It finds damage and careless edits; who can write the
+folder can write all of it.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The [model] section of a SPEC.toml: what all kinds have in common."""
+"""The [model] section of a SPEC.toml: a class per kind that needs one, and what it builds."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""The table [oracle.judge] of a SPEC.toml: a model that reads replies, and how it is asked."""
+"""The [oracle] section of a SPEC.toml, and in it [oracle.judge], a model that reads replies."""
 
 from functools import partial
 from pathlib import Path
