@@ -13,6 +13,7 @@ from ..relations import reic, transformed
 from ..relations.medtest import from_files
 from ..relations.pasting import cut_outs
 from ..relations.rome import ROME
+from ..results.tracking.following import tracked
 from ..results.tracking.protocol import Name
 from ..stopping import (
     AllOf,
@@ -119,21 +120,15 @@ class AuditSpec(Section):
 class StopSpec(Section):
     """When to stop: at all goals together, those under [certify] among them, or at any limit."""
 
-    questions: int | None = Field(None, description="a limit: answered questions", ge=1)
-    uncertainty: float | None = Field(
-        None,
-        description="a goal: mean uncertainty of the answer GPs, as a share of its prior; with "
-        "answers of 0 and 1 alone it cannot fall below 0.763 (form variance: 0.654)",
-        gt=0,
-        le=1,
-    )
+    questions: int | None = told(MaxQuestions, "questions", set_here=False)
+    uncertainty: float | None = told(UncertaintyBelow, "uncertainty", set_here=False)
     max_uncertainty: float | None = Field(
         None,
         description="a goal: the same for the most uncertain side of any concept",
         gt=0,
         le=1,
     )
-    seconds: float | None = Field(None, description="a limit: seconds of audit", gt=0)
+    seconds: float | None = told(WallClock, "seconds", set_here=False)
     gate: list[str] | None = Field(
         None,
         description="a goal: rules such as 'overall <= 0.1' ('avtt gate') are all decided",
@@ -198,6 +193,6 @@ class CertifySpec(Section):
 class TrackSpec(Section):
     """Where figures of a running audit are sent; addresses and keys come from the environment."""
 
-    to: Name = Field(description="the tracker; each is an extra of its name")
-    every: int = Field(20, description="calls between two sendings", ge=1)
-    project: str = Field("adaptive-vtt", description="experiment or project that runs go under")
+    to: Name = told(tracked, "to")
+    every: int = told(tracked, "every")
+    project: str = told(tracked, "project")

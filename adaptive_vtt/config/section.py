@@ -142,13 +142,18 @@ def _field(told: Told) -> tuple[Any, Any]:
 def told(made: Callable[..., Any], name: str, *, set_here: bool = True) -> Any:
     """The field that the option ``name`` of ``made`` is in a section that is written by hand.
 
-    ``set_here``: False leaves its default to ``made``, as in sections that several share.
+    ``set_here``: False for a field that may be left out, and then is left to ``made``, or ``made``
+    is not called at all: of sections that several share.
     """
     option = next(each for each in options_of(made) if each.name == name)
     about = {"description": option.option.about, **option.option.limits}
-    if option.default is Parameter.empty:
-        return Field(**about)
-    return Field(plain(option.default) if set_here else None, **about)
+    if not set_here:
+        return Field(None, **about)
+    return (
+        Field(**about)
+        if option.default is Parameter.empty
+        else Field(plain(option.default), **about)
+    )
 
 
 def plain(value: Any) -> Any:
