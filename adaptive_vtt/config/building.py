@@ -167,10 +167,12 @@ def _check_detector(spec: Spec) -> None:
         )
 
 
-_OPTIONS = {
-    name: [told.name for told in options_of(made)]
-    for name, made in {"reic": reic.relations, "rome": ROME, "metaic": cut_outs}.items()
+_MADE_BY: dict[str, Callable[..., Any]] = {
+    "reic": reic.relations,
+    "rome": ROME,
+    "metaic": cut_outs,
 }
+_OPTIONS = {name: [told.name for told in options_of(made)] for name, made in _MADE_BY.items()}
 """Relations that have fields of their own in [space]."""
 
 

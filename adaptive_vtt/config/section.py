@@ -146,7 +146,7 @@ def told(made: Callable[..., Any], name: str, *, set_here: bool = True) -> Any:
     is not called at all: of sections that several share.
     """
     option = next(each for each in options_of(made) if each.name == name)
-    about = {"description": option.option.about, **option.option.limits}
+    about: dict[str, Any] = {"description": option.option.about, **option.option.limits}
     if not set_here:
         return Field(None, **about)
     return (

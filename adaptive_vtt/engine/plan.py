@@ -96,17 +96,6 @@ class Certify:
         float,
         Option("probability that what is certified holds at all times", gt=0, le=MAX_CONFIDENCE),
     ] = 0.95
-    guarantee: Annotated[
-        Guarantee,
-        Option("what holds with that probability: all intervals at once, or each by itself"),
-    ] = "all"
-    weights: Annotated[
-        Mapping[str, float] | None,
-        Option(
-            "a target's full name, such as 'overall error' -> its share of what may go wrong, "
-            "relative to the others' 1: a larger one takes fewer questions"
-        ),
-    ] = None
     targets: Annotated[
         Sequence[str],
         Option(
@@ -120,31 +109,6 @@ class Certify:
         Option(
             "filters: name -> field -> allowed values; fields: relation, severity, concept, truth "
             "(0 or 1), or a metadata column"
-        ),
-    ] = None
-    discover: Annotated[
-        int,
-        Option(
-            "look for up to so many slices, groups in which failures concentrate, and certify each "
-            "from then on",
-            ge=0,
-        ),
-    ] = 0
-    discover_by: Annotated[
-        Sequence[str],
-        Option(
-            "what proposes slices: metadata, cells (relation, severity, concept, truth), clusters "
-            "(of images; needs scikit-learn), words (of prompts)",
-            min_length=1,
-        ),
-    ] = DISCOVER_BY
-    set_aside: Annotated[
-        float | None,
-        Option(
-            "the share of what may go wrong that is kept for slices (default: 0.1 where any are "
-            "looked for); it may also be given to look for some later",
-            gt=0,
-            lt=1,
         ),
     ] = None
     unanswered: Annotated[
@@ -177,7 +141,43 @@ class Certify:
             "finds them (--after)"
         ),
     ] = None
+    guarantee: Annotated[
+        Guarantee,
+        Option("what holds with that probability: all intervals at once, or each by itself"),
+    ] = "all"
+    weights: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "a target's full name, such as 'overall error' -> its share of what may go wrong, "
+            "relative to the others' 1: a larger one takes fewer questions"
+        ),
+    ] = None
     compare: Comparison | None = None
+    discover: Annotated[
+        int,
+        Option(
+            "look for up to so many slices, groups in which failures concentrate, and certify each "
+            "from then on",
+            ge=0,
+        ),
+    ] = 0
+    discover_by: Annotated[
+        Sequence[str],
+        Option(
+            "what proposes slices: metadata, cells (relation, severity, concept, truth), clusters "
+            "(of images; needs scikit-learn), words (of prompts)",
+            min_length=1,
+        ),
+    ] = DISCOVER_BY
+    set_aside: Annotated[
+        float | None,
+        Option(
+            "the share of what may go wrong that is kept for slices (default: 0.1 where any are "
+            "looked for); it may also be given to look for some later",
+            gt=0,
+            lt=1,
+        ),
+    ] = None
 
     @property
     def certifies(self) -> bool:
