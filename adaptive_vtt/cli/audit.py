@@ -21,7 +21,7 @@ from ..models import adapted_model
 from ..results.report.baseline import FILE, NAMES, Baseline
 from ..results.report.plotly_library import check_way
 from ..utils.files import write_text
-from .after import earlier
+from .after import Before
 from .dry_run import ASSUMED, dry_run, planned
 from .options import Json, Open, Out, Plotly, names
 from .progress import Live
@@ -115,7 +115,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             raise one_too_many("--require-certified")
         if explore and after:
             raise one_too_many("--after")
-        before = earlier(after) if after else None
+        before = Before.of(after) if after else None
         prior = {} if before is None else before.changes
         chosen, base = read(spec, demo, {**flags, **prior}, sets, explore=explore)
         if before is not None:

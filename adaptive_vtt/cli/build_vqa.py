@@ -17,7 +17,7 @@ from rich.progress import Progress
 from ..config.datasets import read_dataset
 from ..datasets import Dataset
 from ..datasets.recognition import Layout, recognised
-from ..datasets.vqa.question_building import Built, Embed, choose, line_of
+from ..datasets.vqa.question_building import Built, Chosen, Embed, choose, line_of
 from ..datasets.vqa.question_making import MAKERS
 from ..datasets.vqa.question_table import write_questions
 from ..datasets.vqa.selection import look
@@ -92,20 +92,48 @@ def build_vqa(
 
     Example: avtt build-vqa Kvasir-SEG --out questions --scene Colonoscopy
     """
-    wanted = Wanted(
-        kinds=names(kinds),
-        concepts=names(concepts),
-        roles=pairs(role, "--role", "LABEL=ROLE"),
-        words=pairs(word, "--word", "LABEL=TEXT"),
-        counts=pairs(count, "--count", "LABEL=COLUMN"),
-        grades=pairs(grade, "--grade", "LABEL=COLUMN"),
-        per_class=per_class,
+    chosen_kinds, chosen_concepts = names(kinds), names(concepts)
+    roles, words = pairs(role, "--role", "LABEL=ROLE"), pairs(word, "--word", "LABEL=TEXT")
+    counts = pairs(count, "--count", "LABEL=COLUMN")
+    grades = pairs(grade, "--grade", "LABEL=COLUMN")
+    scene, features = _scene(scene), _features(features)
+    dataset = _dataset(data, {*counts.values(), *grades.values()})
+    if not dataset.has_images:
+        raise InputError(f"{data}: expected images to ask about, found labels alone")
+    for option, given in (("--kinds", chosen_kinds), ("--concepts", chosen_concepts)):
+        if given is not None and not given:
+            raise InputError(f"{option}: expected names with commas between them, got none")
+    with whole_folder(out) as folder:
+        chosen = choose(
+            dataset,
+            chosen_kinds or [*MAKERS],
+            concepts=chosen_concepts,
+            per_class=per_class,
+            counts=counts,
+            embed=_embed(features),
+            seed=seed,
+            roles=roles,
+            words=words,
+            grades=grades,
+        )
+        if not len(chosen):
+            of_kinds = f" of the kinds {', '.join(chosen_kinds)}" if chosen_kinds else ""
+            raise InputError(
+                f"{data}: no question{of_kinds} can be made from its labels; presence needs "
+                "labels, type two labels or more that exclude each other, questions about places "
+                "masks or boxes"
+            )
+        rows = _write_questions(folder, chosen, scene, dataset.name)
+    made = Counter(row["kind"] for row in rows)
+    written = Written(
+        questions=len(rows),
+        images=len({row["sample"] for row in rows}),
+        tasks=dict(Counter(row["task"] for row in rows)),
+        kinds={kind: made[kind] for kind in chosen_kinds or MAKERS if made[kind]},
+        not_made=[kind for kind in chosen_kinds or MAKERS if not made[kind]],
         features=features,
-        scene=scene,
-        seed=seed,
     )
-    written = write_built(data, out, wanted)
-    typer.echo(json.dumps(written.as_dict(), indent=1) if as_json else told(written, out))
+    typer.echo(json.dumps(asdict(written), indent=1) if as_json else _told(written, out))
 
 
 QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
@@ -144,22 +172,6 @@ targets = ["overall", "concepts"]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The options of the command; see its help."""
-
-    kinds: list[str] | None
-    concepts: list[str] | None
-    roles: dict[str, str]
-    words: dict[str, str]
-    counts: dict[str, str]
-    grades: dict[str, str]
-    per_class: int
-    features: str
-    scene: str
-    seed: int
-
-
-@dataclass(frozen=True)
 class Written:
     """What was written: how many questions about how many images, by task and by kind, and the
     kinds of which none could be made."""
@@ -171,63 +183,18 @@ class Written:
     not_made: list[str]
     features: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields for JSON."""
-        return asdict(self)
 
-
-def write_built(data: Path, out: Path, wanted: Wanted) -> Written:
-    """Makes the questions and writes them, the folder whole or not at all.
-
-    Raises InputError for data and options that cannot be used, and where no question can be made.
-    """
-    scene, features = _scene(wanted.scene), _features(wanted.features)
-    dataset = _dataset(data, wanted)
-    if not dataset.has_images:
-        raise InputError(f"{data}: expected images to ask about, found labels alone")
-    for option, given in (("--kinds", wanted.kinds), ("--concepts", wanted.concepts)):
-        if given is not None and not given:
-            raise InputError(f"{option}: expected names with commas between them, got none")
-    kinds = wanted.kinds or [*MAKERS]
-    with whole_folder(out) as folder:
-        chosen = choose(
-            dataset,
-            kinds,
-            concepts=wanted.concepts,
-            per_class=wanted.per_class,
-            counts=wanted.counts,
-            embed=_embed(features),
-            seed=wanted.seed,
-            roles=wanted.roles,
-            words=wanted.words,
-            grades=wanted.grades,
-        )
-        if not len(chosen):
-            named_kinds = f" of the kinds {', '.join(kinds)}" if wanted.kinds else ""
-            raise InputError(
-                f"{data}: no question{named_kinds} can be made from its labels; presence needs "
-                "labels, type two labels or more that exclude each other, questions about places "
-                "masks or boxes"
-            )
-        rows: list[dict[str, str]] = []
-        console = Console(stderr=True)
-        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-            task = bar.add_task("writing questions", total=len(chosen))
-            noted = _noted(chosen, rows, lambda: bar.advance(task))
-            lines = (line_of(one, scene, dataset.name) for one in noted)
-            write_questions(folder / QUESTIONS, lines)
-        table = pd.DataFrame(rows)
-        write_text(folder / SOURCES, csv_text(table))
-        write_text(folder / SPEC, _SPEC.format(questions=json.dumps(QUESTIONS)))
-    made = Counter(table["kind"])
-    return Written(
-        questions=len(table),
-        images=table["sample"].nunique(),
-        tasks=dict(Counter(table["task"])),
-        kinds={kind: made[kind] for kind in kinds if made[kind]},
-        not_made=[kind for kind in kinds if not made[kind]],
-        features=features,
-    )
+def _write_questions(folder: Path, chosen: Chosen, scene: str, name: str) -> list[dict[str, str]]:
+    """Writes the questions, a table of where each is from, and a SPEC.toml; gives that table."""
+    rows: list[dict[str, str]] = []
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("writing questions", total=len(chosen))
+        noted = _noted(chosen, rows, lambda: bar.advance(task))
+        write_questions(folder / QUESTIONS, (line_of(one, scene, name) for one in noted))
+    write_text(folder / SOURCES, csv_text(pd.DataFrame(rows)))
+    write_text(folder / SPEC, _SPEC.format(questions=json.dumps(QUESTIONS)))
+    return rows
 
 
 def _noted(
@@ -250,15 +217,14 @@ def _noted(
         yield one
 
 
-def _dataset(data: Path, wanted: Wanted) -> Dataset:
-    """The data of a SPEC.toml, or whatever is recognised; columns of counts and grades are none
-    to ask about."""
+def _dataset(data: Path, columns: set[str]) -> Dataset:
+    """The data of a SPEC.toml, or whatever is recognised; ``columns``, of counts and grades, are
+    none to ask about."""
     if data.suffix == ".toml":
         return read_dataset(data)
     layout = recognised(data)
     if layout.kind == "masks":
         layout = replace(layout, options={**layout.options, "empty": "absent"})
-    columns = {*wanted.counts.values(), *wanted.grades.values()}
     if layout.kind == "table" and columns:
         layout = replace(layout, options=_apart(layout, columns))
     return layout.load()
@@ -302,7 +268,7 @@ def _embed(features: str) -> Embed:
     return embed
 
 
-def told(written: Written, out: Path) -> str:
+def _told(written: Written, out: Path) -> str:
     """What was written, a line per task, and what to do next."""
     wide = max(map(len, written.tasks))
     tasks = [f"  {task:{wide}}  {count:5}" for task, count in written.tasks.items()]
