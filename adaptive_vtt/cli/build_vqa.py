@@ -29,6 +29,52 @@ from ..utils.tables import csv_text
 from .options import Json, names, pairs
 
 PER_CLASS = 20
+QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
+WIDTH = 78
+FEATURES = ("auto", "efficientnet-lite0", "thumbnails")
+_SPEC = """# An audit on these questions. avtt serve-demo --questions {questions} serves a model
+# that errs at set rates; put the address and the prices of yours in its place.
+[dataset]
+kind = "endobench"
+path = {questions}
+
+[model]
+kind = "openai"
+url = "http://127.0.0.1:8008/v1"  # <- your provider's address
+model = "demo-endoscopist"        # <- what it calls the model
+timeout = 5.0
+max_input_tokens = 1500
+max_tokens = 64                   # with the prices, what a call costs at most
+price_input = 2.5
+price_output = 10.0
+
+[oracle]
+kind = "multiple-choice"
+
+[space]
+relations = ["identity"]          # <- what is done to the images
+
+[audit]
+budget = 1000
+max_cost = 5.0
+
+[certify]
+half_width = 0.1
+targets = ["overall", "concepts"]
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: how many questions about how many images, by task and by kind, and the
+    kinds of which none could be made."""
+
+    questions: int
+    images: int
+    tasks: dict[str, int]
+    kinds: dict[str, int]
+    not_made: list[str]
+    features: str
 
 
 def build_vqa(
@@ -134,54 +180,6 @@ def build_vqa(
         features=features,
     )
     typer.echo(json.dumps(asdict(written), indent=1) if as_json else _told(written, out))
-
-
-QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
-WIDTH = 78
-FEATURES = ("auto", "efficientnet-lite0", "thumbnails")
-_SPEC = """# An audit on these questions. avtt serve-demo --questions {questions} serves a model
-# that errs at set rates; put the address and the prices of yours in its place.
-[dataset]
-kind = "endobench"
-path = {questions}
-
-[model]
-kind = "openai"
-url = "http://127.0.0.1:8008/v1"  # <- your provider's address
-model = "demo-endoscopist"        # <- what it calls the model
-timeout = 5.0
-max_input_tokens = 1500
-max_tokens = 64                   # with the prices, what a call costs at most
-price_input = 2.5
-price_output = 10.0
-
-[oracle]
-kind = "multiple-choice"
-
-[space]
-relations = ["identity"]          # <- what is done to the images
-
-[audit]
-budget = 1000
-max_cost = 5.0
-
-[certify]
-half_width = 0.1
-targets = ["overall", "concepts"]
-"""
-
-
-@dataclass(frozen=True)
-class Written:
-    """What was written: how many questions about how many images, by task and by kind, and the
-    kinds of which none could be made."""
-
-    questions: int
-    images: int
-    tasks: dict[str, int]
-    kinds: dict[str, int]
-    not_made: list[str]
-    features: str
 
 
 def _write_questions(folder: Path, chosen: Chosen, scene: str, name: str) -> list[dict[str, str]]:

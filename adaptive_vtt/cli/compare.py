@@ -21,7 +21,7 @@ from ..benchmark.figure import certified_page, uncertainty_page
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_audit, build_model, build_space, unworked
-from ..config.models import ModelSection, PlugInSection, PythonSection
+from ..config.models import ModelSection, OwnSection
 from ..config.oracles import WordsSection
 from ..errors import InputError
 from ..models import ModelUnderTest
@@ -124,7 +124,7 @@ def compare(
 def _check_free(spec: Spec, base: Path) -> None:
     """Raises InputError for a model that may cost money: every audit would spend it again."""
     costs = spec.model.costs_money
-    if not costs and isinstance(spec.model, PythonSection | PlugInSection):
+    if not costs and isinstance(spec.model, OwnSection):
         space = build_space(spec, base)
         with adapted_model(build_model(spec, base, space.dataset)) as model:
             costs = model.costs_money
@@ -193,7 +193,7 @@ def _compare_certified(
 ) -> None:
     space = build_space(spec, base)
     targets = named_targets(space, spec.certify.targets, spec.certify.where)
-    if exhaust and isinstance(spec.model, PythonSection | PlugInSection):
+    if exhaust and isinstance(spec.model, OwnSection):
         spec = _recorded(spec, base, space, out, as_json)
     truth = _truth(spec, base, space, as_json)
     known = None if truth is None else tuple(truth)

@@ -37,6 +37,7 @@ WORDS = {
     "failed": "failed",
 }
 """What a state is called in the table."""
+_RUNS = ("asking", "waiting")
 
 
 class FleetLive:
@@ -99,9 +100,6 @@ def _cells(member: Member) -> list[str]:
     ]
 
 
-_RUNS = ("asking", "waiting")
-
-
 def in_all(members: Sequence[Member], caps: Caps) -> str:
     """What all took, of what they may, in words."""
     spent = sum(max(m.spent, m.figures.get("spent", 0.0)) for m in members)
@@ -151,6 +149,9 @@ def write_result(members: Sequence[Member], caps: Caps, out: Path) -> dict[str, 
     found = record(members, caps, out)
     write_text(out / "result.json", json.dumps(found, indent=1, allow_nan=False) + "\n")
     return found
+
+
+# -- --dry-run: what each member may take, and all of them -------------------------------------
 
 
 @dataclass(frozen=True)

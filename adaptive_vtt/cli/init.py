@@ -32,12 +32,8 @@ from ..utils.random_streams import generator
 from ..utils.tables import csv_text
 
 SAMPLES = 60
-
-
 FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
 """Endings of files, which no folder's name has."""
-
-
 ENDING = ".toml"
 
 
@@ -225,12 +221,8 @@ def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:
 
 
 HEAD = "# What to audit, and how. Every field, with its default: avtt init DIR --full\n"
-
-
 WIDTH = 36
 """Columns before a comment, where the line leaves them free."""
-
-
 COMMENTS = {
     "dataset.path": "the folder of images",
     "dataset.labels": "a row per image, 0 or 1 per concept",
@@ -248,23 +240,17 @@ COMMENTS = {
     "audit.budget": "calls, at most; max_cost limits money",
     "certify.half_width": "until every rate is known to this",
 }
-
-
 KINDS = {
     "classes": "a folder of images per class",
     "masks": "images beside masks",
     "images": "images without labels",
     "voc": "images with boxes, as PASCAL VOC",
 }
-
-
 ORACLES = {
     "top-class": "wrong where another class is likelier",
     "mask-drop": "wrong where the mask gets much worse",
     "consistency": "wrong where a change changes the answer",
 }
-
-
 TARGETS = {
     ("misclassified", "relations"): "of all, and under each relation",
     ("misclassified",): "the share of wrong classes",
@@ -272,8 +258,6 @@ TARGETS = {
     ("concepts", "relation-sides"): "of all, and of each relation",
 }
 """What the targets of a first spec are, for a comment."""
-
-
 STUB_MODEL = '''"""The model under test: make ``predict`` call yours."""
 
 import numpy as np
@@ -412,16 +396,12 @@ SET: dict[tuple[str, str], Any] = {
     ("certify", "half_width"): 0.15,
     ("certify", "targets"): ["overall", "relations"],
 }
-
-
 SECTIONS = {
     "dataset": "The images and their labels; each kind with its fields.",
     "model": "The model under test; each kind with its fields.",
     "detector": "What finds things in images; without this section, annotated boxes if any.",
     "oracle": "What makes an answer wrong; each kind with its fields.",
 }
-
-
 CODE = "file.py:name"
 """Stands for kinds that are other people's code."""
 

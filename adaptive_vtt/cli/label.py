@@ -47,6 +47,38 @@ from ..space import QuestionSpace
 from .options import Json, RunDir
 from .run_folder import rewrite
 
+LABELS, REALISM = "labels", "realism"
+"""Where answers about captions, and about realism, stand in an audit's folder."""
+SHOWN = 8
+"""Targets of a reader that are printed, the best known first."""
+TERMS = ("targets", "where", "guarantee", "weights", "unanswered", "surrogate")
+"""What of a spec's [certify] is certified of readers, too."""
+ABOUT_CAPTIONS = (
+    "Is the object handled right by both captions? Enter confirms what the audit reports, where it "
+    "does. What can be seen of the object counts, not the words alone."
+)
+ABOUT_PAIRS = (
+    "The second picture of each pair was made of the first. Say what you see; nobody expects "
+    "a certain answer. A click on a picture shows it larger."
+)
+ABOUT_QUESTIONS = (
+    "Please answer in this order, and each question: those after one that is left out cannot "
+    'count. "I cannot tell" is an answer. A click on a picture shows it larger.'
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of ``avtt label``."""
+
+    reader: str | None = None
+    sample: int | None = None
+    everything: bool = False
+    html: bool = False
+    take: Path | None = None
+    summary: bool = False
+    as_json: bool = False
+
 
 def label(
     directory: RunDir,
@@ -107,39 +139,6 @@ def label(
     """
     wanted = Wanted(inspector, sample, everything, html, take, summary, as_json)
     label_run(directory, wanted, realism=realism, questions=questions)
-
-
-LABELS, REALISM = "labels", "realism"
-"""Where answers about captions, and about realism, stand in an audit's folder."""
-SHOWN = 8
-"""Targets of a reader that are printed, the best known first."""
-TERMS = ("targets", "where", "guarantee", "weights", "unanswered", "surrogate")
-"""What of a spec's [certify] is certified of readers, too."""
-ABOUT_CAPTIONS = (
-    "Is the object handled right by both captions? Enter confirms what the audit reports, where it "
-    "does. What can be seen of the object counts, not the words alone."
-)
-ABOUT_PAIRS = (
-    "The second picture of each pair was made of the first. Say what you see; nobody expects "
-    "a certain answer. A click on a picture shows it larger."
-)
-ABOUT_QUESTIONS = (
-    "Please answer in this order, and each question: those after one that is left out cannot "
-    'count. "I cannot tell" is an answer. A click on a picture shows it larger.'
-)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The options of ``avtt label``."""
-
-    reader: str | None = None
-    sample: int | None = None
-    everything: bool = False
-    html: bool = False
-    take: Path | None = None
-    summary: bool = False
-    as_json: bool = False
 
 
 def label_run(
@@ -320,9 +319,6 @@ def _checked(folder: Path, asked: Mapping[Key, Asked], *, some: bool = False) ->
     if some and not any(given.values()):
         raise InputError(f"{folder}: expected answers of readers, got none; --html makes a form")
     return given
-
-
-# -- the audit -----------------------------------------------------------------------------
 
 
 def _terms(study: Study, spec: Spec) -> dict[str, Any]:

@@ -37,19 +37,11 @@ from .slices import quoted
 
 MAX = 50
 """Folders that are looked into, at most."""
-
-
 NEARLY = 2
 """Factor on the half-width wanted, above which nobody would settle for what was reached."""
-
-
 MIN_LOSS = 0.5
 """What ``avtt export`` takes for a failure, where nothing else is said."""
-
-
 WIDE = 80
-
-
 Step = tuple[str, str]
 """A command, and its purpose."""
 

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..audit.versus import Use, Verdict, Versus, verdict_of
+from ..audit.versus import Verdict, Versus, verdict_of
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
@@ -22,7 +22,7 @@ from ..config.models import answers_table
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
 from ..journal import SQLiteJournal
-from ..journal.facts import CertificateFacts, begun_facts, read_facts
+from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..results.gate import Gated
 from ..results.report.differences import points
@@ -36,6 +36,30 @@ from .progress import Live
 from .run_folder import check_tracking, following, open_report, tell, write
 from .signals import interruptible
 from .spec_changes import Set, read
+
+ALONE = ("half_width", "at_most", "targets", "prior_journal", "cohort")
+"""Options of a spec that are about one model."""
+WORDS = {
+    "better": "B errs less",
+    "worse": "B errs more",
+    "within": "within the margin",
+    "holds": "the claim holds",
+    "fails": "the claim fails",
+    "open": "open",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of the command that ``Versus`` takes."""
+
+    margin: float
+    at_least: float | None
+    recorded_a: Path | None
+    journal_a: Path | None
+    use: Any
+    targets: list[str] | None
+    gate: list[str]
 
 
 def versus(  # noqa: PLR0913, PLR0917 - a command's options
@@ -145,31 +169,6 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
             raise typer.Exit(4)
 
 
-ALONE = ("half_width", "at_most", "targets", "prior_journal", "cohort")
-"""Options of a spec that are about one model."""
-WORDS = {
-    "better": "B errs less",
-    "worse": "B errs more",
-    "within": "within the margin",
-    "holds": "the claim holds",
-    "fails": "the claim fails",
-    "open": "open",
-}
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The options of the command that ``Versus`` takes."""
-
-    margin: float
-    at_least: float | None
-    recorded_a: Path | None
-    journal_a: Path | None
-    use: Any
-    targets: list[str] | None
-    gate: list[str]
-
-
 def run(
     a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, as_json: bool
 ) -> Verdict:
@@ -196,16 +195,13 @@ def run(
         verdict = verdict_of(result, journal)
         for hook in hooks:
             hook.keep(out)
-        rules = asked.gate or _first_rule(read_facts(journal.facts()).certificate)
+        certificate = read_facts(journal.facts()).certificate
+        rules = asked.gate or ([] if certificate is None else [shipping_rule(certificate)])
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
         _finish(verdict, out, rules, bool(asked.gate))
     return verdict
-
-
-def _first_rule(certificate: CertificateFacts | None) -> list[str]:
-    return [] if certificate is None else [shipping_rule(certificate)]
 
 
 def _refuse_audit(out: Path) -> None:
@@ -230,7 +226,6 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
     _, model_a, options = build_parts(alone, a[1], space, code=not known)
     chosen = {name: value for name, value in options.items() if name not in ALONE}
     targets = asked.targets or ["overall"]
-    use: Use = asked.use
     return Versus(
         space,
         None if known else model_a,
@@ -240,7 +235,7 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
         at_least=asked.at_least,
         recorded_a=None if asked.recorded_a is None else answers_table(asked.recorded_a),
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
-        use=use,
+        use=asked.use,
         journal=out / JOURNAL,
         notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]])},
         targets=targets,

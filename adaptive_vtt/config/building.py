@@ -32,7 +32,7 @@ from ..utils.files import hash_file
 from ..utils.options import arguments, options_of
 from . import Spec
 from .audit import SpaceSpec
-from .models import ModelSection, PlugInSection, PythonSection, Worked, recorded
+from .models import ModelSection, OwnSection, Worked, recorded
 from .oracles import CaptionOracleSection
 
 
@@ -174,12 +174,8 @@ _MADE_BY: dict[str, Callable[..., Any]] = {
 }
 _OPTIONS = {name: [told.name for told in options_of(made)] for name, made in _MADE_BY.items()}
 """Relations that have fields of their own in [space]."""
-
-
 _LOCATING = ("reduction", "reic", "rome", "metaic")
 """Families whose follow-ups depend on what is located in images."""
-
-
 _MEDTEST = {"medtest": "segmentation", "medtest/classification": "classification"}
 """Families that take the files of [space.medtest], and the task of each."""
 
@@ -252,7 +248,7 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
 def model_of(spec: Spec, base: Path, space: QuestionSpace, *, code: bool = True) -> ModelUnderTest:
     """The model, checked against the space; where it is code, and ``code`` is False, it is not
     imported, and a `NotImported` stands in its place."""
-    if isinstance(spec.model, PythonSection | PlugInSection) and not code:
+    if isinstance(spec.model, OwnSection) and not code:
         return NotImported(spec.model)
     model = build_model(spec if code else unworked(spec), base, space.dataset)
     if isinstance(model, RecordedCaptions):
@@ -270,7 +266,7 @@ def unworked(spec: Spec) -> Spec:
 def _section(spec: Spec) -> ModelSection:
     """The model's section, its logits those of classes where the oracle judges those."""
     section = spec.model
-    if not isinstance(section, PythonSection | PlugInSection) or section.output != "logits":
+    if not isinstance(section, OwnSection) or section.output != "logits":
         return section
     classes = spec.oracle.kind in ("top-class", "ordinal")
     return section.model_copy(update={"output": "class-logits"}) if classes else section
@@ -290,9 +286,8 @@ class NotImported(ModelDefaults):
 
     takes_words = True  # not known before it is imported: an audit says so where it does not
 
-    def __init__(self, section: PythonSection | PlugInSection) -> None:
-        code = section.target if isinstance(section, PythonSection) else section.kind
-        self.name = section.name or code
+    def __init__(self, section: OwnSection) -> None:
+        self.name = section.name or section.code
         self.answers: CallMode = section.per_call or "all"
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:

@@ -28,7 +28,7 @@ from ..utils.files import hash_file
 from ..utils.loading import file_of, is_target
 from ..utils.registry import Registry
 from . import Spec, parse_spec
-from .models import PlugInSection, PythonSection
+from .models import OwnSection
 from .oracles import CaptionOracleSection, WordsSection, is_tagger
 
 
@@ -62,9 +62,8 @@ def _parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
             found["oracle.tagger"] = (ORACLES, tagger)
     if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
         model = spec.oracle.judge.model
-        if isinstance(model, PythonSection | PlugInSection):
-            name = model.target if isinstance(model, PythonSection) else model.kind
-            found["oracle.judge.model"] = (MODELS, name)
+        if isinstance(model, OwnSection):
+            found["oracle.judge.model"] = (MODELS, model.code)
     return found
 
 

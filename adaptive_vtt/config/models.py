@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-OUTPUT = (
-    "what the numbers are; of logits a sigmoid is taken, or, where an oracle goes by the likeliest "
-    "class, a softmax (default: probabilities of callables, logits of torch modules)"
-)
-
-
 class ModelSection(Kinds):
     """The model under test."""
 
@@ -146,44 +140,68 @@ def _made(section: Any, base: Path) -> Any:
     return build(base, None, captions=False)  # no kind that computes looks at the dataset
 
 
-class PythonSection(ModelSection, Worked):
+class OwnSection(ModelSection, Worked):
+    """A model that is code of somebody's own."""
+
+    output: Output | None = Field(
+        None,
+        description="what the numbers are; of logits a sigmoid is taken, or, where an oracle goes "
+        "by the likeliest class, a softmax (default: probabilities of callables, logits of torch "
+        "modules)",
+    )
+    per_call: Literal["one", "all"] | None = Field(
+        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
+    )
+
+    @property
+    def code(self) -> str:
+        """What is imported: 'file.py:name', 'package.module:name', or a package's name for it."""
+        return str(self.kind)
+
+    def file(self) -> str | None:
+        return self.code.rpartition(":")[0]
+
+    def agreed(self, model: ModelUnderTest) -> ModelUnderTest:
+        """The model under the section's name; raises InputError where it answers otherwise than
+        the section says."""
+        model = adapted_model(model)
+        if self.name is not None:
+            model.name = self.name
+        if self.per_call not in (None, model.answers):
+            raise InputError(
+                f"model.per_call: expected {model.answers!r}, as the model says, "
+                f"got {self.per_call!r}"
+            )
+        return model
+
+
+class PythonSection(OwnSection):
     """A callable or torch module."""
 
     target: str = Field(
         description="'file.py:name' or 'package.module:name', a callable from a list of H x W x C "
         "uint8 images to an array n x C of P(yes), or of masks n x C x H x W, or of n captions"
     )
-    output: Output | None = Field(None, description=OUTPUT)
-    per_call: Literal["one", "all"] | None = Field(
-        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
-    )
+
+    @property
+    def code(self) -> str:
+        return self.target
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        made = REGISTRY.get(self.kind)(self.target, base=base, output=self.output)
-        return _agreed(self, made)
-
-    def file(self) -> str | None:
-        return self.target.rpartition(":")[0]
+        return self.agreed(REGISTRY.get(self.kind)(self.target, base=base, output=self.output))
 
 
-class PlugInSection(ModelSection, Worked, PlugIn):
+class PlugInSection(OwnSection, PlugIn):
     """A model of a package or file of your own."""
 
     kind: str = Field(description="its name; see 'avtt list models'")
-    output: Output | None = Field(None, description=OUTPUT)
-    per_call: Literal["one", "all"] | None = Field(
-        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
-    )
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         with Filled({"options": self.options}) as (given, _):
             options, found = given["options"], REGISTRY.get(self.kind, base)
             if isinstance(found, type) or options:  # a function without options is the model
                 found = REGISTRY.called(found, self.kind, options, base)
-            return _agreed(self, as_model(found, self.kind, self.output))
-
-    def file(self) -> str | None:
-        return self.kind.rpartition(":")[0]
+            return self.agreed(as_model(found, self.kind, self.output))
 
 
 class RecordedSection(ModelSection):
@@ -264,20 +282,6 @@ class TorchSection(LocalSection):
         assert isinstance(model, TorchNetwork)
         model.check_concepts(adapted_dataset(dataset).asked[0])
         return model
-
-
-def _agreed(section: PythonSection | PlugInSection, model: ModelUnderTest) -> ModelUnderTest:
-    """The model under the section's name; raises InputError where it answers otherwise than
-    the section says."""
-    model = adapted_model(model)
-    if section.name is not None:
-        model.name = section.name
-    if section.per_call not in (None, model.answers):
-        raise InputError(
-            f"model.per_call: expected {model.answers!r}, as the model says, "
-            f"got {section.per_call!r}"
-        )
-    return model
 
 
 class HttpSection(ModelSection):

@@ -14,7 +14,7 @@ from ..oracles import REGISTRY, OracleDefaults, adapted
 from ..oracles.captions import TAGGERS
 from ..oracles.judge_models import JudgeModel, Regime
 from ..utils.loading import is_target, load_object
-from .models import ModelSpec, PlugInSection, PythonSection, Worked
+from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
 from .section import Kinds, PlugIn, Section
 from .sentences import sentence
@@ -75,7 +75,7 @@ class JudgeSpec(Section):
             prompt=self.prompt,
             check=self.check,
             name=self._name,
-            code=isinstance(self.model, PythonSection | PlugInSection),
+            code=isinstance(self.model, OwnSection),
         )
 
     @property
