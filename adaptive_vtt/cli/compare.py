@@ -199,7 +199,9 @@ def _compare_certified(
     known = None if truth is None else tuple(truth)
     jobs = _jobs(spec, base, names, repeats, known)
     runs = _run(work.certified_run, jobs, as_json, executor)
-    tables = _tables(runs, truth)
+    tables = {"strategies": figures.certified_summary(runs, truth)}
+    if truth is not None:
+        tables["estimators"] = figures.estimator_summary(runs, truth)
     record: dict[str, Any] = {
         "half_width": goal,
         "confidence": spec.certify.confidence,
@@ -216,13 +218,6 @@ def _compare_certified(
     _write(record, page, out, as_json)
     if not as_json:
         _show_certified(record, tables, runs, out)
-
-
-def _tables(runs: list[work.Run], truth: list[float] | None) -> dict[str, pd.DataFrame]:
-    tables = {"strategies": figures.certified_summary(runs, truth)}
-    if truth is not None:
-        tables["estimators"] = figures.estimator_summary(runs, truth)
-    return tables
 
 
 def _titled(

@@ -109,7 +109,11 @@ def export(
         if corrupted is not None:
             archives = export_corrupted(journal, space, corrupted)
             told["archives"] = archives
-            lines.append(_archived(archives, corrupted))
+            images, one = sum(archives.values()), next(iter(archives))
+            lines.append(
+                f"wrote {corrupted}: {len(archives)} archives of {images} images in all, such as "
+                f"{one}"
+            )
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
 
 
@@ -118,11 +122,4 @@ def _sentence(written: "Exported", out: Path) -> str:
     return (
         f"wrote {out}: {written.images} images with {written.answers} failing answers{masks}; "
         f"{out / 'dataset.toml'} reads them back"
-    )
-
-
-def _archived(archives: dict[str, int], out: Path) -> str:
-    count, images = len(archives), sum(archives.values())
-    return (
-        f"wrote {out}: {count} archives of {images} images in all, such as {next(iter(archives))}"
     )

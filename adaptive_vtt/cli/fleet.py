@@ -198,7 +198,6 @@ def _promise(caps: "Caps") -> str:
 
 
 def _next(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> list[tuple[str, str]]:
-
     folder, steps = shlex.quote(str(out)), []
     short = [m for m in members if m.state == "short"]
     if short:

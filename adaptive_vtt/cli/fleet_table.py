@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -198,18 +197,12 @@ def dry_run(fleet: Fleet, as_json: bool) -> None:
 
 
 def _planned(member: FleetMember) -> Plan:
-    with _naming(member.name):
+    try:
         space = build_space(member.spec, member.base)
         model = adapted_model(model_of(member.spec, member.base, space, code=False))
         return planned(member.spec, member.base, space, model)
-
-
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    try:
-        yield
     except InputError as error:
-        raise InputError(f"member {name!r}: {error}") from None
+        raise InputError(f"member {member.name!r}: {error}") from None
 
 
 def _table(rows: list[Row], total: list[int]) -> Table:

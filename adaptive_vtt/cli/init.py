@@ -201,7 +201,6 @@ def write_start(directory: Path, full: bool = False) -> Path:
 
 
 def _short(directory: Path) -> str:
-
     layout = Layout("table", directory / "labels.csv", {"images": directory / "images"})
     return first(layout, directory, budget=200, half_width=0.15).spec
 

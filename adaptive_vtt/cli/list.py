@@ -38,7 +38,6 @@ def list_parts(
 
 
 def _list_specs(as_json: bool) -> None:
-
     from .init import about, bundled  # all else is quicker without
 
     told = {name: about(text) for name, text in bundled().items()}
@@ -52,7 +51,6 @@ def _list_specs(as_json: bool) -> None:
 
 
 def _registry(kind: str) -> "Registry":
-
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     found: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY

@@ -164,7 +164,6 @@ def _step(width: float, found: Plan, pilot: Pilot | None) -> Step:
 
 
 def _show(steps: list[Step]) -> None:
-
     table = Table(title="calls until all targets are certified", box=SIMPLE_HEAD, pad_edge=False)
     losses = list(steps[0].likely)
     columns = ["half-width", "at least", *(f"{p:.0%} fail" for p in losses), "at most"]

@@ -67,7 +67,6 @@ def rejudge(
 
 
 def _show(before: "Result", now: "Result", out: Path) -> None:
-
     console = Console(highlight=False)
     title = "error rates" if now.guarantee is not None else "raw rates, no guarantee"
     table = Table(title=title)

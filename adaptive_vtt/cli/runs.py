@@ -37,7 +37,6 @@ def runs(directory: RunsDir, as_json: Json = False) -> None:
 
 
 def _rates(run: "Run") -> "Rates | None":
-
     try:
         return read_rates(run.folder) if run.targets else None
     except AvttError:  # its journal went, or was replaced, a moment ago
@@ -57,7 +56,6 @@ def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
 
 
 def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
-
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("run", "model"):
         table.add_column(name, overflow="fold")
@@ -77,7 +75,6 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
 
 
 def _cells(run: "Run", rates: "Rates | None") -> list[str]:
-
     if not run.model:
         return [run.name, "-", "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     worst = rates.worst if rates else None

@@ -200,7 +200,6 @@ def _endoscopist(
 
 
 def _student(questions: Path, error_rate: float, seed: int, habits: dict[str, float]) -> _Offer:
-
     asked = from_endobench(questions)
     path = json.dumps(str(questions.resolve()), ensure_ascii=False)
     brain, rates = _knowing(asked, error_rate, seed, habits)
@@ -221,7 +220,6 @@ def _knowing(
 
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
-
     captioner = TemplateCaptioner(
         omission=error_rate,
         misclassification=error_rate / 2,

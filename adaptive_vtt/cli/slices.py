@@ -17,7 +17,7 @@ from ..certify.unseen import unseen
 from ..config.going_on import space_of
 from ..errors import JournalError
 from ..journal import Journal, read_journal
-from ..journal.facts import CertificateFacts, SliceFacts, read_facts
+from ..journal.facts import CertificateFacts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import summarise
 from ..utils.rounding import outward
@@ -68,7 +68,6 @@ def slices(
 def _told(
     journal: "Journal", directory: Path, most: int, by: list[str] | None, run_code: bool
 ) -> dict[str, Any]:
-
     where, facts = str(directory), read_facts(journal.facts())
     certificate = facts.certificate
     if certificate is not None and certificate.versus is not None:
@@ -94,7 +93,12 @@ def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict
     rates = unseen(certificate, journal.calls(), [(r["lower"], r["upper"]) for r in rows])
     keys = ("estimate", "lower", "upper", "certified", "questions")
     return [
-        {"slice": s.name, "how": _how(s), "found_at": s.since, "size": s.size}
+        {
+            "slice": s.name,
+            "how": "asked for" if s.found_by == (ASKED,) else "found",
+            "found_at": s.since,
+            "size": s.size,
+        }
         | {k: row[k] for k in keys}
         | {"unseen": None if rate is None else asdict(rate)}
         for s, row, rate in zip(certificate.slices, rows, rates, strict=True)
@@ -110,13 +114,7 @@ def quoted(journal: "Journal") -> list[str]:
     ]
 
 
-def _how(found: "SliceFacts") -> str:
-
-    return "asked for" if found.found_by == (ASKED,) else "found"
-
-
 def _proposed(evidence: "Evidence", space: Any, found: "Found") -> dict[str, Any]:
-
     inside = evidence.inside(space, [found.target])[0] & (evidence.loss >= 0.5)
     samples = dict.fromkeys(evidence.sample[inside].tolist())
     return {

@@ -26,7 +26,7 @@ from ..relations.rome import ROME
 from ..results.gate import Gated
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule
-from ..strategies import Named, default, named
+from ..strategies import default, named
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
 from ..utils.options import arguments, options_of
@@ -68,7 +68,9 @@ def build_parts(
     options: dict[str, Any] = {
         **section.model_dump(exclude={"strategy_options"}),
         **certify.model_dump(exclude={"proxies", "prior_journal", "cohort", "features"}),
-        "strategy": _strategy(spec, base),
+        "strategy": named(
+            section.strategy or default(certify.certifies), section.strategy_options, base
+        ),
         "surrogate": _surrogate(spec, base),
         "stop": _stop(spec, space),
         "goal": spec.stop.goal(),
@@ -102,11 +104,6 @@ def _stop(spec: Spec, space: QuestionSpace) -> StoppingRule | None:
     targets = named_targets(space, certify.targets, certify.where)
     gated = Gated.of(spec.stop.gate, [target.id for target in targets])
     return gated if limit is None else FirstOf((limit, gated))
-
-
-def _strategy(spec: Spec, base: Path) -> Named:
-    name = spec.audit.strategy or default(spec.certify.certifies)
-    return named(name, spec.audit.strategy_options, base)
 
 
 def _surrogate(spec: Spec, base: Path) -> bool | surrogates.Named:

@@ -1,7 +1,7 @@
 """What is done with the audit of a run folder: going on, judging anew, looking at its questions."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -14,7 +14,6 @@ from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..journal.rows import CallRow
 from ..oracles.judge_findings import cost_of
 from ..results.gate import asked_later
 from ..results.result import Result
@@ -99,7 +98,10 @@ def resume(
         changes = {name: value for name, value in limits.items() if value is not None}
         notes = {}
         if changes:
-            spec = _changed(spec, changes)
+            table = spec.model_dump()
+            for name, value in changes.items():
+                table[_SECTIONS[name]][name] = value
+            spec = parse_spec(table, "resume")
             check_limits(changes, journal, facts)
             notes = notes_of(spec, facts.base)
         audit = build_audit(
@@ -115,28 +117,17 @@ def resume(
         return audit
 
 
-def _questions(calls: Iterable[CallRow]) -> int:
-    """How many were judged."""
-    return sum(answer.loss is not None for call in calls for answer in call.answers)
-
-
-def _changed(spec: Spec, changes: Mapping[str, Any]) -> Spec:
-    table = spec.model_dump()
-    for name, value in changes.items():
-        table[_SECTIONS[name]][name] = value
-    return parse_spec(table, "resume")
-
-
 def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:
     """Raises InputError for a limit below what the audit in ``journal`` spent already, and for a
     half-width where it has none to change."""
     draws, calls, sources = journal.draws(proposals=False), journal.calls(), journal.sources()
     times = [d.elapsed for d in draws] + [c.elapsed for c in calls] + [s.elapsed for s in sources]
     cost = cost_of(calls, sources, journal.judging())
+    questions = sum(answer.loss is not None for call in calls for answer in call.answers)
     spent: dict[str, tuple[float, str]] = {
         "budget": (len(draws) + len(sources), "calls, which were made already"),
         "max_cost": (cost, "which was spent already"),
-        "questions": (_questions(calls), "questions, which were answered already"),
+        "questions": (questions, "questions, which were answered already"),
         "seconds": (math.ceil(max(times, default=0.0)), "seconds, which it has taken already"),
     }
     for name, (least, what) in spent.items():
