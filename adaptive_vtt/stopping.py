@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, unknown
+from .utils.options import Option
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class MaxCost(_Combinable):
 class MaxQuestions(_Combinable):
     """Stop once ``limit`` questions are answered; one call may answer several."""
 
-    limit: int
+    limit: Annotated[int, Option("a limit: answered questions", name="questions", ge=1)]
 
     def __post_init__(self) -> None:
         _positive("questions", self.limit)
@@ -166,7 +167,16 @@ class UncertaintyBelow(_Combinable):
     Sides with nothing left to ask do not count.
     """
 
-    tau: float
+    tau: Annotated[
+        float,
+        Option(
+            "a goal: mean uncertainty of the answer GPs, as a share of its prior; with answers of "
+            "0 and 1 alone it cannot fall below 0.763 (form variance: 0.654)",
+            name="uncertainty",
+            gt=0,
+            le=1,
+        ),
+    ]
     over: Literal["mean", "max"] = "mean"
 
     def __post_init__(self) -> None:
@@ -273,7 +283,7 @@ class Compared(_Combinable):
 class WallClock(_Combinable):
     """Stop after ``seconds`` of audit, interruptions not counted."""
 
-    seconds: float
+    seconds: Annotated[float, Option("a limit: seconds of audit", gt=0)]
 
     def __post_init__(self) -> None:
         _positive("seconds", self.seconds)

@@ -54,6 +54,11 @@ def test_help_loads_no_torch(arguments: tuple[str, ...]) -> None:
     assert fresh(HELP, *arguments) == [False, False]
 
 
+def test_no_command_loads_torch_before_it_is_called() -> None:
+    code = "from adaptive_vtt.cli.main import SUMMARIES, command\n[*map(command, SUMMARIES)]\n"
+    assert fresh(f"{code}print(json.dumps('torch' in sys.modules))") is False
+
+
 LOADED = """
 before = set(sys.modules)
 import importlib

@@ -2,7 +2,7 @@
 version of the model, or those of three or more other models, a cohort."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,16 +47,7 @@ class Earlier:
             found = tracks(facts.certificate, journal.draws(proposals=False), journal.calls())
         return cls(folder, facts, np.max([track.half_width for track in found], axis=0))
 
-    @property
-    def changes(self) -> dict[str, Any]:
-        """What of a spec it changes: its journal is the prior one."""
-        return {"certify.prior_journal": os.path.abspath(self.folder / JOURNAL)}
-
-    def seeded(self, spec: Spec, given: int | None) -> Spec:
-        """See ``_seeded``."""
-        return _seeded(spec, given, [self])
-
-    def tell(self, audit: Audit, result: Result) -> str:
+    def compared(self, audit: Audit, result: Result) -> str:
         """How many calls it took this time and last time, and uniform questions, for the same
         half-width."""
         certificate = audit.certify.describe(audit.belief.certifier)
@@ -85,60 +76,57 @@ class Earlier:
 
 
 @dataclass(frozen=True)
-class Others:
-    """The audits of three or more other models."""
+class Before:
+    """The audits of ``--after``: one of an earlier version of the model, or those of a cohort."""
 
     all: tuple[Earlier, ...]
 
+    @classmethod
+    def of(cls, folders: Sequence[Path]) -> "Before":
+        """Raises InputError for two."""
+        if 1 < len(folders) < MIN_MODELS:
+            raise InputError(
+                f"--after: expected one run of an earlier version, or runs of {MIN_MODELS} or more "
+                f"other models, got {len(folders)}; of two nobody can tell how far models differ"
+            )
+        return cls(tuple(map(Earlier.of, folders)))
+
     @property
     def changes(self) -> dict[str, Any]:
-        """What of a spec they change: they are its cohort."""
+        """What of a spec they change: one is its prior journal, several are its cohort."""
+        if len(self.all) == 1:
+            return {"certify.prior_journal": os.path.abspath(self.all[0].folder / JOURNAL)}
         return {"certify.cohort": [os.path.abspath(one.folder) for one in self.all]}
 
     def seeded(self, spec: Spec, given: int | None) -> Spec:
-        """See ``_seeded``."""
-        return _seeded(spec, given, self.all)
+        """The spec with a seed that is none of the earlier audits'. Raises InputError where that
+        was ``given`` on the command line, and for an audit that certifies nothing."""
+        if not spec.certify.certifies:
+            raise InputError(
+                "--after: expected an audit that certifies, which predictions serve, got one that "
+                "explores; give --half-width"
+            )
+        same = next((b for b in self.all if b.facts.settings.seed == spec.audit.seed), None)
+        if same is None:
+            return spec
+        if given is not None:
+            raise InputError(
+                f"--seed: expected another one than that of {same.folder}, {given}, so that the "
+                "draws are new; leave it out for a fresh one"
+            )
+        seeded = spec.audit.model_copy(update={"seed": fresh_seed()})
+        return spec.model_copy(update={"audit": seeded})
 
     def tell(self, audit: Audit, result: Result) -> str:
         """How many calls it took, and uniform questions, for the same half-width."""
+        if len(self.all) == 1:
+            return self.all[0].compared(audit, result)
         width, draws = result.targets["half_width"].max(), audit.belief.certifying.sequences.moves
         return (
             f"to +-{float(width):.3g} this audit took {draws:,} calls, going by {len(self.all)} "
             f"other models; uniform questions would take about {_uniform(audit, result):,} to what "
             "was asked for, by the formula of 'avtt plan'"
         )
-
-
-def earlier(folders: Sequence[Path]) -> Earlier | Others:
-    """The audit of an earlier version, or those of a cohort. Raises InputError for two."""
-    if len(folders) == 1:
-        return Earlier.of(folders[0])
-    if len(folders) < MIN_MODELS:
-        raise InputError(
-            f"--after: expected one run of an earlier version, or runs of {MIN_MODELS} or more "
-            f"other models, got {len(folders)}; of two nobody can tell how far models differ"
-        )
-    return Others(tuple(map(Earlier.of, folders)))
-
-
-def _seeded(spec: Spec, given: int | None, before: Iterable[Earlier]) -> Spec:
-    """The spec with a seed that is none of the earlier audits'. Raises InputError where that was
-    ``given`` on the command line, and for an audit that certifies nothing."""
-    if not spec.certify.certifies:
-        raise InputError(
-            "--after: expected an audit that certifies, which predictions serve, got one that "
-            "explores; give --half-width"
-        )
-    same = next((b for b in before if b.facts.settings.seed == spec.audit.seed), None)
-    if same is None:
-        return spec
-    if given is not None:
-        raise InputError(
-            f"--seed: expected another one than that of {same.folder}, {given}, so that the "
-            "draws are new; leave it out for a fresh one"
-        )
-    seeded = spec.audit.model_copy(update={"seed": fresh_seed()})
-    return spec.model_copy(update={"audit": seeded})
 
 
 def _same(certificate: Mapping[str, Any], facts: Facts) -> bool:

@@ -1,16 +1,33 @@
 """``avtt audit``: from a SPEC.toml to a certificate and a report."""
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from .options import Json, Open, Out, Plotly, Set, field, names
-from .signals import interruptible
-
-if TYPE_CHECKING:
-    from .after import Earlier, Others
+from ..benchmark.rehearsal import Estimate, rehearse
+from ..config import Spec
+from ..config.audit import CertifySpec
+from ..config.building import NotImported, build_audit, build_parts
+from ..journal.facts import goal_reached
+from ..models import adapted_model
+from ..results.report.baseline import FILE, NAMES, Baseline
+from ..results.report.plotly_library import check_way
+from ..utils.files import write_text
+from .after import Before
+from .dry_run import ASSUMED, dry_run, planned
+from .options import Json, Open, Out, Plotly, names
+from .progress import Live
+from .run_folder import begin, check_tracking, rewrite, run_and_report
+from .signals import Interrupted, interruptible
+from .spec_changes import Set, field, one_too_many, read
 
 ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
 """Headings of the options in ``avtt audit --help``."""
@@ -94,44 +111,132 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "audit.seed": seed,
     }
     with interruptible(out):
-        from .spec_changes import one_too_many, read
-
         if explore and require_certified:
             raise one_too_many("--require-certified")
         if explore and after:
             raise one_too_many("--after")
-        earlier = _earlier(after) if after else None
-        prior = {} if earlier is None else earlier.changes
+        before = Before.of(after) if after else None
+        prior = {} if before is None else before.changes
         chosen, base = read(spec, demo, {**flags, **prior}, sets, explore=explore)
-        if earlier is not None:
-            chosen = earlier.seeded(chosen, seed)
+        if before is not None:
+            chosen = before.seeded(chosen, seed)
         if play:
-            from .rehearse import rehearsal
-
             return rehearsal(chosen, base, as_json)
         if plan:
-            from .dry_run import dry_run
-
             return dry_run(chosen, base, as_json)
-        from ..results.report.plotly_library import check_way
-        from .run_folder import begin, run_and_report
-        from .tracking import check
-
         check_way(plotly)
-        check(chosen.track, out)
+        check_tracking(chosen.track, out)
         begun = begin(chosen, base, out)
-        ending = None if earlier is None else partial(earlier.tell, begun)
+        ending = None if before is None else partial(before.tell, begun)
         result = run_and_report(
             begun, out, as_json, require_certified, open_it=open_it, plotly=plotly, ending=ending
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
-            from .baselines import compare_with_random
-
             compare_with_random(chosen, base, out, plotly)
 
 
-def _earlier(folders: list[Path]) -> "Earlier | Others":
-    from .after import earlier  # imports torch, which --dry-run does without
+# -- the demo: the same audit, really run twice more, with questions drawn at random ----------
 
-    return earlier(folders)
+RANDOM: dict[str, Any] = {"strategy": "random", "exploration": 1e-6, "stop": None, "goal": None}
+"""An exploration has to be above 0; this one changes no draw."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "predicted": {"candidates": 512},
+    "uniform": {"surrogate": False},
+}
+"""What sets each of ``NAMES`` apart. A draw that goes by no weights needs few candidates: they only
+tell what is predicted of the rest, and fewer are quicker."""
+MAX = {"predicted": 2, "uniform": 10}
+"""Each gives up at so many times this audit's calls; predictions take nearly all the time."""
+
+
+def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline") -> None:
+    """Audits to the same half-width with questions drawn at random, says how many calls that took,
+    and writes the report anew with it. Raises Interrupted where that is cut short; the audit is
+    whole then.
+
+    Nothing is paid for here in the demo; of a paid model one would simulate this with
+    ``avtt compare`` on recorded answers.
+    """
+    calls = json.loads((out / "result.json").read_text())["calls"]
+    console = Console(highlight=False)
+    console.print(
+        "the report is complete; to compare, the same audit is now drawn at random, with the same "
+        "predictions, then without any (Ctrl-C leaves that out)",
+        markup=False,
+    )
+    found = []
+    try:
+        for kind, options in OPTIONS.items():
+            found.append(_ran(kind, spec, base, MAX[kind] * calls, options))
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted.by(
+            interrupt, f"the comparison is left out; the audit is complete: {out / 'report.html'}"
+        ) from None
+    facts = {one.kind: {"calls": one.calls, "certified": one.certified} for one in found}
+    write_text(out / FILE, json.dumps(facts, indent=1) + "\n")
+    console.print(f"for the same guarantee this audit took {calls:,} calls", markup=False)
+    for one in found:
+        share = f"{calls / one.calls:.0%}"
+        console.print(f"  {NAMES[one.kind]}: {one.amount}; this audit took {share}", markup=False)
+    console.print(f"report, with that: {rewrite(out, plotly)}", markup=False)
+
+
+def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) -> Baseline:
+    """The audit, drawn at random, with at most so many calls."""
+    begun = build_audit(spec, base, **{**RANDOM, "budget": most, **options})
+    with begun as audit, Live(audit, quiet=False, what=NAMES[kind]) as live:
+        result = audit.run(live.update)
+    return Baseline(kind, result.calls, bool(result.targets["certified"].all()))
+
+
+# -- --rehearse: played through on coins; nothing is asked ------------------------------------
+
+
+def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
+    """Plays the audit through, once for each loss rate that is assumed, and says what it took."""
+    space, model, options = build_parts(spec, base, code=False)
+    if isinstance(model, NotImported):
+        options["max_cost"] = None  # its prices are not known before it is imported
+    plan = planned(spec, base, space, adapted_model(model))
+    most = spec.audit.budget or plan.total
+    found: list[Estimate] = []
+    with _bar(quiet=as_json) as bar:
+        for loss in ASSUMED:
+            likely = plan.together.likely[loss] if plan.together else plan.total
+            task = bar.add_task(f"if {loss:.0%} fail", total=min(likely, most))
+
+            def advance(calls: int, task: TaskID = task) -> None:
+                bar.update(task, completed=calls)
+
+            found += rehearse(space, model, options, [loss], advance)
+            bar.update(task, total=found[-1].calls, completed=found[-1].calls)
+    if as_json:
+        typer.echo(json.dumps({"questions": space.size, "estimates": [asdict(e) for e in found]}))
+        return
+    for estimate in found:
+        typer.echo(_sentence(estimate, spec.certify))
+    typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
+
+
+@contextmanager
+def _bar(*, quiet: bool) -> Iterator[Progress]:
+    columns = (
+        TextColumn("rehearsing {task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:,.0f} of about {task.total:,.0f} calls"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+        yield bar
+
+
+def _sentence(estimate: Estimate, certify: CertifySpec) -> str:
+    cost = "prices unknown"
+    if estimate.cost is not None:
+        cost = f"about {estimate.likely:.3g}, at most {estimate.cost:.3g}"
+    done = goal_reached(certify.half_width, certify.at_most)
+    end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
+    if not certify.certifies:
+        end = f"nothing to certify: {estimate.reason}"
+    return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

@@ -1,14 +1,80 @@
 """``avtt build-vqa``: multiple-choice questions about images that somebody labelled."""
 
 import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from textwrap import wrap
+from typing import Annotated, Any
 
+import pandas as pd
 import typer
+from rich.console import Console
+from rich.progress import Progress
 
+from ..config.datasets import read_dataset
+from ..datasets import Dataset
+from ..datasets.recognition import Layout, recognised
+from ..datasets.vqa.question_building import Built, Chosen, Embed, choose, line_of
+from ..datasets.vqa.question_making import MAKERS
+from ..datasets.vqa.question_table import write_questions
+from ..datasets.vqa.selection import look
+from ..datasets.vqa.taxonomy import SCENES, named
+from ..errors import InputError, unknown
+from ..types import Image
+from ..utils.files import whole_folder, write_text
+from ..utils.tables import csv_text
 from .options import Json, names, pairs
 
 PER_CLASS = 20
+QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
+WIDTH = 78
+FEATURES = ("auto", "efficientnet-lite0", "thumbnails")
+_SPEC = """# An audit on these questions. avtt serve-demo --questions {questions} serves a model
+# that errs at set rates; put the address and the prices of yours in its place.
+[dataset]
+kind = "endobench"
+path = {questions}
+
+[model]
+kind = "openai"
+url = "http://127.0.0.1:8008/v1"  # <- your provider's address
+model = "demo-endoscopist"        # <- what it calls the model
+timeout = 5.0
+max_input_tokens = 1500
+max_tokens = 64                   # with the prices, what a call costs at most
+price_input = 2.5
+price_output = 10.0
+
+[oracle]
+kind = "multiple-choice"
+
+[space]
+relations = ["identity"]          # <- what is done to the images
+
+[audit]
+budget = 1000
+max_cost = 5.0
+
+[certify]
+half_width = 0.1
+targets = ["overall", "concepts"]
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: how many questions about how many images, by task and by kind, and the
+    kinds of which none could be made."""
+
+    questions: int
+    images: int
+    tasks: dict[str, int]
+    kinds: dict[str, int]
+    not_made: list[str]
+    features: str
 
 
 def build_vqa(
@@ -64,7 +130,7 @@ def build_vqa(
     seed: Annotated[int, typer.Option(help="Same seed, same questions.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Make multiple-choice questions in EndoBench's format from labels, masks or boxes.
+    """Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.
 
     Presence, type, severity, counting, position, grounding, selection and
     recognition of regions; a question that the labels cannot answer for sure is
@@ -72,19 +138,148 @@ def build_vqa(
 
     Example: avtt build-vqa Kvasir-SEG --out questions --scene Colonoscopy
     """
-    from .built_folder import Wanted, told, write_built
-
-    wanted = Wanted(
-        kinds=names(kinds),
-        concepts=names(concepts),
-        roles=pairs(role, "--role", "LABEL=ROLE"),
-        words=pairs(word, "--word", "LABEL=TEXT"),
-        counts=pairs(count, "--count", "LABEL=COLUMN"),
-        grades=pairs(grade, "--grade", "LABEL=COLUMN"),
-        per_class=per_class,
+    chosen_kinds, chosen_concepts = names(kinds), names(concepts)
+    roles, words = pairs(role, "--role", "LABEL=ROLE"), pairs(word, "--word", "LABEL=TEXT")
+    counts = pairs(count, "--count", "LABEL=COLUMN")
+    grades = pairs(grade, "--grade", "LABEL=COLUMN")
+    scene, features = _scene(scene), _features(features)
+    dataset = _dataset(data, {*counts.values(), *grades.values()})
+    if not dataset.has_images:
+        raise InputError(f"{data}: expected images to ask about, found labels alone")
+    for option, given in (("--kinds", chosen_kinds), ("--concepts", chosen_concepts)):
+        if given is not None and not given:
+            raise InputError(f"{option}: expected names with commas between them, got none")
+    with whole_folder(out) as folder:
+        chosen = choose(
+            dataset,
+            chosen_kinds or [*MAKERS],
+            concepts=chosen_concepts,
+            per_class=per_class,
+            counts=counts,
+            embed=_embed(features),
+            seed=seed,
+            roles=roles,
+            words=words,
+            grades=grades,
+        )
+        if not len(chosen):
+            of_kinds = f" of the kinds {', '.join(chosen_kinds)}" if chosen_kinds else ""
+            raise InputError(
+                f"{data}: no question{of_kinds} can be made from its labels; presence needs "
+                "labels, type two labels or more that exclude each other, questions about places "
+                "masks or boxes"
+            )
+        rows = _write_questions(folder, chosen, scene, dataset.name)
+    made = Counter(row["kind"] for row in rows)
+    written = Written(
+        questions=len(rows),
+        images=len({row["sample"] for row in rows}),
+        tasks=dict(Counter(row["task"] for row in rows)),
+        kinds={kind: made[kind] for kind in chosen_kinds or MAKERS if made[kind]},
+        not_made=[kind for kind in chosen_kinds or MAKERS if not made[kind]],
         features=features,
-        scene=scene,
-        seed=seed,
     )
-    written = write_built(data, out, wanted)
-    typer.echo(json.dumps(written.as_dict(), indent=1) if as_json else told(written, out))
+    typer.echo(json.dumps(asdict(written), indent=1) if as_json else _told(written, out))
+
+
+def _write_questions(folder: Path, chosen: Chosen, scene: str, name: str) -> list[dict[str, str]]:
+    """Writes the questions, a table of where each is from, and a SPEC.toml; gives that table."""
+    rows: list[dict[str, str]] = []
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("writing questions", total=len(chosen))
+        noted = _noted(chosen, rows, lambda: bar.advance(task))
+        write_questions(folder / QUESTIONS, (line_of(one, scene, name) for one in noted))
+    write_text(folder / SOURCES, csv_text(pd.DataFrame(rows)))
+    write_text(folder / SPEC, _SPEC.format(questions=json.dumps(QUESTIONS)))
+    return rows
+
+
+def _noted(
+    built: Iterable[Built], rows: list[dict[str, str]], advance: Callable[[], object]
+) -> Iterator[Built]:
+    """The questions, and beside a row for each that says where it is from."""
+    for one in built:
+        rows.append(
+            {
+                "index": str(len(rows)),
+                "sample": one.sample_id,
+                "kind": one.kind,
+                "about": one.about,
+                "task": one.made.task,
+                "answer": one.answer,
+                "question": one.made.question,
+            }
+        )
+        advance()
+        yield one
+
+
+def _dataset(data: Path, columns: set[str]) -> Dataset:
+    """The data of a SPEC.toml, or whatever is recognised; ``columns``, of counts and grades, are
+    none to ask about."""
+    if data.suffix == ".toml":
+        return read_dataset(data)
+    layout = recognised(data)
+    if layout.kind == "masks":
+        layout = replace(layout, options={**layout.options, "empty": "absent"})
+    if layout.kind == "table" and columns:
+        layout = replace(layout, options=_apart(layout, columns))
+    return layout.load()
+
+
+def _apart(layout: Layout, columns: set[str]) -> dict[str, Any]:
+    """The options of a table whose ``columns`` describe samples and are no concepts."""
+    options = dict(layout.options)
+    concepts = [c for c in options.get("concepts", ()) if c not in columns]
+    described = [*options.get("metadata", ())]
+    options["metadata"] = [*described, *sorted(columns - {*described})]
+    return {**options, "concepts": concepts} if concepts else options
+
+
+def _scene(said: str) -> str:
+    if said and named(said) not in SCENES:
+        raise unknown("scene", said, SCENES, "--scene")
+    return named(said)
+
+
+def _features(said: str) -> str:
+    if said not in FEATURES:
+        raise unknown("kind of features", said, FEATURES, "--features")
+    if said != "auto":
+        return said
+    from ..surrogates.embedding import installed
+
+    return FEATURES[1] if installed() else FEATURES[2]
+
+
+def _embed(features: str) -> Embed:
+    if features == FEATURES[2]:
+        return look
+    from ..surrogates.embedding import embedder
+
+    features_of = embedder()
+
+    def embed(image: Image) -> Any:
+        return features_of([image])[0]
+
+    return embed
+
+
+def _told(written: Written, out: Path) -> str:
+    """What was written, a line per task, and what to do next."""
+    wide = max(map(len, written.tasks))
+    tasks = [f"  {task:{wide}}  {count:5}" for task, count in written.tasks.items()]
+    missing = wrap(f"none of the kinds {', '.join(written.not_made)}", WIDTH)
+    spec, questions = (shlex.quote(str(out / name)) for name in (SPEC, QUESTIONS))
+    return "\n".join(
+        [
+            f"wrote {out}: {written.questions} questions about {written.images} images "
+            f"(chosen by {written.features})",
+            *tasks,
+            *(missing if written.not_made else []),
+            "next:",
+            f"  avtt serve-demo --questions {questions}    # a model to try them on",
+            f"  avtt audit {spec}",
+        ]
+    )

@@ -13,13 +13,15 @@ from rich.table import Table
 
 from ..certify.forecast import Forecast, forecasts
 from ..config import Spec
-from ..config.space_and_model import NotImported, build_space, model_of
+from ..config.building import NotImported, build_space, model_of
 from ..engine.checks import check_budget, check_cost, check_judge, check_model
 from ..engine.plan import DEFAULT_EXPLORATION, Certify
 from ..engine.prices import Prices
 from ..engine.source_calls import SourceCalls
 from ..models import ModelDefaults, adapted_model
 from ..space import QuestionSpace
+from ..stopping import SURELY_HARD
+from ..strategies import named
 
 ASSUMED = (0.1, 0.3)
 """Loss rates that "likely" is said for."""
@@ -89,12 +91,12 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     check_budget(
         spec.audit.budget, 1 + spec.audit.repeat_probes + sources.most * bool(sources.count)
     )
-    strategy = _checked_strategy(spec, base)
-    exploration, even = (
-        1.0 if strategy == "random" else exploration,
-        strategy not in {None, "certify"},
-    )
-    certifier = certify.certifier(space, model.answers, even=even)
+    strategy = spec.audit.strategy
+    if strategy is not None:
+        named(strategy, spec.audit.strategy_options, base)  # raises for one that there is not
+    if strategy == "random":
+        exploration = 1.0
+    certifier = certify.certifier(space, model.answers, even=strategy not in {None, "certify"})
     rows: list[Forecast] = []
     together: Forecast | None = None
     if certifier is not None:
@@ -120,15 +122,6 @@ def _expected(
     by_price = spec.audit.by_price and spec.audit.strategy in {None, "certify"}
     certifies = spec.certify.half_width or spec.certify.at_most
     return prices.likely(exploration if by_price and certifies else 1.0)
-
-
-def _checked_strategy(spec: Spec, base: Path) -> str | None:
-    """The strategy's name; raises InputError for one that there is not."""
-    if spec.audit.strategy is not None:
-        from ..strategies import named  # imports PyTorch, so only where there is one to check
-
-        named(spec.audit.strategy, spec.audit.strategy_options, base)
-    return spec.audit.strategy
 
 
 def _with_sources(
@@ -226,8 +219,7 @@ def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
     asked = [tau for tau in (spec.stop.uncertainty, spec.stop.max_uncertainty) if tau is not None]
     if not asked:
         return []
-    from ..stopping import SURELY_HARD
-    from ..surrogates import lowest_with_hard_answers
+    from ..surrogates import lowest_with_hard_answers  # imports PyTorch
 
     lowest = lowest_with_hard_answers(spec.audit.form)
     told = ["when uncertainty falls as far as [stop] asks was not worked out"]

@@ -1,20 +1,21 @@
 """``avtt export``: the failing follow-ups of an audit as a dataset folder."""
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ..config.going_on import space_of
+from ..datasets.vqa import question_table
 from ..errors import InputError
+from ..journal import read_journal
+from ..journal.files import JOURNAL
+from ..results.export.corrupted import export_corrupted
+from ..results.export.failures import Exported, Format, export_failures
+from ..results.export.questions import export_questions
 from .options import Json, RunCode, RunDir
-
-if TYPE_CHECKING:
-    from ..journal import Journal
-    from ..results.export.failures import Exported, Format
-    from ..space import QuestionSpace
 
 OTHERWISE = (
     "export it from Python with "
@@ -72,24 +73,22 @@ def export(
 
     Example: avtt export runs/first --failures failures
     """
-    from ..datasets.vqa import question_table
-    from ..results.export.corrupted import export_corrupted
-    from ..results.export.failures import export_failures
-    from ..results.export.questions import export_questions
-
     if failures is None and tsv is None and corrupted is None:
         raise InputError(
             "export: expected --failures OUT, --tsv FILE.tsv or --corrupted OUT, got none of them"
         )
     if everything and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
-    formats = _formats(coco, fiftyone)
+    extra: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
+    formats = [name for name, wanted in extra.items() if wanted]
     if formats and failures is None:
         raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
     chosen = question_table.format_named(image_format, "--image-format")
     told: dict[str, Any] = {}
     lines = []
-    with _opened(directory, run_code) as (journal, space):
+    where = directory / JOURNAL
+    with closing(read_journal(where)) as journal:
+        space, *_ = space_of(journal, str(where), OTHERWISE, run_code=run_code)
         if tsv is not None:
             count = export_questions(
                 journal,
@@ -110,33 +109,12 @@ def export(
         if corrupted is not None:
             archives = export_corrupted(journal, space, corrupted)
             told["archives"] = archives
-            lines.append(_archived(archives, corrupted))
+            images, one = sum(archives.values()), next(iter(archives))
+            lines.append(
+                f"wrote {corrupted}: {len(archives)} archives of {images} images in all, such as "
+                f"{one}"
+            )
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
-
-
-def _formats(coco: bool, fiftyone: bool) -> list["Format"]:
-    chosen: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
-    return [name for name, wanted in chosen.items() if wanted]
-
-
-@contextmanager
-def _opened(directory: Path, run_code: bool) -> Iterator[tuple["Journal", "QuestionSpace"]]:
-    from ..config.building import build_space
-    from ..config.code import refuse_code
-    from ..config.resuming import check_program, spec_of
-    from ..journal import read_journal
-    from ..journal.facts import read_facts
-    from ..journal.files import JOURNAL
-
-    where = directory / JOURNAL
-    with closing(read_journal(where)) as journal:
-        facts = read_facts(journal.facts())
-        spec, base = spec_of(facts, str(where), OTHERWISE)
-        if run_code:
-            check_program(facts, spec, str(where))
-        else:
-            refuse_code(spec, str(where), "--run-code runs it, if it is as it was then")
-        yield journal, build_space(spec, base)
 
 
 def _sentence(written: "Exported", out: Path) -> str:
@@ -144,11 +122,4 @@ def _sentence(written: "Exported", out: Path) -> str:
     return (
         f"wrote {out}: {written.images} images with {written.answers} failing answers{masks}; "
         f"{out / 'dataset.toml'} reads them back"
-    )
-
-
-def _archived(archives: dict[str, int], out: Path) -> str:
-    count, images = len(archives), sum(archives.values())
-    return (
-        f"wrote {out}: {count} archives of {images} images in all, such as {next(iter(archives))}"
     )

@@ -5,16 +5,24 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
+from ..audit.fleet import FLEET, recount, wait_for_members
+from ..audit.fleet.broker import Broker, Caps, Member
+from ..config.fleet import Fleet, read_fleet
+from ..errors import InputError, listed
+from ..journal import holds_answers
+from ..journal.files import JOURNAL
+from ..journal.locking import Lock
+from ..results.way_on import rounded_up
+from .fleet_processes import Crew, died
+from .fleet_table import FleetLive, dry_run, in_all, table, write_result
 from .options import Json
+from .run_folder import tell
 from .signals import interrupted_as
-
-if TYPE_CHECKING:
-    from ..audit.fleet.broker import Broker, Caps, Member
-    from ..config.fleet import Fleet
 
 
 def fleet(
@@ -68,12 +76,8 @@ def fleet(
 
     Example: avtt fleet FLEET.toml --max-cost 5 --out runs/fleet
     """
-    from ..config.fleet import read_fleet
-
     found = read_fleet(file, max_cost=max_cost, max_calls=max_calls)
     if plan:
-        from .fleet_plan import dry_run
-
         return dry_run(found, as_json)
     way = _way(file, out)
     with interrupted_as(lambda: f"interrupted; what was answered is kept; '{way}' goes on"):
@@ -97,9 +101,6 @@ def _run(
     found: "Fleet", file: Path, out: Path, resume: bool, quiet: bool
 ) -> "tuple[str, dict[str, Any]]":
     """Runs the fleet; gives what went wrong, "" for nothing, and its result."""
-    from .fleet_run import Crew, died
-    from .fleet_table import FleetLive, write_result
-
     with _opened(found, out, resume) as (broker, again):
         caps = broker.caps()
         ended = {m.name for m in broker.members() if m.state == "done"} if not again else set()
@@ -123,11 +124,6 @@ def _run(
 def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, bool]]":
     """The broker, held by this process alone; and whether members that ended may go on, as its
     caps are others now."""
-    from ..audit.fleet import FLEET, Broker, recount, wait_for_members
-    from ..audit.fleet.broker import Caps
-    from ..errors import InputError
-    from ..journal.locking import Lock
-
     path, names = out / FLEET, [member.name for member in found.members]
     notes = {"guarantee": found.guarantee, "confidence": found.confidence}
     caps = Caps(found.max_cost, found.max_calls, found.at_a_time, notes)
@@ -153,11 +149,6 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
 
 def _refuse_audits(found: "Fleet", out: Path) -> None:
     """Raises InputError where an audit with answers stands in a member's folder."""
-    from ..audit.fleet import FLEET
-    from ..errors import InputError
-    from ..journal import holds_answers
-    from ..journal.files import JOURNAL
-
     for member in found.members:
         if not (out / FLEET).exists() and holds_answers(out / member.name / JOURNAL):
             raise InputError(
@@ -168,8 +159,6 @@ def _refuse_audits(found: "Fleet", out: Path) -> None:
 
 def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "Caps") -> None:
     """Raises InputError where the fleet's file names other members than it began with."""
-    from ..errors import InputError, listed
-
     begun = [member.name for member in broker.members()]
     if sorted(begun) != sorted(names):
         raise InputError(
@@ -185,11 +174,6 @@ def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "C
 
 def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
     """The table, why members ended, what holds, and what may be done next."""
-    from rich.console import Console
-
-    from .fleet_table import in_all, table
-    from .next_step import tell
-
     console = Console(highlight=False)
     console.print(table(members))
     console.print(in_all(members, caps), markup=False)
@@ -214,8 +198,6 @@ def _promise(caps: "Caps") -> str:
 
 
 def _next(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> list[tuple[str, str]]:
-    from ..results.way_on import rounded_up
-
     folder, steps = shlex.quote(str(out)), []
     short = [m for m in members if m.state == "short"]
     if short:

@@ -5,15 +5,18 @@ import shlex
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ..journal import read_journal
+from ..journal.facts import Facts, read_facts
+from ..journal.files import JOURNAL
+from ..results.gate import VERSUS, Gate, handle
+from ..results.gate import gate as decide
+from ..results.way_on import rounded_down, way
+from ..utils.files import write_text
 from .options import Head, Json, RunDir
-
-if TYPE_CHECKING:
-    from ..journal.facts import Facts
-    from ..results.gate import Gate
 
 MAX_NARROWER = 4
 """An interval is proposed to become so many times narrower, at most: calls go with the square."""
@@ -46,13 +49,6 @@ def gate(
 
     Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
     """
-    from ..journal import read_journal
-    from ..journal.facts import read_facts
-    from ..journal.files import JOURNAL
-    from ..results.gate import VERSUS, handle
-    from ..results.gate import gate as decide
-    from ..utils.files import write_text
-
     with closing(read_journal(directory / JOURNAL)) as journal:
         if listed:
             certificate = read_facts(journal.facts()).certificate
@@ -82,8 +78,6 @@ def gate(
 def _onward(found: "Gate", facts: "Facts", directory: Path) -> str:
     """What may decide an open gate. An audit whose open targets are as certain as was asked goes on
     only if more is asked: intervals as narrow as their distance from the limit."""
-    from ..results.way_on import rounded_down, way
-
     open_ = [ruling for ruling in found.rulings if ruling.state == "open"]
     wanted = None if facts.certificate is None else facts.certificate.half_width
     by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None

@@ -1,12 +1,40 @@
 """``avtt init``: a folder that runs as it is, or a SPEC.toml for images that are there."""
 
+import json
+import os
+import re
 import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import numpy as np
+import pandas as pd
 import typer
+from pydantic.fields import FieldInfo
 
-from ..errors import InputError
+from ..audit.suggestion import RELATIONS, are_classes
+from ..config import Spec
+from ..config.section import Section, kind_name, kinds_of, shown_default
+from ..datasets import Dataset
+from ..datasets.recognition import TABLES, Layout, recognised
+from ..datasets.scanning import ENDINGS
+from ..errors import InputError, unknown
+from ..types import Image
+from ..utils.files import write_bytes, write_text
+from ..utils.image_codec import png
+from ..utils.random_streams import generator
+from ..utils.tables import csv_text
+
+SAMPLES = 60
+FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
+"""Endings of files, which no folder's name has."""
+ENDING = ".toml"
 
 
 def init(
@@ -33,14 +61,12 @@ def init(
     if like is not None:
         if data is not None or full:
             raise InputError("--like: expected neither --data nor --full beside it")
-        from .bundled_specs import write_like
 
         path = write_like(directory, like)
         name = shlex.quote(str(path))
         typer.echo(f"wrote {path}\nnext:\n  change what is marked with <- in {name}")
         typer.echo(f"  avtt audit {name} --dry-run    # what it may take\n  avtt audit {name}")
         return
-    from .start_folder import write_first
 
     written = write_first(directory, data, full)
     spec, model = (shlex.quote(str(written.spec.with_name(n))) for n in ("SPEC.toml", "model.py"))
@@ -50,3 +76,415 @@ def init(
         typer.echo(f"found {written.found}\nwrote {written.spec}\nnext:")
         typer.echo(f"  make predict in {model} call your model")
     typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")
+
+
+def bundled() -> dict[str, str]:
+    """Name -> text of every spec."""
+    folder = files("adaptive_vtt.experiments").joinpath("specs")
+    found = [path for path in folder.iterdir() if path.name.endswith(ENDING)]
+    texts = {p.name.removesuffix(ENDING): p.read_text(encoding="utf-8") for p in found}
+    return dict(sorted(texts.items()))
+
+
+def about(text: str) -> str:
+    """What a spec audits: its comment up to the first colon or full stop."""
+    lines = text.splitlines()
+    head = lines[: next((k for k, line in enumerate(lines) if line[:1] != "#"), len(lines))]
+    said = " ".join(line.strip("# ") for line in head)
+    return re.split(r"[.:] ", said)[0].rstrip(".")
+
+
+def write_like(directory: Path, name: str) -> Path:
+    """A bundled spec as ``directory``/SPEC.toml; raises InputError for an unknown name, and where
+    one is there already."""
+    specs, path = bundled(), directory / "SPEC.toml"
+    if name not in specs:
+        raise unknown("spec", name, specs, "--like")
+    if path.exists():
+        raise InputError(f"{path}: stands there already; nothing was written")
+    write_text(path, specs[name])
+    return path
+
+
+@dataclass(frozen=True)
+class Written:
+    """What ``write_start`` wrote: ``found`` says which images of the user's it is about, None where
+    it made some."""
+
+    spec: Path
+    found: str | None
+
+
+def write_first(directory: Path, data: Path | None = None, full: bool = False) -> Written:
+    """SPEC.toml and model.py about the images in ``data`` or, without it, in ``directory``; where
+    that holds none, as ``write_start``. Files that are there already are not overwritten.
+
+    Raises InputError where a SPEC.toml is there, and for images whose layout nobody knows.
+    """
+    _refuse_file(directory)
+    _refuse_existing(directory, "SPEC.toml")
+    if data is None and not _holds_data(directory):
+        return Written(write_start(directory, full), None)
+
+    written = first(recognised(directory if data is None else data), directory)
+    text = written.spec
+    if full:
+        text += "\n# Every field there is, with its default, or with an example.\n"
+        text += commented_spec({})
+    write_text(directory / "SPEC.toml", text)
+    if not (directory / "model.py").exists():
+        write_text(directory / "model.py", written.model)
+    return Written(directory / "SPEC.toml", written.found)
+
+
+def _refuse_file(directory: Path) -> None:
+    """For a name that is a file's, or looks like one: nobody wants a folder README.md."""
+    if directory.is_file() or (not directory.exists() and directory.suffix.lower() in FILES):
+        raise InputError(
+            f"{directory}: expected a folder to write into, got the name of a file; images or "
+            "labels that are there are named by --data: avtt init DIR --data FOLDER"
+        )
+
+
+def _refuse_existing(directory: Path, *names: str) -> None:
+    for name in names:
+        if (directory / name).exists():
+            raise InputError(f"{directory / name}: stands there already; nothing was written")
+
+
+def _holds_data(directory: Path) -> bool:
+    """Whether there is an image or a table of labels in the folder or below."""
+    endings = {*ENDINGS, *TABLES}
+    return any(path.suffix.lower() in endings for path in directory.rglob("*"))
+
+
+# -- a folder that runs as it is ---------------------------------------------------------------
+
+
+SHAPES_MODEL = '''"""The model under test: change ``predict`` to call yours."""
+
+import numpy as np
+
+
+def predict(images):
+    """images: list of H x W x C uint8; returns an array n x 2 of P(yes), one column per
+    concept in the order of labels.csv: here "bright" and "round"."""
+    answers = np.empty((len(images), 2))
+    for row, image in enumerate(images):
+        values = image.astype(float).mean(axis=2) / 255
+        ink = values > values.mean()
+        box = ink[np.ix_(ink.any(axis=1), ink.any(axis=0))]
+        filled = box.mean() if box.size else 0.0
+        answers[row, 0] = 1 / (1 + np.exp(-12 * (values.max() - 0.7)))
+        answers[row, 1] = 1 / (1 + np.exp(25 * (filled - 0.89)))
+    return answers
+'''
+
+
+def write_start(directory: Path, full: bool = False) -> Path:
+    """Writes SPEC.toml, model.py, labels.csv and images/; refuses to overwrite any.
+
+    ``full``: with every field that there is, described.
+    """
+    _refuse_existing(directory, "SPEC.toml", "model.py", "labels.csv", "images")
+    labels = []
+    for number in range(SAMPLES):
+        rng = generator(0, "init", number)
+        bright, disc = bool(rng.random() < 0.5), bool(rng.random() < 0.4)
+        name = f"shape-{number:02}"
+        write_bytes(directory / "images" / f"{name}.png", png(_shape(bright, disc, rng)))
+        labels.append({"id": name, "bright": int(bright), "round": int(disc)})
+    write_text(directory / "labels.csv", csv_text(pd.DataFrame(labels)))
+    write_text(directory / "model.py", SHAPES_MODEL)
+    write_text(directory / "SPEC.toml", commented_spec(SET) if full else _short(directory))
+    return directory / "SPEC.toml"
+
+
+def _short(directory: Path) -> str:
+    layout = Layout("table", directory / "labels.csv", {"images": directory / "images"})
+    return first(layout, directory, budget=200, half_width=0.15).spec
+
+
+def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:
+    """A 48 x 48 grey picture of one disc or square, light or dim, on a dark ground."""
+    image = rng.integers(10, 40, (48, 48, 1), dtype=np.uint8)
+    centre, radius = rng.integers(18, 30, 2), int(rng.integers(8, 15))
+    rows, columns = np.ogrid[:48, :48]
+    down, across = rows - centre[0], columns - centre[1]
+    distance = np.hypot(down, across) if disc else np.maximum(abs(down), abs(across))
+    image[distance <= radius] = rng.integers(200, 250) if bright else rng.integers(90, 140)
+    return image
+
+
+# -- a SPEC.toml in about fifteen lines for images that somebody has ---------------------------
+
+
+HEAD = "# What to audit, and how. Every field, with its default: avtt init DIR --full\n"
+WIDTH = 36
+"""Columns before a comment, where the line leaves them free."""
+COMMENTS = {
+    "dataset.path": "the folder of images",
+    "dataset.labels": "a row per image, 0 or 1 per concept",
+    "dataset.images": "the folder of the images",
+    "dataset.id_column": "the column that names the image",
+    "dataset.file_column": "the column of file names",
+    "dataset.class_column": "the column that names the class",
+    "dataset.concepts": "the columns to ask about",
+    "dataset.metadata": "columns to group by, not to ask about",
+    "dataset.classes": "ask an image about its own class",
+    "dataset.concept": "what the masks show",
+    "dataset.empty": "images without anything in their mask",
+    "model.target": "your function: images -> answers",
+    "space.relations": "what is done to the images",
+    "audit.budget": "calls, at most; max_cost limits money",
+    "certify.half_width": "until every rate is known to this",
+}
+KINDS = {
+    "classes": "a folder of images per class",
+    "masks": "images beside masks",
+    "images": "images without labels",
+    "voc": "images with boxes, as PASCAL VOC",
+}
+ORACLES = {
+    "top-class": "wrong where another class is likelier",
+    "mask-drop": "wrong where the mask gets much worse",
+    "consistency": "wrong where a change changes the answer",
+}
+TARGETS = {
+    ("misclassified", "relations"): "of all, and under each relation",
+    ("misclassified",): "the share of wrong classes",
+    ("overall", "relations"): "of all, and under each relation",
+    ("concepts", "relation-sides"): "of all, and of each relation",
+}
+"""What the targets of a first spec are, for a comment."""
+STUB_MODEL = '''"""The model under test: make ``predict`` call yours."""
+
+import numpy as np
+
+CONCEPTS = {concepts}
+
+
+def predict(images):
+    """images: list of H x W x C arrays of uint8; returns {returns}."""
+    return {stub}  # <- your model
+'''
+
+
+@dataclass(frozen=True)
+class First:
+    """What ``avtt init`` writes for a layout: SPEC.toml and model.py, and what was recognised."""
+
+    spec: str
+    model: str
+    found: str
+
+
+def first(layout: Layout, base: Path, *, budget: int = 500, half_width: float = 0.1) -> First:
+    """For the data in ``layout``, as seen from the folder ``base``. Raises InputError for data
+    that cannot be used."""
+    if layout.kind == "masks":  # a frame that shows nothing has nothing to lose sight of
+        layout = replace(layout, options={**layout.options, "empty": "skip"})
+    dataset = layout.load()
+    oracle = _oracle(layout, dataset)
+    sections: dict[str, dict[str, Any]] = {
+        "dataset": _dataset(layout, base),
+        "model": {"target": "model.py:predict"},
+        "space": {"relations": list(RELATIONS)},
+        "oracle": {} if oracle is None else {"kind": oracle},
+        "audit": {"budget": budget},
+        "certify": {"half_width": half_width, "targets": _targets(layout, oracle)},
+    }
+    text = "".join(_section(name, fields) for name, fields in sections.items() if fields)
+    return First(HEAD + text, _model(layout, dataset), _found(layout, dataset))
+
+
+def _oracle(layout: Layout, dataset: Dataset) -> str | None:
+    """The oracle to name; None: correctness, which needs no naming."""
+    if layout.kind in {"masks", "images"}:
+        return "mask-drop" if layout.kind == "masks" else "consistency"
+    return "top-class" if are_classes(dataset) else None
+
+
+def _targets(layout: Layout, oracle: str | None) -> list[str]:
+    if oracle == "top-class":
+        return ["misclassified", "relations"] if layout.kind == "classes" else ["misclassified"]
+    return ["concepts", "relation-sides"] if oracle == "mask-drop" else ["overall", "relations"]
+
+
+def _dataset(layout: Layout, base: Path) -> dict[str, Any]:
+    path = seen_from(base, layout.path)
+    options = {
+        name: seen_from(base, value) if isinstance(value, Path) else value
+        for name, value in layout.options.items()
+    }
+    if layout.kind == "table":
+        if options.get("id_column") == "id":
+            del options["id_column"]
+        return {"labels": path, **options}
+    own = {"classes": "own"} if layout.kind == "classes" else {}
+    return {"kind": layout.kind, "path": path, **own, **options}
+
+
+def seen_from(base: Path, path: Path) -> str:
+    """``path`` from ``base``; absolute where the two have nothing in common but the root."""
+    whole = Path(os.path.abspath(path))
+    if os.path.commonpath([whole, os.path.abspath(base)]) == whole.anchor:
+        return whole.as_posix()
+    return Path(os.path.relpath(path, base)).as_posix()
+
+
+def _section(name: str, fields: Mapping[str, Any]) -> str:
+    lines = [f"\n[{name}]\n"]
+    for field, value in fields.items():
+        line = f"{field} = {json.dumps(value, ensure_ascii=False)}"
+        comment = COMMENTS.get(f"{name}.{field}") or {**KINDS, **ORACLES}.get(str(value), "")
+        if field == "targets":
+            comment = TARGETS[tuple(value)]
+        lines.append(_line(line, comment))
+    return "".join(lines)
+
+
+def _line(line: str, comment: str) -> str:
+    """With its comment behind it, or above it where both would pass 80 columns."""
+    if not comment:
+        return f"{line}\n"
+    beside = f"{line:<{WIDTH}}  # {comment}"
+    return f"{beside}\n" if len(beside) <= 80 else f"# {comment}\n{line}\n"
+
+
+def _model(layout: Layout, dataset: Dataset) -> str:
+    concepts = [*dataset.concepts]
+    if layout.kind == "masks":
+        returns = "n masks, 1 x H x W, of bool or P(yes)"
+        stub = "[np.zeros((1, *image.shape[:2]), bool) for image in images]"
+    else:
+        returns = "an array n x CONCEPTS of P(yes)"
+        stub = "np.full((len(images), len(CONCEPTS)), 0.5)"
+    names = json.dumps(concepts, ensure_ascii=False)
+    return STUB_MODEL.format(concepts=names, returns=returns, stub=stub)
+
+
+def _found(layout: Layout, dataset: Dataset) -> str:
+    names = list(dataset.concepts)
+    beside = f"; {layout.apart}" if layout.apart else ""
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    what = {
+        "classes": f"in {len(names)} class folders ({shown})",
+        "masks": "with masks",
+        "images": "without labels",
+        "table": f"with a table of labels ({shown})",
+        "voc": f"with boxes ({shown})",
+    }
+    if layout.kind == "table" and not {"images", "file_column"} & set(layout.options):
+        return (
+            f"a table of {len(dataset)} samples ({shown}), and none of their images beside it: "
+            'name their folder by images = "..." in [dataset]'
+        )
+    return f"{len(dataset)} images {what[layout.kind]}{beside}"
+
+
+# -- a SPEC.toml with every field, described ---------------------------------------------------
+
+
+SET: dict[tuple[str, str], Any] = {
+    ("dataset", "labels"): "labels.csv",
+    ("dataset", "images"): "images",
+    ("model", "target"): "model.py:predict",
+    ("space", "relations"): ["identity", "gaussian_noise", "brightness_down", "rotation"],
+    ("audit", "budget"): 200,
+    ("certify", "half_width"): 0.15,
+    ("certify", "targets"): ["overall", "relations"],
+}
+SECTIONS = {
+    "dataset": "The images and their labels; each kind with its fields.",
+    "model": "The model under test; each kind with its fields.",
+    "detector": "What finds things in images; without this section, annotated boxes if any.",
+    "oracle": "What makes an answer wrong; each kind with its fields.",
+}
+CODE = "file.py:name"
+"""Stands for kinds that are other people's code."""
+
+
+def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
+    """SPEC.toml with every field described; those that are not ``chosen``, by section and name, are
+    commented out."""
+    head = "# What to audit, and how. Paths start at this file's folder. Behind # stand all other\n"
+    parts = [f"{head}# fields, with their defaults, or with an example where they have none.\n"]
+    for section, info in Spec.model_fields.items():
+        kinds = kinds_of(info.annotation)
+        head = f"[{section}]" if chosen and info.default is not None else f"# [{section}]"
+        parts.append(f"\n# {SECTIONS.get(section) or kinds[0].__doc__}\n{head}\n")
+        described: set[tuple[str, str | None]] = set()
+        for kind in kinds:
+            values = {n: v for (s, n), v in chosen.items() if s == section and kind is kinds[0]}
+            parts.append(_kind(section, kind, values, described))
+    return "".join(parts)
+
+
+def _kind(
+    section: str,
+    kind: type[Section],
+    values: Mapping[str, Any],
+    described: set[tuple[str, str | None]],
+) -> str:
+    """The fields of a section, or of one kind of it; those ``described`` before are only named."""
+    lines, again = [], []
+    for name, field in kind.model_fields.items():
+        if name == "kind":
+            lines.append(f"# {kind.__doc__}\n# kind = {json.dumps(kind_name(kind) or CODE)}\n")
+        elif (name, field.description) in described:
+            again.append(name)
+        else:
+            described.add((name, field.description))
+            shown = example(section, kind_name(kind), name)
+            lines.append(_field(name, field, values.get(name), shown))
+    if again:
+        lines.append(f"# and, as above: {', '.join(again)}\n")
+    return "".join(lines)
+
+
+@cache
+def _known_examples() -> dict[str, Any]:
+    text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    return {**tables["examples"], **tables["defaults"]}
+
+
+def example(section: str, kind: str | None, name: str) -> Any:
+    """The field's default, else a value it might have; None where neither is known."""
+    keys = (f"{section}.{kind}.{name}", f"{section}.{name}", name)
+    return next((_known_examples()[key] for key in keys if key in _known_examples()), None)
+
+
+def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
+    """``instead``: what is shown of a field that is not set and has no default here."""
+    default = None if field.is_required() else shown_default(field)
+    given = next((v for v in (value, default, instead) if v is not None), None)
+    shown = _toml(given, field.annotation)
+    line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"
+    return f"# {field.description}{_words(field.annotation)}\n{line}\n"
+
+
+def _toml(value: Any, annotation: Any) -> str:
+    """A value as TOML, or, where there is none, an empty table or list."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_toml(v, None)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(each, None) for each in value) + "]"
+    if value is not None:
+        return json.dumps(value)
+    return "{}" if any(get_origin(kind) is dict for kind in _sides(annotation)) else "[]"
+
+
+def _sides(annotation: Any) -> tuple[Any, ...]:
+    """The types of a union; ``Literal[...] | None`` is one of another class than ``int | None``."""
+    union = get_origin(annotation) in (Union, UnionType)
+    return get_args(annotation) if union else (annotation,)
+
+
+def _words(annotation: Any) -> str:
+    """The words that may be chosen, for a comment."""
+    words = [
+        w for kind in _sides(annotation) if get_origin(kind) is Literal for w in get_args(kind)
+    ]
+    return f" ({', '.join(words)})" if words else ""

@@ -2,15 +2,14 @@
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from importlib import import_module
+from typing import Annotated
 
 import typer
 
 from ..errors import unknown
+from ..utils.registry import Entry, Registry
 from .options import Json
-
-if TYPE_CHECKING:
-    from ..utils.registry import Entry, Registry
 
 SPECS = "specs"
 KINDS = ("relations", "datasets", "models", "oracles", "strategies", "surrogates", SPECS)
@@ -20,7 +19,7 @@ def list_parts(
     kind: Annotated[str, typer.Argument(help=", ".join(KINDS), metavar="KIND")],
     as_json: Json = False,
 ) -> None:
-    """Name all parts of a kind, in a line each, those of installed packages with their version.
+    """Name all parts of a kind, those of installed packages with their version.
 
     'avtt init DIR --like NAME' begins with one of the specs.
 
@@ -39,7 +38,7 @@ def list_parts(
 
 
 def _list_specs(as_json: bool) -> None:
-    from .bundled_specs import about, bundled
+    from .init import about, bundled  # all else is quicker without
 
     told = {name: about(text) for name, text in bundled().items()}
     if as_json:
@@ -52,8 +51,6 @@ def _list_specs(as_json: bool) -> None:
 
 
 def _registry(kind: str) -> "Registry":
-    from importlib import import_module
-
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     found: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY

@@ -1,35 +1,44 @@
-"""``avtt``: the commands, each in a file of its name. Errors are one line, exit code 2."""
+"""``avtt``: the commands, each in a file of its name. Errors are one line, exit code 2.
+
+A command's file, and with it what it needs, is imported when it is called.
+"""
 
 import sys
+from importlib import import_module
 from itertools import pairwise
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from .. import __version__
 from ..errors import AvttError
-from . import relations
-from .audit import audit
-from .build_vqa import build_vqa
-from .compare import compare
-from .export import export
-from .fleet import fleet
-from .gate import gate
-from .init import init
-from .label import label
-from .list import list_parts
-from .options import SpecCommand
-from .pictures import pictures
-from .plan import plan
-from .rejudge import rejudge
-from .report import report
-from .resume import resume
-from .runs import runs
-from .serve_demo import serve_demo
-from .slices import slices
-from .verify import verify
-from .versus import versus
-from .view import view
+from .signals import interrupted_as
+
+SUMMARIES = {
+    "audit": "Ask a model until a stopping rule is met, and leave a report.",
+    "plan": "Say what each half-width would take, in calls and money; ask nothing.",
+    "resume": "Go on with an audit that was interrupted, or reached a limit.",
+    "rejudge": "Judge an audit's answers by another oracle, for new certificates; ask nothing.",
+    "versus": "Ask two models the same drawn questions until it is known which errs less.",
+    "fleet": "Run several audits under one cap on money or calls.",
+    "report": "Write report.html and result.json anew from the journal, which is not verified.",
+    "verify": "Check that a run folder is as it was written, and follows from its journal.",
+    "runs": "List a folder's audits: model, targets, calls, cost, state; latest first.",
+    "view": "Show a run as it goes on, or all runs of a folder and two beside each other.",
+    "pictures": "Write every picture an audit may ask about, with a table for a model's answers.",
+    "label": "Label, judge or answer as a person what an audit found, made or asked.",
+    "export": "Write the images that were answered wrongly, with labels and masks, as a dataset.",
+    "gate": "Decide rules about certified rates: 0 pass, 1 fail, 4 open.",
+    "slices": "Find groups of questions in which failures concentrate.",
+    "compare": "Run several strategies on the same space and show how fast each one learns.",
+    "init": "Write a SPEC.toml and a model stub: for your images, or a few to try.",
+    "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
+    "serve-demo": "Serve a model on this machine, asked as a paid one is, to try an audit on.",
+    "list": "Name all parts of a kind, those of installed packages with their version.",
+    "relations": "What makes follow-up images.",
+}
+"""The first line of every command's help, for a list of them that imports none."""
 
 app = typer.Typer(
     name="avtt",
@@ -59,30 +68,30 @@ def avtt(
     """
 
 
-for command in (
-    audit,
-    plan,
-    resume,
-    rejudge,
-    versus,
-    fleet,
-    report,
-    verify,
-    runs,
-    view,
-    pictures,
-    label,
-    export,
-    gate,
-    slices,
-    compare,
-    init,
-    build_vqa,
-    serve_demo,
-):
-    app.command(cls=SpecCommand)(command)
-app.command("list")(list_parts)
-app.add_typer(relations.app, name="relations")
+def command(name: str) -> Any:
+    """The command of that name, or the group of them."""
+    word = name.replace("-", "_")
+    module = import_module(f".{word}", __package__)
+    if hasattr(module, "app"):
+        return typer.main.get_command(module.app)
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    called = module.list_parts if name == "list" else getattr(module, word)
+    alone.command(name)(called)
+    return typer.main.get_command(alone)
+
+
+class _Later(TyperCommand):
+    """Stands for a command until it is called."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **more: Any) -> Any:
+        sentence = "interrupted before anything was asked; the same command begins again"
+        with interrupted_as(lambda: sentence):
+            found = command(str(self.name))
+        return found.make_context(info_name, args, *rest, **more)
+
+
+for _name, _summary in SUMMARIES.items():
+    app.command(_name, cls=_Later, help=_summary)(lambda: None)
 
 
 def main(arguments: list[str] | None = None) -> None:

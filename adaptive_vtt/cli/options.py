@@ -1,16 +1,11 @@
 """Options and arguments that several commands take."""
 
-import json
-import tomllib
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from ..errors import InputError
-from ..utils.toml import merged, toml_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 Out = Annotated[
@@ -49,65 +44,6 @@ RunCode = Annotated[
     ),
 ]
 """Of commands that build a run folder's space again, which otherwise run nothing of it."""
-
-FIELD = "SPEC.toml: "
-"""How the help of an option begins that sets a field; ``SpecCommand`` writes the rest."""
-
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Any field of SPEC.toml, its value as there, such as certify.discover=3 or "
-        "certify.self_taught=false; again for more.",
-        metavar="SECTION.FIELD=VALUE",
-    ),
-]
-
-
-class SpecCommand(TyperCommand):
-    """A command with options that set fields of SPEC.toml, described as the fields are."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        self.describe()
-        super().format_help(ctx, formatter)
-
-    def describe(self) -> None:
-        """Writes the help of options that name a field."""
-        from ..config import description
-
-        for option in self.params:
-            told = getattr(option, "help", None) or ""
-            if told.startswith(FIELD):
-                option.help = description(told.removeprefix(FIELD))  # type: ignore[attr-defined]
-
-
-def field(place: str, metavar: str, panel: str | None = None) -> Any:
-    """The option that sets the field ``place``, SECTION.FIELD."""
-    return typer.Option(help=FIELD + place, metavar=metavar, rich_help_panel=panel)
-
-
-def settings(texts: Iterable[str] | None) -> dict[str, Any]:
-    """What ``--set`` gave, as the tables of a SPEC.toml; a word may stand without quotes.
-
-    Raises InputError for what is no SECTION.FIELD=VALUE.
-    """
-    found: dict[str, Any] = {}
-    for text in texts or ():
-        found = merged(found, _setting(text))
-    return found
-
-
-def _setting(text: str) -> dict[str, Any]:
-    name, _, value = text.partition("=")
-    for line in (text, f"{name} = {json.dumps(value.strip())}" if value.strip() else ""):
-        try:
-            if (found := toml_of(line)) and "\n" not in text:
-                return found
-        except tomllib.TOMLDecodeError:
-            continue
-    raise InputError(
-        f"--set: expected SECTION.FIELD=VALUE, such as certify.discover=3, got {text!r}"
-    )
 
 
 def names(text: str | None) -> list[str] | None:

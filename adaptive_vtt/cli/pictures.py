@@ -4,6 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from ..config import read_spec
+from ..config.building import build_space
+from ..errors import InputError
+from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
 
 
 def pictures(
@@ -24,14 +31,6 @@ def pictures(
 
     Example: avtt pictures SPEC.toml --out pictures
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from ..config import read_spec
-    from ..config.building import build_space
-    from ..errors import InputError
-    from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
-
     if hidden and not sources:
         raise InputError("--hidden: expected --sources beside it; without that all is written")
     which = (Which.VERSIONS if hidden else Which.SOURCES) if sources else Which.ALL

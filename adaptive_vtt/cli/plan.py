@@ -4,15 +4,25 @@ import json
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
-from .options import Json, Set, names
-
-if TYPE_CHECKING:
-    from ..results.report.content import Content
-    from .dry_run import Plan
+from ..certify.further import KNOWN
+from ..config.building import build_space, model_of
+from ..errors import InputError, listed
+from ..journal import read_journal
+from ..journal.facts import read_facts
+from ..journal.files import JOURNAL
+from ..models import adapted_model
+from ..results.report.content import Content
+from ..stopping import check_half_width
+from .dry_run import Plan, planned
+from .options import Json, names
+from .spec_changes import Set, read
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
 """Half-widths that are told of, where none are named."""
@@ -59,11 +69,6 @@ def plan(
 
     Example: avtt plan SPEC.toml --targets overall,relations
     """
-    from ..config.space_and_model import build_space, model_of
-    from ..models import adapted_model
-    from .dry_run import planned
-    from .spec_changes import read
-
     widths = _widths(half_width)
     told = None if pilot is None else _pilot(pilot)
     wanted = {"certify.targets": names(targets)}
@@ -76,7 +81,7 @@ def plan(
         found = planned(chosen, base, space, model)
         if told is not None:
             told.check(found)
-        steps += _steps(width, found, told)
+        steps.append(_step(width, found, told))
     if as_json:
         typer.echo(json.dumps([asdict(step) for step in steps], indent=1))
     else:
@@ -85,9 +90,6 @@ def plan(
 
 def _widths(text: str) -> list[float]:
     """Ascending. Raises InputError for what is no list of half-widths."""
-    from ..errors import InputError
-    from ..stopping import check_half_width
-
     try:
         found = sorted({float(width) for width in names(text) or ()})
     except ValueError:
@@ -111,7 +113,6 @@ class Pilot:
 
     def check(self, found: "Plan") -> None:
         """Raises InputError where it certified other targets."""
-        from ..errors import InputError, listed
 
         wanted = {row.target for row in found.targets}
         if other := sorted(wanted ^ self.targets):
@@ -124,13 +125,6 @@ class Pilot:
 def _pilot(folder: Path) -> Pilot:
     """The audit in a folder. Raises InputError for one that certified nothing, compared two models,
     or tells too little."""
-    from ..certify.further import KNOWN
-    from ..errors import InputError
-    from ..journal import read_journal
-    from ..journal.facts import read_facts
-    from ..journal.files import JOURNAL
-    from ..results.report.content import Content
-
     with closing(read_journal(folder / JOURNAL)) as journal:
         certificate = read_facts(journal.facts()).certificate
         if certificate is not None and certificate.versus is not None:
@@ -154,31 +148,24 @@ def _pilot(folder: Path) -> Pilot:
     return Pilot(folder, content, cost, frozenset(certificate.targets))
 
 
-def _steps(width: float, found: "Plan", pilot: Pilot | None) -> list[Step]:
+def _step(width: float, found: Plan, pilot: Pilot | None) -> Step:
     together = found.together
-    if together is None:
-        return []
+    assert together is not None  # there is a half-width, so it certifies
     price = found.likely_price
     cost = {p: n * price for p, n in together.likely.items()} if price else None
     bounds = (together.at_least, together.likely, together.at_most)
-    if pilot is None:
-        return [Step(width, *bounds, None, cost)]
-    told = pilot.content.calls_to(width)
-    if told is None:
-        return [Step(width, *bounds, None, cost)]
+    told = None if pilot is None else pilot.content.calls_to(width)
+    if pilot is None or told is None:
+        return Step(width, *bounds, None, cost)
     calls = (told.likely, told.least, told.most)
     likely, *ends = (min(n, together.at_most) for n in calls)
     by_cost = likely * pilot.cost or None
-    return [Step(width, *bounds, likely, cost, by_cost, (ends[0], ends[1]))]
+    return Step(width, *bounds, likely, cost, by_cost, (ends[0], ends[1]))
 
 
 def _show(steps: list[Step]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
     table = Table(title="calls until all targets are certified", box=SIMPLE_HEAD, pad_edge=False)
-    losses = list(steps[0].likely) if steps else []
+    losses = list(steps[0].likely)
     columns = ["half-width", "at least", *(f"{p:.0%} fail" for p in losses), "at most"]
     columns += ["by pilot"] * any(s.by_pilot is not None for s in steps)
     columns += ["cost"] * any(s.cost is not None or s.cost_by_pilot is not None for s in steps)

@@ -3,15 +3,20 @@
 import json
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from ..audit import read_result
+from ..config.going_on import rejudge_folder
+from ..results.result import Result
 from ..utils.rounding import outward
-from .options import Json, Open, RunDir, settings
-
-if TYPE_CHECKING:
-    from ..results.result import Result
+from .options import Json, Open, RunDir
+from .run_folder import open_report
+from .spec_changes import settings
 
 SHOWN = 12
 """Targets that are printed, at most; all are in the report."""
@@ -43,7 +48,7 @@ def rejudge(
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
-    """Judge an audit's answers by another oracle: certificates anew, and nothing is asked.
+    """Judge an audit's answers by another oracle, for new certificates; ask nothing.
 
     DIR is verified first, and not changed. Intervals hold for an oracle that was
     chosen without looking at these answers; a threshold tuned on them needs
@@ -52,10 +57,6 @@ def rejudge(
 
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
     """
-    from ..audit import read_result
-    from ..config.rejudging import rejudge_folder
-    from .browser import open_report
-
     result = rejudge_folder(directory, oracle, settings(sets), out)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
@@ -66,10 +67,6 @@ def rejudge(
 
 
 def _show(before: "Result", now: "Result", out: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     console = Console(highlight=False)
     title = "error rates" if now.guarantee is not None else "raw rates, no guarantee"
     table = Table(title=title)

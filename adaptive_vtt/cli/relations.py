@@ -1,11 +1,25 @@
 """``avtt relations``: what makes follow-up images, listed and drawn."""
 
+import json
+import shutil
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
+from ..datasets.table import same_size
+from ..errors import InputError
+from ..relations import Identity, RelationDefaults, families, get, resolve
+from ..relations import names as relation_names
+from ..relations.graded import GRADED
+from ..types import Mask, Sample
+from ..utils.files import write_bytes
+from ..utils.image_files import read_image, read_mask
+from ..utils.random_streams import generator
 from .options import Json, names
+from .sheets import Cell, Row, Sheet
 
 app = typer.Typer(
     help="What makes follow-up images.\n\nExample: avtt relations list", no_args_is_help=True
@@ -23,9 +37,7 @@ def list_relations(
 
     Example: avtt relations list medtest
     """
-    from .previews import list_relations as show
-
-    show(family, as_json)
+    _show_relations(family, as_json)
 
 
 @app.command()
@@ -51,7 +63,99 @@ def preview(
 
     Example: avtt relations preview photo.jpg --relations medtest,imagenet-c/fog --out sheet.html
     """
-    from .previews import preview as draw
-
-    draw(image, out, names(relations), mask, seed)
+    write_preview(image, out, names(relations), mask, seed)
     typer.echo(f"wrote {out}")
+
+
+UNMARKED = "not shown: nothing is marked; --mask says what"
+
+
+def _show_relations(family: str | None, as_json: bool) -> None:
+    """Prints the relations that belong to no family and all families, or those of one."""
+    if as_json:
+        listed = [get(name) for name in relation_names()] if family is None else resolve([family])
+        typer.echo(json.dumps([_described(relation) for relation in listed], indent=1))
+        return
+    if family is None:
+        typer.echo(f"Families; 'avtt relations list NAME' says more of one:\n{_families()}\n")
+        typer.echo("Without family:")
+    typer.echo(_table([Identity(), *GRADED] if family is None else resolve([family])))
+
+
+def write_preview(
+    path: Path, out: Path, chosen: list[str] | None, mask: Path | None, seed: int
+) -> None:
+    """Writes a PNG or HTML sheet: one row per relation, one column per severity.
+
+    ``chosen``: names and families (default: identity and the graded relations); ``mask``: a
+    file that shows what relations keep off and what prompts are drawn around.
+    """
+    ending = out.suffix.lower()
+    if ending not in (".png", ".html"):
+        raise InputError(f"--out: expected a file ending in .png or .html, got {str(out)!r}")
+    relations = resolve(chosen) if chosen else [Identity(), *GRADED]
+    image = read_image(path, "preview")
+    masks: dict[str, Mask] = {}
+    if mask is not None:
+        masks["marked"] = read_mask(mask, "--mask")
+        same_size(masks["marked"].shape, image.shape[:2], f"--mask {str(mask)!r}")
+    source = Sample(path.name, image, {}, masks=masks)
+    sheet = Sheet(source, image, [_row(source, relation, seed) for relation in relations], seed)
+    write_bytes(out, sheet.png() if ending == ".png" else sheet.html().encode())
+
+
+def _row(source: Sample, relation: RelationDefaults, seed: int) -> Row:
+    cells = [_cell(source, relation, severity, seed) for severity in relation.severities]
+    return Row(relation.name, relation.about, cells)
+
+
+def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) -> Cell:
+    rng = generator(seed, f"preview/{relation.name}", severity)
+    try:
+        follow_up = relation.apply(source, severity, rng)
+    except InputError as error:
+        return Cell(severity, None, str(error))
+    before, image, details = source.image, follow_up.image, follow_up.details
+    if before is None or image is None:
+        return Cell(severity, None, "makes no image")
+    if details.get("regions") == ():
+        return Cell(severity, None, UNMARKED)
+    if "coordinates" in details:
+        return Cell(severity, image, str(details["coordinates"]))
+    if follow_up.words:
+        return Cell(severity, image, follow_up.words)
+    same = relation.name != Identity().name and np.array_equal(image, before)
+    return Cell(severity, image, "unchanged" if same else "")
+
+
+def _described(relation: RelationDefaults) -> dict[str, object]:
+    about = relation.about
+    return {"name": relation.name, "severities": list(relation.severities), "about": about}
+
+
+def _families() -> str:
+    """One line per family: how many relations, and the first of them."""
+    wide = max(map(len, families()))
+    lines = []
+    for family in families():
+        members = [relation.name.rpartition("/")[2] for relation in resolve([family])]
+        start = f"  {family:{wide}}  {len(members):2}  "
+        room = _columns() - len(start)
+        lines.append(start + textwrap.shorten(", ".join(members), room, placeholder=" ..."))
+    return "\n".join(lines)
+
+
+def _table(relations: list[RelationDefaults]) -> str:
+    """One line per relation; where the screen is narrow, what it does folds under itself."""
+    wide = max(len(relation.name) for relation in relations)
+    lines = []
+    for relation in relations:
+        levels = ",".join(map(str, relation.severities))
+        start = f"  {relation.name:{wide}}  {levels:9}  "
+        about = textwrap.wrap(relation.about, max(30, _columns() - len(start)))
+        lines.append((start + f"\n{' ' * len(start)}".join(about)).rstrip())
+    return "\n".join(lines)
+
+
+def _columns() -> int:
+    return max(60, shutil.get_terminal_size((100, 24)).columns)

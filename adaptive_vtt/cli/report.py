@@ -4,17 +4,15 @@ import shlex
 
 import typer
 
-from .browser import open_report
 from .options import Open, Plotly, RunDir
+from .run_folder import open_report, rewrite
 
 
 def report(directory: RunDir, plotly: Plotly = "inline", open_it: Open = False) -> None:
-    """Write report.html and result.json anew, from the journal alone, which is not verified.
+    """Write report.html and result.json anew from the journal, which is not verified.
 
     Example: avtt report runs/first
     """
-    from .run_folder import rewrite
-
     page = rewrite(directory, plotly)
     typer.echo(f"wrote {page}; not verified: 'avtt verify {shlex.quote(str(directory))}' does")
     if open_it:

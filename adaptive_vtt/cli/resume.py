@@ -4,8 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Json, Open, RunDir, settings
+from ..audit.fleet import check_alone
+from ..config.going_on import new_limits
+from ..config.going_on import resume as go_on
+from .options import Json, Open, RunDir
+from .run_folder import run_and_report
 from .signals import interruptible
+from .spec_changes import settings
 
 
 def resume(
@@ -76,11 +81,6 @@ def resume(
     """
     flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}
     with interruptible(directory):
-        from ..audit.fleet import check_alone
-        from ..config.going_on import new_limits
-        from ..config.going_on import resume as go_on
-        from .run_folder import run_and_report
-
         check_alone(directory, leaves=leave_fleet)
         limits: Any = {**flags, **new_limits(settings(sets))}
         audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, **limits)

@@ -1,39 +1,49 @@
-"""Beginning, running, resuming and reporting an audit in a folder."""
+"""Beginning, running and reporting an audit in a folder."""
 
 import json
 import os
 import shlex
-from collections.abc import Callable
-from contextlib import closing
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from ..audit import Audit
 from ..config import Spec, TrackSpec
 from ..config.building import build_audit
-from ..config.resuming import notes_of
-from ..errors import InputError
+from ..config.journaled import notes_of
+from ..errors import InputError, JournalError, ModelError
 from ..journal import (
     Journal,
-    JournalSource,
+    answered,
     begin_anew,
     holds_answers,
     read_journal,
 )
-from ..journal.facts import read_facts
+from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
+from ..results.report import write_report
+from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
+from ..results.tracking import Follower, backend, tracked
+from ..results.way_on import forecast, more_calls, raised, rounded_up
 from ..space import QuestionSpace
 from ..utils.files import write_text
-from .browser import open_report
-from .neighbours import neighbours, warning
-from .next_step import naming_the_way_on, next_steps, tell
 from .progress import Live, unreached
 from .slices import quoted
-from .tracking import following
+
+MAX = 50
+"""Folders that are looked into, at most."""
+NEARLY = 2
+"""Factor on the half-width wanted, above which nobody would settle for what was reached."""
+MIN_LOSS = 0.5
+"""What ``avtt export`` takes for a failure, where nothing else is said."""
+WIDE = 80
+Step = tuple[str, str]
+"""A command, and its purpose."""
 
 
 def begin(spec: Spec, base: Path, out: Path) -> Audit:
@@ -59,8 +69,13 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
         if space.fingerprint in used:
             warnings.append(warning(used[space.fingerprint]))
 
-    journal = partial(begin_anew, out / JOURNAL)
-    return _build(spec, base, journal, note_seed, warnings=warnings)
+    return build_audit(
+        spec,
+        base,
+        check=note_seed,  # sees the space before any code that the spec names is imported
+        journal=partial(begin_anew, out / JOURNAL),
+        notes={"warnings": warnings, **notes_of(spec, os.path.abspath(base))},
+    )
 
 
 def run_and_report(
@@ -79,7 +94,8 @@ def run_and_report(
     ``ending``: what else is printed. Exits with 3 where all that was asked of every target had to
     be known, and of one was not.
     """
-    section = _tracking(audit.journal)
+    kept = (read_facts(audit.journal.facts()).spec or {}).get("track")
+    section = None if kept is None else TrackSpec.model_validate(kept)
     with audit, following(audit, section, out) as hooks, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
             audit.run([live.update, *hooks])
@@ -105,24 +121,8 @@ def run_and_report(
     return result
 
 
-def _tracking(journal: Journal) -> TrackSpec | None:
-    """The [track] section that the journal keeps."""
-    section = (read_facts(journal.facts()).spec or {}).get("track")
-    return None if section is None else TrackSpec.model_validate(section)
-
-
-def rewrite(out: Path, plotly: str = "inline") -> Path:
-    """Writes result.json and report.html from the journal; gives the report's path."""
-    with closing(read_journal(out / JOURNAL)) as journal:
-        write(journal, out, plotly)
-    return out / "report.html"
-
-
 def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
     """Writes result.json and report.html, and gives the result."""
-    from ..results.report import write_report
-    from ..results.report.plotly_library import check_way
-
     check_way(plotly)
 
     result = summarise(journal)
@@ -132,13 +132,145 @@ def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
     return result
 
 
-def _build(
-    spec: Spec,
-    base: Path,
-    journal: JournalSource,
-    check: Callable[[QuestionSpace], None],
-    **notes: Any,
-) -> Audit:
-    """``check`` sees the space before any code that the spec names is imported."""
-    notes.update(notes_of(spec, os.path.abspath(base)))
-    return build_audit(spec, base, check=check, journal=journal, notes=notes)
+def rewrite(out: Path, plotly: str = "inline") -> Path:
+    """Writes result.json and report.html from the journal; gives the report's path."""
+    with closing(read_journal(out / JOURNAL)) as journal:
+        write(journal, out, plotly)
+    return out / "report.html"
+
+
+def open_report(report: Path) -> None:
+    """Opens it, or says that there is no browser."""
+    try:
+        opened = webbrowser.open(report.resolve().as_uri())
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        typer.echo(f"avtt: no browser was found; open {report.resolve()} in one", err=True)
+
+
+# -- other runs beside, which may have used the same seed --------------------------------------
+
+
+def neighbours(out: Path, seed: int | None) -> dict[str, str]:
+    """Fingerprints of the spaces that runs beside ``out`` asked about with ``seed``, each with
+    the name of such a run; {} where no seed is given. Reads journals, writes nothing."""
+    if seed is None or not out.parent.is_dir():
+        return {}
+    folders = sorted(f for f in out.parent.iterdir() if (f / JOURNAL).is_file())
+    found: dict[str, str] = {}
+    for folder in folders[:MAX]:
+        if folder.resolve() != out.resolve():
+            space, used = _facts(folder / JOURNAL)
+            if space is not None and used == seed:
+                found.setdefault(space, folder.name)
+    return found
+
+
+def warning(name: str) -> str:
+    """What to say of a run that used the same seed on the same space."""
+    return (
+        f"run {name!r} beside this one audited the same questions with the same seed: if anything "
+        "here was changed by what it found (a model mended, a proxy fitted), draws may be shared "
+        "and no certificate holds; give another seed, or none"
+    )
+
+
+def _facts(path: Path) -> tuple[str | None, int | None]:
+    """A journal's space and seed; None for whatever cannot be read."""
+    try:
+        with closing(read_journal(path)) as journal:
+            facts = read_facts(journal.facts())
+        return facts.space.fingerprint, facts.settings.seed
+    except JournalError:
+        return None, None
+
+
+# -- what may be done next, as commands to copy ------------------------------------------------
+
+
+@contextmanager
+def naming_the_way_on(journal: Journal, out: Path) -> Iterator[None]:
+    """Errors of what is done inside, to the audit in ``out``, also say how it goes on."""
+    try:
+        yield
+    except (InputError, ModelError) as error:
+        way = f"'avtt resume {shlex.quote(str(out))}' goes on once that is mended"
+        if not answered(journal):
+            way = "nothing came back yet: mend that, and the same command begins again"
+        error.args = (f"{error}; {way}",)
+        raise
+
+
+def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
+    """Commands that go on from the audit in ``out``, each with its purpose, likeliest first."""
+    folder = shlex.quote(str(out))
+    found: list[Step] = []
+    facts = read_facts(journal.facts())
+    if "emptied" in result.targets and bool(result.targets["emptied"].any()):
+        again = shlex.quote(f"{out}-again")
+        found.append((f"avtt audit SPEC.toml --out {again}", "once the model stays as it is"))
+    open_ = result.targets[~result.reached].to_dict("records")
+    settled = found or (facts.certificate is not None and not open_)
+    more = 0 if settled else more_calls(facts, result.calls, forecast(open_))
+    if more and (limits := raised(facts, result.calls, result.questions, result.cost, more)):
+        what = "goes on, to certify the rest" if facts.certificate else "goes on"
+        found.append((f"avtt resume {folder} {limits}", what))
+        found += _settling(folder, facts, result)
+    answers = (answer for call in journal.calls() for answer in call.answers)
+    if any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
+        failures = shlex.quote(str(out / "failures"))
+        found.append((f"avtt export {folder} --failures {failures}", "what went wrong, as files"))
+    return [*found, (f"avtt verify {folder}", "checks every figure")]
+
+
+def _settling(folder: str, facts: Facts, result: Result) -> list[Step]:
+    """The command that ends an audit with the intervals it has, if they are nearly as wanted."""
+    wanted = None if facts.certificate is None else facts.certificate.half_width
+    reached = float(result.targets["half_width"].max())
+    if wanted is None or reached > NEARLY * wanted:
+        return []
+    return [(f"avtt resume {folder} --half-width {rounded_up(reached)}", "or settles for this")]
+
+
+def tell(steps: list[Step]) -> None:
+    """Prints what may be done next, a command each."""
+    typer.echo("next:")
+    for command, purpose in steps:
+        line = f"  {command}    # {purpose}"
+        typer.echo(line if purpose and len(line) <= WIDE else f"  {command}")
+
+
+# -- figures sent to a tracker while an audit runs ---------------------------------------------
+
+
+def check_tracking(section: TrackSpec | None, out: Path) -> None:
+    """Raises InputError where the package is missing that the figures are to be sent by."""
+    if section is not None:
+        backend(section.to, section.project, out)
+
+
+@contextmanager
+def following(audit: Audit, section: TrackSpec | None, out: Path) -> Iterator[list[Follower]]:
+    """The hook that sends figures as the section says; none without it, nor where the package is
+    missing, as of an audit that is gone on with elsewhere."""
+    with ExitStack() as until:
+        found = []
+        if section is not None:
+            try:
+                hook = tracked(
+                    audit,
+                    section.to,
+                    every=section.every,
+                    project=section.project,
+                    folder=out,
+                    warn=_warn,
+                )
+                found.append(until.enter_context(hook))
+            except InputError as error:
+                _warn(f"{error}; the audit goes on without")
+        yield found
+
+
+def _warn(message: str) -> None:
+    typer.echo(f"warning: {message}", err=True)

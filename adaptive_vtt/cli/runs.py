@@ -2,27 +2,29 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from ..engine.audit_key import full_name
+from ..errors import AvttError
+from ..results.runs import Rates, Run, find, read_rates, read_run
 from .options import Json
-
-if TYPE_CHECKING:
-    from ..results.runs import Rates, Run
 
 RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
 
 
 def runs(directory: RunsDir, as_json: Json = False) -> None:
-    """List the audits of a folder: model, targets, calls, cost, state; what changed last first.
+    """List a folder's audits: model, targets, calls, cost, state; latest first.
 
     Journals are read as they stand, not verified: 'avtt verify DIR' does that.
 
     Example: avtt runs runs
     """
-    from ..results.runs import find, read_run
-
     found = [read_run(folder, name) for name, folder in find(directory).items()]
     rows = [(run, _rates(run)) for run in sorted(found, key=lambda run: -(run.written or 0.0))]
     if as_json:
@@ -35,9 +37,6 @@ def runs(directory: RunsDir, as_json: Json = False) -> None:
 
 
 def _rates(run: "Run") -> "Rates | None":
-    from ..errors import AvttError
-    from ..results.runs import read_rates
-
     try:
         return read_rates(run.folder) if run.targets else None
     except AvttError:  # its journal went, or was replaced, a moment ago
@@ -57,11 +56,6 @@ def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
 
 
 def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("run", "model"):
         table.add_column(name, overflow="fold")
@@ -81,8 +75,6 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
 
 
 def _cells(run: "Run", rates: "Rates | None") -> list[str]:
-    from ..engine.audit_key import full_name
-
     if not run.model:
         return [run.name, "-", "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     worst = rates.worst if rates else None

@@ -1,9 +1,92 @@
 """``avtt serve-demo``: a model endpoint on loopback, to try an audit on."""
 
+import json
+import os
+import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ..datasets import Dataset
+from ..datasets.formats.endobench import from_endobench
+from ..demo.phantom_frames import phantom
+from ..demo.server import (
+    FAULTS,
+    MODEL,
+    QUIRKS,
+    STATISTICS,
+    Behaviour,
+    Brain,
+    DemoBrain,
+    DemoServer,
+    Quirks,
+)
+from ..demo.server.caption_brain import CaptionBrain
+from ..demo.server.judge_brain import JudgeBrain
+from ..demo.template_captioner import TemplateCaptioner
+from ..errors import InputError, unknown
+
+CAPTIONER = "demo-captioner"
+"""What the served model is called that describes pictures."""
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """A brain, what it is called, and what is to be said of it."""
+
+    brain: Brain
+    model: str
+    images: str
+    errors: str
+    spec: str
+    """The sections of a SPEC.toml that are its own."""
+
+
+_FRAMES = """[dataset]
+kind = "phantom"
+count = {count}
+size = {size}
+seed = {seed}
+[space]
+relations = ["identity", "medtest"]"""
+_SCENES = """[dataset]
+kind = "scenes"
+count = 100
+[oracle]
+kind = "captions"
+[space]
+relations = ["reic"]"""
+_QUESTIONS = """[dataset]
+kind = "endobench"
+path = {path}
+[space]
+relations = ["identity", "gaussian_noise"]
+[oracle]
+kind = "multiple-choice"
+[oracle.judge.model]  # reads what no rule can; this server is a judge, too
+kind = "openai"
+url = "{{url}}/v1"
+model = "{model}"{{key}}
+timeout = 5.0
+max_input_tokens = 1200
+max_tokens = 8
+price_input = 0.15
+price_output = 0.6"""
+_SPEC = """{own}
+[model]
+kind = "{kind}"
+url = "{url}"
+model = "{model}"{key}
+timeout = 5.0         # it hangs now and then
+max_input_tokens = 600
+max_tokens = 64       # with the prices, what a call costs at most
+price_input = 2.5
+price_output = 10.0
+[certify]
+half_width = 0.2
+targets = ["relations"]"""
 
 
 def serve_demo(
@@ -61,26 +144,147 @@ def serve_demo(
     count: Annotated[int, typer.Option(help="How many synthetic frames it knows.")] = 200,
     size: Annotated[int, typer.Option(help="Side of the frames in pixels.")] = 256,
 ) -> None:
-    """Serve a model on this machine that is asked like a paid one, to try an audit on.
+    """Serve a model on this machine, asked as a paid one is, to try an audit on.
 
     Example: avtt serve-demo --latency 0.5 --error-rate 0.2
     """
-    from .demo_endpoint import serve
-
-    serve(
-        port=port,
-        key_env=key_env,
+    if like not in ("anthropic", *QUIRKS):
+        raise unknown("provider", like, ("anthropic", *QUIRKS), "--like")
+    for name, share in (
+        ("--error-rate", error_rate),
+        ("--worse", worse),
+        ("--faults", faults),
+        ("--refusals", refusals),
+        ("--rambling", rambling),
+    ):
+        if not 0 <= share <= 1:
+            raise InputError(f"{name}: expected a share between 0 and 1, got {share}")
+    for name, number, unit in (("--latency", latency, "seconds"), ("--at-once", at_once, "calls")):
+        if number < 0:
+            raise InputError(f"{name}: expected {unit}, 0 or more, got {number}")
+    key = _key(key_env)
+    behaviour = Behaviour(
         latency=latency,
-        error_rate=error_rate,
-        worse=worse,
-        faults=faults,
+        spread=0.3,
         at_once=at_once,
-        refusals=refusals,
-        rambling=rambling,
-        questions=questions,
+        **dict.fromkeys(FAULTS, faults / len(FAULTS)),
         seed=seed,
-        count=count,
-        size=size,
-        captions=captions,
-        like=like,
+    )
+    habits = {"worse": worse, "refusals": refusals, "rambling": rambling}
+    if captions:  # what is asked does not matter to it, nor how large or perturbed images are
+        offer = _captioner(error_rate, seed)
+    elif questions is not None:
+        offer = _student(questions, error_rate, seed, habits | {"vague": rambling})
+    else:
+        typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
+        offer = _endoscopist(error_rate, seed, count, size, habits)
+    quirks = QUIRKS.get(like, Quirks())
+    with DemoServer(
+        offer.brain, behaviour, port=port, model=offer.model, key=key, quirks=quirks
+    ) as server:
+        try:
+            typer.echo(_introduction(server, offer, key_env, like))
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            typer.echo("\n" + _bill(server))
+
+
+def _endoscopist(
+    error_rate: float, seed: int, count: int, size: int, habits: dict[str, float]
+) -> _Offer:
+    frames = phantom(count, size=size, seed=seed)
+    dataset = f"{count} synthetic ones, {size} x {size} pixels"
+    spec = _FRAMES.format(count=count, size=size, seed=seed)
+    brain, rates = _knowing(frames, error_rate, seed, habits)
+    return _Offer(brain, MODEL, dataset, rates, spec)
+
+
+def _student(questions: Path, error_rate: float, seed: int, habits: dict[str, float]) -> _Offer:
+    asked = from_endobench(questions)
+    path = json.dumps(str(questions.resolve()), ensure_ascii=False)
+    brain, rates = _knowing(asked, error_rate, seed, habits)
+    dataset = f"those of {len(asked)} questions in {questions}"
+    return _Offer(
+        JudgeBrain(brain), MODEL, dataset, rates, _QUESTIONS.format(path=path, model=MODEL)
+    )
+
+
+def _knowing(
+    dataset: Dataset, error_rate: float, seed: int, habits: dict[str, float]
+) -> tuple[DemoBrain, str]:
+    """A model that knows what is true of these images and errs at set rates, and these in words."""
+    errors = spread_errors(dataset.concepts, error_rate)
+    rates = ",\n          ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
+    rates += f";\n          up to {habits['worse']:.0%} more where a frame is perturbed"
+    return DemoBrain(dataset, error=errors, seed=seed, **habits), rates
+
+
+def _captioner(error_rate: float, seed: int) -> _Offer:
+    captioner = TemplateCaptioner(
+        omission=error_rate,
+        misclassification=error_rate / 2,
+        fabrication=error_rate / 3,
+        seed=seed,
+    )
+    brain = CaptionBrain(captioner)
+    told = ", ".join(f"{fault} {rate:.1%}" for fault, rate in captioner.rates.items())
+    return _Offer(brain, CAPTIONER, "drawn scenes, whatever their count and seed", told, _SCENES)
+
+
+def spread_errors(concepts: tuple[str, ...], rate: float) -> dict[str, float]:
+    """Error rates from half to one and a half of ``rate``, so that there is something to find."""
+    last = max(1, len(concepts) - 1)
+    return {c: min(1.0, rate * (0.5 + k / last)) for k, c in enumerate(concepts)}
+
+
+def _key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise InputError(
+            f"--key-env: expected the environment variable {variable} to hold the key, "
+            "it is not set"
+        )
+    return key
+
+
+def _introduction(server: DemoServer, offer: _Offer, key_env: str | None, like: str) -> str:
+    kind = "anthropic" if like == "anthropic" else "openai"
+    chat = QUIRKS.get(like, Quirks()).root
+    url = server.url if kind == "anthropic" else server.url + chat
+    key = f'\nkey = "{key_env}"' if key_env else ""
+    own = offer.spec.replace("{url}", server.url).replace("{key}", key)
+    spec = _SPEC.format(own=own, kind=kind, url=url, model=server.model, key=key)
+    needed = f"the value of {key_env}" if key_env else "none is needed"
+    if kind == "anthropic" and not key_env:
+        needed += "; anything will do: export ANTHROPIC_API_KEY=demo"
+    return f"""
+serving   {server.url}{chat}   (OpenAI's chat completions, and batches of them)
+          {server.url}/v1/messages   (Anthropic's, and batches of them)
+          {server.url}/v2   (Open Inference Protocol), {server.url}/predict
+model     {server.model}
+key       {needed}
+frames    {offer.images}
+errors    {offer.errors}
+bill      {server.url}{STATISTICS}
+
+To audit it, write these lines into a file demo.toml:
+
+{spec}
+
+and in another terminal:
+  avtt audit demo.toml --dry-run
+  avtt audit demo.toml --max-cost 0.5 --out runs/endpoint
+
+Ctrl-C ends it."""
+
+
+def _bill(server: DemoServer) -> str:
+    counts = server.statistics
+    failed = ", ".join(f"{getattr(counts, fault)} {fault}" for fault in FAULTS)
+    return (
+        f"{counts.requests} requests: {counts.answered} answered, {failed}, "
+        f"{counts.rejected} rejected, {counts.lost} lost; billed {counts.prompt_tokens} prompt "
+        f"and {counts.completion_tokens} completion tokens"
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..relations.visual_prompts import draw_contour
 from ..types import Image, Sample
+from ..utils.html_templates import templates_of
 from ..utils.image_codec import jpeg, png
 
 CELL = 160
@@ -93,7 +94,6 @@ class Sheet:
 
     def html(self) -> str:
         """A page with everything inside, for any width, light and dark."""
-        from ..utils.html_templates import templates_of
 
         groups = [(name, list(rows)) for name, rows in groupby(self.rows, lambda r: r.family)]
         page = templates_of(PAGE.parent).get_template(PAGE.name)

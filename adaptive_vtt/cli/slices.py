@@ -6,17 +6,22 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ..audit.slices import Evidence, Found, explore
+from ..audit.slices.looking import ASKED
+from ..certify.targets import size
+from ..certify.unseen import unseen
+from ..config.going_on import space_of
+from ..errors import JournalError
+from ..journal import Journal, read_journal
+from ..journal.facts import CertificateFacts, read_facts
+from ..journal.files import JOURNAL
+from ..results.result import summarise
 from ..utils.rounding import outward
 from .options import Json, RunCode, RunDir, names
-
-if TYPE_CHECKING:
-    from ..audit.slices import Evidence, Found
-    from ..journal import Journal
-    from ..journal.facts import CertificateFacts, SliceFacts
 
 OTHERWISE = (
     "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
@@ -52,9 +57,6 @@ def slices(
 
     Example: avtt slices runs/first
     """
-    from ..journal import read_journal
-    from ..journal.files import JOURNAL
-
     with closing(read_journal(directory / JOURNAL)) as journal:
         told = _told(journal, directory, most, names(by), run_code)
     if as_json:
@@ -66,23 +68,11 @@ def slices(
 def _told(
     journal: "Journal", directory: Path, most: int, by: list[str] | None, run_code: bool
 ) -> dict[str, Any]:
-    from ..audit.slices import Evidence, explore
-    from ..config.building import build_space
-    from ..config.code import refuse_code
-    from ..config.resuming import check_program, spec_of
-    from ..errors import JournalError
-    from ..journal.facts import read_facts
-
     where, facts = str(directory), read_facts(journal.facts())
     certificate = facts.certificate
     if certificate is not None and certificate.versus is not None:
         raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
-    spec, base = spec_of(facts, where, OTHERWISE)
-    if run_code:
-        check_program(facts, spec, where)
-    else:
-        refuse_code(spec, where, "--run-code runs it, if it is as it was then")
-    space = build_space(spec, base)
+    space, spec, _ = space_of(journal, where, OTHERWISE, run_code=run_code)
     found = explore(journal, space, most=most, by=by or spec.certify.discover_by)
     aside = 0.0 if certificate is None else certificate.set_aside
     certified = _certified(journal, certificate) if certificate is not None and aside else []
@@ -98,15 +88,17 @@ def _told(
 
 def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict[str, Any]]:
     """Where the slices stand that the audit found."""
-    from ..certify.unseen import unseen
-    from ..results.result import summarise
-
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
     rates = unseen(certificate, journal.calls(), [(r["lower"], r["upper"]) for r in rows])
     keys = ("estimate", "lower", "upper", "certified", "questions")
     return [
-        {"slice": s.name, "how": _how(s), "found_at": s.since, "size": s.size}
+        {
+            "slice": s.name,
+            "how": "asked for" if s.found_by == (ASKED,) else "found",
+            "found_at": s.since,
+            "size": s.size,
+        }
         | {k: row[k] for k in keys}
         | {"unseen": None if rate is None else asdict(rate)}
         for s, row, rate in zip(certificate.slices, rows, rates, strict=True)
@@ -115,8 +107,6 @@ def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict
 
 def quoted(journal: "Journal") -> list[str]:
     """A line per slice that an audit found: the rate to quote of it."""
-    from ..journal.facts import read_facts
-
     certificate = read_facts(journal.facts()).certificate
     rows = _certified(journal, certificate) if certificate and certificate.slices else []
     return [
@@ -124,15 +114,7 @@ def quoted(journal: "Journal") -> list[str]:
     ]
 
 
-def _how(found: "SliceFacts") -> str:
-    from ..audit.slices.looking import ASKED
-
-    return "asked for" if found.found_by == (ASKED,) else "found"
-
-
 def _proposed(evidence: "Evidence", space: Any, found: "Found") -> dict[str, Any]:
-    from ..certify.targets import size
-
     inside = evidence.inside(space, [found.target])[0] & (evidence.loss >= 0.5)
     samples = dict.fromkeys(evidence.sample[inside].tolist())
     return {

@@ -1,16 +1,34 @@
-"""A SPEC.toml with what the command line changes of it."""
+"""A SPEC.toml with what the command line changes of it, and the options that change it."""
 
+import json
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ..config import DEMO, Spec, parse_spec, read_spec
+import typer
+
+from ..config import DEMO, Spec, description, parse_spec, read_spec
 from ..errors import InputError
-from ..utils.toml import merged
-from .options import settings
+from ..utils.toml import merged, toml_of
 
 DEMO_TAU = 0.25
 """Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Any field of SPEC.toml, its value as there, such as certify.discover=3 or "
+        "certify.self_taught=false; again for more.",
+        metavar="SECTION.FIELD=VALUE",
+    ),
+]
+
+
+def field(place: str, metavar: str, panel: str | None = None) -> Any:
+    """The option that sets the field ``place``, SECTION.FIELD, described as the field is."""
+    return typer.Option(help=description(place), metavar=metavar, rich_help_panel=panel)
 
 
 def read(
@@ -74,3 +92,27 @@ def _explore(table: dict[str, Any], demo: bool, called: Mapping[str, str]) -> No
     table["audit"]["strategy"] = table["audit"]["strategy_options"] = None
     if demo:
         table["stop"]["uncertainty"] = DEMO_TAU
+
+
+def settings(texts: Iterable[str] | None) -> dict[str, Any]:
+    """What ``--set`` gave, as the tables of a SPEC.toml; a word may stand without quotes.
+
+    Raises InputError for what is no SECTION.FIELD=VALUE.
+    """
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        found = merged(found, _setting(text))
+    return found
+
+
+def _setting(text: str) -> dict[str, Any]:
+    name, _, value = text.partition("=")
+    for line in (text, f"{name} = {json.dumps(value.strip())}" if value.strip() else ""):
+        try:
+            if (found := toml_of(line)) and "\n" not in text:
+                return found
+        except tomllib.TOMLDecodeError:
+            continue
+    raise InputError(
+        f"--set: expected SECTION.FIELD=VALUE, such as certify.discover=3, got {text!r}"
+    )

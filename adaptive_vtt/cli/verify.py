@@ -1,7 +1,21 @@
 """``avtt verify``: whether a run folder is as it was written, and follows from its rows."""
 
+import json
+import math
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
 import typer
 
+from ..certify.verify import AGREE
+from ..certify.verify import verify as verified_intervals
+from ..certify.verify_draws import unchecked
+from ..errors import JournalError
+from ..journal import Journal, check_head, read_journal
+from ..journal.facts import Facts, read_facts
+from ..journal.files import JOURNAL
+from ..results.result import summarise
 from .options import Head, RunDir
 
 
@@ -9,7 +23,7 @@ def verify(
     directory: RunDir,
     head: Head = None,
 ) -> None:
-    """Check that a run folder is as it was written, and that its figures follow from its journal.
+    """Check that a run folder is as it was written, and follows from its journal.
 
     The journal's file, chain and rows are checked, every interval is recomputed
     with code of its own, and every field of result.json and the report's head
@@ -20,6 +34,104 @@ def verify(
 
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """
-    from .run_checks import check
-
     typer.echo(check(directory, head))
+
+
+def check(out: Path, head: str | None = None) -> str:
+    """Checks the file, its chain, its rows and intervals, then every field of result.json and
+    the report's head; a sentence saying what was checked.
+
+    ``head``: the journal's head as it was kept elsewhere. Raises JournalError for anything
+    that is wrong.
+    """
+    with closing(read_journal(out / JOURNAL)) as journal:
+        intervals = verified_intervals(journal)
+        if head is not None:
+            check_head(journal, head, "the head given")
+        _check_result(journal, out / "result.json")
+        _check_report(journal, out / "report.html")
+        rows, calls = len(journal.links()), len(journal.calls())
+        what = f"all {rows} rows, {calls} answers among them, are as they were written"
+        facts = read_facts(journal.facts())
+        drawn = unchecked(facts) or _drawn(facts)
+        promise = "" if facts.certificate is None else facts.certificate.promise
+        end = f"{drawn}; head {journal.head}"
+    if not intervals:
+        return f"{what}; the audit certifies nothing; {end}"
+    follow = "the interval follows" if len(intervals) == 1 else "the intervals follow"
+    return f"{what}; {follow} from them: {promise}; {end}"
+
+
+def _drawn(facts: Facts) -> str:
+    """What was recomputed of the draws."""
+    if facts.replay is None:
+        return "every draw follows from the audit's key"
+    first = facts.replay.draws
+    return f"draws follow from the audit's key, the first {first} from that of model A's audit"
+
+
+def _check_result(journal: Journal, path: Path) -> None:
+    """Raises JournalError naming the first field that is not what the journal comes to."""
+    if not path.is_file():
+        return
+    try:
+        stated = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(stated, dict) or "targets" not in stated:
+            raise ValueError
+    except (ValueError, RecursionError):
+        raise JournalError(f"{path}: expected the result of an audit, got something else") from None
+    found = json.loads(json.dumps(summarise(journal).to_dict()))
+    if "journal_head" in stated:
+        remedy = "; 'avtt report' writes the result anew"
+        check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)
+    if difference := _difference(found, stated, ""):
+        raise JournalError(f"{path}: {difference}")
+
+
+def _difference(found: Any, stated: Any, where: str) -> str | None:
+    """Where two JSON values differ first, in words; None where they agree."""
+    if isinstance(found, dict) and isinstance(stated, dict):
+        return _of_tables(found, stated, where)
+    if isinstance(found, list) and isinstance(stated, list):
+        if len(found) != len(stated):
+            return f"{where}: the journal comes to {len(found)} rows, the file has {len(stated)}"
+        pairs = zip(found, stated, strict=True)
+        differences = (_difference(f, s, f"{where}[{i}]") for i, (f, s) in enumerate(pairs))
+        return next((d for d in differences if d), None)
+    return (
+        None
+        if _same(found, stated)
+        else (
+            f"{where}: the journal comes to {json.dumps(found)}, the file says {json.dumps(stated)}"
+        )
+    )
+
+
+def _of_tables(found: dict[str, Any], stated: dict[str, Any], where: str) -> str | None:
+    prefix = f"{where}." if where else ""
+    for name in found:
+        if name not in stated:
+            return f"{prefix}{name} is missing"
+    for name, value in stated.items():
+        if name not in found:
+            return f"{prefix}{name} is no field of a result"
+        if difference := _difference(found[name], value, f"{prefix}{name}"):
+            return difference
+    return None
+
+
+def _same(found: Any, stated: Any) -> bool:
+    """Equal, numbers but for rounding; true is no number."""
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (found, stated))
+    if numbers:
+        return math.isclose(found, stated, rel_tol=AGREE, abs_tol=AGREE)
+    return type(found) is type(stated) and bool(found == stated)
+
+
+def _check_report(journal: Journal, path: Path) -> None:
+    """Raises JournalError where the page does not carry the journal's head."""
+    if path.is_file() and journal.head not in path.read_text(encoding="utf-8", errors="replace"):
+        raise JournalError(
+            f"{path}: was not written from the journal as it is now (its head, {journal.head}, "
+            "is not in it); 'avtt report' writes it anew"
+        )

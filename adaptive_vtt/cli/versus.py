@@ -1,12 +1,65 @@
 """``avtt versus``: two models asked the same drawn questions, until it is known which errs less."""
 
+import json
+import math
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from .options import Json, Open, Set, names
+from ..audit.versus import Verdict, Versus, verdict_of
+from ..certify import named_targets
+from ..config import Spec
+from ..config.building import build_parts, build_space, model_of
+from ..config.models import answers_table
+from ..engine.settings import describe_oracle, describe_space, other_pictures
+from ..errors import InputError, ModelError
+from ..journal import SQLiteJournal
+from ..journal.facts import begun_facts, read_facts
+from ..journal.files import JOURNAL, journal_at
+from ..results.gate import Gated
+from ..results.report.differences import points
+from ..results.result import paid
+from ..results.way_on import shipping_rule
+from ..space import QuestionSpace
+from ..types import TargetId
+from ..utils.rounding import outward
+from .options import Json, Open, names
+from .progress import Live
+from .run_folder import check_tracking, following, open_report, tell, write
 from .signals import interruptible
+from .spec_changes import Set, read
+
+ALONE = ("half_width", "at_most", "targets", "prior_journal", "cohort")
+"""Options of a spec that are about one model."""
+WORDS = {
+    "better": "B errs less",
+    "worse": "B errs more",
+    "within": "within the margin",
+    "holds": "the claim holds",
+    "fails": "the claim fails",
+    "open": "open",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of the command that ``Versus`` takes."""
+
+    margin: float
+    at_least: float | None
+    recorded_a: Path | None
+    journal_a: Path | None
+    use: Any
+    targets: list[str] | None
+    gate: list[str]
 
 
 def versus(  # noqa: PLR0913, PLR0917 - a command's options
@@ -104,18 +157,171 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     """
     way = "the same command goes on where this stopped"
     with interruptible(out, way):
-        from .spec_changes import read
-        from .versus_run import Asked, run
-
         asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
         flags = {"audit.budget": budget, "audit.max_cost": max_cost, "audit.seed": seed}
         specs = read(spec_a, False, flags, sets), read(spec_b, False, {})
         verdict = run(*specs, asked, out, as_json)
         if open_it:
-            from .browser import open_report
-
             open_report(out / "report.html")
         if require_decided and not verdict.decided:
             count = int((verdict.targets["decision"] == "open").sum())
             typer.echo(f"avtt: {count} of {len(verdict.targets)} targets are open", err=True)
             raise typer.Exit(4)
+
+
+def run(
+    a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, as_json: bool
+) -> Verdict:
+    """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html.
+
+    ``a``, ``b``: each model's spec, and the folder that its paths start at.
+    """
+    _refuse_audit(out)
+    out.mkdir(parents=True, exist_ok=True)
+    track = a[0].track
+    check_tracking(track, out)
+    with (
+        _versus(a, b, asked, out) as versus,
+        following(versus.audit, track, out) as hooks,
+        Live(versus.audit, quiet=as_json) as live,
+    ):
+        try:
+            versus.run([live.update, *hooks])
+        except (InputError, ModelError) as error:
+            error.args = (f"{error}; the same command goes on once that is mended",)
+            raise
+        journal = versus.audit.journal
+        result = write(journal, out)
+        verdict = verdict_of(result, journal)
+        for hook in hooks:
+            hook.keep(out)
+        certificate = read_facts(journal.facts()).certificate
+        rules = asked.gate or ([] if certificate is None else [shipping_rule(certificate)])
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
+    else:
+        _finish(verdict, out, rules, bool(asked.gate))
+    return verdict
+
+
+def _refuse_audit(out: Path) -> None:
+    """Raises InputError where an audit of one model stands in ``out``."""
+    if not (out / JOURNAL).is_file():
+        return
+    with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
+        facts = begun_facts(journal.facts())
+    if facts is not None and (facts.certificate is None or facts.certificate.versus is None):
+        raise InputError(f"{out}: holds an audit of one model; another --out begins a comparison")
+
+
+def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path) -> Versus:
+    space, other = build_space(*a), build_space(*b)
+    if difference := differs(space, other):
+        raise InputError(
+            f"versus: expected two specs that ask the same questions, got {difference}; only the "
+            "[model] sections may differ"
+        )
+    known = asked.recorded_a is not None
+    alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
+    _, model_a, options = build_parts(alone, a[1], space, code=not known)
+    chosen = {name: value for name, value in options.items() if name not in ALONE}
+    targets = asked.targets or ["overall"]
+    return Versus(
+        space,
+        None if known else model_a,
+        model_of(*b, space),
+        margin=asked.margin,
+        until=_gated(asked, [t.id for t in named_targets(space, targets, chosen["where"])]),
+        at_least=asked.at_least,
+        recorded_a=None if asked.recorded_a is None else answers_table(asked.recorded_a),
+        journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
+        use=asked.use,
+        journal=out / JOURNAL,
+        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]])},
+        targets=targets,
+        **chosen,
+    )
+
+
+def _gated(asked: Asked, ids: list[TargetId]) -> Gated | None:
+    """The gate, where there is one. Raises InputError for one that is the claim itself: the end
+    would go by intervals, and 'avtt gate' afterwards by the claim's bets."""
+    if not asked.gate:
+        return None
+    gated = Gated.of(asked.gate, ids, versus=True)
+    if asked.at_least is not None and gated.only_claims(asked.at_least):
+        raise InputError(
+            f"--gate: expected a rule beside the claim --at-least {asked.at_least:g}, got that "
+            f"claim, {asked.gate[0]!r}; leave one of the two away"
+        )
+    return gated
+
+
+def _journal_in(where: Path) -> Path:
+    """The journal of a run folder, or the file itself."""
+    path = journal_at(where)
+    if not path.is_file():
+        raise InputError(f"--journal-a {where}: expected the run folder of an audit, found none")
+    return path
+
+
+def differs(a: QuestionSpace, b: QuestionSpace) -> str:
+    """The first thing in which two spaces differ, in words; "" where they are the same."""
+    if a.fingerprint == b.fingerprint and describe_oracle(a) == describe_oracle(b):
+        return ""
+    pairs: list[tuple[str, Any, Any]] = [
+        (name.replace("_", " "), value, describe_space(b)[name])
+        for name, value in describe_space(a).items()
+        if name not in ("fingerprint", "size", "cell_counts", "shown")
+    ]
+    pairs.append(("oracle", describe_oracle(a), describe_oracle(b)))
+    for name, one, other in pairs:
+        if one != other:
+            return f"{name} {_short(one)} and {_short(other)}"
+    what = other_pictures(a.shown, b.shown)
+    return f"{what} that are not the same" if what else "images or labels that are not the same"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {v}" for k, v in value.items() if not isinstance(v, dict))
+    return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
+
+
+def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
+    """Which model errs less, by how much, what it took, and what may be done next."""
+    console, result = Console(highlight=False), verdict.result
+    console.print(f"stopped: {result.reason}", markup=False)
+    took = [f"{verdict.calls_a:,} calls of model A", f"{verdict.calls_b:,} of model B"]
+    took += [paid(result.cost, result.unconfirmed)] if result.cost else []
+    console.print(", ".join(took), markup=False)
+    table = Table(title="how much less often model B errs, in percentage points")
+    for column in ("target", "difference", "interval", "decision", "disagreement"):
+        table.add_column(column, justify="left" if column == "target" else "right")
+    for row in verdict.targets.to_dict("records"):
+        apart = row["disagreement"]
+        table.add_row(
+            str(row["target"]),
+            points(row["delta"]),
+            " to ".join(map(points, outward(row["lower"], row["upper"]))),
+            WORDS[str(row["decision"])],
+            "-" if math.isnan(apart) else f"{apart:.1%}",
+        )
+    console.print(table)
+    console.print(str(result.guarantee), markup=False)
+    for warning in result.warnings:
+        console.print(f"warning: {warning}", markup=False)
+    console.print(f"report: {out / 'report.html'}", markup=False)
+    tell(_next_steps(verdict, out, rules, gated))
+
+
+def _next_steps(
+    verdict: Verdict, out: Path, rules: list[str], gated: bool
+) -> list[tuple[str, str]]:
+    folder = shlex.quote(str(out))
+    steps = []
+    if not verdict.decided and not gated:
+        steps.append(("the same command with a higher --budget", "decides the rest"))
+    told = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
+    steps.append((f"avtt gate {folder} {told}", "may it ship?"))
+    return [*steps, (f"avtt verify {folder}", "checks every figure")]

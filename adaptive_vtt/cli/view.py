@@ -1,9 +1,13 @@
 """``avtt view``: runs in the browser, while they go on."""
 
+import threading
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ..results.view import View
 
 ViewDir = Annotated[
     Path, typer.Argument(help="Folder an audit writes, or a folder of such.", metavar="DIR|RUNS")
@@ -21,11 +25,6 @@ def view(
 
     Example: avtt view runs
     """
-    import threading
-    import webbrowser
-
-    from ..results.view import View
-
     with View(directory, port) as server:
         typer.echo(f"{directory}: {server.url}\nCtrl-C ends it; the audits go on.")
         if open_:

@@ -13,17 +13,13 @@ from ..journal.files import JOURNAL
 from ..stopping import check_half_width
 from ..utils.files import near_file
 from ..utils.toml import toml_of
-from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
-from .datasets import DatasetSpec
-from .detectors import DetectorSpec
-from .judge import check_judge
+from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec, TrackSpec
+from .datasets import DatasetSpec, DetectorSpec, RegionsSpec
 from .models import ModelSpec
-from .oracles import OracleSection, OracleSpec
-from .regions import RegionsSpec
+from .oracles import OracleSection, OracleSpec, check_judge
 from .secrets import refuse_secrets
 from .section import Section, kinds_of
 from .sentences import sentence
-from .track import TrackSpec
 
 __all__ = [
     "DEMO",

@@ -1,11 +1,19 @@
-"""The [dataset] section of a SPEC.toml."""
+"""The [dataset], [regions] and [detector] sections of a SPEC.toml."""
 
+import tomllib
 from pathlib import Path
+from typing import Literal
 
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny, ValidationError
 
 from ..datasets import REGISTRY, Dataset
-from .section import Kinds, PlugIn
+from ..datasets.regions import grid_regions, object_regions
+from ..errors import InputError, one_line
+from ..oracles.captions import DETECTORS
+from ..oracles.captions.detectors import Described
+from ..utils.toml import toml_of
+from .section import Kinds, PlugIn, Section
+from .sentences import sentence
 
 
 class DatasetSection(Kinds):
@@ -23,12 +31,86 @@ class DatasetSection(Kinds):
 class PlugInData(PlugIn, DatasetSection):
     """A dataset of a package or file of your own."""
 
-    def build(self, base: Path) -> Dataset:
-        """The dataset; its code is imported."""
-        found: Dataset = REGISTRY.make(self.kind, self.options, base)
-        REGISTRY.checked(found, self.kind)
-        return found
-
 
 DatasetSection.plug_in = PlugInData
 DatasetSpec = SerializeAsAny[DatasetSection]
+
+
+class RegionsSpec(Section):
+    """Where each image is cut: on a grid, or around what is annotated."""
+
+    grid: list[int] | None = Field(
+        None, description="rows and columns, such as [4, 4]", min_length=2, max_length=2
+    )
+    around: Literal["objects"] | None = Field(
+        None, description="instead: a region around each box and each piece of a mask"
+    )
+    margin: float | None = Field(
+        None, description="with around: share of its size added on each side (0.25)", ge=0
+    )
+    least_side: int | None = Field(
+        None, description="with around: regions are no smaller, in pixels (32)", ge=1
+    )
+    least: float | None = Field(
+        None,
+        description="what covers less of a region than this share is unknown there (0)",
+        ge=0,
+        le=1,
+    )
+
+    def build(self, dataset: Dataset) -> Dataset:
+        """The regions of ``dataset``; raises InputError for anything but one way to cut."""
+        if self.grid is None and self.around is None:
+            raise InputError(
+                'regions: expected grid = [rows, columns] or around = "objects", got neither'
+            )
+        if self.grid is None:
+            return object_regions(dataset, **self.given("around"))
+        if apart := self.given("grid", "least"):
+            raise InputError(
+                f"regions: expected grid or around, got grid and {next(iter(apart))}; margin and "
+                "least_side are for regions around objects"
+            )
+        return grid_regions(dataset, *self.grid, **self.given("grid"))
+
+
+class DetectorSection(Kinds):
+    """What finds things in images; without it, annotated boxes if there are any."""
+
+    registry = DETECTORS
+    default = "onnx"
+
+    def build(self, base: Path) -> Described:
+        """The detector; relative paths start at ``base``."""
+        found: Described = self.made(base)
+        return found
+
+
+class PlugInBoxes(PlugIn, DetectorSection):
+    """A detector of a package or file of your own."""
+
+
+DetectorSection.plug_in = PlugInBoxes
+DetectorSpec = SerializeAsAny[DetectorSection]
+
+
+class _Alone(Section):
+    dataset: DatasetSpec
+
+
+def read_dataset(path: Path) -> Dataset:
+    """The dataset of a TOML file, whose other sections are not looked at.
+
+    Raises InputError naming file and field.
+    """
+    try:
+        table = toml_of(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
+    try:
+        spec = _Alone.model_validate({k: v for k, v in table.items() if k == "dataset"})
+    except ValidationError as error:
+        raise sentence(error, str(path), _Alone, table) from None
+    return spec.dataset.build(path.parent)

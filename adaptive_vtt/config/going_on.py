@@ -1,23 +1,28 @@
-"""Going on with the audit of a run folder, under other limits if that is wanted."""
+"""What is done with the audit of a run folder: going on, judging anew, looking at its questions."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
+from ..audit.rejudging import rejudge
 from ..engine.lease import Lease
 from ..engine.sent_batches import give_up as give_up_batch
 from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..journal.rows import CallRow
 from ..oracles.judge_findings import cost_of
 from ..results.gate import asked_later
+from ..results.result import Result
+from ..space import QuestionSpace
+from ..utils.loading import file_of, is_target
+from ..utils.toml import merged
 from . import Spec, parse_spec
-from .building import build_audit
-from .resuming import check_before_code, check_program, notes_of, spec_of
+from .building import build_audit, build_space
+from .journaled import check_before_code, check_program, notes_of, refuse_code, spec_of
 
 OTHERWISE = "go on from Python: adaptive_vtt.Audit(..., journal=...) or audit(..., out=DIR)"
 """What to do about a journal that keeps no spec."""
@@ -93,7 +98,10 @@ def resume(
         changes = {name: value for name, value in limits.items() if value is not None}
         notes = {}
         if changes:
-            spec = _changed(spec, changes)
+            table = spec.model_dump()
+            for name, value in changes.items():
+                table[_SECTIONS[name]][name] = value
+            spec = parse_spec(table, "resume")
             check_limits(changes, journal, facts)
             notes = notes_of(spec, facts.base)
         audit = build_audit(
@@ -109,28 +117,17 @@ def resume(
         return audit
 
 
-def _questions(calls: Iterable[CallRow]) -> int:
-    """How many were judged."""
-    return sum(answer.loss is not None for call in calls for answer in call.answers)
-
-
-def _changed(spec: Spec, changes: Mapping[str, Any]) -> Spec:
-    table = spec.model_dump()
-    for name, value in changes.items():
-        table[_SECTIONS[name]][name] = value
-    return parse_spec(table, "resume")
-
-
 def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:
     """Raises InputError for a limit below what the audit in ``journal`` spent already, and for a
     half-width where it has none to change."""
     draws, calls, sources = journal.draws(proposals=False), journal.calls(), journal.sources()
     times = [d.elapsed for d in draws] + [c.elapsed for c in calls] + [s.elapsed for s in sources]
     cost = cost_of(calls, sources, journal.judging())
+    questions = sum(answer.loss is not None for call in calls for answer in call.answers)
     spent: dict[str, tuple[float, str]] = {
         "budget": (len(draws) + len(sources), "calls, which were made already"),
         "max_cost": (cost, "which was spent already"),
-        "questions": (_questions(calls), "questions, which were answered already"),
+        "questions": (questions, "questions, which were answered already"),
         "seconds": (math.ceil(max(times, default=0.0)), "seconds, which it has taken already"),
     }
     for name, (least, what) in spent.items():
@@ -149,3 +146,66 @@ def _check_half_width(facts: Facts) -> None:
         f"half_width: expected an audit that was begun with one, got {got}; begin a new audit "
         "with --half-width and another --out"
     )
+
+
+JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, space, out=...)"
+"""What to do about a journal that keeps no spec."""
+
+
+def space_of(
+    journal: Journal, where: str, otherwise: str, *, run_code: bool
+) -> tuple[QuestionSpace, Spec, Path]:
+    """The space of a journal's audit, built anew, its spec, and the folder its paths start at.
+
+    Code that the spec names is imported only with ``run_code``, and if it is as it was then: else
+    it is refused by InputError. Raises JournalError, which says what to do ``otherwise``, where the
+    journal keeps no spec. ``where``: for messages.
+    """
+    facts = read_facts(journal.facts())
+    spec, base = spec_of(facts, where, otherwise)
+    if run_code:
+        check_program(facts, spec, where)
+    else:
+        refuse_code(spec, where, "--run-code runs it, if it is as it was then")
+    return build_space(spec, base), spec, base
+
+
+def rejudge_folder(
+    directory: Path, oracle: str | None, changes: Mapping[str, Any], out: Path
+) -> Result:
+    """The answers in the run folder ``directory`` under another oracle, in the new folder ``out``.
+
+    ``oracle``: its name, of a built-in one or of code, a file starting here; None: the audit's,
+    whose fields then stay but for those that are given. ``changes``: the table of a SPEC.toml that
+    holds those, under "oracle". Dataset, relations and oracle are built, and run where they are
+    code, those of the audit only if they are as they were; the model is not. Raises InputError for
+    fields that are none, and whatever ``rejudge`` raises.
+    """
+    where = directory / JOURNAL
+    with closing(read_journal(where)) as journal:
+        facts = read_facts(journal.facts())
+    spec, base = spec_of(facts, str(where), JUDGE_OTHERWISE)
+    check_program(facts, spec, str(where), judge=False)
+    spec = _with_oracle(spec, oracle, changes)
+    notes = notes_of(spec, facts.base)
+    return rejudge(directory, build_space(spec, base), out=out, notes=notes)
+
+
+def _with_oracle(spec: Spec, oracle: str | None, changes: Mapping[str, Any]) -> Spec:
+    if other := [name for name in changes if name != "oracle"]:
+        raise InputError(
+            f"--set: expected oracle.FIELD, as nothing else may change, got {other[0]!r}"
+        )
+    table = spec.model_dump(exclude_none=True)
+    kind = table["oracle"]["kind"] if oracle is None else _from_here(oracle)
+    before = table["oracle"] if kind == table["oracle"]["kind"] else {"kind": kind}
+    section = merged({"oracle": before}, changes)["oracle"]
+    if isinstance(section, dict) and section.get("judge") is False:  # the rule alone
+        del section["judge"]
+    return parse_spec({**table, "oracle": section}, "rejudge")
+
+
+def _from_here(oracle: str) -> str:
+    """A file's oracle by its whole path: relative ones of a spec start at its folder."""
+    file = file_of(oracle) if is_target(oracle) else None
+    return oracle if file is None else f"{file.resolve()}:{oracle.rpartition(':')[2]}"

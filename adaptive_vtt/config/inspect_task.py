@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import read_spec
-from .space_and_model import build_space
+from .building import build_space
 
 if TYPE_CHECKING:
     from inspect_ai import Task

@@ -1,61 +1,207 @@
-"""The [model] section of a SPEC.toml: one class per kind, and what it builds."""
+"""The [model] section of a SPEC.toml: a class per kind that needs one, and what it builds."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, SerializeAsAny
 
 from ..datasets import Dataset
 from ..datasets.base import adapted_dataset
 from ..errors import InputError
-from ..models import REGISTRY, ModelUnderTest, adapted_model
+from ..models import REGISTRY, ModelUnderTest, Recorded, adapted_model
 from ..models.local.loading import as_model
 from ..models.local.python import Output
 from ..models.network.http_json import name_of_url
-from .environment import Filled
-from .model_section import OUTPUT, ModelSection
-from .section import PlugIn
-from .workers import Worked
+from ..utils.files import why_unread
+from ..utils.options import arguments, parameters_of
+from ..utils.tables import check_width, restored
+from .secrets import Filled
+from .section import Kinds, PlugIn, Section
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-class PythonSection(ModelSection, Worked):
+class ModelSection(Kinds):
+    """The model under test."""
+
+    registry = REGISTRY
+    default = "python"
+
+    name: str | None = Field(None, description="what the report calls the model")
+    version: str | None = Field(
+        None,
+        description="of the model (default: a hash of its file): a changed model is another one; "
+        "open-inference: the version to ask for",
+    )
+    seed: int = Field(
+        0, description="simulated, captioner, calls over a network: same seed, same model"
+    )
+
+    @property
+    def costs_money(self) -> bool:
+        """Whether every call of such a model may cost money, whatever prices are given."""
+        return "prices" in self._taken
+
+    @property
+    def _taken(self) -> set[str]:
+        """The parameters of what makes the model; none are known of other people's code."""
+        return set() if REGISTRY.is_code(self.kind) else parameters_of(REGISTRY.get(self.kind))
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        """The model; relative paths start at ``base``. ``captions``: whether answers are."""
+        taken, made = self._taken, REGISTRY.get(self.kind)
+        with Filled(self.values() if "keys" in taken else {}) as (filled, keys):
+            options = arguments(made, {**self.values(), **filled}, base)
+            own: dict[str, Any] = {"seed": self.seed, "version": self.version, "keys": keys or None}
+            own |= {"directory": base, **self.named()}
+            context = {n: value for n, value in own.items() if n in taken and value is not None}
+            model: ModelUnderTest = made(**context, **options)
+        return model
+
+    def file(self) -> str | None:
+        """The file that holds the model, by which its version is told; None where none does."""
+        return None
+
+    def named(self) -> dict[str, Any]:
+        """The name as an argument, where there is one."""
+        return {} if self.name is None else {"name": self.name}
+
+
+ASIDE = ("actors", "in_flight", "worker_batch")
+"""Fields that say something only beside ``workers``."""
+NOT_HERE = (
+    "; workers hold models that compute here (python, onnx, subprocess, torch, transformers, your "
+    "own); an endpoint answers in_flight calls at a time by itself"
+)
+"""What to say where a kind has no workers."""
+
+
+class Worked(Section):
+    """What kinds have whose models compute where they run."""
+
+    workers: int | str | None = Field(
+        None,
+        description="how many processes hold the model; or 'ray', or 'ray://HOST:PORT', for actors "
+        "of a Ray cluster (none: the model is held by the audit itself)",
+    )
+    actors: int | None = Field(
+        None,
+        description="on Ray: how many (one per GPU of the cluster, or per CPU where it has none)",
+        ge=1,
+    )
+    in_flight: int | None = Field(
+        None,
+        description="with workers: calls that are on their way or wait for a worker (8, or two "
+        "batches per worker, if that is more)",
+        ge=1,
+    )
+    worker_batch: int | None = Field(
+        None, description="with workers: prompts that a worker takes at a time (1)", ge=1
+    )
+
+    def refuse_workers(self, where: str) -> None:
+        """Raises InputError where a field speaks of workers."""
+        if given := [name for name in ("workers", *ASIDE) if getattr(self, name) is not None]:
+            raise InputError(
+                f"{where}.{given[0]}: expected a model that the audit holds itself, got "
+                f"{getattr(self, given[0])!r}; leave it out"
+            )
+
+    def unworked(self) -> "Worked":
+        """The section without workers, of the model that each of them holds."""
+        return self.model_copy(update=dict.fromkeys(("workers", *ASIDE)))
+
+    def worked(self, base: Path) -> ModelUnderTest | None:
+        """The model held by the workers that are asked for; None where none are."""
+        if self.workers is None:
+            if given := [name for name in ASIDE if getattr(self, name) is not None]:
+                raise InputError(
+                    f"model.{given[0]}: expected it beside model.workers, got it alone; say "
+                    "workers = 2, or leave it out"
+                )
+            return None
+        from ..models.workers.model import Workers
+
+        return Workers(
+            partial(_made, self.unworked(), base.resolve()),
+            self.workers,
+            actors=self.actors,
+            in_flight=self.in_flight,
+            batch=self.worker_batch or 1,
+        )
+
+
+def _made(section: Any, base: Path) -> Any:
+    """The model of a section; runs in the worker."""
+    build: Callable[..., Any] = section.build
+    return build(base, None, captions=False)  # no kind that computes looks at the dataset
+
+
+class OwnSection(ModelSection, Worked):
+    """A model that is code of somebody's own."""
+
+    output: Output | None = Field(
+        None,
+        description="what the numbers are; of logits a sigmoid is taken, or, where an oracle goes "
+        "by the likeliest class, a softmax (default: probabilities of callables, logits of torch "
+        "modules)",
+    )
+    per_call: Literal["one", "all"] | None = Field(
+        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
+    )
+
+    @property
+    def code(self) -> str:
+        """What is imported: 'file.py:name', 'package.module:name', or a package's name for it."""
+        return str(self.kind)
+
+    def file(self) -> str | None:
+        return self.code.rpartition(":")[0]
+
+    def agreed(self, model: ModelUnderTest) -> ModelUnderTest:
+        """The model under the section's name; raises InputError where it answers otherwise than
+        the section says."""
+        model = adapted_model(model)
+        if self.name is not None:
+            model.name = self.name
+        if self.per_call not in (None, model.answers):
+            raise InputError(
+                f"model.per_call: expected {model.answers!r}, as the model says, "
+                f"got {self.per_call!r}"
+            )
+        return model
+
+
+class PythonSection(OwnSection):
     """A callable or torch module."""
 
     target: str = Field(
         description="'file.py:name' or 'package.module:name', a callable from a list of H x W x C "
         "uint8 images to an array n x C of P(yes), or of masks n x C x H x W, or of n captions"
     )
-    output: Output | None = Field(None, description=OUTPUT)
-    per_call: Literal["one", "all"] | None = Field(
-        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
-    )
+
+    @property
+    def code(self) -> str:
+        return self.target
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        made = REGISTRY.get(self.kind)(self.target, base=base, output=self.output)
-        return _agreed(self, made)
-
-    def file(self) -> str | None:
-        return self.target.rpartition(":")[0]
+        return self.agreed(REGISTRY.get(self.kind)(self.target, base=base, output=self.output))
 
 
-class PlugInSection(ModelSection, Worked, PlugIn):
+class PlugInSection(OwnSection, PlugIn):
     """A model of a package or file of your own."""
 
     kind: str = Field(description="its name; see 'avtt list models'")
-    output: Output | None = Field(None, description=OUTPUT)
-    per_call: Literal["one", "all"] | None = Field(
-        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
-    )
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         with Filled({"options": self.options}) as (given, _):
             options, found = given["options"], REGISTRY.get(self.kind, base)
             if isinstance(found, type) or options:  # a function without options is the model
                 found = REGISTRY.called(found, self.kind, options, base)
-            return _agreed(self, as_model(found, self.kind, self.output))
-
-    def file(self) -> str | None:
-        return self.kind.rpartition(":")[0]
+            return self.agreed(as_model(found, self.kind, self.output))
 
 
 class RecordedSection(ModelSection):
@@ -68,7 +214,7 @@ class RecordedSection(ModelSection):
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         from ..models import RecordedCaptions
-        from .recorded import recorded
+        from .models import recorded
 
         if captions:
             return RecordedCaptions.read(base / self.answers, self.name)
@@ -138,20 +284,6 @@ class TorchSection(LocalSection):
         return model
 
 
-def _agreed(section: PythonSection | PlugInSection, model: ModelUnderTest) -> ModelUnderTest:
-    """The model under the section's name; raises InputError where it answers otherwise than
-    the section says."""
-    model = adapted_model(model)
-    if section.name is not None:
-        model.name = section.name
-    if section.per_call not in (None, model.answers):
-        raise InputError(
-            f"model.per_call: expected {model.answers!r}, as the model says, "
-            f"got {section.per_call!r}"
-        )
-    return model
-
-
 class HttpSection(ModelSection):
     """A server that takes and gives any JSON."""
 
@@ -174,3 +306,23 @@ ModelSection.special = {
 }
 ModelSection.plug_in = PlugInSection
 ModelSpec = SerializeAsAny[ModelSection]
+
+
+def recorded(path: Path, name: str | None) -> Recorded:
+    """The answers in a CSV; raises InputError where it cannot be read."""
+    return Recorded(answers_table(path), name=name or path.stem)
+
+
+def answers_table(path: Path) -> "pd.DataFrame":
+    """The same as a table, without the files and words that ``avtt pictures`` wrote there."""
+    import pandas as pd
+
+    check_width(path)
+    try:
+        table = restored(pd.read_csv(path, dtype={"sample": str}))
+        written = ("file", "words")
+        text = [c for c in written if c in table and not pd.api.types.is_numeric_dtype(table[c])]
+        return table.drop(columns=text)
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        why = why_unread(path, error)
+        raise InputError(f"{path}: cannot read recorded answers: {why}") from None

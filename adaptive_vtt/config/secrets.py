@@ -13,7 +13,9 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 from ..errors import InputError
 from ..models.network.key_signs import (
@@ -27,6 +29,7 @@ from ..models.network.key_signs import (
     texts_of_options,
     texts_of_query,
 )
+from ..models.network.keys import Key, from_environment, scrubbed
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 BARE = re.compile(r"\$\{?(\w+)\}?")
@@ -124,3 +127,50 @@ def _check_command(command: str | list[str], where: str) -> None:
                 f"{where}: model.command: expected a program that reads its key from the "
                 f"environment, got what looks like a key in its arguments"
             )
+
+
+_REFERRING = ("url", "options", "provider", "request")
+"""Fields whose texts may refer to the environment, and headers, which the endpoint fills in."""
+
+
+class Filled:
+    """A section's fields with keys filled in, while a model is built of them.
+
+    An InputError that is raised within is raised again without the keys.
+    """
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self._given = dict(given)
+        self._keys: list[Key] = []
+
+    def __enter__(self) -> tuple[dict[str, Any], list[Key]]:
+        for field in self._given:
+            if field in _REFERRING:
+                self._given[field] = self._filled(self._given[field], f"model.{field}", REFERENCE)
+        return self._given, self._keys
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if isinstance(error, InputError):
+            raise InputError(scrubbed(str(error), self._keys)) from None
+
+    def _filled(self, value: Any, where: str, reference: re.Pattern[str]) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: self._filled(
+                    inner, f"{where}.{name}", BARE if name == "extra_headers" else reference
+                )
+                for name, inner in value.items()
+            }
+        if isinstance(value, list):
+            return [self._filled(inner, where, reference) for inner in value]
+        return self._text(value, where, reference) if isinstance(value, str) else value
+
+    def _text(self, text: str, where: str, reference: re.Pattern[str]) -> str:
+        def found(match: re.Match[str]) -> str:
+            self._keys.append(from_environment(match[1], where))
+            key = self._keys[-1].reveal()
+            return quote(key, safe="") if where == "model.url" else key
+
+        return reference.sub(found, text)

@@ -54,6 +54,11 @@ class PlugIn(Section):
     options: dict[str, Any] = Field(
         {}, description="arguments of the class or function of that name"
     )
+    registry: ClassVar[Registry]
+
+    def made(self, base: Path, **_: Any) -> Any:
+        """What the name stands for, called with the options; its code is imported."""
+        return self.registry.checked(self.registry.make(self.kind, self.options, base), self.kind)
 
 
 class Kinds(Section):
@@ -132,6 +137,23 @@ def _field(told: Told) -> tuple[Any, Any]:
     default = None if "(default" in told.option.about else plain(told.default)
     shown = None if default is None else {"default": default}
     return kind | None, Field(None, json_schema_extra=shown, **about)
+
+
+def told(made: Callable[..., Any], name: str, *, set_here: bool = True) -> Any:
+    """The field that the option ``name`` of ``made`` is in a section that is written by hand.
+
+    ``set_here``: False for a field that may be left out, and then is left to ``made``, or ``made``
+    is not called at all: of sections that several share.
+    """
+    option = next(each for each in options_of(made) if each.name == name)
+    about: dict[str, Any] = {"description": option.option.about, **option.option.limits}
+    if not set_here:
+        return Field(None, **about)
+    return (
+        Field(**about)
+        if option.default is Parameter.empty
+        else Field(plain(option.default), **about)
+    )
 
 
 def plain(value: Any) -> Any:

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import InputError, unknown
+from .models import NOT_HERE
 from .section import Kinds, Section, classes_in, kind_name, kinds_of
-from .workers import NOT_HERE
 
 PERCENT = 100
 _PLAINLY = {"a valid boolean": "true or false", "valid list": "list", "valid tuple": "list"}

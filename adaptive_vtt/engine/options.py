@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
 from ..certify.comparison import Comparison
 from ..cohort import Cohort
@@ -13,6 +13,7 @@ from ..stopping import AllOf, StoppingRule, check_rule, limits_of
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
 from ..types import Guarantee
+from ..utils.options import Option
 from .lease import Lease
 from .plan import DEFAULT_EXPLORATION, Certify, Filters
 from .replay import Replay
@@ -24,41 +25,63 @@ Group = TypeVar("Group")
 class Sampling:
     """How an audit chooses what to ask, and what it keeps of the answers.
 
-    - ``strategy``: a name (``strategies.names()``), or a Strategy. Default None: "certify" where
-      targets are certified, else the paper's "uncertainty+unpredictability".
-    - ``exploration``: in [0, 1], the share of the proposal that is even; above 0 where targets are
-      certified. Default None: 0.2 there, else 0.
-    - ``candidates``: at least 1, how many unseen questions are looked at per draw.
-      Default 4096.
-    - ``batch``: at least 1, calls that ``run`` asks at a time, with beliefs frozen. Default 1.
-    - ``seed``: a whole number. Random choices follow from it and from what is audited
-      (``engine.audit_key``). Default None: the journal's where one is continued, else fresh.
-    - ``repeat_probes``: 0 or more, answered questions asked again, to notice a model that changes.
-      Default 0.
-    - ``form``: whether uncertainty integrates standard deviations ("std") or variances
-      ("variance"; see ``surrogates.AnswerGP``). Default "std".
-    - ``history``: whether predictability conditions on true answers ("truth") or on the model's
-      ("answer"; see ``surrogates.Predictability``). Default "truth".
-    - ``keep_masks``: whether the journal keeps the masks that are answered, beside their scores, so
-      that any oracle of masks can judge them again (``rejudge``): about 2 kB for one of 512 x 512
-      pixels. Default False.
-    - ``by_price``: whether cheap calls are asked more often, by the root of what they are expected
-      to cost, where the strategy is ``certify`` and the model knows what tokens cost: see
-      ``engine.prices``. Default True.
+    What fields say is told beside them, in the words of SPEC.toml. Python takes more:
+
+    - ``strategy``: also a Strategy; names are ``strategies.names()``.
+    - ``exploration``: above 0 where targets are certified.
+    - ``seed``: random choices follow from it and from what is audited (``engine.audit_key``).
+      Default None: the journal's where one is continued, else fresh.
+    - ``form``: see ``surrogates.AnswerGP``; ``history``: see ``surrogates.Predictability``.
+    - ``keep_masks``: about 2 kB for a mask of 512 x 512 pixels, beside its scores.
+    - ``by_price``: by the root of what calls are expected to cost, where the strategy is
+      ``certify``: see ``engine.prices``.
     - ``replay``: an earlier audit whose draws come first; set by ``Versus`` and for readers.
       Default None: all draws are its own.
     """
 
-    strategy: str | Strategy | Named | None = None
-    exploration: float | None = None
-    candidates: int = 4096
-    batch: int = 1
-    seed: int | None = None
-    repeat_probes: int = 0
-    form: Literal["std", "variance"] = "std"
-    history: Literal["truth", "answer"] = "truth"
-    keep_masks: bool = False
-    by_price: bool = True
+    strategy: Annotated[
+        str | Strategy | Named | None,
+        Option(
+            "which questions come next: a name (see 'avtt list strategies'), 'file.py:name' or "
+            "'package.module:name' (default: certify where half_width or at_most is given, else "
+            "the paper's uncertainty+unpredictability)"
+        ),
+    ] = None
+    exploration: Annotated[
+        float | None,
+        Option("share of the proposal that is even (default: 0.2 to certify, else 0)", ge=0, le=1),
+    ] = None
+    candidates: Annotated[int, Option("unseen questions looked at per draw", ge=1)] = 4096
+    batch: Annotated[int, Option("calls asked at a time, beliefs frozen", ge=1)] = 1
+    seed: Annotated[
+        int | None,
+        Option("same seed, same audit (default: a new one each time, journaled)"),
+    ] = None
+    repeat_probes: Annotated[
+        int, Option("answered questions asked again, to notice a model that changes", ge=0)
+    ] = 0
+    form: Annotated[
+        Literal["std", "variance"],
+        Option("uncertainty as area of 95 % regions (std) or integral of variances"),
+    ] = "std"
+    history: Annotated[
+        Literal["truth", "answer"],
+        Option("predictability given true answers (Geman) or the model's"),
+    ] = "truth"
+    keep_masks: Annotated[
+        bool,
+        Option(
+            "keep the masks that are answered in the journal, for 'avtt rejudge' with another "
+            "overlap"
+        ),
+    ] = False
+    by_price: Annotated[
+        bool,
+        Option(
+            "ask cheap calls more often than dear ones, where prices of tokens are given and "
+            "targets are certified"
+        ),
+    ] = True
     replay: Replay | None = None
 
     @property
@@ -98,13 +121,12 @@ class Sampling:
 class Limits:
     """When an audit ends, beside what it is to certify.
 
-    - ``budget``: above 0, at most so many calls, ever, those about source images and repeat probes
-      included. Default None: as many as it takes.
-    - ``max_cost``: above 0, at most so much money, in the unit of the model's prices; calls on
-      their way count at their worst price. Default None: no cap.
-    - ``fail_on_error``: in (0, 1]. ``run`` ends with ModelError when more than this share of the
-      calls it made, of 20 or more, stays unanswered; resuming counts anew. 1: never. Default
-      None: when none of 20 was answered.
+    What fields say is told beside them, in the words of SPEC.toml. Python takes more:
+
+    - ``budget``: calls about source images and repeat probes included. Default None: as many as it
+      takes.
+    - ``max_cost``: calls on their way count at their worst price. Default None: no cap.
+    - ``fail_on_error``: ``run`` ends with ModelError; resuming counts anew.
     - ``stop``: any StoppingRule beside these. Default None: none.
     - ``goal``: what else must be known before the audit has reached its end, such as
       ``UncertaintyBelow(0.5)``: needed beside half_width and at_most, where those are given, while
@@ -113,9 +135,20 @@ class Limits:
       ``engine.lease``. Default None: nothing is shared.
     """
 
-    budget: int | None = None
-    max_cost: float | None = None
-    fail_on_error: float | None = None
+    budget: Annotated[int | None, Option("a limit: calls of the model, at most, ever", ge=1)] = None
+    max_cost: Annotated[
+        float | None,
+        Option("a limit: money, at most, in the unit of the model's prices", gt=0),
+    ] = None
+    fail_on_error: Annotated[
+        float | None,
+        Option(
+            "end with an error when more than this share of calls stays unanswered, of 20 calls or "
+            "more; 1: never (default: when none of the first 20 calls was answered)",
+            gt=0,
+            le=1,
+        ),
+    ] = None
     stop: StoppingRule | None = None
     goal: StoppingRule | None = None
     lease: Lease | None = None

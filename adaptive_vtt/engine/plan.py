@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import (
+    MAX_CONFIDENCE,
     Certified,
     Compared,
     Decided,
@@ -27,6 +28,7 @@ from ..stopping import (
     check_half_width,
 )
 from ..types import Bets, CallMode, Guarantee, TargetId
+from ..utils.options import Option
 
 if TYPE_CHECKING:
     from ..surrogates import Named as NamedSurrogate
@@ -49,71 +51,133 @@ class Certify:
     """What an audit certifies, how surely, and by which predictions.
 
     With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
+    What fields say is told beside them, in the words of SPEC.toml. Python takes more:
 
-    - ``half_width``: in (0, 0.5). The audit ends when every interval reaches this far, or less, to
-      either side. Default None: intervals may be as wide as they are. An audit that is gone on with
-      may be given another, narrower or wider: see ``rules.Rules.aiming``.
-    - ``at_most``: in (0, 1), a mean loss. The audit ends when every target is decided to lie above
-      it, or not (``certify.decisions``). Default None: nothing is decided.
-    - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
-      Default 0.95.
-    - ``targets``: what is certified, names as in ``certify.named_targets``.
-      Default: every concept's miss and false-alarm rate, and every relation's error; of a
-      ``Pool`` the mean loss of all items.
-    - ``where``: name of a target of one's own -> metadata column or field -> values.
-      Default None: none.
-    - ``unanswered``: "loss" counts an unanswered question as the oracle does, "both" as 0 in
-      lower and 1 in upper bounds. Default "loss".
-    - ``surrogate``: True predicts losses by the question GP, False by each target's mean alone:
-      faster, wider intervals. A name is that of another surrogate of losses: one that a package
-      declares, or ``file.py:name``; see CONTRIBUTING.md. Default True.
+    - ``half_width``: an audit that is gone on with may be given another, narrower or wider: see
+      ``rules.Rules.aiming``.
+    - ``targets``: names as in ``certify.named_targets``. Default: every concept's miss and
+      false-alarm rate, and every relation's error; of a ``Pool`` the mean loss of all items.
+    - ``weights``: Default None: by what is known of the targets' sizes (``rules.by_size``) where
+      the strategy is ``certify``; even under others, which do not turn to the rarest targets by
+      themselves.
+    - ``surrogate``: a name is that of another surrogate of losses: one that a package declares, or
+      ``file.py:name``; see CONTRIBUTING.md.
     - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
-      They move effort, never what is certified. Default None: none.
-    - ``self_taught``: whether small nets, taught with the labelled source images, are a proxy of
-      follow-ups (``models.SelfTaught``). Default "auto": where labels decide what is right
-      (oracles correctness and top-class), some concept has 30 of them on each side, and rendering
-      every follow-up would take no more than a minute or so.
-    - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
-      the same space; a question GP that learns its answers is a proxy (``engine.warm_start``).
-      Default None: none.
-    - ``cohort``: what three or more other models lost on questions of this space (``Cohort``): how
-      each follows from the others is the prior of this model's losses (``engine.population``).
-      Default None: nothing is known of others.
-    - ``guarantee``: what holds with that probability: "all" intervals at once, or "each" by itself,
-      which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
-    - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;
-      a target with a larger share takes fewer questions. Default None: by what is known of the
-      targets' sizes (``rules.by_size``) where the strategy is ``certify``; even under others,
-      which do not turn to the rarest targets by themselves.
+      They move effort, never what is certified.
+    - ``self_taught``: ``models.SelfTaught``. "auto": where labels decide what is right (oracles
+      correctness and top-class), some concept has 30 of them on each side, and rendering every
+      follow-up would take no more than a minute or so.
+    - ``prior_journal``: a question GP that learns its answers is a proxy (``engine.warm_start``).
+    - ``cohort``: how each of the other models follows from the others is the prior of this model's
+      losses (``engine.population``).
+    - ``discover``, ``discover_by``: see ``slices``. Each slice becomes a target with the draw after
+      which it was found, certified to ``half_width``, too.
+    - ``set_aside``: what a journal was begun with stays.
     - ``compare``: what decides which of two models is better, in place of ``half_width`` and
       ``at_most``; set by ``Versus``. Default None: nothing is compared.
-    - ``discover``: 0 or more. While the audit goes on, up to so many slices, groups of questions in
-      which failures concentrate, are looked for (``slices``). Each becomes a target with the draw
-      after which it was found, certified to ``half_width``, too. Default 0: none.
-    - ``discover_by``: what proposes them, names of ``slices.PROPOSERS``.
-      Default: metadata columns, and cells of relation, severity, concept and truth.
-    - ``set_aside``: in (0, 1), the share of 1 - ``confidence`` that is kept for slices, whether any
-      is found or not; all other intervals become that little wider. Default None: 0.1 where slices
-      are looked for, else 0. What a journal was begun with stays.
     """
 
-    half_width: float | None = None
-    at_most: float | None = None
-    confidence: float = 0.95
-    targets: Sequence[str] = DEFAULT_TARGETS
-    where: Filters | None = None
-    unanswered: Literal["loss", "both"] = "loss"
-    surrogate: "bool | str | NamedSurrogate" = True
-    proxies: Mapping[str, ProxySource] | None = None
-    self_taught: bool | Literal["auto"] = "auto"
-    prior_journal: PriorSource | None = None
-    cohort: Cohort | None = None
-    guarantee: Guarantee = "all"
-    weights: Mapping[str, float] | None = None
+    half_width: Annotated[
+        float | None,
+        Option(
+            "a goal: every target's rate is known to plus or minus this share, below 0.5; 0.05 is "
+            "5 percentage points",
+            gt=0,
+            lt=1,
+        ),
+    ] = None
+    at_most: Annotated[
+        float | None,
+        Option(
+            "a goal: of every target's rate it is sure whether it lies above this share", gt=0, lt=1
+        ),
+    ] = None
+    confidence: Annotated[
+        float,
+        Option("probability that what is certified holds at all times", gt=0, le=MAX_CONFIDENCE),
+    ] = 0.95
+    targets: Annotated[
+        Sequence[str],
+        Option(
+            "overall, concepts, concept:NAME, relations, severities, group:COLUMN, misclassified, "
+            "relation-concepts, relation-sides, or names of filters",
+            min_length=1,
+        ),
+    ] = DEFAULT_TARGETS
+    where: Annotated[
+        Filters | None,
+        Option(
+            "filters: name -> field -> allowed values; fields: relation, severity, concept, truth "
+            "(0 or 1), or a metadata column"
+        ),
+    ] = None
+    unanswered: Annotated[
+        Literal["loss", "both"],
+        Option("unanswered questions count as wrong, or (both) as either"),
+    ] = "loss"
+    surrogate: Annotated[
+        "bool | str | NamedSurrogate",
+        Option("predict losses; false: by each target's mean alone"),
+    ] = True
+    proxies: Annotated[
+        Mapping[str, ProxySource] | None,
+        Option("cheaper models: name -> CSV of answers, or file.py:name"),
+    ] = None
+    self_taught: Annotated[
+        bool | Literal["auto"],
+        Option(
+            "predict failures with small nets taught with the labelled source images: true, false, "
+            "or where labels judge answers and are enough, and images are small"
+        ),
+    ] = "auto"
+    prior_journal: Annotated[
+        PriorSource | None,
+        Option("journal.db of an audit of an earlier version of the model"),
+    ] = None
+    cohort: Annotated[
+        Cohort | None,
+        Option(
+            "run folders of audits of three or more other models on this space, or a pattern that "
+            "finds them (--after)"
+        ),
+    ] = None
+    guarantee: Annotated[
+        Guarantee,
+        Option("what holds with that probability: all intervals at once, or each by itself"),
+    ] = "all"
+    weights: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "a target's full name, such as 'overall error' -> its share of what may go wrong, "
+            "relative to the others' 1: a larger one takes fewer questions"
+        ),
+    ] = None
     compare: Comparison | None = None
-    discover: int = 0
-    discover_by: Sequence[str] = DISCOVER_BY
-    set_aside: float | None = None
+    discover: Annotated[
+        int,
+        Option(
+            "look for up to so many slices, groups in which failures concentrate, and certify each "
+            "from then on",
+            ge=0,
+        ),
+    ] = 0
+    discover_by: Annotated[
+        Sequence[str],
+        Option(
+            "what proposes slices: metadata, cells (relation, severity, concept, truth), clusters "
+            "(of images; needs scikit-learn), words (of prompts)",
+            min_length=1,
+        ),
+    ] = DISCOVER_BY
+    set_aside: Annotated[
+        float | None,
+        Option(
+            "the share of what may go wrong that is kept for slices (default: 0.1 where any are "
+            "looked for); it may also be given to look for some later",
+            gt=0,
+            lt=1,
+        ),
+    ] = None
 
     @property
     def certifies(self) -> bool:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import cv2
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..types import Box, FollowUp, Image, Mask, Sample
 from ..utils.boxes import common
+from ..utils.options import Option
 
 Floats = npt.NDArray[np.float32]
 Window = tuple[slice, slice]
@@ -56,7 +57,18 @@ class CutOut:
             )
 
 
-def cut_outs(dataset: Samples, per_kind: int = PER_KIND, among: int = 300) -> tuple[CutOut, ...]:
+def cut_outs(
+    dataset: Samples,
+    per_kind: Annotated[
+        int,
+        Option(
+            "metaic: objects of each kind to insert, from the dataset itself (5)",
+            name="cut_outs",
+            ge=1,
+        ),
+    ] = PER_KIND,
+    among: int = 300,
+) -> tuple[CutOut, ...]:
     """Objects of the first ``among`` samples, the first ``per_kind`` of every kind.
 
     Those that reach the edge of the image or overlap another's box are left out, for they

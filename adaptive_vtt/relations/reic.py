@@ -11,13 +11,14 @@ REIC would ask about if the caption named what was detected.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from ..errors import InputError
 from ..types import CAPTION, Box, FollowUp, Sample
 from ..utils.boxes import mask_of
+from ..utils.options import Option
 from ..utils.random_streams import generator
 from .base import LabelPreserving, RelationDefaults
 from .reduction import (
@@ -174,10 +175,24 @@ def detected(boxes: Sequence[Box]) -> Objects:
 
 def relations(
     *,
-    follow_ups: int = FOLLOW_UPS,
-    by_ambiguity: bool = True,
-    by_diversity: bool = True,
-    naming: Naming | None = None,
+    follow_ups: Annotated[
+        int, Option("reic: candidates of each image and relation (12)", ge=1)
+    ] = FOLLOW_UPS,
+    by_ambiguity: Annotated[
+        bool, Option("reic: prefer candidates that leave few objects half in view (true)")
+    ] = True,
+    by_diversity: Annotated[
+        bool, Option("reic: prefer candidates that show different parts (true)")
+    ] = True,
+    naming: Annotated[
+        Naming | None,
+        Option(
+            "reic: captions of the images, recorded beforehand, CSV or JSON with sample and "
+            "caption: candidates are chosen by what these name (default: all that is detected)",
+            name="captions",
+            type=str,
+        ),
+    ] = None,
 ) -> list[RelationDefaults]:
     """All three; raises InputError for a number of follow-ups that there cannot be."""
     if not 1 <= follow_ups <= len(rotations()):

@@ -7,12 +7,14 @@ anyway; painting is OpenCV's inpainting (Telea) unless a filler, such as LaMa, i
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import cv2
 import numpy as np
 
 from ..errors import InputError
 from ..types import CAPTION, Box, Filler, FollowUp, Image, Mask, Sample
+from ..utils.options import Option
 from ..utils.parts import describe_part
 from ..utils.random_streams import generator
 from .base import LabelPreserving
@@ -35,7 +37,9 @@ class ROME(LabelPreserving):
     """
 
     filler: Filler | None = None
-    choices: int = 3
+    choices: Annotated[
+        int, Option("rome: objects of an image to remove, one at a time (3)", ge=1)
+    ] = 3
     seed: int = 0
     name: str = "rome"
     about: str = "an annotated object removed and painted over"

@@ -7,13 +7,14 @@ Which follow-up a question gets depends on the question alone: its seed goes to 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ..errors import InputError, one_line
 from ..types import FollowUp, Image, Mask, Sample
 from ..utils.loading import load_object
+from ..utils.options import Option
 from .base import RelationDefaults
 from .libraries import Caller, caller, prepared
 
@@ -113,21 +114,43 @@ class Transformed(RelationDefaults):
 
 
 def transformed(
-    transform: str,
+    transform: Annotated[
+        str,
+        Option(
+            "'package.module:name' or 'file.py:name': a transform of albumentations, MONAI or "
+            "TorchIO, or a function from H x W x C of uint8 to the same"
+        ),
+    ],
     *,
-    name: str | None = None,
-    severities: Sequence[Mapping[str, Any]] = ({},),
-    options: Mapping[str, Any] | None = None,
-    concepts: Sequence[str] | None = None,
-    moves: bool | None = None,
+    name: Annotated[
+        str | None, Option("what the relation is called (the transform's name)")
+    ] = None,
+    severities: Annotated[
+        Sequence[Mapping[str, Any]],
+        Option("the arguments of each severity, mildest first", min_length=1),
+    ] = ({},),
+    options: Annotated[Mapping[str, Any] | None, Option("the arguments of all severities")] = None,
+    concepts: Annotated[
+        Sequence[str] | None,
+        Option(
+            "concepts whose answers stay as they are under it; no others are asked about "
+            "(default: all)",
+            min_length=1,
+        ),
+    ] = None,
+    moves: Annotated[
+        bool | None,
+        Option(
+            "of functions: whether things change their place; false lets masks stay as they are"
+        ),
+    ] = None,
     base: Path | None = None,
 ) -> Transformed:
     """The relation of a transform by name: ``package.module:name`` or ``file.py:name``, which start
     at ``base``.
 
-    ``severities``: its arguments by severity, mildest first; ``options``: those of all. ``name``:
-    the relation's, unless it is to be the transform's. ``concepts``, ``moves``: as `Transformed`.
-    Raises InputError for what cannot be imported, and for arguments that it does not take.
+    ``concepts``, ``moves``: as `Transformed`. Raises InputError for what cannot be
+    imported, and for arguments that it does not take.
     """
     found = load_object(transform, base, "transform")
     where = f"transform {transform!r}"

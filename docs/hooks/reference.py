@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.fleet import FleetSpec, MemberSpec
-from adaptive_vtt.config.judge import JudgeSpec
+from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.config.section import Section, kind_name, kinds_of, shown_default
 
 SPEC_HEAD = """# SPEC.toml
@@ -104,27 +104,27 @@ def _type(annotation: Any, switch: bool = False) -> str:
 
 def cli_page() -> str:
     """Every command with its arguments and options, as Markdown."""
-    import typer
-
-    from adaptive_vtt.cli.main import app
-
-    command = typer.main.get_command(app)
-    return CLI_HEAD + "".join(_command(*found) for found in commands(command))
+    return CLI_HEAD + "".join(_command(*found) for found in all_commands())
 
 
-def commands(command: Any, name: str = "avtt") -> Iterator[tuple[str, Any]]:
+def all_commands() -> Iterator[tuple[str, Any]]:
     """Every command that does something, with the words it is called by."""
+    from adaptive_vtt.cli.main import SUMMARIES, command
+
+    for name in SUMMARIES:
+        yield from _commands(command(name), f"avtt {name}")
+
+
+def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     below = getattr(command, "commands", None)
     if below is None:
         yield name, command
         return
     for word, found in below.items():
-        yield from commands(found, f"{name} {word}")
+        yield from _commands(found, f"{name} {word}")
 
 
 def _command(name: str, command: Any) -> str:
-    if hasattr(command, "describe"):
-        command.describe()
     about, _, example = (command.help or "").partition("Example: ")
     said = f"\n```text\n{example.strip()}\n```\n" if example else ""
     hints = get_type_hints(inspect.unwrap(command.callback))

@@ -11,7 +11,7 @@ import pytest
 
 from adaptive_vtt.audit.fleet import FLEET
 from adaptive_vtt.audit.fleet.broker import Caps, Member, read_fleet_db
-from adaptive_vtt.cli.fleet_run import Crew, _told
+from adaptive_vtt.cli.fleet_processes import Crew, _told
 from tests.campaigns.fleet_kills import kills
 from tests.helpers.command_line import run
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 import adaptive_vtt as avtt
 from adaptive_vtt.audit.suggestion import suggested
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset

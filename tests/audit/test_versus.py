@@ -13,7 +13,7 @@ from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.comparison import Comparison
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.config.recorded import answers_table
+from adaptive_vtt.config.models import answers_table
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.halves import HalfStore

@@ -18,7 +18,7 @@ from adaptive_vtt.benchmark.runs import (
     options_of,
 )
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.building import build_audit, build_model, build_space
 from adaptive_vtt.datasets import from_table
@@ -213,7 +213,7 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
 
 def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, monkeypatch, capsys):
     at_once = lambda one, jobs, *_, **__: [*map(one, jobs)]  # noqa: E731
-    monkeypatch.setattr("adaptive_vtt.cli.comparison.run_all", at_once)
+    monkeypatch.setattr("adaptive_vtt.cli.compare.run_all", at_once)
     spec, out = str(recorded / "SPEC.toml"), tmp_path / "out"
     options = ["--strategies", "baselines,neyman", "--repeats", "1", "--budget", "4", "--json"]
     assert run("compare", spec, *options, "--out", str(out)) == 0

@@ -17,9 +17,9 @@ from adaptive_vtt.certify import Certifier
 from adaptive_vtt.certify.forecast import calls_of, forecasts
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.dry_run import planned
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import read_spec
-from adaptive_vtt.config.space_and_model import build_space
+from adaptive_vtt.config.building import build_space
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Consistency, Correctness, Outcome

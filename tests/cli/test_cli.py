@@ -16,8 +16,8 @@ import pytest
 from plotly.io._html import plotly_cdn_url
 from plotly.offline import get_plotlyjs
 
-from adaptive_vtt.cli.main import app
-from adaptive_vtt.cli.start_folder import SET, commented_spec, write_start
+from adaptive_vtt.cli.init import SET, commented_spec, write_start
+from adaptive_vtt.cli.main import SUMMARIES, command
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.section import kinds_of
 from tests.helpers.command_line import run
@@ -226,10 +226,15 @@ def test_every_command_has_help_with_an_example_and_stands_in_the_docs(command, 
 
 def test_no_line_of_a_help_text_is_broken_by_a_narrow_terminal():
     """Lines of later paragraphs are printed as they are written: they fit 80 columns."""
-    for command in app.registered_commands:
-        paragraphs = inspect.getdoc(command.callback).split("\n\n")[1:]
+    for name in SUMMARIES:
+        paragraphs = inspect.cleandoc(command(name).help).split("\n\n")[1:]
         lines = "\n".join(p for p in paragraphs if not p.startswith("Example")).split("\n")
-        assert max(map(len, lines)) <= 78, command.callback.__name__
+        assert max(map(len, lines)) <= 78, name
+
+
+def test_list_of_commands_says_what_each_says_of_itself():
+    said = {name: inspect.cleandoc(command(name).help).split("\n\n")[0] for name in SUMMARIES}
+    assert {name: " ".join(text.split()) for name, text in said.items()} == SUMMARIES
 
 
 # -- mistakes -----------------------------------------------------------------------------

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from adaptive_vtt.cli.first_spec import seen_from
-from adaptive_vtt.cli.start_folder import SECTIONS, example, write_first, write_start
+from adaptive_vtt.cli.init import SECTIONS, example, seen_from, write_first, write_start
 from adaptive_vtt.config import Spec, read_spec
 from adaptive_vtt.config.section import kind_name, kinds_of, shown_default
 from adaptive_vtt.datasets.recognition import recognised

@@ -1,7 +1,7 @@
 """A seed that a run beside a new one has used draws a warning."""
 
 from adaptive_vtt import Audit
-from adaptive_vtt.cli.neighbours import neighbours, warning
+from adaptive_vtt.cli.run_folder import neighbours, warning
 from adaptive_vtt.testing import ScriptedModel
 
 

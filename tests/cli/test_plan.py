@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from tests.helpers.command_line import run
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace, __version__
 from adaptive_vtt.audit import Progress as Step
-from adaptive_vtt.cli import baselines, browser
+from adaptive_vtt.cli import audit as demo
 from adaptive_vtt.cli import progress as shown
-from adaptive_vtt.cli.progress import Live
-from adaptive_vtt.cli.progress_line import clock, fitted, share_done, time_left
+from adaptive_vtt.cli import run_folder
+from adaptive_vtt.cli.progress import Live, clock, fitted, share_done, time_left
 from adaptive_vtt.engine.options import Limits
 from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.stopping import State
@@ -166,7 +166,7 @@ def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, opened, begun = tmp_path / "demo", [], []
-    begin = baselines.build_audit
+    begin = demo.build_audit
 
     def building(*arguments: Any, **options: Any) -> Any:
         whole = [(out / name).is_file() for name in ("report.html", "result.json", "journal.db")]
@@ -176,8 +176,8 @@ def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it
         begun.append((made.sampling.strategy, made.belief.losses is not None))
         return made
 
-    monkeypatch.setattr(baselines, "build_audit", building)
-    monkeypatch.setattr(browser.webbrowser, "open", lambda url: opened.append(url) or True)
+    monkeypatch.setattr(demo, "build_audit", building)
+    monkeypatch.setattr(run_folder.webbrowser, "open", lambda url: opened.append(url) or True)
     assert run("audit", "--demo", *EASY, "--open", "--out", str(out)) == 0
     assert opened == [(out / "report.html").resolve().as_uri()]
     told = " ".join(capsys.readouterr().out.split())
@@ -202,7 +202,7 @@ def test_ctrl_c_in_the_comparison_leaves_a_complete_demo(
         def update(self, step: Step) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(baselines, "Live", Interrupting)
+    monkeypatch.setattr(demo, "Live", Interrupting)
     out = tmp_path / "demo"
     assert run("audit", "--demo", *EASY, "--out", str(out)) == 130
     said = " ".join(capsys.readouterr().err.split())
@@ -214,6 +214,6 @@ def test_ctrl_c_in_the_comparison_leaves_a_complete_demo(
 def test_where_there_is_no_browser_the_report_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(browser.webbrowser, "open", lambda url: False)
-    browser.open_report(tmp_path / "report.html")
+    monkeypatch.setattr(run_folder.webbrowser, "open", lambda url: False)
+    run_folder.open_report(tmp_path / "report.html")
     assert f"no browser was found; open {tmp_path / 'report.html'}" in capsys.readouterr().err

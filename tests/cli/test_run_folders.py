@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.signals import Interrupted, interruptible
-from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from tests.helpers.command_line import run
 

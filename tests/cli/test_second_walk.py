@@ -15,8 +15,8 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.cli.demo_endpoint import _FRAMES, _SCENES, _SPEC
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.serve_demo import _FRAMES, _SCENES, _SPEC
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, unknown

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.cli.label_desk import pictures_of
-from adaptive_vtt.cli.run_checks import check
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.label import pictures_of
+from adaptive_vtt.cli.verify import check
 from adaptive_vtt.journal import SQLiteJournal
 from tests.helpers.command_line import run
 

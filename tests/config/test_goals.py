@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.spec_changes import read
-from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Recorded

@@ -6,7 +6,7 @@ import pytest
 
 from adaptive_vtt.cli.main import main
 from adaptive_vtt.config import read_spec
-from adaptive_vtt.config.data_alone import read_dataset
+from adaptive_vtt.config.datasets import read_dataset
 from adaptive_vtt.config.fleet import read_fleet
 from adaptive_vtt.engine.options import Limits
 from adaptive_vtt.errors import InputError

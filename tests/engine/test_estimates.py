@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.sequences import Sequences, Step
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.cli.run_checks import check
 from adaptive_vtt.cli.run_folder import rewrite
+from adaptive_vtt.cli.verify import check
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.estimates import APART, Guesses, guesses
 from adaptive_vtt.errors import JournalError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.config.judge import JudgeSpec
+from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Unanswered
 from adaptive_vtt.oracles import ContainsTruth

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import fields
-from typing import Any
+from typing import Annotated, Any, ForwardRef, get_args, get_origin
 
 import pytest
 
@@ -72,17 +72,21 @@ def test_options_said_twice_or_unknown_are_refused(
         Audit(space, ScriptedModel(), **options)
 
 
-def test_every_field_of_a_group_is_a_keyword_of_the_same_type_and_described_on_its_line() -> None:
+def test_every_field_of_a_group_is_a_keyword_of_the_same_type_and_described() -> None:
     own = {f.name: kind for kind in GROUPS for f in fields(kind)}
     assert len(own) == sum(len(fields(kind)) for kind in GROUPS)  # no name in two groups
     assert set(Shorthands.__annotations__) == set(own)
     for name, kind in own.items():
-        lines = [x for x in (kind.__doc__ or "").split("\n    - ") if x.startswith(f"``{name}``:")]
-        assert len(lines) == 1
-        assert "Default" in lines[0]
         written = kind.__annotations__[name]
-        if isinstance(written, str):  # names a class that is imported there for types alone
-            written = eval(written, {"NamedSurrogate": NamedSurrogate})
+        if get_origin(written) is Annotated:
+            written, option = get_args(written)
+            assert option.about
+        else:  # is for Python alone, and on a line of its own
+            lines = [x for x in (kind.__doc__ or "").split("\n    - ") if f"``{name}``:" in x]
+            assert len(lines) == 1
+            assert "Default" in lines[0]
+        if isinstance(written, ForwardRef):  # names a class that is imported there for types alone
+            written = eval(written.__forward_arg__, {"NamedSurrogate": NamedSurrogate})
         assert str(written) == str(Shorthands.__annotations__[name])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.config.model_section import ModelSection
+from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.demo.server import MODEL, Behaviour, DemoBrain
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.answer_json import to_json

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec, read_spec
-from adaptive_vtt.config.model_section import ModelSection
+from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.config.secrets import refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, OpenAIChat

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import adaptive_vtt as avtt
-from adaptive_vtt.config.recorded import answers_table
+from adaptive_vtt.config.models import answers_table
 from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.errors import InputError

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.config import parse_spec
-from adaptive_vtt.config.space_and_model import build_model, model_of
+from adaptive_vtt.config.building import build_model, model_of
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Workers, load
 from adaptive_vtt.models.base import CallLost, ModelUnderTest

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli.label_desk import Wanted, label
+from adaptive_vtt.cli.label import Wanted
+from adaptive_vtt.cli.label import label_run as label
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.people.answers import Given, keep, to_csv

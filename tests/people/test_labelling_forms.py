@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli.label_desk import Wanted, label
+from adaptive_vtt.cli.label import Wanted
+from adaptive_vtt.cli.label import label_run as label
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES

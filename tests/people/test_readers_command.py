@@ -13,7 +13,8 @@ import pytest
 from rich.console import Console
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli.label_desk import Wanted, label
+from adaptive_vtt.cli.label import Wanted
+from adaptive_vtt.cli.label import label_run as label
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal

@@ -13,8 +13,8 @@ import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.config import Spec, read_spec
-from adaptive_vtt.config.code import code_parts
-from adaptive_vtt.config.relations import build_relations
+from adaptive_vtt.config.building import build_relations
+from adaptive_vtt.config.journaled import code_parts
 from adaptive_vtt.datasets import Dataset, from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.python import PythonModel

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.formats import coco_masks
 from adaptive_vtt.datasets.formats.coco import from_coco

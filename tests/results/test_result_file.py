@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 import adaptive_vtt as avtt
-from adaptive_vtt.cli.run_checks import check
+from adaptive_vtt.cli.verify import check
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.oracles import Consistency, TopClass
 from adaptive_vtt.results.result import SCHEMA_VERSION, Result

@@ -12,7 +12,7 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace, Versus
-from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
@@ -267,7 +267,7 @@ def test_the_command_line_tracks_what_it_runs_and_goes_on_with(
     assert run("audit", spec, *limits, "--out", out, "--set", "track.to=mflow") == 2
     assert "did you mean 'mlflow'" in capsys.readouterr().err
 
-    monkeypatch.setattr("adaptive_vtt.cli.tracking.backend", lambda *_: None)
+    monkeypatch.setattr("adaptive_vtt.cli.run_folder.backend", lambda *_: None)
     to = kept()
     assert run("audit", spec, *limits, "--out", out, "--set", "track.to=tensorboard") == 0
     assert (to.name, to.files) == ("run", ["result.json", "report.html"])

@@ -8,7 +8,7 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
-from adaptive_vtt.config.code import contents
+from adaptive_vtt.config.journaled import contents
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.surrogates import REGISTRY, QuestionGP

@@ -11,8 +11,10 @@ changes.
 """
 
 from pathlib import Path
+from typing import Annotated
 
 from ...errors import InputError, unknown
+from ...utils.options import Option, at_base
 from .cutouts import Cutout, Folder, Source
 from .fields import FieldFiles
 from .lighting import Blur, Contrast, Saturation, WhiteBalance
@@ -79,16 +81,29 @@ def relations(
 def from_files(
     task: str = "segmentation",
     *,
-    instruments: Path | None = None,
-    feces: Path | None = None,
-    blood: Path | None = None,
-    field: Path | None = None,
-    similar: float | None = None,
+    instruments: Annotated[
+        Path | None,
+        Option("folder with images/ and masks/ to cut instruments from", reads=at_base),
+    ] = None,
+    feces: Annotated[Path | None, Option("the same for stool", reads=at_base)] = None,
+    blood: Annotated[Path | None, Option("the same for blood", reads=at_base)] = None,
+    field: Annotated[
+        Path | None,
+        Option(
+            "mask of the visible field, or a folder of masks named as the images", reads=at_base
+        ),
+    ] = None,
+    similar: Annotated[
+        float | None,
+        Option(
+            "cut only from this share of a folder, likest the image in light and colour",
+            gt=0,
+            le=1,
+        ),
+    ] = None,
 ) -> tuple[MedTest, ...]:
-    """``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``).
-
-    ``similar``: take only from this share of a folder, likest the picture (``Similar``).
-    """
+    """``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``,
+    ``Similar``)."""
     folders = {"instruments": instruments, "feces": feces, "blood": blood}
     given = {name: Folder(path) for name, path in folders.items() if path is not None}
     if similar is not None and not given:

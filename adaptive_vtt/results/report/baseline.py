@@ -7,7 +7,7 @@ from pathlib import Path
 from .section import amount
 
 FILE = "baselines.json"
-"""Beside the report; ``cli/baselines.py`` writes it."""
+"""Beside the report; ``cli/audit.py`` writes it."""
 NAMES = {
     "predicted": "drawn at random, same predictions",
     "uniform": "drawn at random, no predictions",

@@ -14,13 +14,14 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from ...engine.plan import Certify
 from ...engine.run_loop import Asking, Progress, progress_of
 from ...errors import InputError, one_line
 from ...journal.facts import read_facts
 from ...models.network.keys import Key, scrubbed
+from ...utils.options import Option
 from .backends import backend
 from .protocol import Backend
 from .told import figures, identity, settings
@@ -121,10 +122,10 @@ class Follower:
 @contextmanager
 def tracked(
     audit: Followed,
-    to: str,
+    to: Annotated[str, Option("the tracker; each is an extra of its name")],
     *,
-    every: int = 20,
-    project: str = "adaptive-vtt",
+    every: Annotated[int, Option("calls between two sendings", ge=1)] = 20,
+    project: Annotated[str, Option("experiment or project that runs go under")] = "adaptive-vtt",
     folder: Path | str = ".",
     name: str | None = None,
     warn: Callable[[str], object] = warnings.warn,
@@ -133,8 +134,6 @@ def tracked(
 
     - ``to``: "mlflow", "wandb" or "tensorboard". Addresses and keys are taken from the environment,
       as each of them does by itself.
-    - ``every``: calls between two sendings, at least 1. Default 20.
-    - ``project``: what runs are grouped by there. Default "adaptive-vtt".
     - ``folder``: where TensorBoard's events and W&B's files are written. Default: here.
     - ``name``: of the run. Default: the folder's.
     - ``warn``: is called with the one sentence that says what went wrong with it, if anything does.

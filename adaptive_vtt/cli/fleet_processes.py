@@ -1,18 +1,38 @@
-"""The processes of a fleet's members: started together, watched, and stopped together."""
+"""The processes of a fleet's members: started together, watched, and stopped together.
+
+``main`` runs one member, in a process of its own: ``Crew`` starts it and tells it, by lines of JSON
+on its standard input, what to do and when to begin. Where that input ends, the fleet's process is
+gone, and the member stops as if it were interrupted.
+"""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..audit.fleet import Broker
+from ..audit import Audit
+from ..audit.fleet import FLEET, Broker, BrokerLease
 from ..audit.fleet.broker import Member
+from ..config import parse_spec
+from ..config.building import build_audit
 from ..config.fleet import FleetMember
-from ..errors import InputError
+from ..config.going_on import resume
+from ..config.journaled import notes_of
+from ..errors import AvttError, InputError, JournalError, one_line
+from ..journal import SQLiteJournal, begin_anew
+from ..journal.facts import is_begun
+from ..journal.files import JOURNAL
+from .run_folder import run_and_report
+from .signals import Interrupted, interruptible
 
 LOG = "fleet.log"
 """What a member prints goes to this file of its folder."""
@@ -87,7 +107,7 @@ class Crew:
         }
         with (folder / LOG).open("a", encoding="utf-8") as log:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "adaptive_vtt.cli.fleet_member"],
+                [sys.executable, "-P", "-m", "adaptive_vtt.cli.fleet_processes"],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -137,3 +157,71 @@ def died(code: int, folder: Path) -> str:
     if code < 0:
         return f"was killed by signal {-code}"
     return f"ended with exit code {code}; {folder / LOG} says more"
+
+
+def main() -> None:
+    """Runs the member that the first line of the input names; exit codes are those of an audit."""
+    order = json.loads(sys.stdin.readline())
+    out, name = Path(order["out"]), order["name"]
+    with closing(Broker(out / FLEET)) as broker, _telling(broker, name), interruptible(out / name):
+        lease = BrokerLease(broker, name)
+        audit = _begun(broker, lease, out / name, order)
+        lease.follow(audit)
+        broker.tell(name, state="ready", told="")
+        if not sys.stdin.readline():
+            raise KeyboardInterrupt
+        threading.Thread(target=_stop_with_the_fleet, daemon=True).start()
+        result = run_and_report(audit, out / name, as_json=False)
+        broker.tell(name, told=result.reason or "")
+
+
+@contextmanager
+def _telling(broker: Broker, name: str) -> Iterator[None]:
+    """What goes wrong inside is told in the fleet's file, a sentence; then the process ends."""
+    try:
+        yield
+    except Interrupted as error:
+        broker.tell(name, told="interrupted")
+        sys.exit(error.exit_code)
+    except AvttError as error:
+        broker.tell(name, state="failed", told=one_line(error))
+        sys.exit(error.exit_code)
+    except Exception as error:
+        traceback.print_exc()
+        broker.tell(name, state="failed", told=f"{type(error).__name__}: {one_line(error)}")
+        sys.exit(1)
+
+
+def _begun(broker: Broker, lease: BrokerLease, folder: Path, order: dict[str, Any]) -> Audit:
+    """The member's audit under the fleet's limits: begun, or gone on with where that is wanted."""
+    path = folder / JOURNAL
+    spec = parse_spec(order["spec"], f"member {order['name']!r}")
+    if order["resume"] and _is_begun(path):
+        limits = {"max_cost": spec.audit.max_cost, "budget": spec.audit.budget}
+        return resume(folder, lease=lease, **limits)  # type: ignore[arg-type]  # as NewLimits has them
+    member = broker.member(order["name"])
+    if member.money > 0 or member.calls > 0:
+        raise JournalError(
+            f"{path}: member {member.name!r} leased money or calls already, and its journal is "
+            "gone; restore it, or begin another fleet with another --out"
+        )
+    base = Path(order["base"])
+    journal, notes = partial(begin_anew, path), notes_of(spec, os.path.abspath(base))
+    return build_audit(spec, base, journal=journal, notes=notes, lease=lease)
+
+
+def _is_begun(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with closing(SQLiteJournal(path, read_only=True)) as journal:
+        return is_begun(journal.facts())
+
+
+def _stop_with_the_fleet() -> None:
+    while os.read(sys.stdin.fileno(), 1):  # unbuffered: a buffer's lock would outlive the program
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()

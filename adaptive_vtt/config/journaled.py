@@ -1,0 +1,163 @@
+"""The spec that a journal keeps: what of it is code, and whether that is as it was.
+
+A run folder is a program: its spec says what `avtt resume` imports or starts. So the spec must
+be the one the audit was begun with, and fit what stands beside it, before that happens; all of
+this is told without importing any of it. It finds damage and careless edits; who can write the
+folder can write all of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import packages_distributions, version
+from pathlib import Path
+from typing import Any
+
+from ..datasets import REGISTRY as DATASETS
+from ..engine.settings import same_audit
+from ..errors import InputError, JournalError
+from ..journal.facts import Facts
+from ..models import REGISTRY as MODELS
+from ..oracles import REGISTRY as ORACLES
+from ..oracles.captions import DETECTORS
+from ..relations import REGISTRY as RELATIONS
+from ..space import QuestionSpace
+from ..strategies import REGISTRY as STRATEGIES
+from ..surrogates import REGISTRY as SURROGATES
+from ..utils.files import hash_file
+from ..utils.loading import file_of, is_target
+from ..utils.registry import Registry
+from . import Spec, parse_spec
+from .models import OwnSection
+from .oracles import CaptionOracleSection, WordsSection, is_tagger
+
+
+def code_parts(spec: Spec) -> dict[str, str]:
+    """The parts that a space, its strategy and its surrogate need and that are code: field -> name.
+
+    Models and proxies are not among them: what asks about a space can do without.
+    """
+    return {field: name for field, (_, name) in _parts(spec).items()}
+
+
+def _parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
+    """The same with the registry that a name stands in."""
+    named: list[tuple[str, Registry, str]] = [("dataset.kind", DATASETS, spec.dataset.kind)]
+    if spec.detector is not None:
+        named.append(("detector.kind", DETECTORS, spec.detector.kind))
+    named += [(f"space.relations: {name}", RELATIONS, name) for name in spec.space.relations]
+    named += [
+        (f"space.transforms: {each.transform}", RELATIONS, each.transform)
+        for each in spec.space.transforms or ()
+    ]
+    named.append(("oracle.kind", ORACLES, spec.oracle.kind))
+    if spec.audit.strategy is not None:
+        named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))
+    if spec.audit.surrogate is not None:
+        named.append(("audit.surrogate", SURROGATES, spec.audit.surrogate))
+    found = {field: (registry, name) for field, registry, name in named if registry.is_code(name)}
+    if isinstance(spec.oracle, CaptionOracleSection):
+        tagger = spec.oracle.tagger
+        if tagger is not None and is_tagger(tagger):
+            found["oracle.tagger"] = (ORACLES, tagger)
+    if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
+        model = spec.oracle.judge.model
+        if isinstance(model, OwnSection):
+            found["oracle.judge.model"] = (MODELS, model.code)
+    return found
+
+
+def contents(spec: Spec, base: Path) -> dict[str, str | None]:
+    """What is known of each part that is code: a hash of its file, or its package and version.
+
+    None where there is neither. Relative files start at ``base``.
+    """
+    return {field: _content(*part, base) for field, part in _parts(spec).items()}
+
+
+def refuse_code(spec: Spec, where: str, remedy: str) -> None:
+    """Raises InputError where the space or the strategy of a spec is code."""
+    for field, name in code_parts(spec).items():
+        told = field if name in field else f"{field} {name!r}"
+        raise InputError(f"{where}: {told} is code, which is not run here; {remedy}")
+
+
+def _content(registry: Registry, name: str, base: Path) -> str | None:
+    if not is_target(name):
+        package = registry.package_of(name)
+        return None if package is None else " ".join(package)
+    file = file_of(name, base)
+    if file is not None:
+        return hash_file(file) if file.is_file() else None
+    top = name.partition(":")[0].partition(".")[0]
+    packages = packages_distributions().get(top, [])
+    return ", ".join(f"{each} {version(each)}" for each in sorted(set(packages))) or None
+
+
+_COMPARED = ("strategy", "seed", "candidates", "form", "history")
+
+
+def notes_of(spec: Spec, base: str) -> dict[str, Any]:
+    """What a journal keeps of a spec and the folder its paths start at, to be resumed by.
+
+    ``parts``: of each part of the space that is code, a hash of its file or its version.
+    """
+    table = spec.model_dump(exclude_none=True)
+    notes = {"spec": table, "base": base, "program": _digest(table, base)}
+    parts = contents(spec, Path(base))
+    return {**notes, "parts": parts} if parts else notes
+
+
+def spec_of(facts: Facts, where: str, otherwise: str) -> tuple[Spec, Path]:
+    """The spec that a journal keeps, and the folder its paths start at; ``where``: for messages.
+
+    Nothing that it names is imported. Raises InputError where it cannot be read, and
+    JournalError where there is none, which says what to do ``otherwise``.
+    """
+    if facts.certificate is not None and facts.certificate.versus is not None:
+        raise JournalError(
+            f"{where}: holds a comparison of two models; the 'avtt versus' command that began it "
+            "goes on with it, and 'avtt report', 'verify' and 'gate' read it"
+        )
+    if facts.spec is None:
+        raise JournalError(f"{where}: was not begun by 'avtt audit'; {otherwise}")
+    return parse_spec(facts.spec, where), Path(facts.base)
+
+
+def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -> None:
+    """Raises JournalError where the journal's spec is not the one the audit was begun with.
+
+    ``facts``: the journal's; ``spec``: its spec, parsed. ``judge``: whether its oracle and what
+    chooses questions will be run, too; else they may have changed.
+    """
+    if facts.program != _digest(facts.spec, facts.base):
+        raise JournalError(
+            f"{where}: its spec was altered after the audit began, and nothing of it was run; "
+            "restore the journal, or begin a new audit with another --out"
+        )
+    _check_parts(facts, spec, where, () if judge else ("oracle.", "audit."))
+
+
+def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:
+    """Raises JournalError where space or settings are not those the audit was begun with."""
+    given = {name: getattr(spec.audit, name) for name in _COMPARED}
+    known = {n: v for n, v in given.items() if v is not None and n in facts.begun_with}
+    same_audit(facts, space, known)
+
+
+def _check_parts(facts: Facts, spec: Spec, where: str, apart: tuple[str, ...]) -> None:
+    """Raises JournalError where code of the space is not what the audit was begun with; fields
+    that begin as one of ``apart`` are not looked at."""
+    begun = facts.parts
+    for field, content in contents(spec, Path(facts.base)).items():
+        if not field.startswith(apart) and begun.get(field) != content:
+            raise JournalError(
+                f"{where}: {field} was changed after the audit began, and was not run: expected "
+                f"{begun.get(field) or 'nothing'}, got {content or 'nothing'}; restore it, or "
+                "begin a new audit with another --out"
+            )
+
+
+def _digest(spec: Mapping[str, Any] | None, base: str) -> str:
+    text = json.dumps([spec, base], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
