@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from ..results.tracking.protocol import Name
+from ..results.tracking.backends import Name
 from .section import Section
 
 

@@ -3,12 +3,14 @@ else: every number in them stands in a table. Names are shown as text, whatever 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from math import ceil, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ...errors import InputError, unknown
 from ...utils.plotly_text import shown as as_text
 from .moments import SURE, Moments, bound, turned
 from .tables import Told
@@ -428,3 +430,67 @@ def _plain(values: Any) -> list[Any]:
     """As Python has them, None for what is not known."""
     found: list[Any] = np.asarray(pd.array(values)).tolist()
     return [None if pd.isna(value) else value for value in found]
+
+
+# -- figures by name -------------------------------------------------------------------------------
+
+
+class _Plot(NamedTuple):
+    """Drawn of groups by ``draw``, of one table by ``draw_of``; ``about``: the column whose value
+    one may name."""
+
+    draw: Callable[[Tell, str | None], Figure] | None = None
+    about: str | None = None
+    of: Told = "cell"
+    draw_of: Callable[[pd.DataFrame], Figure] | None = None
+
+
+PLOTS: Mapping[str, _Plot] = {
+    "beliefs": _Plot(surface, "relation"),
+    "through": _Plot(lambda tell, _: through(tell)),
+    "concept": _Plot(curves, "concept"),
+    "relation": _Plot(lambda tell, name: curves(tell, relation=name or _last(tell)), "relation"),
+    "images": _Plot(of="images", draw_of=image_map),
+    "calibration": _Plot(of="predictions", draw_of=reliability),
+    "uncertainty": _Plot(of="uncertainty", draw_of=concepts_unsure),
+}
+"""Name -> how it is drawn."""
+
+
+def _last(tell: Tell) -> str:
+    """The last relation: the first is most often no change."""
+    return str(tell("relation").groups[-1].relation)
+
+
+def plotted(name: str, about: str | None, table: Callable[[Told], pd.DataFrame]) -> Figure:
+    """The figure of that name, of ``table``, which gives the tables of ``beliefs``.
+
+    ``about``: which relation ("beliefs", "relation") or concept ("concept") alone. Raises
+    InputError for one that there is not, and where nothing was journaled.
+    """
+    plot = PLOTS[name]
+    if about is not None and plot.about is None:
+        raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
+    if plot.draw is None:
+        assert plot.draw_of is not None
+        return plot.draw_of(_there(name, plot.of, table(plot.of)))
+
+    @cache
+    def tell(of: Told) -> Moments:
+        return Moments.of(_there(name, of, table(of)))
+
+    if about is not None and plot.about is not None:
+        places = (getattr(group, plot.about) for group in tell("cell").groups)
+        choices = list(dict.fromkeys(places))
+        if about not in choices:
+            raise unknown(plot.about, about, choices, f"plot {name!r}")
+    return plot.draw(tell, about)
+
+
+def _there(name: str, of: Told, found: pd.DataFrame) -> pd.DataFrame:
+    if len(found) or of == "predictions":  # that a strategy tells none is said in the figure
+        return found
+    raise InputError(
+        f"plot {name!r}: expected beliefs in the journal, got none: nothing was learnt yet, or its "
+        "answers were judged anew; ask again once the audit has gone on"
+    )

@@ -10,8 +10,8 @@ from ...journal.rows import DrawRow
 from ..beliefs import figures
 from ..beliefs.moments import Moments, unbound
 from ..beliefs.tables import Told
-from . import wording
-from .asked import chance, verdict_of
+from .appendix import chance, verdict_of
+from .content import question_in_words
 from .evidence import Evidence
 from .plots import chart, frame
 from .section import SIGNIFICANT, Section, amount, fragment, packed, percent
@@ -221,7 +221,7 @@ def _draw(evidence: Evidence, row: DrawRow, names: list[str]) -> list[Any]:
     change = "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity)
     image = f"{row.sample} after {change}" if change else row.sample
     answer = evidence.answers.get(row.question)
-    worded = None if answer is None else wording.asked(answer)
+    worded = None if answer is None else question_in_words(answer)
     question = ["Is ", asked.concept, f" present in {image}?"]
     if evidence.captioned:
         question = ["", "", image]

@@ -1,12 +1,18 @@
-"""What is certified: an interval per target, as a bar and in figures."""
+"""What is certified: an interval per target, what follows from several of them (BE, rBE, figures of
+all classes), and what is merely believed beside that.
+"""
 
 from collections import Counter
 from dataclasses import dataclass
 
+from ...certify.derived import Figure, Kind, figures
+from ...certify.formulas import Bounds
 from ...journal.facts import CertificateFacts
-from .evidence import Evidence
-from .section import Section, aim, exact, fragment, shorten, span
-from .target_status import Standing, ordered
+from .evidence import Evidence, Standing, ordered, shared
+from .section import Section, aim, exact, fragment, percent, shorten, span
+
+# -- intervals -------------------------------------------------------------------------------------
+
 
 LABEL = 40
 """Characters of a target's name beside its bar; longer names are cut short."""
@@ -126,3 +132,156 @@ def _bar(standing: Standing, end: float) -> Bar:
         min(standing.estimate / end, 1.0),
         standing.upper > end,
     )
+
+
+# -- figures that follow ---------------------------------------------------------------------------
+
+
+TITLES: dict[Kind, tuple[str, str]] = {
+    "classes": (
+        "All classes together",
+        "Macro figures are means over classes. The sizes of classes are those over all "
+        "follow-up images; an unanswered question counts as the oracle judged it.",
+    ),
+    "concept": (
+        "Balanced accuracy per concept",
+        "The mean of sensitivity and specificity: 1 less the mean of miss and false-alarm rate.",
+    ),
+    "difference": (
+        "Error beyond that on unchanged images",
+        "Above 0 the change of the image makes more answers wrong. The line marks 0.",
+    ),
+    "BE": (
+        "Balanced error (BE)",
+        "1 less balanced accuracy, over all severities of a relation. All relations: their mean, "
+        "unchanged images left out.",
+    ),
+    "normalised": (
+        "BE over AlexNet’s",
+        "The measure of MedMNIST-C, with AlexNet’s published errors on the same test set. The "
+        "line marks AlexNet: 1.",
+    ),
+    "relative": (
+        "Relative BE (rBE)",
+        "How far BE rises above that on unchanged images, over how far AlexNet’s does. The line "
+        "marks AlexNet: 1. What comes with a note may lie outside the bar.",
+    ),
+}
+"""Heading and explanation of each kind, in the order of the page."""
+LINES: dict[Kind, float] = {"difference": 0, "normalised": 1, "relative": 1}
+"""Where a line stands in the bars of a kind."""
+SHARES: tuple[Kind, ...] = ("classes", "concept", "BE")
+"""Kinds whose bars run from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class DerivedBar:
+    """An interval, its estimate and the kind's line as shares of the bar's length.
+
+    ``at`` is None where the estimate lies outside, ``mark`` where the kind has no line.
+    """
+
+    start: float
+    end: float
+    at: float | None
+    mark: float | None
+
+
+def derived_section(evidence: Evidence) -> Section | None:
+    """A table per kind; None where nothing follows."""
+    if evidence.certificate is None or evidence.certificate.guarantee == "each":
+        return None  # figures of several rates need intervals that hold at once
+    rates = {s.id: Bounds(s.estimate, s.lower, s.upper) for s in evidence.standings}
+    found = figures(evidence.facts.space, rates)
+    if not found:
+        return None
+    groups = [
+        (kind, *titles, part)
+        for kind, titles in TITLES.items()
+        if (part := _derived_rows([f for f in found if f.kind == kind], shared(evidence.relations)))
+    ]
+    return Section("Derived figures", "derived", fragment("derived.html", groups=groups, span=span))
+
+
+def _derived_rows(part: list[Figure], family: str) -> list[tuple[Figure, str, DerivedBar]]:
+    """Every figure with its short name and its bar; all bars of a kind have one scale."""
+    if not part:
+        return []
+    low, high = _derived_scale(part)
+    return [
+        (figure, _derived_label(figure, family), _derived_bar(figure, low, high)) for figure in part
+    ]
+
+
+def _derived_label(figure: Figure, family: str) -> str:
+    """The figure's name without what its heading says, or all relations have in common."""
+    return figure.subject.removeprefix(family) or figure.quantity
+
+
+def _derived_scale(part: list[Figure]) -> tuple[float, float]:
+    """Both ends of the bars: 0 and 1 for shares, else all intervals and the line.
+
+    Intervals with a note may reach far, as a tiny divisor makes them, and are cut off.
+    """
+    kind = part[0].kind
+    if kind in SHARES:
+        return 0.0, 1.0
+    steady = [f for f in part if not f.note] or part
+    low = min(LINES[kind], *(f.bounds.lower for f in steady))
+    high = max(LINES[kind], *(f.bounds.upper for f in steady))
+    return low, high
+
+
+def _derived_bar(figure: Figure, low: float, high: float) -> DerivedBar:
+    def place(value: float) -> float:
+        return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.0
+
+    bounds, mark = figure.bounds, LINES.get(figure.kind)
+    at = place(bounds.estimate) if low <= bounds.estimate <= high else None
+    line = None if mark is None else place(mark)
+    return DerivedBar(place(bounds.lower), place(bounds.upper), at, line)
+
+
+# -- beliefs beside intervals ----------------------------------------------------------------------
+
+
+BELIEFS = {"raw": "the raw mean", "belief": "the answer GP’s belief"}
+FLAGS = 6
+"""Disagreements that are listed before the reader asks for all."""
+
+
+def disagreements_section(evidence: Evidence) -> Section | None:
+    """Every raw mean and belief, and those that an interval rules out; None without intervals."""
+    if evidence.certificate is None:
+        return None
+    found = evidence.standings
+    html = fragment(
+        "disagreements.html",
+        targets=[s for _, part in ordered(found) for s in part],
+        flags=[flag for s in found for flag in _flags(s)],
+        most=FLAGS,
+        span=span,
+        adaptive=evidence.adaptive,
+    )
+    return Section("Raw means and beliefs beside the certificate", "disagreements", html)
+
+
+def _flags(standing: Standing) -> list[dict[str, str]]:
+    """Every belief about a target that its interval rules out, as parts of a sentence."""
+    return [
+        {
+            "name": standing.name,
+            "what": BELIEFS[what],
+            "value": percent(value),
+            "where": where,
+            "span": span(standing.lower, standing.upper),
+            "why": _why(what, where),
+        }
+        for what, value, where in standing.astray
+    ]
+
+
+def _why(what: str, where: str) -> str:
+    if what == "belief":
+        return "it blurs answers, also over the line between absent and present"
+    return f"the questions chosen were {'harder' if where == 'above' else 'easier'} than the rest"

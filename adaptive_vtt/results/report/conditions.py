@@ -1,13 +1,19 @@
-"""Relation by severity: where answers go wrong, as a map whose cells lead to the failures."""
+"""Where answers go wrong, relation by severity as a map whose cells lead to the failures, and right
+and wrong answers per concept.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .counts import BASES, COUNTS, FIGURES, NAMES, tally
-from .evidence import Evidence
+import pandas as pd
+
+from ..outcomes import METRICS, confusion
+from .evidence import Evidence, Standing
 from .section import FEW, THIN, Section, data, fragment, percent, within
-from .target_status import Standing
+
+# -- relation by severity --------------------------------------------------------------------------
+
 
 WIDEST = 24
 """With one severity a relation and at most so many concepts, columns are concepts."""
@@ -140,3 +146,79 @@ def _stated(standing: Standing | None) -> tuple[str, str, int] | None:
     if standing is None:
         return None
     return percent(standing.estimate), within(standing.half_width), standing.place
+
+
+# -- per concept -----------------------------------------------------------------------------------
+
+
+COUNTS = ("tn", "fp", "fn", "tp", "unanswered")
+FIGURES = ("error", *METRICS)
+NAMES = {
+    "error": "error rate",
+    "sensitivity": "sensitivity",
+    "specificity": "specificity",
+    "precision": "precision",
+    "f1": "F1",
+    "kappa": "Cohen's kappa",
+}
+BASES = {
+    "error": COUNTS,
+    "sensitivity": ("tp", "fn"),
+    "specificity": ("tn", "fp"),
+    "precision": ("tp", "fp"),
+    "f1": ("tp", "fp", "fn"),
+    "kappa": ("tn", "fp", "fn", "tp"),
+}
+"""The counts each figure rests on; with few of them it says little."""
+
+
+@dataclass(frozen=True)
+class CountCell:
+    """A figure, and how many questions it rests on."""
+
+    value: float
+    base: int
+
+    @property
+    def few(self) -> bool:
+        return self.base < FEW
+
+
+@dataclass(frozen=True)
+class CountRow:
+    """One concept's counts and figures."""
+
+    name: str
+    counts: list[int]
+    cells: list[CountCell]
+
+
+def counts_section(evidence: Evidence) -> Section | None:
+    """A table per concept; None where no answer has a side."""
+    if not evidence.sided:
+        return None
+    html = fragment(
+        "counts.html",
+        rows=_count_rows(evidence),
+        names=NAMES,
+        few=FEW,
+        adaptive=evidence.adaptive,
+    )
+    return Section("Right and wrong per concept", "counts", html)
+
+
+def tally(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """confusion, and the error rate: the mean loss, with unanswered questions as judged."""
+    return confusion(table, by).join(table.groupby(by, sort=False)["loss"].mean().rename("error"))
+
+
+def _count_rows(evidence: Evidence) -> list[CountRow]:
+    """Every concept in the dataset's order, those never asked about included."""
+    found = tally(evidence.counted, ["concept"]).reindex(evidence.concepts)
+    return [_count_row(str(name), figures) for name, figures in found.iterrows()]
+
+
+def _count_row(name: str, figures: "pd.Series[Any]") -> CountRow:
+    counts = figures[list(COUNTS)].fillna(0).astype(int)
+    cells = [CountCell(float(figures[f]), int(counts[list(BASES[f])].sum())) for f in FIGURES]
+    return CountRow(name, counts.tolist(), cells)

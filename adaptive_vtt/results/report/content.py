@@ -1,9 +1,10 @@
-"""What the journal says, read once."""
+"""What the journal says, read once: its rows, what went wrong among them, questions in words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from string import ascii_uppercase
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -15,12 +16,12 @@ from ...journal import Journal
 from ...journal.belief_groups import Believed, believed
 from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ...oracles.choice import ASKED
 from ...oracles.judge_findings import cost_of, unconfirmed_of
 from ...types import SIDES, Floats
 from ..outcomes import judged
 from ..result import warned
-from .baseline import Baseline
-from .people import People
+from .beside_journal import Baseline, People
 
 
 @dataclass(frozen=True)
@@ -198,3 +199,116 @@ class Content:
         """Relation and severity as one name; the severity only where there is a choice."""
         alone = sum(name == relation for name, _ in self.variants) == 1
         return relation if alone else f"{relation} {severity}"
+
+
+# -- calls that went wrong -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One concept answered wrongly, or not at all."""
+
+    concept: int
+    name: str
+    truth: int
+    answer: float | None
+    reason: str | None
+    said: str | None = None
+    asked: dict[str, Any] | None = None
+    """See ``question_in_words``."""
+
+    @property
+    def distance(self) -> float:
+        """How far the answer lies from the truth; an unanswered question comes last."""
+        return -1.0 if self.answer is None else abs(self.answer - self.truth)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One call that went wrong.
+
+    ``pictures``: PNGs of the source and the follow-up image, None where none were kept;
+    ``targets``: places of the targets that a wrong answer of the call belongs to.
+    """
+
+    call: int
+    sample: str
+    relation: str
+    severity: int
+    change: str
+    pictures: tuple[bytes, bytes] | None
+    mistakes: list[Mistake]
+    right: int
+    targets: frozenset[int]
+
+    @property
+    def changed(self) -> bool:
+        """Whether there are two pictures to compare."""
+        return self.pictures is not None and self.pictures[0] != self.pictures[1]
+
+    def about(self, concept: str, truth: int) -> bool:
+        """Whether a mistake is about this side of this concept."""
+        return any(m.name == concept and m.truth == truth for m in self.mistakes)
+
+
+def failures(content: Content) -> list[Failure]:
+    """Every call with a wrong answer: those with pictures first, then the surest mistakes."""
+    found = [_failure(content, call) for call in content.calls]
+    kept = [f for f in found if f.mistakes]
+    return sorted(kept, key=lambda f: (f.pictures is None, -f.mistakes[0].distance))
+
+
+def _failure(content: Content, call: CallRow) -> Failure:
+    asked = content.asked(call.answers[0].question)
+    wrong = [a for a in call.answers if _is_wrong(a)]
+    mistakes = [_mistake(content, a) for a in wrong]
+    return Failure(
+        call.call,
+        content.drawn[call.call].sample,
+        asked.relation,
+        asked.severity,
+        content.change(asked.relation, asked.severity),
+        content.pictures.get(call.call),
+        sorted(mistakes, key=lambda m: -m.distance),
+        sum(a.loss is not None and not a.excluded for a in call.answers) - len(wrong),
+        content.targets_of(call.call, (a.question for a in wrong)),
+    )
+
+
+def _is_wrong(answer: AnswerRow) -> bool:
+    return answer.loss is not None and answer.loss >= 0.5
+
+
+def _mistake(content: Content, row: AnswerRow) -> Mistake:
+    concept = row.question % len(content.concepts)
+    name = content.concepts[concept]
+    told = question_in_words(row)
+    return Mistake(concept, name, row.truth or 0, row.answer, row.unanswered, row.said, told)
+
+
+# -- questions in words ----------------------------------------------------------------------------
+
+
+LONGEST = 400
+"""So many characters of a text are shown."""
+
+
+def question_in_words(row: AnswerRow) -> dict[str, Any] | None:
+    """``question``, ``options`` (letter, text, whether it is right) and, where there are none, what
+    is ``right``; None where the question was not in words, or its journal kept none."""
+    told = (row.details or {}).get(ASKED)
+    if not isinstance(told, Mapping):
+        return None
+    right = [str(text) for text in told.get("right", ())]
+    lettered = zip(ascii_uppercase, told.get("options", ()), strict=False)
+    options = [[letter, _cut(str(text)), letter in right] for letter, text in lettered]
+    return {
+        "question": _cut(str(told.get("question", ""))),
+        "options": options,
+        "right": "" if options else _cut(", ".join(right)),
+    }
+
+
+def _cut(text: str) -> str:
+    """A text that may be long, with an ellipsis where it ends early."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

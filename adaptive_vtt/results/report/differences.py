@@ -7,11 +7,9 @@ from ...certify.compared import Compared, calls_of, compared
 from ...utils.rounding import outward
 from ..way_on import shipping_rule
 from .certified import STEPS
-from .evidence import Evidence
-from .headline import Tile
+from .evidence import Evidence, Standing
+from .headline import Step, Tile, Verdict
 from .section import THIN, Section, amount, duration, fragment, money, percent, sure
-from .target_status import Standing
-from .verdict import Step, Verdict
 
 WORDS = {
     "better": "the new model errs less",

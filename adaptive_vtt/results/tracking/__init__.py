@@ -11,8 +11,7 @@ is one warning, and never keeps an audit waiting (``following``).
 from typing import TYPE_CHECKING
 
 from ...utils.lazy import lazily
-from .backends import backend
-from .protocol import Backend, Name
+from .backends import Backend, Name, backend
 
 if TYPE_CHECKING:
     from .following import Follower, tracked

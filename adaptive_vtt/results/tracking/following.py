@@ -21,8 +21,7 @@ from ...engine.run_loop import Asking, Progress, progress_of
 from ...errors import InputError, one_line
 from ...journal.facts import read_facts
 from ...models.network.keys import Key, scrubbed
-from .backends import backend
-from .protocol import Backend
+from .backends import Backend, backend
 from .told import figures, identity, settings
 
 PATIENCE = 30.0

@@ -12,7 +12,7 @@ from typing import Any
 from ...certify.comparison import Comparison
 from ...journal.facts import Facts
 from ...stopping import State
-from .protocol import Value
+from .backends import Value
 
 SHARED = ("space", "audit", "stop", "certify")
 """Sections of a SPEC.toml whose fields are told ..."""

@@ -1,15 +1,20 @@
-"""Every draw: what was asked, why, and what came of it."""
+"""Every draw: what was asked, why, and what came of it; and what the audit was begun with."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from ...journal.rows import AnswerRow, DrawRow
 from ...strategies import CERTIFY
-from . import wording
+from .content import question_in_words
 from .evidence import Evidence
 from .section import Section, amount, figure, fragment, percent
+
+# -- questions asked -------------------------------------------------------------------------------
+
 
 ROWS = 500
 """At most so many draws stand in the page, half from the beginning and half from the end."""
@@ -48,7 +53,7 @@ class Line:
     note: str
 
 
-def section(evidence: Evidence) -> Section:
+def asked_section(evidence: Evidence) -> Section:
     """The draws in a table, and how the audit ended."""
     draws, total = evidence.draws, len(evidence.draws)
     if total > ROWS:
@@ -94,7 +99,7 @@ def _target(evidence: Evidence, why: Mapping[str, Any]) -> str | None:
 def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
     asked, why = evidence.asked(row.question), row.why
     answer = evidence.answers.get(row.question)
-    worded = None if answer is None else wording.asked(answer)
+    worded = None if answer is None else question_in_words(answer)
     verdict, note = verdict_of(answer)
     share = [amount(why[k]) if k in why else "?" for k in ("eligible", "candidates")]
     known = {*REASONS, "eligible", "candidates"}
@@ -143,3 +148,72 @@ def verdict_of(answer: AnswerRow | None) -> tuple[str, str]:
     if answer.loss < 0.5:
         return "right", "present" if answer.truth else "absent"
     return "wrong", "missed: it is present" if answer.truth else "false alarm: it is absent"
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+def settings_section(evidence: Evidence) -> Section:
+    """Model, dataset, strategy, rules, and the head that ``avtt verify`` looks for."""
+    return Section("Settings", "settings", fragment("settings.html", settings=_settings(evidence)))
+
+
+def _settings(evidence: Evidence) -> list[tuple[str, str]]:
+    space, chosen = evidence.facts.space, evidence.settings
+    options = ", ".join(f"{k} {v}" for k, v in chosen.strategy_options.items())
+    return [
+        ("Model", chosen.model),
+        *_protocol(evidence),
+        ("Dataset", f"{space.dataset}, {amount(space.samples)} samples"),
+        ("Concepts", ", ".join(evidence.concepts)),
+        ("Relations", ", ".join(evidence.relations)),
+        ("Strategy", chosen.strategy + (f" ({options})" if options else "")),
+        ("Stops at", "; ".join(evidence.rules) or "no rule: until all is asked"),
+        ("Seed", str(chosen.seed)),
+        ("Uniform share of the proposal", percent(chosen.exploration)),
+        ("Candidates per draw", f"at most {amount(chosen.candidates)}"),
+        ("Head of the journal", evidence.head),
+    ]
+
+
+def _protocol(evidence: Evidence) -> list[tuple[str, str]]:
+    """How the model was asked, as far as that is known."""
+    told = evidence.facts.protocol
+    template = None
+    if told.template_hash is not None:
+        template = f"{told.template or 'not named'} (hash {told.template_hash})"
+    at = None if told.temperature is None else f"{told.temperature:g}"
+    judge = "" if told.judge is None else f", judged by {told.judge}"
+    reading = None if told.regime is None else told.regime + judge
+    named = [("Prompt template", template), ("Temperature", at), ("Replies read by", reading)]
+    return [(name, text) for name, text in named if text is not None]
+
+
+# -- what the guarantee rests on -------------------------------------------------------------------
+
+
+def grounds_section(evidence: Evidence) -> Section | None:
+    """The assumptions, a sentence each; None where nothing is certified."""
+    if evidence.certificate is None:
+        return None
+    html = fragment(
+        "grounds.html",
+        certificate=evidence.certificate,
+        settings=evidence.settings,
+        size=evidence.facts.space.size,
+    )
+    return Section("What the guarantee rests on", "grounds", html)
+
+
+# -- a plain pool ----------------------------------------------------------------------------------
+
+
+OF_ITEMS = (
+    "Somebody looked at each item and told its loss: there are no images, concepts or changes of "
+    "images to show here, and no answers to believe anything of. Items are named by their number."
+)
+
+
+def items_section(evidence: Evidence) -> Section:
+    """The sentence that stands in place of pictures, conditions and answers."""
+    return Section("A plain pool", "items", Markup("<p>{}</p>").format(OF_ITEMS))
