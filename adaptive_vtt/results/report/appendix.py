@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -11,10 +10,7 @@ from ...journal.rows import AnswerRow, DrawRow
 from ...strategies import CERTIFY
 from .content import question_in_words
 from .evidence import Evidence
-from .section import Section, amount, figure, fragment, percent
-
-# -- questions asked -------------------------------------------------------------------------------
-
+from .section import Section, amount, figure, percent
 
 ROWS = 500
 """At most so many draws stand in the page, half from the beginning and half from the end."""
@@ -32,25 +28,13 @@ OF_ANSWERS = ("uncertainty", "predicted_yes")
 """Those that say nothing of captions."""
 MAX_TARGETS = 6
 """Targets that are named in the sentence on what draws counted for."""
+OF_ITEMS = (
+    "Somebody looked at each item and told its loss: there are no images, concepts or changes of "
+    "images to show here, and no answers to believe anything of. Items are named by their number."
+)
 
 
-@dataclass(frozen=True)
-class Line:
-    """One draw; ``question`` in words, "" where there are none; ``reasons`` in the order of the
-    headings; ``verdict`` is right, wrong, unanswered or waiting."""
-
-    number: int
-    question: str
-    concept: str
-    sample: str
-    change: str
-    reasons: list[tuple[str, bool]]
-    choice: str
-    more: str
-    probability: str
-    answer: str
-    verdict: str
-    note: str
+# -- questions asked -----------------------------------------------------------------------------
 
 
 def asked_section(evidence: Evidence) -> Section:
@@ -58,8 +42,12 @@ def asked_section(evidence: Evidence) -> Section:
     draws, total = evidence.draws, len(evidence.draws)
     if total > ROWS:
         draws = draws[: ROWS // 2] + draws[-ROWS // 2 :]
-    shown = _reasons(evidence)
-    html = fragment(
+    told = set().union(*(row.why for row in evidence.draws))
+    out = OF_ANSWERS if evidence.captioned else ()
+    shown = [name for name in REASONS if name in told and name not in out]
+    return Section.of(
+        "Questions asked",
+        "asked",
         "asked.html",
         headings=[(REASONS[name], name == "target") for name in shown],
         lines=[_line(evidence, row, shown) for row in draws],
@@ -73,14 +61,6 @@ def asked_section(evidence: Evidence) -> Section:
         rules=evidence.rules,
         ended=evidence.facts.ended,
     )
-    return Section("Questions asked", "asked", html)
-
-
-def _reasons(evidence: Evidence) -> list[str]:
-    """The reasons that any draw tells and that mean something here."""
-    told = set().union(*(row.why for row in evidence.draws))
-    out = OF_ANSWERS if evidence.captioned else ()
-    return [name for name in REASONS if name in told and name not in out]
 
 
 def _about(evidence: Evidence) -> list[tuple[str, int]]:
@@ -96,35 +76,35 @@ def _target(evidence: Evidence, why: Mapping[str, Any]) -> str | None:
     return certificate.targets[place] if 0 <= place < len(certificate.targets) else None
 
 
-def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
+def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> dict[str, Any]:
+    """One draw: its question (in words, or from the parts it is made of), ``reasons`` in the order
+    of the headings, and what came of it."""
     asked, why = evidence.asked(row.question), row.why
     answer = evidence.answers.get(row.question)
     worded = None if answer is None else question_in_words(answer)
     verdict, note = verdict_of(answer)
     share = [amount(why[k]) if k in why else "?" for k in ("eligible", "candidates")]
-    known = {*REASONS, "eligible", "candidates"}
-    return Line(
-        row.draw + 1,
-        "" if worded is None else worded["question"],
-        asked.concept,
-        row.sample,
-        "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity),
-        [(_reason(evidence, why, name), name == "target") for name in shown],
-        " of ".join(share),
-        ", ".join(f"{k.replace('_', ' ')} {_short(v)}" for k, v in why.items() if k not in known),
-        chance(row),
-        percent(None if answer is None else answer.answer),
-        verdict,
-        note,
-    )
+    reasons = {name: figure(why.get(name)) for name in shown if name != "target"}
+    reasons |= {"target": _target(evidence, why) or "–"}
+    more = {k: v for k, v in why.items() if k not in (*REASONS, "eligible", "candidates")}
+    return {
+        "number": row.draw + 1,
+        "question": "" if worded is None else worded["question"],
+        "concept": asked.concept,
+        "sample": row.sample,
+        "change": evidence.change_in_words(asked),
+        "reasons": [(reasons[name], name == "target") for name in shown],
+        "choice": " of ".join(share),
+        "more": ", ".join(f"{k.replace('_', ' ')} {_short(v)}" for k, v in more.items()),
+        "probability": chance(row),
+        "answer": percent(None if answer is None else answer.answer),
+        "verdict": verdict,
+        "note": note,
+    }
 
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _reason(evidence: Evidence, why: Mapping[str, Any], name: str) -> str:
-    return (_target(evidence, why) or "–") if name == "target" else figure(why.get(name))
 
 
 def chance(row: DrawRow) -> str:
@@ -150,20 +130,23 @@ def verdict_of(answer: AnswerRow | None) -> tuple[str, str]:
     return "wrong", "missed: it is present" if answer.truth else "false alarm: it is absent"
 
 
-# -- settings --------------------------------------------------------------------------------------
+# -- what it was begun with ----------------------------------------------------------------------
 
 
 def settings_section(evidence: Evidence) -> Section:
     """Model, dataset, strategy, rules, and the head that ``avtt verify`` looks for."""
-    return Section("Settings", "settings", fragment("settings.html", settings=_settings(evidence)))
-
-
-def _settings(evidence: Evidence) -> list[tuple[str, str]]:
-    space, chosen = evidence.facts.space, evidence.settings
+    space, chosen, told = evidence.facts.space, evidence.settings, evidence.facts.protocol
     options = ", ".join(f"{k} {v}" for k, v in chosen.strategy_options.items())
-    return [
+    template = reading = None
+    if told.template_hash is not None:
+        template = f"{told.template or 'not named'} (hash {told.template_hash})"
+    if told.regime is not None:
+        reading = told.regime + ("" if told.judge is None else f", judged by {told.judge}")
+    rows = [
         ("Model", chosen.model),
-        *_protocol(evidence),
+        ("Prompt template", template),
+        ("Temperature", None if told.temperature is None else f"{told.temperature:g}"),
+        ("Replies read by", reading),
         ("Dataset", f"{space.dataset}, {amount(space.samples)} samples"),
         ("Concepts", ", ".join(evidence.concepts)),
         ("Relations", ", ".join(evidence.relations)),
@@ -174,46 +157,24 @@ def _settings(evidence: Evidence) -> list[tuple[str, str]]:
         ("Candidates per draw", f"at most {amount(chosen.candidates)}"),
         ("Head of the journal", evidence.head),
     ]
-
-
-def _protocol(evidence: Evidence) -> list[tuple[str, str]]:
-    """How the model was asked, as far as that is known."""
-    told = evidence.facts.protocol
-    template = None
-    if told.template_hash is not None:
-        template = f"{told.template or 'not named'} (hash {told.template_hash})"
-    at = None if told.temperature is None else f"{told.temperature:g}"
-    judge = "" if told.judge is None else f", judged by {told.judge}"
-    reading = None if told.regime is None else told.regime + judge
-    named = [("Prompt template", template), ("Temperature", at), ("Replies read by", reading)]
-    return [(name, text) for name, text in named if text is not None]
-
-
-# -- what the guarantee rests on -------------------------------------------------------------------
+    known = [(name, text) for name, text in rows if text is not None]
+    return Section.of("Settings", "settings", "settings.html", settings=known)
 
 
 def grounds_section(evidence: Evidence) -> Section | None:
-    """The assumptions, a sentence each; None where nothing is certified."""
+    """What the guarantee rests on, a sentence each; None where nothing is certified."""
     if evidence.certificate is None:
         return None
-    html = fragment(
+    return Section.of(
+        "What the guarantee rests on",
+        "grounds",
         "grounds.html",
         certificate=evidence.certificate,
         settings=evidence.settings,
         size=evidence.facts.space.size,
     )
-    return Section("What the guarantee rests on", "grounds", html)
 
 
-# -- a plain pool ----------------------------------------------------------------------------------
-
-
-OF_ITEMS = (
-    "Somebody looked at each item and told its loss: there are no images, concepts or changes of "
-    "images to show here, and no answers to believe anything of. Items are named by their number."
-)
-
-
-def items_section(evidence: Evidence) -> Section:
-    """The sentence that stands in place of pictures, conditions and answers."""
+def items_section(_: Evidence) -> Section:
+    """Of a plain pool: the sentence that stands in place of pictures, conditions and answers."""
     return Section("A plain pool", "items", Markup("<p>{}</p>").format(OF_ITEMS))

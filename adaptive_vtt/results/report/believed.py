@@ -218,7 +218,7 @@ def _draw(evidence: Evidence, row: DrawRow, names: list[str]) -> list[Any]:
         if told.get(name) is not None:
             told[name] /= row.probability
     told = {name: _short(value) for name, value in told.items()}
-    change = "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity)
+    change = evidence.change_in_words(asked)
     image = f"{row.sample} after {change}" if change else row.sample
     answer = evidence.answers.get(row.question)
     worded = None if answer is None else question_in_words(answer)

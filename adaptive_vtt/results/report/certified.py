@@ -3,13 +3,12 @@ all classes), and what is merely believed beside that.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from typing import Any
 
 from ...certify.derived import Figure, Kind, figures
-from ...certify.formulas import Bounds
 from ...journal.facts import CertificateFacts
 from .evidence import Evidence, Standing, ordered, shared
-from .section import Section, aim, exact, fragment, percent, shorten, span
+from .section import Section, aim, exact, percent, shorten, span
 
 # -- intervals -------------------------------------------------------------------------------------
 
@@ -22,19 +21,6 @@ MARKS = 6
 """Marks of the axis, at most, beside 0."""
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A target's interval: where the bar starts, its length, and the estimate, as shares of the
-    axis; ``cut`` where the interval reaches beyond the axis."""
-
-    of: Standing
-    label: str
-    start: float
-    length: float
-    at: float
-    cut: bool
-
-
 def section(evidence: Evidence) -> Section | None:
     """Guarantee, an interval per target as a bar, all figures; None where nothing is certified."""
     certificate = evidence.certificate
@@ -42,7 +28,9 @@ def section(evidence: Evidence) -> Section | None:
         return None
     found = evidence.standings
     end, marks = _scale(found, certificate.at_most)
-    html = fragment(
+    return Section.of(
+        "Certified",
+        "certified",
         "certified.html",
         certificate=certificate,
         width=certificate.half_width,
@@ -50,7 +38,10 @@ def section(evidence: Evidence) -> Section | None:
         columns=_columns(certificate),
         span=span,
         targets=[s for _, part in ordered(found) for s in part],
-        bars=_bars(found, certificate, end),
+        bars=[
+            (title, [_bar(s, end) for s in sorted(part, key=lambda s: not s.settled)])
+            for title, part in ordered(found)
+        ],
         end=end,
         marks=marks,
         failed=Counter(place for f in evidence.failures for place in f.targets),
@@ -59,7 +50,6 @@ def section(evidence: Evidence) -> Section | None:
         adaptive=evidence.adaptive,
         running=evidence.facts.ended is None,
     )
-    return Section("Certified", "certified", html)
 
 
 def words(certificate: CertificateFacts) -> dict[str, str]:
@@ -112,26 +102,18 @@ def _scale(found: list[Standing], limit: float | None) -> tuple[float, list[floa
     return end, [k * step for k in range(1 + int(end / step + 1e-9))]
 
 
-def _bars(
-    found: list[Standing], certificate: CertificateFacts, end: float
-) -> list[tuple[str, list[Bar]]]:
-    """Per kind of target its heading and bars: what is settled first, then the highest rate."""
-    return [
-        (title, [_bar(s, end) for s in sorted(part, key=lambda s: (not s.settled, -s.estimate))])
-        for title, part in ordered(found)
-    ]
-
-
-def _bar(standing: Standing, end: float) -> Bar:
+def _bar(standing: Standing, end: float) -> dict[str, Any]:
+    """A target's interval: where the bar starts, its length, and the estimate, as shares of the
+    axis; ``cut`` where the interval reaches beyond it."""
     start, stop = (min(v / end, 1.0) for v in (standing.lower, standing.upper))
-    return Bar(
-        standing,
-        shorten(standing.label, LABEL),
-        start,
-        stop - start,
-        min(standing.estimate / end, 1.0),
-        standing.upper > end,
-    )
+    return {
+        "of": standing,
+        "label": shorten(standing.label, LABEL),
+        "start": start,
+        "length": stop - start,
+        "at": min(standing.estimate / end, 1.0),
+        "cut": standing.upper > end,
+    }
 
 
 # -- figures that follow ---------------------------------------------------------------------------
@@ -174,48 +156,33 @@ SHARES: tuple[Kind, ...] = ("classes", "concept", "BE")
 """Kinds whose bars run from 0 to 1."""
 
 
-@dataclass(frozen=True)
-class DerivedBar:
-    """An interval, its estimate and the kind's line as shares of the bar's length.
-
-    ``at`` is None where the estimate lies outside, ``mark`` where the kind has no line.
-    """
-
-    start: float
-    end: float
-    at: float | None
-    mark: float | None
-
-
 def derived_section(evidence: Evidence) -> Section | None:
     """A table per kind; None where nothing follows."""
     if evidence.certificate is None or evidence.certificate.guarantee == "each":
         return None  # figures of several rates need intervals that hold at once
-    rates = {s.id: Bounds(s.estimate, s.lower, s.upper) for s in evidence.standings}
-    found = figures(evidence.facts.space, rates)
+    found = figures(evidence.facts.space, evidence.bounds)
     if not found:
         return None
     groups = [
-        (kind, *titles, part)
+        (kind, *titles, _derived_rows(part, shared(evidence.relations)))
         for kind, titles in TITLES.items()
-        if (part := _derived_rows([f for f in found if f.kind == kind], shared(evidence.relations)))
+        if (part := [f for f in found if f.kind == kind])
     ]
-    return Section("Derived figures", "derived", fragment("derived.html", groups=groups, span=span))
+    return Section.of("Derived figures", "derived", "derived.html", groups=groups, span=span)
 
 
-def _derived_rows(part: list[Figure], family: str) -> list[tuple[Figure, str, DerivedBar]]:
-    """Every figure with its short name and its bar; all bars of a kind have one scale."""
-    if not part:
-        return []
+def _derived_rows(part: list[Figure], family: str) -> list[tuple[Figure, str, dict[str, Any]]]:
+    """Every figure with its short name, without what its heading says or all relations have in
+    common, and its bar; all bars of a kind have one scale."""
     low, high = _derived_scale(part)
     return [
-        (figure, _derived_label(figure, family), _derived_bar(figure, low, high)) for figure in part
+        (
+            figure,
+            figure.subject.removeprefix(family) or figure.quantity,
+            _part_of(figure, low, high),
+        )
+        for figure in part
     ]
-
-
-def _derived_label(figure: Figure, family: str) -> str:
-    """The figure's name without what its heading says, or all relations have in common."""
-    return figure.subject.removeprefix(family) or figure.quantity
 
 
 def _derived_scale(part: list[Figure]) -> tuple[float, float]:
@@ -232,14 +199,20 @@ def _derived_scale(part: list[Figure]) -> tuple[float, float]:
     return low, high
 
 
-def _derived_bar(figure: Figure, low: float, high: float) -> DerivedBar:
+def _part_of(figure: Figure, low: float, high: float) -> dict[str, Any]:
+    """An interval, its estimate (None: outside) and the kind's line (None: none), as shares of the
+    bar's length."""
+
     def place(value: float) -> float:
         return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.0
 
-    bounds, mark = figure.bounds, LINES.get(figure.kind)
-    at = place(bounds.estimate) if low <= bounds.estimate <= high else None
-    line = None if mark is None else place(mark)
-    return DerivedBar(place(bounds.lower), place(bounds.upper), at, line)
+    bounds, line = figure.bounds, LINES.get(figure.kind)
+    return {
+        "start": place(bounds.lower),
+        "end": place(bounds.upper),
+        "at": place(bounds.estimate) if low <= bounds.estimate <= high else None,
+        "mark": None if line is None else place(line),
+    }
 
 
 # -- beliefs beside intervals ----------------------------------------------------------------------
@@ -255,33 +228,29 @@ def disagreements_section(evidence: Evidence) -> Section | None:
     if evidence.certificate is None:
         return None
     found = evidence.standings
-    html = fragment(
+    return Section.of(
+        "Raw means and beliefs beside the certificate",
+        "disagreements",
         "disagreements.html",
         targets=[s for _, part in ordered(found) for s in part],
-        flags=[flag for s in found for flag in _flags(s)],
+        flags=[_flag(s, *told) for s in found for told in s.astray],
         most=FLAGS,
         span=span,
         adaptive=evidence.adaptive,
     )
-    return Section("Raw means and beliefs beside the certificate", "disagreements", html)
 
 
-def _flags(standing: Standing) -> list[dict[str, str]]:
-    """Every belief about a target that its interval rules out, as parts of a sentence."""
-    return [
-        {
-            "name": standing.name,
-            "what": BELIEFS[what],
-            "value": percent(value),
-            "where": where,
-            "span": span(standing.lower, standing.upper),
-            "why": _why(what, where),
-        }
-        for what, value, where in standing.astray
-    ]
-
-
-def _why(what: str, where: str) -> str:
+def _flag(standing: Standing, what: str, value: float, where: str) -> dict[str, str]:
+    """A belief about a target that its interval rules out, as parts of a sentence."""
+    harder = "harder" if where == "above" else "easier"
+    why = f"the questions chosen were {harder} than the rest"
     if what == "belief":
-        return "it blurs answers, also over the line between absent and present"
-    return f"the questions chosen were {'harder' if where == 'above' else 'easier'} than the rest"
+        why = "it blurs answers, also over the line between absent and present"
+    return {
+        "name": standing.name,
+        "what": BELIEFS[what],
+        "value": percent(value),
+        "where": where,
+        "span": span(standing.lower, standing.upper),
+        "why": why,
+    }

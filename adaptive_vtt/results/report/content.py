@@ -18,7 +18,7 @@ from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ...oracles.choice import ASKED
 from ...oracles.judge_findings import cost_of, unconfirmed_of
-from ...types import SIDES, Floats
+from ...types import IDENTITY, SIDES, Floats
 from ..outcomes import judged
 from ..result import warned
 from .beside_journal import Baseline, People
@@ -199,6 +199,10 @@ class Content:
         """Relation and severity as one name; the severity only where there is a choice."""
         alone = sum(name == relation for name, _ in self.variants) == 1
         return relation if alone else f"{relation} {severity}"
+
+    def change_in_words(self, asked: Asked) -> str:
+        """``change`` of a question; "" where the image is unchanged."""
+        return "" if asked.relation == IDENTITY else self.change(asked.relation, asked.severity)
 
 
 # -- calls that went wrong -------------------------------------------------------------------------

@@ -2,53 +2,37 @@
 and what narrower ones would have cost.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...certify.further import Range
-from ...certify.tracks import Counts
 from ...engine.repeat_probes import repeated
-from ...journal.facts import CertificateFacts
 from ...journal.rows import EXCLUDED
 from ...oracles.judge_findings import found_by_judge
 from ...oracles.judge_models import JUDGED
-from ...types import Floats
+from ...types import Indices
 from .certified import words
 from .evidence import Evidence, Standing, ordered
-from .plots import chart, figure_of, upward
-from .section import Section, aim, amount, fragment, money
+from .plots import Figure, chart, figure_of, upward
+from .section import Section, aim, amount, money
 
-# -- what was spent --------------------------------------------------------------------------------
-
-
-SPENDING_CHECKPOINTS = 200
-"""Moments at which the cost is shown, at most."""
+SPENDING_MOMENTS, WIDTH_MOMENTS = 200, 100
+"""Moments at which the cost, and half-widths, are shown, at most."""
 KINDS = 12
 """Reasons that have a row of their own; the rest share one."""
-
-
 READ = 8
 """Replies that a judge read, shown at most."""
+MANY = 40
+"""With more targets than this only the widest is shown at first."""
+WIDTHS = (0.2, 0.15, 0.1, 0.08, 0.05, 0.03, 0.02, 0.01)
+"""Half-widths that are forecast, the first few of those that are not reached."""
+FORECASTS = 5
+POINTS = 30
+"""Of the curve of a forecast."""
 
 
-@dataclass(frozen=True)
-class Read:
-    """A reply, what the judge said of it, and the verdicts of judge and rule in words."""
-
-    reply: str
-    said: str
-    judge: str
-    rule: str
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """``count`` of questions came back without an answer for one ``reason``."""
-
-    reason: str
-    count: int
+# -- what was spent ------------------------------------------------------------------------------
 
 
 def spending_section(evidence: Evidence) -> Section | None:
@@ -58,8 +42,10 @@ def spending_section(evidence: Evidence) -> Section | None:
     again = repeated(evidence.sources, evidence.calls)
     if evidence.cost == 0 and not (troubles or statistics or again or evidence.facts.interrupted):
         return None
-    views = {axis: _spending_figure(evidence, axis) for axis in ("calls", "seconds")}
-    html = fragment(
+    views = {axis: _spent(evidence, axis) for axis in ("calls", "seconds")}
+    return Section.of(
+        "What it cost, and what came back instead of answers",
+        "spending",
         "spending.html",
         chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
         cost=evidence.cost,
@@ -76,53 +62,56 @@ def spending_section(evidence: Evidence) -> Section | None:
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
         asked=len(evidence.table),
-        statistics=[(name.replace("_", " "), value) for name, value in _flat(statistics)],
+        statistics=_flat(statistics),
     )
-    return Section("What it cost, and what came back instead of answers", "spending", html)
 
 
-def _read(evidence: Evidence) -> list[Read]:
-    """What the judge was asked: where it and the rule disagree first."""
+def _read(evidence: Evidence) -> list[dict[str, str]]:
+    """What the judge was asked and said: where it and the rule disagree first."""
     words = {True: "right", False: "wrong", None: "no verdict"}
     answers = [a for c in evidence.calls for a in c.answers if JUDGED in (a.details or {})]
     told = [(a.said or "", (a.details or {})[JUDGED]) for a in answers]
     told.sort(key=lambda one: (one[1]["judge"] == one[1]["rule"], one[1]["rule"] is None))
     return [
-        Read(reply, found["said"] or "nothing", words[found["judge"]], words[found["rule"]])
+        {
+            "reply": reply,
+            "said": found["said"] or "nothing",
+            "judge": words[found["judge"]],
+            "rule": words[found["rule"]],
+        }
         for reply, found in told[:READ]
     ]
 
 
-def _troubles(evidence: Evidence) -> list[Trouble]:
-    """Why questions went unanswered, the commonest first."""
+def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
+    """Why questions went unanswered, and how many, the commonest first."""
     counts = evidence.table["unanswered"].dropna().value_counts()
-    found = [Trouble(str(r).removeprefix(EXCLUDED), int(n)) for r, n in counts.items()]
-    rest = sum(t.count for t in found[KINDS:])
-    return found[:KINDS] + ([Trouble("other reasons", rest)] if rest else [])
+    found = [(str(reason).removeprefix(EXCLUDED), int(n)) for reason, n in counts.items()]
+    rest = sum(n for _, n in found[KINDS:])
+    return found[:KINDS] + ([("other reasons", rest)] if rest else [])
 
 
-def _flat(statistics: dict[str, Any]) -> list[tuple[str, str]]:
+def _flat(statistics: dict[str, Any], under: str = "") -> list[tuple[str, str]]:
+    """What the endpoint counted, in words; names of what is nested have what it is nested in."""
     rows = []
     for name, value in statistics.items():
-        if value is None:
-            continue
+        told = under + name
         if isinstance(value, dict):
-            rows += [(f"{name}: {key}", text) for key, text in _flat(value)]
-        else:
-            rows.append((name, amount(value) if isinstance(value, int | float) else str(value)))
+            rows += _flat(value, f"{told}: ")
+        elif value is not None:
+            number = isinstance(value, int | float)
+            rows.append((told.replace("_", " "), amount(value) if number else str(value)))
     return rows
 
 
-def _spending_figure(evidence: Evidence, axis: str) -> dict[str, Any]:
-    paid = [(c.elapsed, c.cost) for c in evidence.calls]
-    paid += [(s.elapsed, s.cost) for s in evidence.sources]
+def _spent(evidence: Evidence, axis: str) -> Figure:
+    paid = [(row.elapsed, row.cost) for row in (*evidence.calls, *evidence.sources)]
     seconds, costs = np.array([(0.0, 0.0), *sorted(paid)]).T
-    cost = np.cumsum(costs)
-    shown = np.unique(np.linspace(0, len(paid), SPENDING_CHECKPOINTS).round().astype(np.int64))
+    shown = _moments(len(paid), SPENDING_MOMENTS)
     x = shown if axis == "calls" else seconds[shown].round(2)
     line = {
         "x": x.tolist(),
-        "y": cost[shown].tolist(),
+        "y": np.cumsum(costs)[shown].tolist(),
         "name": "cost",
         "colour": "accent",
         "width": 2.5,
@@ -134,7 +123,12 @@ def _spending_figure(evidence: Evidence, axis: str) -> dict[str, Any]:
     return figure_of({"title": title}, {"title": "cost"}, [line], levels)
 
 
-# -- what took longest -----------------------------------------------------------------------------
+def _moments(calls: int, most: int) -> Indices:
+    """So many numbers of calls, at most, 0 and all of them included."""
+    return np.unique(np.linspace(0, calls, most).round().astype(np.int64))
+
+
+# -- what took longest ---------------------------------------------------------------------------
 
 
 def slowest_section(evidence: Evidence) -> Section | None:
@@ -143,46 +137,39 @@ def slowest_section(evidence: Evidence) -> Section | None:
     if certificate is None:
         return None
     calls = len(evidence.history[0].lower) - 1
-    found = sorted(evidence.standings, key=lambda s: _slowest_first(s, calls))
-    html = fragment(
+
+    def slowest_first(standing: Standing) -> tuple[float, float]:
+        moment = calls + 1 if standing.settled_at is None else standing.settled_at
+        return -moment, -standing.half_width  # open ones first, the widest of them on top
+
+    return Section.of(
+        "What took longest",
+        "slowest",
         "cost.html",
-        targets=found,
+        targets=sorted(evidence.standings, key=slowest_first),
         calls=calls,
         asked=len(evidence.table),
         words=words(certificate),
-        summary=_how_long(found, calls),
+        summary=_summary(evidence.standings),
     )
-    return Section("What took longest", "slowest", html)
 
 
-def _slowest_first(standing: Standing, calls: int) -> tuple[float, float]:
-    """Open ones first, the widest of them on top; then the last to be settled."""
-    moment = calls + 1 if standing.settled_at is None else standing.settled_at
-    return (-moment, -standing.half_width)
-
-
-def _how_long(found: list[Standing], calls: int) -> str:
+def _summary(found: list[Standing]) -> str:
     """How much of the audit went into the targets that took longest."""
     open_ = sum(not s.settled for s in found)
     if open_:
         return f"{amount(open_)} of {amount(len(found))} targets are still open."
-    moments = sorted((s.settled_at or 0 for s in found), reverse=True)
+    moments = sorted(s.settled_at or 0 for s in found)
     if len(moments) < 2:
         return f"It took {amount(moments[0])} calls."
-    half = sorted(moments)[(len(moments) - 1) // 2]
+    half = moments[(len(moments) - 1) // 2]
     return (
         f"Half of the targets were done after {amount(half)} calls, the last one after "
-        f"{amount(moments[0])}."
+        f"{amount(moments[-1])}."
     )
 
 
-# -- how intervals shrank --------------------------------------------------------------------------
-
-
-CHECKPOINTS = 100
-"""Widths are shown at most so often."""
-MANY = 40
-"""With more targets than this only the widest is shown at first."""
+# -- how the intervals shrank --------------------------------------------------------------------
 
 
 def widths_section(evidence: Evidence) -> Section | None:
@@ -191,79 +178,47 @@ def widths_section(evidence: Evidence) -> Section | None:
     if certificate is None:
         return None
     found = [s for _, part in ordered(evidence.standings) for s in part]
-    views = {view: _widths_figure(evidence, certificate, found, view) for view in ("linear", "log")}
-    html = fragment(
+    views = {view: _shrinking(evidence, found, view) for view in ("linear", "log")}
+    return Section.of(
+        "How the intervals shrank",
+        "widths",
         "widths.html",
         certificate=certificate,
         targets=found,
         all=1 < len(found) <= MANY,
         chart=chart("widths-chart", views, "Half-width of each interval over calls"),
     )
-    return Section("How the intervals shrank", "widths", html)
 
 
-def _widths_figure(
-    evidence: Evidence, certificate: CertificateFacts, found: list[Standing], scale: str
-) -> dict[str, Any]:
-    calls = len(evidence.history[0].lower) - 1
-    moments = np.unique(np.linspace(0, calls, CHECKPOINTS).round().astype(np.int64))
+def _shrinking(evidence: Evidence, found: list[Standing], scale: str) -> Figure:
+    """The curve of each target, which shows when it is chosen, and that of the widest."""
+    certificate = evidence.certificate
+    assert certificate is not None
+    moments = _moments(len(evidence.history[0].lower) - 1, WIDTH_MOMENTS)
     widths = np.stack([t.half_width[moments] for t in evidence.history])
     axis: dict[str, Any] = {"title": "half-width", "range": [0, 0.515], "percent": True}
     if scale == "log":
         axis |= {"log": True, "range": [max(float(widths.min()), 1e-3) / 1.15, 0.515]}
-    lines = [_width_line(moments, widths[s.place], s) for s in found if len(found) > 1]
-    widest = {
-        "x": moments.tolist(),
-        "y": upward(widths.max(axis=0)),
-        "name": "widest of all" if len(found) > 1 else "half-width",
-        "colour": "text",
-        "width": 3,
-    }
-    stops = certificate.half_width is not None
-    level = {
-        "at": certificate.aim,
-        "text": ("asked for: " if stops else "bets aim at ") + aim(certificate.aim),
-        "colour": "third",
-    }
+    several, x = len(found) > 1, moments.tolist()
+    lines = [
+        {
+            "x": x,
+            "y": upward(widths[s.place]),
+            "name": s.name,
+            "colour": "accent" if s.settled else "bad",
+            "only": str(s.place),
+        }
+        for s in found
+        if several
+    ]
+    name = "widest of all" if several else "half-width"
+    widest = {"x": x, "y": upward(widths.max(axis=0)), "name": name, "colour": "text", "width": 3}
+    said = "bets aim at " if certificate.half_width is None else "asked for: "
+    level = {"at": certificate.aim, "text": said + aim(certificate.aim), "colour": "third"}
     return figure_of({"title": "calls answered so far"}, axis, [*lines, widest], [level])
 
 
-def _width_line(moments: Counts, widths: Floats, standing: Standing) -> dict[str, Any]:
-    """The curve of one target, which shows when it is chosen."""
-    return {
-        "x": moments.tolist(),
-        "y": upward(widths),
-        "name": standing.name,
-        "colour": "accent" if standing.settled else "bad",
-        "only": str(standing.place),
-    }
-
-
-# -- what more would have cost ---------------------------------------------------------------------
-
-
-WIDTHS = (0.2, 0.15, 0.1, 0.08, 0.05, 0.03, 0.02, 0.01)
-MAX_WIDTHS = 5
-"""Half-widths that are told of, at most."""
-FORECAST_CHECKPOINTS = 100
-MAX_POINTS = 30
-"""Of either curve, at most."""
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """A half-width, the calls until all targets are that narrow, those made included, and what all
-    of them cost, by what a call cost so far."""
-
-    half_width: float
-    calls: Range
-    more: Range
-    each: float
-
-    @property
-    def cost(self) -> str:
-        least, most = self.calls.least * self.each, self.calls.most * self.each
-        return f"{money(least)} to {money(most)}"
+# -- what more would have cost -------------------------------------------------------------------
 
 
 def forecast_section(evidence: Evidence) -> Section | None:
@@ -273,45 +228,50 @@ def forecast_section(evidence: Evidence) -> Section | None:
     if certificate is None or certificate.half_width is None:
         return None
     calls, widest = len(evidence.widest) - 1, float(evidence.widest[-1])
-    each = evidence.cost / max(calls, 1)
-    found = [(w, evidence.calls_to(w)) for w in [w for w in WIDTHS if w < widest][:MAX_WIDTHS]]
-    rows = [Forecast(w, n, n.after(-calls), each) for w, n in found if n is not None]
+    narrower = [width for width in WIDTHS if width < widest][:FORECASTS]
+    found = [(width, evidence.calls_to(width)) for width in narrower]
+    rows = [(width, needed) for width, needed in found if needed is not None]
     if not rows:
         return None
-    html = fragment(
+    each = evidence.cost / max(calls, 1)
+    last = rows[-1][0]
+    views = {"calls": _foreseen(evidence, last, 1.0, "calls answered")}
+    if each:
+        views["money"] = _foreseen(evidence, last, each, "cost")
+    return Section.of(
+        "What more would have cost",
+        "forecast",
         "forecast.html",
-        rows=rows,
+        rows=[_forecast(width, needed, calls, each) for width, needed in rows],
         half_width=widest,
         calls=calls,
         cost=evidence.cost,
         total=evidence.facts.all_calls,
         money=money,
         several=len(certificate.targets) > 1,
-        chart=chart(
-            "forecast-chart", _forecast_views(evidence, rows[-1]), "Half-width by calls, and on"
-        ),
+        chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
-    return Section("What more would have cost", "forecast", html)
 
 
-def _forecast_views(evidence: Evidence, last: Forecast) -> dict[str, dict[str, Any]]:
-    """By calls, and where they cost something by money."""
-    views: dict[str, dict[str, Any]] = {
-        "calls": _forecast_figure(evidence, last, 1.0, "calls answered")
+def _forecast(half_width: float, needed: Range, made: int, each: float) -> dict[str, Any]:
+    """``needed``: calls until all targets are that narrow, of which so many were ``made``;
+    ``each``: what a call cost so far."""
+    return {
+        "half_width": half_width,
+        "calls": needed,
+        "more": needed.after(-made),
+        "cost": f"{money(needed.least * each)} to {money(needed.most * each)}",
     }
-    if last.each:
-        views["money"] = _forecast_figure(evidence, last, last.each, "cost")
-    return views
 
 
-def _forecast_figure(evidence: Evidence, last: Forecast, each: float, title: str) -> dict[str, Any]:
+def _foreseen(evidence: Evidence, half_width: float, each: float, title: str) -> Figure:
     """``each``: what a call counts for on the axis."""
     widths = evidence.widest
     calls = len(widths) - 1
-    moments = np.unique(np.linspace(0, calls, FORECAST_CHECKPOINTS).round().astype(np.int64))
-    ahead = np.geomspace(float(widths[-1]), last.half_width, MAX_POINTS).tolist()
-    found = [(w, evidence.calls_to(w)) for w in ahead[1:]]
-    known = [(w, n.likely) for w, n in found if n is not None]
+    moments = _moments(calls, WIDTH_MOMENTS)
+    ahead = np.geomspace(float(widths[-1]), half_width, POINTS).tolist()
+    found = [(width, evidence.calls_to(width)) for width in ahead[1:]]
+    known = [(width, needed.likely) for width, needed in found if needed is not None]
     so_far = {
         "x": (moments * each).tolist(),
         "y": upward(widths[moments]),
@@ -320,8 +280,8 @@ def _forecast_figure(evidence: Evidence, last: Forecast, each: float, title: str
         "width": 2.5,
     }
     forecast = {
-        "x": [calls * each, *(n * each for _, n in known)],
-        "y": [ahead[0], *(w for w, _ in known)],
+        "x": [calls * each, *(needed * each for _, needed in known)],
+        "y": [ahead[0], *(width for width, _ in known)],
         "name": "forecast",
         "colour": "third",
         "dash": "dash",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...certify.formulas import Bounds
 from ...certify.further import Range
 from ...certify.tracks import Track
 from ...types import IDENTITY, SIDES, Floats, TargetId
@@ -372,6 +373,11 @@ class Evidence(Content):
     def failures(self) -> list[Failure]:
         """Every call with a wrong answer, the surest mistakes first."""
         return failures(self)
+
+    @property
+    def bounds(self) -> dict[TargetId, Bounds]:
+        """Every target's estimate and interval."""
+        return {s.id: Bounds(s.estimate, s.lower, s.upper) for s in self.standings}
 
     @cached_property
     def standings(self) -> list[Standing]:

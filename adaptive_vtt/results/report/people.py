@@ -6,16 +6,13 @@ are shares by relation.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .beside_journal import Cell, Compared, Interval, Reader, Realism, Share
 from .differences import point_span
 from .evidence import Evidence
 from .headline import wilson
-from .section import Section, figure, fragment, percent, span, sure
-
-# -- people beside the model -----------------------------------------------------------------------
-
+from .section import Section, figure, percent, span, sure
 
 SHOWN = 30
 """Targets that are shown of a reader, the best known first; all are in the reader's folder."""
@@ -23,9 +20,11 @@ WORDS = {"better": "the reader errs less", "worse": "the reader errs more", "ope
 """Decisions of a comparison in which the model is A and the reader B."""
 
 
-@dataclass(frozen=True)
-class ReaderRow:
-    """One target: what the model loses, what the reader does, and by how much less."""
+# -- the same questions, in the order of the same draws ------------------------------------------
+
+
+class ReaderRow(NamedTuple):
+    """One target: what the model loses, what the reader does, and by how much less; in words."""
 
     target: str
     model: str
@@ -40,14 +39,15 @@ def readers_section(evidence: Evidence) -> Section | None:
     reading = evidence.people.reading
     if reading is None or not reading.readers:
         return None
-    html = fragment(
+    return Section.of(
+        "People beside the model",
+        "readers",
         "readers.html",
         readers=[(reader, wrong(reader), reader_rows(reader)) for reader in reading.readers],
         kappa=figure(reading.kappa[0]),
         shared=reading.kappa[1],
         sure="" if reading.confidence is None else sure(reading.confidence),
     )
-    return Section("People beside the model", "readers", html)
 
 
 def wrong(reader: Reader) -> str:
@@ -76,11 +76,10 @@ def _rate_and_span(interval: Interval) -> str:
     return f"{percent(interval[0])} ({span(*interval[1:])})"
 
 
-# -- realism ---------------------------------------------------------------------------------------
+# -- realism -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RealismRow:
+class RealismRow(NamedTuple):
     """A relation, or all: both shares with their intervals, and the first by severity."""
 
     name: str
@@ -97,13 +96,14 @@ def realism_section(evidence: Evidence) -> Section | None:
     realism = evidence.people.realism
     if realism is None or not realism.cells:
         return None
-    html = fragment(
+    return Section.of(
+        "Realism",
+        "realism",
         "realism.html",
         rows=realism_rows(realism),
         readers=realism.readers,
         kappas=[(name, figure(kappa), count) for name, (kappa, count) in realism.kappa.items()],
     )
-    return Section("Realism", "realism", html)
 
 
 def realism_rows(realism: Realism) -> list[RealismRow]:
@@ -114,8 +114,8 @@ def realism_rows(realism: Realism) -> list[RealismRow]:
         relations.setdefault(cell.relation, []).append(cell)
 
     def rank(item: tuple[str, list[Cell]]) -> float:
-        rate = _rate([cell.realistic for cell in item[1]])
-        return math.inf if rate is None else rate
+        yes, count = _sums([cell.realistic for cell in item[1]])
+        return yes / count if count else math.inf
 
     found = sorted(relations.items(), key=rank)
     every = [("all", realism.cells)] if len(relations) > 1 else []
@@ -123,27 +123,21 @@ def realism_rows(realism: Realism) -> list[RealismRow]:
 
 
 def _realism_row(name: str, cells: Sequence[Cell]) -> RealismRow:
-    realistic, same = [c.realistic for c in cells], [c.same for c in cells]
+    realistic, same = _sums([c.realistic for c in cells]), _sums([c.same for c in cells])
     severities = sorted((c.severity, c.realistic) for c in cells)
     shown = ", ".join(f"{s}: {yes} of {n}" for s, (yes, n) in severities)
+    pairs = max(realistic[1], same[1])
     return RealismRow(
-        name,
-        percent(_rate(realistic)),
-        _interval(realistic),
-        percent(_rate(same)),
-        _interval(same),
-        max(sum(n for _, n in realistic), sum(n for _, n in same)),
-        shown if name != "all" else "",
+        name, *_rate(*realistic), *_rate(*same), pairs, shown if name != "all" else ""
     )
 
 
-def _rate(shares: Sequence[Share]) -> float | None:
-    """None where nobody judged any."""
+def _sums(shares: Sequence[Share]) -> tuple[int, int]:
+    """How many pairs most say yes of, and how many were judged."""
     yes, count = map(sum, zip(*shares, strict=True))
-    return yes / count if count else None
+    return yes, count
 
 
-def _interval(shares: Sequence[Share]) -> str:
-    """Wilson's, of pairs that were drawn evenly from each cell."""
-    yes, count = map(sum, zip(*shares, strict=True))
-    return span(*wilson(yes, count)) if count else "–"
+def _rate(yes: int, count: int) -> tuple[str, str]:
+    """The share with Wilson's interval, of pairs that were drawn evenly from each cell."""
+    return (percent(yes / count), span(*wilson(yes, count))) if count else ("–", "–")

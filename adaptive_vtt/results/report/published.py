@@ -75,8 +75,7 @@ def medmnistc_section(evidence: Evidence) -> Section | None:
     """None where BE over AlexNet's does not follow from what is certified."""
     if evidence.certificate is None or evidence.certificate.guarantee == "each":
         return None
-    rates = {s.id: Bounds(s.estimate, s.lower, s.upper) for s in evidence.standings}
-    ours = _ours(figures(evidence.facts.space, rates))
+    ours = _ours(figures(evidence.facts.space, evidence.bounds))
     if not ours:
         return None
     table = published_tables("medmnistc")
