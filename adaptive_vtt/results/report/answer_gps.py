@@ -22,7 +22,7 @@ from ..outcomes import confusion
 from .content import Content
 from .evidence import Evidence, Replay
 from .plots import chart, figure_of, frame
-from .section import Section, amount, data, exact, fragment
+from .section import Section, amount, data, exact
 
 # -- answers per concept ---------------------------------------------------------------------------
 
@@ -51,14 +51,15 @@ def answers_section(evidence: Evidence) -> Section | None:
     """One large plot, a list to choose the concept from, and all concepts small. None for words."""
     if evidence.in_words:
         return None
-    html = fragment(
+    return Section.of(
+        "Answers per concept: the paper’s answer GPs",
+        "beliefs",
         "beliefs.html",
         concepts=evidence.concepts,
         cards=_cards(evidence) if len(evidence.concepts) > 1 else [],
         chart=_answers_place(evidence),
         data=data("beliefs-data", _curves(evidence)),
     )
-    return Section("Answers per concept: the paper’s answer GPs", "beliefs", html)
 
 
 def _curves(evidence: Evidence) -> dict[str, Any]:
@@ -237,7 +238,9 @@ def uncertainty_section(evidence: Evidence) -> Section | None:
         return None
     views = {view: _uncertainty_figure(evidence, view) for view in AXES}
     level = _over_sides(evidence.replay.uncertainty)[0]
-    html = fragment(
+    return Section.of(
+        "Uncertainty of the answer GPs",
+        "uncertainty",
         "uncertainty.html",
         concepts=evidence.concepts,
         rules=evidence.rules,
@@ -245,7 +248,6 @@ def uncertainty_section(evidence: Evidence) -> Section | None:
         last=float(level[-1]),
         chart=chart("uncertainty-chart", views, "Uncertainty over questions asked"),
     )
-    return Section("Uncertainty of the answer GPs", "uncertainty", html)
 
 
 def _uncertainty_figure(evidence: Evidence, view: str) -> dict[str, Any]:

@@ -78,8 +78,11 @@ def section(evidence: Evidence) -> Section:
         "moments": moments,
         "draws": _draws(evidence, moments),
     }
-    html = fragment(
+    return Section.of(
+        "Surface and curves",
+        "surface",
         "believed.html",
+        late=packed("believed-data", told),
         moments=moments,
         predicts=tables["cell"].predicts,
         widest=_widest(tables["severity"]),
@@ -91,7 +94,6 @@ def section(evidence: Evidence) -> Section:
         surface=_place("surface-chart", tables["relation-concept"], "Predicted losses"),
         curves=_place("curves-chart", tables["severity"], "Loss by severity"),
     )
-    return Section("Surface and curves", "surface", html, packed("believed-data", told))
 
 
 def images(evidence: Evidence) -> Section | None:
@@ -131,12 +133,13 @@ def trust(evidence: Evidence) -> Section | None:
     if not len(table):
         return None
     figure = _bare(figures.reliability(table))
-    html = fragment(
+    return Section.of(
+        "Is it to be trusted?",
+        "trust",
         "believed_trust.html",
         gain=figures.gain(table),
         chart=chart("trust-chart", {"": figure}, "Expected and actual losses"),
     )
-    return Section("Is it to be trusted?", "trust", html)
 
 
 def _alone(evidence: Evidence) -> bool:

@@ -87,8 +87,8 @@ def _rows(
     evidence: Evidence, grid: dict[str, Any], certified: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """The map as it stands at first: per relation what is certified of it, and error rates over all
-    concepts. A cell's ``shade`` is from 0 to 1, 1 the worst; its ``place`` is None where there is no
-    such change."""
+    concepts. A cell's ``shade`` is from 0 to 1, 1 the worst; its ``place`` is None where no such
+    change exists."""
     known = {(row[0], row[1]): row for row in grid["cells"]["all"]}
     counts = {place: sum(row[2:7]) for place, row in known.items()}
     solid = [row[7] for place, row in known.items() if counts[place] >= FEW]

@@ -19,7 +19,7 @@ from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, Ju
 from ...oracles.choice import ASKED
 from ...oracles.judge_findings import cost_of, unconfirmed_of
 from ...types import IDENTITY, SIDES, Floats
-from ..outcomes import judged
+from ..outcomes import FAILED, judged
 from ..result import warned
 from .beside_journal import Baseline, People
 
@@ -119,10 +119,8 @@ class Content:
     @property
     def elapsed(self) -> float:
         """Seconds of audit until the last thing journaled."""
-        times = [d.elapsed for d in self.draws] + [c.elapsed for c in self.calls]
-        times += [s.elapsed for s in self.sources]
-        ended = self.facts.ended
-        return max([*times, ended.elapsed if ended else 0.0])
+        times = [row.elapsed for row in (*self.draws, *self.calls, *self.sources)]
+        return max([*times, self.facts.ended.elapsed if self.facts.ended else 0.0])
 
     @cached_property
     def captioned(self) -> bool:
@@ -209,30 +207,12 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """One concept answered wrongly, or not at all."""
-
-    concept: int
-    name: str
-    truth: int
-    answer: float | None
-    reason: str | None
-    said: str | None = None
-    asked: dict[str, Any] | None = None
-    """See ``question_in_words``."""
-
-    @property
-    def distance(self) -> float:
-        """How far the answer lies from the truth; an unanswered question comes last."""
-        return -1.0 if self.answer is None else abs(self.answer - self.truth)
-
-
-@dataclass(frozen=True)
 class Failure:
     """One call that went wrong.
 
-    ``pictures``: PNGs of the source and the follow-up image, None where none were kept;
-    ``targets``: places of the targets that a wrong answer of the call belongs to.
+    ``mistakes``: what was answered wrongly, or not at all, the surest first; ``right``: how many
+    other answers there are. ``pictures``: PNGs of the source and the follow-up image, None where
+    none were kept; ``targets``: places of the targets that a wrong answer of the call belongs to.
     """
 
     call: int
@@ -241,31 +221,22 @@ class Failure:
     severity: int
     change: str
     pictures: tuple[bytes, bytes] | None
-    mistakes: list[Mistake]
+    mistakes: list[AnswerRow]
     right: int
     targets: frozenset[int]
-
-    @property
-    def changed(self) -> bool:
-        """Whether there are two pictures to compare."""
-        return self.pictures is not None and self.pictures[0] != self.pictures[1]
-
-    def about(self, concept: str, truth: int) -> bool:
-        """Whether a mistake is about this side of this concept."""
-        return any(m.name == concept and m.truth == truth for m in self.mistakes)
 
 
 def failures(content: Content) -> list[Failure]:
     """Every call with a wrong answer: those with pictures first, then the surest mistakes."""
-    found = [_failure(content, call) for call in content.calls]
-    kept = [f for f in found if f.mistakes]
-    return sorted(kept, key=lambda f: (f.pictures is None, -f.mistakes[0].distance))
+    found = [failure for call in content.calls if (failure := _failure(content, call))]
+    return sorted(found, key=lambda f: (f.pictures is None, -_distance(f.mistakes[0])))
 
 
-def _failure(content: Content, call: CallRow) -> Failure:
-    asked = content.asked(call.answers[0].question)
-    wrong = [a for a in call.answers if _is_wrong(a)]
-    mistakes = [_mistake(content, a) for a in wrong]
+def _failure(content: Content, call: CallRow) -> Failure | None:
+    wrong = [a for a in call.answers if a.loss is not None and a.loss >= FAILED]
+    if not wrong:
+        return None
+    asked = content.asked(wrong[0].question)
     return Failure(
         call.call,
         content.drawn[call.call].sample,
@@ -273,21 +244,15 @@ def _failure(content: Content, call: CallRow) -> Failure:
         asked.severity,
         content.change(asked.relation, asked.severity),
         content.pictures.get(call.call),
-        sorted(mistakes, key=lambda m: -m.distance),
+        sorted(wrong, key=lambda row: -_distance(row)),
         sum(a.loss is not None and not a.excluded for a in call.answers) - len(wrong),
         content.targets_of(call.call, (a.question for a in wrong)),
     )
 
 
-def _is_wrong(answer: AnswerRow) -> bool:
-    return answer.loss is not None and answer.loss >= 0.5
-
-
-def _mistake(content: Content, row: AnswerRow) -> Mistake:
-    concept = row.question % len(content.concepts)
-    name = content.concepts[concept]
-    told = question_in_words(row)
-    return Mistake(concept, name, row.truth or 0, row.answer, row.unanswered, row.said, told)
+def _distance(row: AnswerRow) -> float:
+    """How far the answer lies from the truth; an unanswered question comes last."""
+    return -1.0 if row.answer is None else abs(row.answer - (row.truth or 0))
 
 
 # -- questions in words ----------------------------------------------------------------------------

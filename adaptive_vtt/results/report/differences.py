@@ -1,7 +1,7 @@
 """Two models compared: how much less often the new one errs, target by target, around 0."""
 
 import shlex
-from dataclasses import dataclass
+from typing import Any
 
 from ...certify.compared import Compared, calls_of, compared
 from ...utils.rounding import outward
@@ -9,7 +9,7 @@ from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence, Standing
 from .headline import Step, Tile, Verdict
-from .section import THIN, Section, amount, duration, fragment, money, percent, sure
+from .section import THIN, Section, amount, duration, money, percent, sure
 
 WORDS = {
     "better": "the new model errs less",
@@ -23,19 +23,6 @@ SIDE = {1: "above", -1: "below", 0: "open"}
 """Of a target's limit; see ``Track.decided``."""
 MARKS = 4
 """Marks of the axis to either side of 0, at most."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A target's interval: where the bar starts, its length and the estimate, as shares of the
-    axis, which has 0 in its middle."""
-
-    of: Compared
-    place: int
-    start: float
-    length: float
-    at: float
-    words: str
 
 
 def points(difference: float) -> str:
@@ -69,7 +56,9 @@ def headline(evidence: Evidence) -> Section:
     """The first screen: which model errs less, by how much, and what that took."""
     found, ended = rows_of(evidence), evidence.facts.ended
     open_ = sum(row.decision == "open" for row in found)
-    html = fragment(
+    return Section.of(
+        "Verdict",
+        "verdict",
         "versus.html",
         verdict=_verdict(evidence, found),
         decided=len(found) - open_,
@@ -81,7 +70,6 @@ def headline(evidence: Evidence) -> Section:
         steps=_steps(evidence, open_),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )
-    return Section("Verdict", "verdict", html)
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -91,7 +79,9 @@ def section(evidence: Evidence) -> Section | None:
         return None
     found, margin = rows_of(evidence), certificate.versus.margin
     end, marks = _scale(found, margin)
-    html = fragment(
+    return Section.of(
+        "Differences",
+        "differences",
         "differences.html",
         bars=[_bar(row, place, end) for place, row in enumerate(found)],
         marks=[(_at(mark, end), points(mark)) for mark in marks],
@@ -102,7 +92,6 @@ def section(evidence: Evidence) -> Section | None:
         points=points,
         span=point_span,
     )
-    return Section("Differences", "differences", html)
 
 
 def _decision(evidence: Evidence, of: Standing) -> str:
@@ -199,6 +188,15 @@ def _at(difference: float, end: float) -> float:
     return min(max((difference + end) / (2 * end), 0.0), 1.0)
 
 
-def _bar(row: Compared, place: int, end: float) -> Bar:
+def _bar(row: Compared, place: int, end: float) -> dict[str, Any]:
+    """A target's interval: where the bar starts, its length and the estimate, as shares of the
+    axis, which has 0 in its middle."""
     start, stop = _at(row.lower, end), _at(row.upper, end)
-    return Bar(row, place, start, stop - start, _at(row.delta, end), WORDS[row.decision])
+    return {
+        "of": row,
+        "place": place,
+        "start": start,
+        "length": stop - start,
+        "at": _at(row.delta, end),
+        "words": WORDS[row.decision],
+    }

@@ -23,7 +23,7 @@ where medical models gave none, Qwen2.5-VL-72B as judge. It states no temperatur
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -38,7 +38,7 @@ from ...types import IDENTITY
 from ..result import Result
 from .evidence import Evidence
 from .published import Row, published_tables
-from .section import Section, fragment, span, sure
+from .section import Section, span, sure
 
 # -- the section -----------------------------------------------------------------------------------
 
@@ -66,42 +66,37 @@ def section(evidence: Evidence) -> Section | None:
     tasks = {task.name for task in TASKS}
     if not evidence.standings or tasks.isdisjoint(evidence.concepts):
         return None
-    targets = pd.DataFrame(
-        [
-            {**asdict(s.id), "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
-            for s in evidence.standings
-        ]
-    )
-    table = beside(targets)
+    rows = [
+        {**asdict(s.id), "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
+        for s in evidence.standings
+    ]
+    table = beside(pd.DataFrame(rows))
     if not tasks.issuperset(evidence.concepts):
         table = table[table["kind"] != OVERALL]
     if table.empty:
         return None
     table = _in_order(table)
     models, left_out = _models(table)
-    rows = [
-        Row(
-            GROUPED.get(r["kind"], "") + r["what"],
-            r["accuracy"],
-            span(r["lower"], r["upper"]),
-            tuple(_known(r[m]) for m in models),
-        )
-        for r in table.to_dict(orient="records")
-    ]
-    return Section(
+    return Section.of(
         "Beside published results",
         "published",
-        fragment(
-            "endobench_beside.html",
-            rows=rows,
-            models=models,
-            left_out=left_out,
-            physicians=compared(table),
-            sure=sure(CONFIDENCE),
-            levels=bool((table["kind"] == "granularity").any()),
-            differences=differences(evidence.facts),
-            temperature=temperature(evidence.facts),
-        ),
+        "endobench_beside.html",
+        rows=[
+            Row(
+                GROUPED.get(r["kind"], "") + r["what"],
+                r["accuracy"],
+                span(r["lower"], r["upper"]),
+                tuple(None if pd.isna(r[m]) else r[m] for m in models),
+            )
+            for r in table.to_dict(orient="records")
+        ],
+        models=models,
+        left_out=left_out,
+        physicians=compared(table),
+        sure=sure(CONFIDENCE),
+        levels=bool((table["kind"] == "granularity").any()),
+        differences=differences(evidence.facts),
+        temperature=temperature(evidence.facts),
     )
 
 
@@ -126,10 +121,6 @@ def _models(table: pd.DataFrame) -> tuple[list[str], list[tuple[str, float]]]:
     left_out = [(str(m), float(v)) for m, v in ranked.items() if v > least and m not in told]
     shown = left_out if OVERALL in set(table["kind"]) else []
     return [*told, *([CHANCE] if CHANCE in accuracies().index else [])], shown
-
-
-def _known(value: float) -> float | None:
-    return None if pd.isna(value) else float(value)
 
 
 # -- what is published -------------------------------------------------------------------------
@@ -232,18 +223,6 @@ def full_names() -> dict[str, str]:
 # -- physicians --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One target of the audit that physicians were asked about, too."""
-
-    what: str
-    ours: float
-    interval: str
-    theirs: float
-    count: str
-    their_interval: str
-
-
 @cache
 def baseline() -> pd.DataFrame:
     """What the physicians had right, one row per "overall", task and subtask with known counts.
@@ -266,23 +245,24 @@ def baseline() -> pd.DataFrame:
     return table.astype({"right": int, "asked": int})
 
 
-def compared(table: pd.DataFrame) -> list[Compared]:
-    """Rows of ``beside`` of which physicians' counts are known, each once."""
+def compared(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of ``beside`` of which physicians' counts are known, each once: ``what``, our accuracy
+    with its ``interval``, ``theirs`` with the ``count`` behind it and ``their_interval``."""
     theirs = baseline().to_dict(orient="index")
-    found: dict[str, Compared] = {}
+    found: dict[str, dict[str, Any]] = {}
     for r in table.to_dict(orient="records"):
         column = column_of(r["kind"], r["what"])
         if column not in theirs or column in found:
             continue
         them = theirs[column]
-        found[column] = Compared(
-            column,
-            r["accuracy"],
-            span(r["lower"], r["upper"]),
-            them["accuracy"],
-            f"{them['right']} of {them['asked']}",
-            span(them["lower"], them["upper"]),
-        )
+        found[column] = {
+            "what": column,
+            "ours": r["accuracy"],
+            "interval": span(r["lower"], r["upper"]),
+            "theirs": them["accuracy"],
+            "count": f"{them['right']} of {them['asked']}",
+            "their_interval": span(them["lower"], them["upper"]),
+        }
     return list(found.values())
 
 

@@ -3,7 +3,7 @@ answer GPs that it teaches, and where every target stands.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from ..way_on import forecast
 from .content import Content, Failure, failures
 
 if TYPE_CHECKING:
-    from ...journal.facts import CertificateFacts
     from ...surrogates import AnswerGP
 
 # -- answer GPs learnt again -----------------------------------------------------------------------
@@ -68,7 +67,7 @@ def replay(content: Content) -> Replay:
     )
 
 
-def implied_rates(content: Content, learnt: Replay) -> dict[tuple[int, int], float]:
+def implied_rates(content: Content, learnt: Replay) -> dict[tuple[str | None, int | None], float]:
     """(concept, side) -> the error rate the answer GP implies; sides never answered are left out.
 
     A bin's coordinate, (P(yes) + truth) / 2, tells both the side and whether the answer is wrong.
@@ -79,7 +78,7 @@ def implied_rates(content: Content, learnt: Replay) -> dict[tuple[int, int], flo
     told = content.table[content.table["answer"].notna()]
     mass, middle = np.maximum(learnt.mean, 0.0), learnt.mean.shape[1] // 2
     places = {name: i for i, name in enumerate(content.concepts)}
-    rates = {}
+    rates: dict[tuple[str | None, int | None], float] = {}
     groups: Any = told.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
     for (name, side), part in groups:
         place, at = places[name], part["coordinate"].to_numpy(float)
@@ -90,7 +89,7 @@ def implied_rates(content: Content, learnt: Replay) -> dict[tuple[int, int], flo
         half = half * np.where(np.arange(middle + 1) == 0, min(share, 1.0), 1.0)
         wrong = half[: middle // 2].sum() + half[middle // 2] / 2
         if half.sum() > 0:
-            rates[place, int(side)] = float(wrong / half.sum())
+            rates[name, int(side)] = float(wrong / half.sum())
     return rates
 
 
@@ -213,65 +212,42 @@ class Standing:
         return found
 
 
-def standings(
-    content: Content, certificate: "CertificateFacts", rates: Mapping[tuple[int, int], float]
-) -> list[Standing]:
-    """One per target, in the order of the certificate.
-
-    ``rates``: (concept, side) -> the error rate that the answer GPs imply, where they do.
-    """
-    believed, family = _believed(content, rates), shared(content.relations)
-    stated = _stated(content) or [{}] * len(certificate.ids)
-    return [
-        _standing(
-            k,
-            (target, _kind(target), _label(target, content, family)),
-            certificate,
-            track,
-            believed.get(target),
-            row,
-        )
-        for k, (target, track, row) in enumerate(
-            zip(certificate.ids, content.history, stated, strict=True)
-        )
-    ]
-
-
-def ordered(found: list[Standing]) -> list[tuple[str, list[Standing]]]:
-    """By kind, the highest estimate first."""
-    groups = [(title, [s for s in found if s.kind == kind]) for kind, title in KINDS.items()]
-    return [(t, sorted(part, key=lambda s: -s.estimate)) for t, part in groups if part]
-
-
 def _standing(
+    content: Content,
     place: int,
-    name: tuple[TargetId, str, str],
-    certificate: "CertificateFacts",
     track: Track,
-    belief: float | None,
     stated: dict[str, Any],
+    rates: Mapping[tuple[str | None, int | None], float],
 ) -> Standing:
+    """``stated``: what the engine said of the target when the audit ended, {} while it is running;
+    ``rates``: (concept, side) -> the error rate that the answer GPs imply, where they do."""
+    certificate = content.certificate
+    assert certificate is not None
+    target = certificate.ids[place]
     lower = float(stated.get("lower", track.lower[-1]))
     upper = float(stated.get("upper", track.upper[-1]))
     contradicted = bool(stated.get("emptied", track.emptied))
     narrow = (upper - lower) / 2 <= certificate.aim
     certified = stated.get("certified", narrow and not contradicted)
-    width, limit = certificate.half_width, certificate.at_most
+    width, limit, side = certificate.half_width, certificate.at_most, None
     reached = np.ones(len(track.lower), bool)
     if width is not None:
         reached &= track.half_width <= width
     if certificate.decides:
         reached &= track.decided != 0
+        now = {1: "above", -1: "below"}.get(int(track.decided[-1]), "open")
+        side = str(stated.get("decided", now))
     elif limit is not None:
         reached &= (track.lower > limit) | (track.upper <= limit)
-    side = _side(lower, upper, limit)
-    if certificate.decides:
-        side = _decided(stated, track)
+        side = "above" if lower > limit else "open" if limit < upper else "below"
     settled = (width is None or certified) and side != "open" and not contradicted
     moment = int(reached.argmax()) if reached.any() else len(reached) - 1
+    told = (target.concept, target.side) if target.kind == "concept" else (None, None)
     return Standing(
         place,
-        *name,
+        target,
+        _kind(target),
+        _label(target, content),
         size=certificate.sizes[place],
         questions=int(track.questions[-1]),
         estimate=stated.get("estimate", track.estimate),
@@ -285,30 +261,17 @@ def _standing(
         settled_at=moment if settled else None,
         settled_seen=int(track.questions[moment if settled else -1]),
         raw=None if math.isnan(track.mean) else track.mean,
-        belief=belief,
+        belief=rates.get(told) if target.rate in SIDES else None,
         variance_ratio=stated.get("variance_ratio"),
         effective=stated.get("effective_draws"),
         more_calls=forecast([stated]),
     )
 
 
-def _stated(content: Content) -> list[dict[str, Any]]:
-    """What the engine said of every target when the audit ended; [] while it is running."""
-    return (content.facts.intervals or []) if content.facts.ended is not None else []
-
-
-def _side(lower: float, upper: float, limit: float | None) -> str | None:
-    if limit is None:
-        return None
-    if lower <= limit < upper:
-        return "open"
-    return "above" if lower > limit else "below"
-
-
-def _decided(stated: dict[str, Any], track: Track) -> str:
-    """The side decided by bets, as the engine said or as the rows come to."""
-    now = {1: "above", -1: "below"}.get(int(track.decided[-1]), "open")
-    return str(stated.get("decided", now))
+def ordered(found: list[Standing]) -> list[tuple[str, list[Standing]]]:
+    """By kind, the highest estimate first."""
+    groups = [(title, [s for s in found if s.kind == kind]) for kind, title in KINDS.items()]
+    return [(t, sorted(part, key=lambda s: -s.estimate)) for t, part in groups if part]
 
 
 def _kind(target: TargetId) -> str:
@@ -321,8 +284,9 @@ def _kind(target: TargetId) -> str:
     return kind if kind in KINDS else "other"
 
 
-def _label(target: TargetId, content: Content, family: str) -> str:
+def _label(target: TargetId, content: Content) -> str:
     """The target's name without what its heading says, or all relations have in common."""
+    family = shared(content.relations)
     relation = (target.relation or "").removeprefix(family)
     if _kind(target) == "other":
         return target.name
@@ -335,15 +299,6 @@ def _label(target: TargetId, content: Content, family: str) -> str:
         "relation": relation,
         "relation-concept": f"{relation}, {target.concept}",
     }.get(target.kind, target.name)
-
-
-def _believed(content: Content, rates: Mapping[tuple[int, int], float]) -> dict[TargetId, float]:
-    """The rates by target."""
-    names = {side: rate for rate, side in SIDES.items()}
-    return {
-        TargetId("concept", content.concepts[concept], side, names[side]): rate
-        for (concept, side), rate in rates.items()
-    }
 
 
 def shared(relations: list[str]) -> str:
@@ -388,4 +343,8 @@ class Evidence(Content):
         if self.certificate is None:
             return []
         alone = self.facts.space.concepts_are != "classes"
-        return standings(self, self.certificate, implied_rates(self, self.replay) if alone else {})
+        rates = implied_rates(self, self.replay) if alone else {}
+        ended = self.facts.ended is not None and self.facts.intervals
+        stated: Sequence[dict[str, Any]] = ended or [{}] * len(self.history)
+        both = zip(self.history, stated, strict=True)
+        return [_standing(self, k, track, row, rates) for k, (track, row) in enumerate(both)]

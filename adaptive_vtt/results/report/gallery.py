@@ -15,7 +15,7 @@ from ...oracles.caption_findings import found as found_in_captions
 from ...oracles.caption_findings import judged as judged_captions
 from ...oracles.caption_rules import ERROR_TYPES, rule_of
 from ...utils.image_headers import declared_size
-from .content import Failure, Mistake, question_in_words
+from .content import Failure, question_in_words
 from .evidence import Evidence
 from .section import THIN, Section, data, span
 
@@ -213,24 +213,30 @@ def _failed(evidence: Evidence, failure: Failure, album: Album) -> Card:
     return _card(evidence, failure.call, views, lines, failure.targets, told)
 
 
-def _line(evidence: Evidence, mistake: Mistake) -> dict[str, Any]:
-    at = mistake.answer
-    if mistake.said is not None:
+def _line(evidence: Evidence, row: AnswerRow) -> dict[str, Any]:
+    at = row.answer
+    if row.said is not None:
         at = None
-        said = f"“{mistake.said[:SAID]}”" + (f": {mistake.reason}" if mistake.reason else "")
+        said = f"“{row.said[:SAID]}”" + (f": {row.unanswered}" if row.unanswered else "")
     elif at is None:
-        said = f"no answer: {mistake.reason or 'no reason was given'}"
+        said = f"no answer: {row.unanswered or 'no reason was given'}"
     else:
         said = _number(evidence, at)
-    side = f"is {'present' if mistake.truth else 'absent'}"
+    truth = (row.truth or 0) if evidence.sided else None
+    return {**_about(evidence, row), "truth": truth, "said": said, "at": at}
+
+
+def _about(evidence: Evidence, row: AnswerRow) -> dict[str, Any]:
+    """What the lines about an answer have in common."""
+    side = f"is {'present' if row.truth else 'absent'}"
     return {
-        "key": mistake.concept,
-        "truth": mistake.truth if evidence.sided else None,
-        "name": mistake.name,
+        "key": row.question % len(evidence.concepts),
+        "truth": None,
+        "name": evidence.asked(row.question).concept,
         "is": side if evidence.sided else "",
-        "said": said,
-        "at": at,
-        "asked": mistake.asked,
+        "said": "",
+        "at": None,
+        "asked": question_in_words(row),
     }
 
 
@@ -353,16 +359,7 @@ def _disagreement(evidence: Evidence, call: CallRow, rows: list[AnswerRow], albu
 def _both_said(evidence: Evidence, row: AnswerRow) -> dict[str, Any]:
     details = row.details or {}
     both = "; ".join(f"{name.upper()} {_said(evidence, details.get(name, {}))}" for name in "ab")
-    side = f"is {'present' if row.truth else 'absent'}"
-    return {
-        "key": row.question % len(evidence.concepts),
-        "truth": int((row.loss or 0) > ALIKE),
-        "name": evidence.asked(row.question).concept,
-        "is": side if evidence.sided else "",
-        "said": both,
-        "at": None,
-        "asked": question_in_words(row),
-    }
+    return {**_about(evidence, row), "truth": int((row.loss or 0) > ALIKE), "said": both}
 
 
 def _said(evidence: Evidence, told: Mapping[str, Any]) -> str:

@@ -1,16 +1,15 @@
 """The first screen: how much goes wrong, what that cost, where it is worst, what to do next."""
 
 import math
-from dataclasses import dataclass
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...certify.further import longest
 from ...journal.facts import CertificateFacts
 from ...types import SIDES, TargetId
+from ..outcomes import FAILED
 from ..way_on import more_calls, raised, rounded_up
 from .beside_journal import BASELINE_NAMES
-from .certified import words
 from .content import Failure
 from .evidence import Evidence, Standing
 from .gallery import Picture, picture
@@ -22,7 +21,6 @@ from .section import (
     amount,
     duration,
     exact,
-    fragment,
     money,
     percent,
     span,
@@ -31,8 +29,7 @@ from .section import (
 )
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """One number of the headline."""
 
     label: str
@@ -40,17 +37,35 @@ class Tile:
     note: str = ""
 
 
+class Verdict(NamedTuple):
+    """``before`` the ``figure`` and ``after`` it stand in large type, ``sure`` beneath."""
+
+    before: str
+    figure: str
+    after: str
+    sure: str
+
+
+class Step(NamedTuple):
+    """What to do next, and the command that does it; "" where none does."""
+
+    text: str
+    command: str = ""
+
+
 def section(evidence: Evidence) -> Section:
     """Verdict, cost, worst groups, next steps."""
     certificate, ended = evidence.certificate, evidence.facts.ended
-    done = "" if certificate is None else words(certificate)["done"]
+    settled = certificate is not None and all(s.settled for s in evidence.standings)
     groups = worst(evidence)
-    html = fragment(
+    return Section.of(
+        "Verdict",
+        "verdict",
         "headline.html",
         verdict=verdict(evidence),
-        standing="" if certificate is None else aims(certificate, done, evidence.standings),
+        standing="" if certificate is None else aims(certificate, evidence.standings),
         stopped=ended is not None,
-        reached=ended is not None and certificate is not None and _all_settled(evidence),
+        reached=ended is not None and settled,
         reason=((ended.reason if ended else None) or "no reason was given").replace("+-", "±"),
         waiting=len(evidence.draws) - len(evidence.calls),
         tiles=_tiles(evidence),
@@ -59,11 +74,6 @@ def section(evidence: Evidence) -> Section:
         steps=next_steps(evidence),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )
-    return Section("Verdict", "verdict", html)
-
-
-def _all_settled(evidence: Evidence) -> bool:
-    return all(s.settled for s in evidence.standings)
 
 
 def _tiles(evidence: Evidence) -> list[Tile]:
@@ -84,21 +94,16 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 
-def _answered(evidence: Evidence) -> str:
-    """What one call tells."""
-    if evidence.settings.answers == "one" or len(evidence.concepts) == 1:
-        return "one question"
-    if evidence.facts.space.concepts_are == "classes":
-        return "with the class of an image"
-    return "every concept at once"
-
-
 def _calls_note(evidence: Evidence) -> str:
-    about = len([row for row in evidence.sources if not row.repeat_probe])
-    note = f"each answers {_answered(evidence)}"
-    if about:
-        note = f"{amount(about)} of them about source images"
-    again = len(evidence.sources) - about
+    """What one call tells, and which calls were others."""
+    told = "every concept at once"
+    if evidence.settings.answers == "one" or len(evidence.concepts) == 1:
+        told = "one question"
+    elif evidence.facts.space.concepts_are == "classes":
+        told = "with the class of an image"
+    again = sum(row.repeat_probe for row in evidence.sources)
+    about = len(evidence.sources) - again
+    note = f"{amount(about)} of them about source images" if about else f"each answers {told}"
     return f"{note}; {amount(again)} repeat probes" if again else note
 
 
@@ -116,33 +121,11 @@ OPEN = 4
 """Open targets that are named, at most."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """``before`` the ``figure`` and ``after`` it stand in large type, ``sure`` beneath."""
-
-    before: str
-    figure: str
-    after: str
-    sure: str
-
-
-@dataclass(frozen=True)
-class Step:
-    """What to do next, and the command that does it; "" where none does."""
-
-    text: str
-    command: str = ""
-
-
 def verdict(evidence: Evidence) -> Verdict:
     """How much goes wrong: certified where anything is, else among what was asked."""
-    if evidence.certificate is None:
+    certificate, found = evidence.certificate, evidence.standings
+    if certificate is None:
         return _raw_verdict(evidence)
-    return _certified_verdict(evidence, evidence.certificate)
-
-
-def _certified_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdict:
-    found = evidence.standings
     whole = next((s for s in found if s.kind == "overall"), None)
     standing = whole or max(found, key=lambda s: (s.lower, s.estimate))
     before, after = _says(evidence), f"of all {amount(standing.size)} questions"
@@ -192,7 +175,7 @@ def _together(certificate: CertificateFacts, count: int) -> str:
 
 
 def _raw_verdict(evidence: Evidence) -> Verdict:
-    asked, wrong = len(evidence.table), int((evidence.table["loss"] >= 0.5).sum())
+    asked, wrong = len(evidence.table), int((evidence.table["loss"] >= FAILED).sum())
     if not asked:
         return Verdict("", "Nothing is known yet", "", "no question has been answered and judged")
     why = "without a guarantee"
@@ -202,7 +185,7 @@ def _raw_verdict(evidence: Evidence) -> Verdict:
     return Verdict(_says(evidence), percent(wrong / asked), "of what was asked", counted)
 
 
-def aims(certificate: CertificateFacts, done: str, found: list[Standing]) -> str:
+def aims(certificate: CertificateFacts, found: list[Standing]) -> str:
     """How many targets have got where they should, as a sentence."""
     settled = sum(s.settled for s in found)
     which = f"{amount(settled)} of {amount(len(found))} targets"
@@ -219,7 +202,7 @@ def aims(certificate: CertificateFacts, done: str, found: list[Standing]) -> str
     negated = "" if settled or len(found) > 1 else " not yet"
     against = [s.name for s in found if s.contradicted]
     more = f" Contradicted: {', '.join(against)}." if against else ""
-    return f"{which} {verb}{negated} {done} {' and '.join(wanted)}.{more}"
+    return f"{which} {verb}{negated} {certificate.done} {' and '.join(wanted)}.{more}"
 
 
 def next_steps(evidence: Evidence) -> list[Step]:
@@ -289,8 +272,7 @@ Z = 1.96
 """Standard deviations of a 95 % interval of Wilson's."""
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Questions of one kind, and how often they go wrong.
 
     ``rate`` and ``basis`` say so in words. ``sure`` and ``perhaps``: the ends of the bar, shares:
@@ -308,16 +290,13 @@ class Group:
 
 
 def worst(evidence: Evidence) -> list[Group]:
-    """The groups with the highest lower bounds, worst first; those about everything left out."""
+    """The groups with the highest lower bounds, worst first; those about everything left out, and
+    those of which hardly anything is known to go wrong, or whose interval is contradicted."""
     if evidence.certificate is None:
         return raw_groups(evidence)[:WORST]
-    several = [s for s in evidence.standings if s.kind != "overall" and _known_to_fail(s)]
-    return [_certified_group(evidence, s) for s in sorted(several, key=lambda s: -s.lower)[:WORST]]
-
-
-def _known_to_fail(standing: Standing) -> bool:
-    """Whether more than hardly anything is known to go wrong, and nothing contradicts it."""
-    return standing.lower >= SOME and not standing.contradicted
+    several = [s for s in evidence.standings if s.kind != "overall" and s.lower >= SOME]
+    known = sorted((s for s in several if not s.contradicted), key=lambda s: -s.lower)
+    return [_certified_group(evidence, s) for s in known[:WORST]]
 
 
 def raw_groups(evidence: Evidence) -> list[Group]:
@@ -326,13 +305,16 @@ def raw_groups(evidence: Evidence) -> list[Group]:
     A small sample with a high rate so comes after a large one. Groups of fewer than FEW
     questions, and those without a mistake, are left out.
     """
-    table = evidence.counted.assign(wrong=evidence.counted["loss"] >= 0.5)
+    table = evidence.counted.assign(wrong=evidence.counted["loss"] >= FAILED)
     found = []
     if evidence.sided:
         for concept, truth, bad, n in _wrong_counts(table, ["concept", "truth"]):
             name = f"{concept}, where it is {'present' if truth else 'absent'}"
             query = f"concept={evidence.concepts.index(concept)}&truth={truth}"
-            met = [f for f in evidence.failures if f.about(concept, truth)]
+            asked = set(
+                table.loc[(table["concept"] == concept) & (table["truth"] == truth), "question"]
+            )
+            met = [f for f in evidence.failures if any(a.question in asked for a in f.mistakes)]
             found.append(_raw_group(name, bad, n, query, met))
     for relation, severity, bad, n in _wrong_counts(table, ["relation", "severity"]):
         query = f"relation={evidence.relations.index(relation)}&severity={severity}"
