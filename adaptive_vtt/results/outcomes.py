@@ -11,6 +11,11 @@ from ..journal.rows import CallRow, DrawRow
 
 FAILED = 0.5
 """A question with this loss, or more, was answered wrongly."""
+COLUMNS = [
+    *("draw", "call", "question", "sample", "relation", "severity", "concept"),
+    *("truth", "answer", "unanswered", "loss", "coordinate", "elapsed"),
+]
+"""Of a table of outcomes: what was asked, and what came of it."""
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
 
@@ -25,50 +30,18 @@ def outcomes(journal: Journal) -> pd.DataFrame:
 
 def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
     """The table of ``outcomes``, from rows that were read already."""
-    concepts, variants = facts.space.concepts, facts.space.variants
-    numbering = facts.space.numbering
-    by_call = {row.call: row for row in draws}
+    space, by_call = facts.space, {row.call: row for row in draws}
     records = []
     for call in sorted(calls, key=lambda c: by_call[c.call].draw):
         drawn = by_call[call.call]
         for row in call.answers:
             if row.loss is None:
                 continue
-            _, variant, concept = numbering.parts(row.question)
-            relation, severity = variants[variant]
-            records.append(
-                (
-                    drawn.draw,
-                    row.call,
-                    row.question,
-                    drawn.sample,
-                    relation,
-                    severity,
-                    concepts[concept],
-                    row.truth,
-                    row.answer,
-                    row.unanswered,
-                    row.loss,
-                    row.coordinate,
-                    call.elapsed,
-                )
-            )
-    columns = [
-        "draw",
-        "call",
-        "question",
-        "sample",
-        "relation",
-        "severity",
-        "concept",
-        "truth",
-        "answer",
-        "unanswered",
-        "loss",
-        "coordinate",
-        "elapsed",
-    ]
-    table = pd.DataFrame.from_records(records, columns=columns)
+            _, variant, concept = space.numbering.parts(row.question)
+            asked = drawn.draw, row.call, row.question, drawn.sample, *space.variants[variant]
+            told = row.truth, row.answer, row.unanswered, row.loss, row.coordinate, call.elapsed
+            records.append((*asked, space.concepts[concept], *told))
+    table = pd.DataFrame.from_records(records, columns=COLUMNS)
     return table.astype({"answer": float, "coordinate": float, "loss": float})
 
 

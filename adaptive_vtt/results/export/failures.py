@@ -22,9 +22,8 @@ from ...errors import InputError
 from ...journal import Journal
 from ...journal.facts import read_facts
 from ...oracles.choice import ASKED
-from ...relations import RelationDefaults
 from ...space import QuestionSpace
-from ...types import UNKNOWN, FollowUp, Image, Indices, Mask, Sample
+from ...types import UNKNOWN, Image, Indices, Mask
 from ...utils.boxes import mask_of
 from ...utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ...utils.image_codec import png
@@ -174,23 +173,6 @@ class Exported:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class _Failing:
-    """One follow-up: its image, the truth of each concept that is known, and its masks."""
-
-    name: str
-    image: Image
-    truth: dict[str, int]
-    masks: dict[str, Mask]
-    boxes: list[Outline]
-
-    def annotated(self) -> Annotated:
-        """Without its pixels, for other tools."""
-        outlines = [Outline(concept, mask) for concept, mask in self.masks.items()]
-        height, width = self.image.shape[:2]
-        return Annotated(self.name, height, width, self.truth, [*outlines, *self.boxes])
-
-
 def export_failures(
     journal: Journal,
     space: QuestionSpace,
@@ -239,7 +221,7 @@ def export_failures(
     with whole_folder(Path(out)) as folder:
         written = _Folder(folder, as_loaded(space.dataset).concepts)
         for number, name in names.items():
-            written.add(_failing(space, number, name))
+            written.add(*_failing(space, number, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
         answers, words = _in_words(answers, journal)
         if choice := is_multiple_choice(space):
@@ -278,17 +260,16 @@ class _Folder:
             concept: folder / "masks" / name
             for concept, name in zip(concepts, file_names(concepts), strict=True)
         }
-        self._labels: list[dict[str, Any]] = []
         self._pictures: list[Annotated] = []
         self._masks: dict[str, int] = {}
 
-    def add(self, failing: _Failing) -> None:
+    def add(self, image: Image, about: Annotated) -> None:
         """Writes the image and the masks that there are."""
-        write_bytes(self._folder / "images" / f"{failing.name}.png", png(failing.image))
-        for concept, mask in failing.masks.items():
-            self._mask(concept, failing.name, mask)
-        self._labels.append({"id": failing.name, **failing.truth})
-        self._pictures.append(failing.annotated())
+        write_bytes(self._folder / "images" / f"{about.name}.png", png(image))
+        for outline in about.outlines:
+            if not outline.box:
+                self._mask(outline.label, about.name, outline.mask)
+        self._pictures.append(about)
 
     def finish(self, answers: pd.DataFrame, choice: bool = False) -> dict[str, int]:
         """Writes all that is left; the number of masks per concept. ``choice``: of multiple choice,
@@ -301,7 +282,8 @@ class _Folder:
         if choice:
             sections = _HEAD + _section(kind="endobench", path=QUESTIONS) + _CHOICE
         else:
-            labels = pd.DataFrame(self._labels, columns=["id", *self._concepts])
+            rows = [{"id": each.name, **each.truth} for each in self._pictures]
+            labels = pd.DataFrame(rows, columns=["id", *self._concepts])
             labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
             write_text(self._folder / "labels.csv", csv_text(labels))
             sections = self._sections()
@@ -324,7 +306,7 @@ class _Folder:
         """TOML: the folder as a table, and, commented, as masks of each concept with all."""
         parts = [_section(kind="table", labels="labels.csv", images="images")]
         for concept, count in self._masks.items():
-            if count == len(self._labels):
+            if count == len(self._pictures):
                 masks = f"masks/{self._mask_folders[concept].name}"
                 section = _section(
                     kind="masks",
@@ -343,8 +325,8 @@ def _section(**fields: str) -> str:
     return "\n".join(["[dataset]", *lines, ""])
 
 
-def _failing(space: QuestionSpace, number: int, name: str) -> _Failing:
-    """The follow-up of this number, with what its relation expects of it."""
+def _failing(space: QuestionSpace, number: int, name: str) -> tuple[Image, Annotated]:
+    """The follow-up of this number, and what its relation expects of it."""
     index, variant = space.numbering.image_parts(number)
     relation, dataset = space.variants[variant].relation, as_loaded(space.dataset)
     source, follow_up = space.pair(number)
@@ -354,21 +336,18 @@ def _failing(space: QuestionSpace, number: int, name: str) -> _Failing:
         for concept, side in zip(dataset.concepts, known, strict=True)
         if side != UNKNOWN and relation.applies(concept)
     }
-    masks = {
-        concept: relation.expect_mask(mask, follow_up)
-        for concept, mask in source.masks.items()
-        if truth.get(concept, 1) == 1 and not relation.masks_lost
-    }
+    outlines: list[Outline] = []
+    if not relation.masks_lost:
+        outlines = [
+            Outline(concept, relation.expect_mask(mask, follow_up))
+            for concept, mask in source.masks.items()
+            if truth.get(concept, 1) == 1
+        ]
+        size = source.require_image().shape[:2]
+        filled = [(box.label, mask_of([box], *size)) for box in source.boxes]
+        outlines += [Outline(n, relation.expect_mask(m, follow_up), box=True) for n, m in filled]
     image = follow_up.require_image()
-    boxes = [] if relation.masks_lost else _moved(source, follow_up, relation)
-    return _Failing(name, image, truth, masks, boxes)
-
-
-def _moved(source: Sample, follow_up: FollowUp, relation: RelationDefaults) -> list[Outline]:
-    """The annotated boxes of the source, filled, where they are expected in the follow-up."""
-    height, width = source.require_image().shape[:2]
-    masks = [(box.label, mask_of([box], height, width)) for box in source.boxes]
-    return [Outline(n, relation.expect_mask(mask, follow_up), True) for n, mask in masks]
+    return image, Annotated(name, *image.shape[:2], truth, outlines)
 
 
 def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:

@@ -10,7 +10,6 @@ proxies add to these GPs while an audit runs is not in it.
 """
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from markupsafe import Markup
 
 from ...oracles.margin import margin
 from ...types import Floats
-from ..outcomes import confusion
+from ..outcomes import FAILED, confusion
 from .content import Content
 from .evidence import Evidence, Replay
 from .plots import chart, figure_of, frame
@@ -32,19 +31,6 @@ HELD = 0.95
 CARDS = 60
 """At most so many concepts get a small picture; the list names them all."""
 WIDTH, HEIGHT = 100, 36
-
-
-@dataclass(frozen=True)
-class Card:
-    """One concept at a glance: SVG paths of band and mean, and how many went wrong."""
-
-    place: int
-    name: str
-    band: str
-    line: str
-    zero: float
-    answered: int
-    wrong: int
 
 
 def answers_section(evidence: Evidence) -> Section | None:
@@ -108,17 +94,24 @@ def _answers_place(evidence: Evidence) -> Markup:
     return frame("beliefs-chart", label, heads, rows[:CARDS], len(rows[CARDS:]))
 
 
-def _cards(evidence: Evidence) -> list[Card]:
+def _cards(evidence: Evidence) -> list[dict[str, Any]]:
+    """Every concept at a glance: SVG paths of band and mean, and how many went wrong."""
     replay, table = evidence.replay, evidence.table
-    wrong = table[table["answer"].notna() & (table["loss"] >= 0.5)]["concept"].value_counts()
+    wrong = table[table["answer"].notna() & (table["loss"] >= FAILED)]["concept"].value_counts()
     bands = band(replay)
     return [
-        _card(i, name, replay, bands, int(wrong.get(name, 0)))
-        for i, name in enumerate(evidence.concepts[:CARDS])
+        {
+            "place": place,
+            "name": name,
+            "answered": int(replay.counts[place].sum()),
+            "wrong": int(wrong.get(name, 0)),
+            **_drawn(place, replay, bands),
+        }
+        for place, name in enumerate(evidence.concepts[:CARDS])
     ]
 
 
-def _card(place: int, name: str, replay: Replay, bands: tuple[Floats, Floats], wrong: int) -> Card:
+def _drawn(place: int, replay: Replay, bands: tuple[Floats, Floats]) -> dict[str, Any]:
     mean, low, high = (np.sqrt(y[place][::2]) for y in (np.maximum(replay.mean, 0), *bands))
     bottom, top = -0.5, max(2.5, high.max())
     x = replay.grid[::2] * WIDTH
@@ -127,10 +120,11 @@ def _card(place: int, name: str, replay: Replay, bands: tuple[Floats, Floats], w
         places = HEIGHT * (1 - (y - bottom) / (top - bottom))
         return [f"{a:g} {b:.1f}" for a, b in zip(x.tolist(), places.tolist(), strict=True)]
 
-    band = "M" + "L".join(points(high) + points(low)[::-1]) + "Z"
-    line = "M" + "L".join(points(mean))
-    zero = round(HEIGHT * float(1 + bottom / (top - bottom)), 1)
-    return Card(place, name, band, line, zero, int(replay.counts[place].sum()), wrong)
+    return {
+        "band": "M" + "L".join(points(high) + points(low)[::-1]) + "Z",
+        "line": "M" + "L".join(points(mean)),
+        "zero": round(HEIGHT * float(1 + bottom / (top - bottom)), 1),
+    }
 
 
 # -- the performance GPs summed up -----------------------------------------------------------------
