@@ -1,5 +1,6 @@
 """What a journal says of each question: judged ones as a table, and confusion counts."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,8 @@ COLUMNS = [
     *("truth", "answer", "unanswered", "loss", "coordinate", "elapsed"),
 ]
 """Of a table of outcomes: what was asked, and what came of it."""
+SURE = 1.96
+"""Standard deviations to either side of a 95 % interval."""
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
 
@@ -43,6 +46,17 @@ def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> 
             records.append((*asked, space.concepts[concept], *told))
     table = pd.DataFrame.from_records(records, columns=COLUMNS)
     return table.astype({"answer": float, "coordinate": float, "loss": float})
+
+
+def wilson(wrong: float, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval for a share (Wilson, 1927), as if questions were drawn evenly.
+
+    ``wrong`` of ``count``, which may be a sum of losses.
+    """
+    share, square = wrong / count, SURE**2 / count
+    centre = (share + square / 2) / (1 + square)
+    reach = SURE * math.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
+    return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:

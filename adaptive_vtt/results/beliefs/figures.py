@@ -4,7 +4,7 @@ else: every number in them stands in a table. Names are shown as text, whatever 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from math import ceil, sqrt
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,8 @@ import pandas as pd
 
 from ...errors import InputError, unknown
 from ...utils.plotly_text import shown as as_text
-from .moments import SURE, Moments, bound, turned
+from ..outcomes import wilson
+from .moments import Moments, bound, turned
 from .tables import Told
 
 Figure = dict[str, Any]
@@ -364,7 +365,8 @@ def binned(table: pd.DataFrame) -> pd.DataFrame:
         inside = ordered.iloc[part]
         if len(inside):
             mean = float(inside["loss"].mean())
-            told = float(inside["predicted"].mean()), mean, *_wilson(mean, len(inside))
+            low, high = wilson(mean * len(inside), len(inside))
+            told = float(inside["predicted"].mean()), mean, min(low, mean), max(high, mean)
             records.append((*told, len(inside)))
     return pd.DataFrame(records, columns=["predicted", "mean", "lower", "upper", "count"])
 
@@ -405,14 +407,6 @@ def concepts_unsure(table: pd.DataFrame) -> Figure:
 
 def _at(moments: Moments) -> str:
     return f", after {moments.draws[-1]} draws" if moments.draws else ""
-
-
-def _wilson(mean: float, count: int) -> tuple[float, float]:
-    """A 95 % interval of a rate by its Wilson score."""
-    square = SURE**2 / count
-    middle = (mean + square / 2) / (1 + square)
-    half = SURE * sqrt(mean * (1 - mean) / count + square / count / 4) / (1 + square)
-    return min(middle - half, mean), max(middle + half, mean)
 
 
 def _layout(title: str, x: Figure, y: Figure, note: str = "") -> Figure:

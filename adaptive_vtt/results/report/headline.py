@@ -1,13 +1,12 @@
 """The first screen: how much goes wrong, what that cost, where it is worst, what to do next."""
 
-import math
 from shlex import quote
 from typing import Any, NamedTuple
 
 from ...certify.further import longest
 from ...journal.facts import CertificateFacts
 from ...types import SIDES, TargetId
-from ..outcomes import FAILED
+from ..outcomes import FAILED, wilson
 from ..way_on import more_calls, raised, rounded_up
 from .beside_journal import BASELINE_NAMES
 from .content import Failure
@@ -268,8 +267,6 @@ PICTURED = 2
 """Pictures of each."""
 SOME = 0.005
 """Where a lower bound is below this, hardly anything is known to go wrong."""
-Z = 1.96
-"""Standard deviations of a 95 % interval of Wilson's."""
 
 
 class Group(NamedTuple):
@@ -321,14 +318,6 @@ def raw_groups(evidence: Evidence) -> list[Group]:
         met = [f for f in evidence.failures if (f.relation, f.severity) == (relation, severity)]
         found.append(_raw_group(evidence.change(relation, severity), bad, n, query, met))
     return sorted((g for g in found if g is not None), key=lambda g: -g.sure)
-
-
-def wilson(wrong: int, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval for a share (Wilson, 1927), as if questions were drawn evenly."""
-    share, square = wrong / count, Z * Z / count
-    centre = (share + square / 2) / (1 + square)
-    reach = Z * math.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
-    return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 def _wrong_counts(table: Any, by: list[str]) -> list[tuple[str, int, int, int]]:

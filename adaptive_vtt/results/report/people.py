@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..outcomes import wilson
 from .beside_journal import Cell, Compared, Interval, Reader, Realism, Share
 from .differences import point_span
 from .evidence import Evidence
-from .headline import wilson
 from .section import Section, figure, percent, span, sure
 
 SHOWN = 30

@@ -224,10 +224,8 @@ def backend(name: str, project: str, folder: Path) -> Backend:
 
     Raises InputError for an unknown name, and for a package that is missing.
     """
+    if name not in get_args(Name):
+        raise unknown("tracker", name, get_args(Name))
     if name == "mlflow":
         return MLflow(project)
-    if name == "wandb":
-        return Wandb(project, folder)
-    if name == "tensorboard":
-        return TensorBoard(folder)
-    raise unknown("tracker", name, get_args(Name))
+    return Wandb(project, folder) if name == "wandb" else TensorBoard(folder)

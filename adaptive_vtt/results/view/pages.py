@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from jinja2 import Environment
-from markupsafe import Markup
 
 from ...errors import InputError
 from ...utils.html_templates import templates_of
@@ -86,7 +85,10 @@ def compare_page(
     ``among``: the intervals of all runs from which the two were chosen."""
     certifying = [rates for rates in among if rates.rows]
     chosen = {"count": len(certifying), "sure": together(certifying)}
-    drawn = found is not None and bool(found.pairs)
+    chart = None
+    if found is not None and found.pairs:
+        drawn = data("pairs-chart-data", {"": figure(found, (a.name, b.name))})
+        chart = frame("pairs-chart", "Intervals of both runs", [], []) + drawn
     return _fill(
         "compare.html",
         a=a,
@@ -94,13 +96,8 @@ def compare_page(
         found=found,
         chosen=chosen,
         failure=failure,
-        chart=_chart(found, (a.name, b.name)) if found is not None and drawn else None,
+        chart=chart,
     )
-
-
-def _chart(found: Comparison, names: tuple[str, str]) -> Markup:
-    place = frame("pairs-chart", "Intervals of both runs", [], [])
-    return place + data("pairs-chart-data", {"": figure(found, names)})
 
 
 def trouble(sentence: str) -> str:
@@ -110,20 +107,16 @@ def trouble(sentence: str) -> str:
 
 def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> dict[str, Any]:
     """What a run's page asks for again and again."""
-    shown = report.value
+    shown, words = report.value, run.words
+    if run.state == "running":
+        words = f"running: {run.calls:,} calls, last entry {run.ago}"
     return {
         "state": run.state,
-        "words": _words(run),
+        "words": words,
         "figures": " · ".join(_figures(run, known(run, rates))),
         "report": None if shown is None else f"report/{shown.name}/report.html",
         "note": _note(run, report),
     }
-
-
-def _words(run: Run) -> str:
-    if run.state == "running":
-        return f"running: {run.calls:,} calls, last entry {run.ago}"
-    return run.words
 
 
 def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
