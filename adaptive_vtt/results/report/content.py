@@ -95,6 +95,11 @@ class Content:
         """What is certified, to what, and how sure; None in audits that certify nothing."""
         return self.facts.certificate
 
+    @property
+    def paired(self) -> bool:
+        """Whether rates are those of two models' answers in pairs, and none of one model."""
+        return self.certificate is not None and self.certificate.paired
+
     @cached_property
     def counted(self) -> pd.DataFrame:
         """``table`` without the questions that turned out not to count."""

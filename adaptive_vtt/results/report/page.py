@@ -154,10 +154,13 @@ ABOUT_NEW = (
 SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
 
 
-def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
+def render(journal: Journal, *, beside: Path | None = None, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
-    random draws took, and what people said. ``plotly``: how plotly.js is brought, one of
-    ``plotly_library.WAYS``."""
+    random draws took, and what people said.
+
+    ``plotly``: plotly.js is "inline", inside it; in its "folder", beside it; or loaded from
+    Plotly's own address, "cdn". Raises JournalError for a journal that holds no audit.
+    """
     brought = library(plotly)
     evidence = Evidence.of(journal)
     if beside is not None:
@@ -197,8 +200,9 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     return ABOUT_BOTH if certificate.paired else ABOUT_NEW
 
 
-def write_report(journal: Journal, path: Path, plotly: str = "inline") -> None:
-    """The page in a file, which is replaced in one step; what lies beside it is told, too."""
+def write_report(journal: Journal, path: Path, *, plotly: str = "inline") -> None:
+    """Writes the page to ``path``, whole or not at all, with what lies beside it, and for
+    ``plotly="folder"`` plotly.min.js beside it; raises InputError where it cannot."""
     path = Path(path)
-    write_text(path, render(journal, path.parent, plotly))
+    write_text(path, render(journal, beside=path.parent, plotly=plotly))
     write_beside(path, plotly)
