@@ -67,6 +67,9 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
 def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) -> Baseline:
     """The audit, drawn at random, with at most so many calls."""
     begun = build_audit(spec, base, **{**RANDOM, "budget": most, **options})
-    with begun as audit, Live(audit, quiet=False, what=BASELINE_NAMES[kind]) as live:
+    with (
+        begun.without_beliefs() as audit,
+        Live(audit, quiet=False, what=BASELINE_NAMES[kind]) as live,
+    ):
         result = audit.run(live.update)
     return Baseline(kind, result.calls, bool(result.targets["certified"].all()))

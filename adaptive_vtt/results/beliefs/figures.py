@@ -49,7 +49,8 @@ def surface(tell: Tell, relation: str | None = None) -> Figure:
     of: Told = "relation-concept" if relation is None else "cell"
     moments = tell(of)
     columns, rows, at = _grid(moments, relation)
-    looks = {name: _look(moments, name) for name in SHOWN if _has(moments, name)}
+    known = [name for name in SHOWN if moments.predicts or name in ("asked", "raw")]
+    looks = {name: _look(moments, name) for name in known}
     first = "predicted" if moments.predicts else "raw"
     heat: Figure = {
         "type": "heatmap",
@@ -71,8 +72,12 @@ def surface(tell: Tell, relation: str | None = None) -> Figure:
     menu = {"buttons": buttons, "x": 1, "xanchor": "right", "y": 1.18, "showactive": True}
     about = "relation" if relation is None else f"severity of {as_text(relation)}"
     axis = {"type": "category", "automargin": True, "showgrid": False}
-    x = {**axis, "title": {"text": "severity" if relation else ""}, "range": _around(columns)}
-    y = {**axis, "range": _around(rows)}
+    x = {
+        **axis,
+        "title": {"text": "severity" if relation else ""},
+        "range": [-0.5, len(columns) - 0.5],
+    }
+    y = {**axis, "range": [-0.5, len(rows) - 0.5]}  # where the cells end
     title = f"What it believes: concept by {about}{_at(moments)}"
     layout = _layout(title, x, y, "" if moments.predicts else NOTHING)
     return {"data": data, "layout": {**layout, "updatemenus": [menu]}}
@@ -113,32 +118,21 @@ def _grid(moments: Moments, relation: str | None) -> tuple[list[str], list[str],
     return [as_text(c) for c in columns], [as_text(r) for r in rows], at
 
 
-def _around(names: Sequence[str]) -> list[float]:
-    """The range of an axis of categories that ends where their cells do."""
-    return [-0.5, len(names) - 0.5]
-
-
-def _has(moments: Moments, name: str) -> bool:
-    return moments.predicts or name in ("asked", "raw")
-
-
 def _look(moments: Moments, name: str) -> Figure:
     """Colours of a surface, the same at every moment."""
-    known = [value for k in range(len(moments.draws)) for value in moments.known(name, k)]
-    late = [
-        v
-        for k in range(len(moments.draws) // 2, len(moments.draws))
-        for v in moments.known(name, k)
-    ]
+    count = len(moments.draws)
+    late = [value for k in range(count // 2, count) for value in moments.known(name, k)]
     bar: Figure = {"thickness": 12, "outlinewidth": 0}
     if name != "asked":
         bar["tickformat"] = ".0%" if name != "sd" else ".1%"
     if name == "difference":
         most = max([0.05, *map(abs, late)])
         return {"colorscale": APART, "zmin": -most, "zmax": most, "colorbar": bar}
-    most = max(late if name in ("predicted", "sd") else known, default=1.0) or 1.0
-    if name == "raw":
-        most = 1.0
+    most = 1.0
+    if name in ("predicted", "sd"):
+        most = max(late, default=1.0) or 1.0
+    elif name == "asked":  # which never falls
+        most = max(moments.known(name) if count else [], default=1.0) or 1.0
     return {"colorscale": HEAT, "zmin": 0, "zmax": most, "colorbar": bar}
 
 
