@@ -105,37 +105,29 @@ def _decision(evidence: Evidence, of: Standing) -> str:
 
 
 def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
-    certificate = evidence.certificate
-    row = found[0]
+    certificate, row = evidence.certificate, found[0]
+    assert certificate is not None
+    assert certificate.versus is not None
     about = "" if row.target == "overall error" else f"in {row.target}"
-    confidence = "" if certificate is None else f"{sure(certificate.confidence)} sure"
-    ends = ", ".join([point_span(row.lower, row.upper), confidence, _together(len(found))])
+    which = "at every moment" if len(found) == 1 else f"the first of {amount(len(found))} targets"
+    sureness = f"{sure(certificate.confidence)} sure"
+    ends = f"{point_span(row.lower, row.upper)}, {sureness}, {which}"
     size = f"{abs(100 * row.delta):.1f}{THIN}points"
-    if row.decision == "better":
-        return Verdict("The new model errs less:", size, about, ends)
-    if row.decision == "worse":
-        return Verdict("The new model errs more:", size, about, ends)
-    if row.decision == "within" and certificate is not None and certificate.versus is not None:
+    if row.decision in ("better", "worse"):
+        less = "less" if row.decision == "better" else "more"
+        return Verdict(f"The new model errs {less}:", size, about, ends)
+    if row.decision == "within":
         margin = f"{100 * certificate.versus.margin:g}{THIN}points"
         return Verdict("The models differ by no more than", margin, about, ends)
-    if certificate is not None and certificate.versus is not None:
-        claim = certificate.versus.at_least
-        if claim is not None:
-            return _claim(claim, row.decision, about, ends)
-    return Verdict("", "It is open which model errs less", about, ends)
-
-
-def _claim(claim: float, decision: str, about: str, ends: str) -> Verdict:
-    """``ends``: of the interval, which is certified beside the claim."""
+    claim = certificate.versus.at_least
+    if claim is None:
+        return Verdict("", "It is open which model errs less", about, ends)
     said = {"holds": "The claim holds: the", "fails": "The claim fails that the"}
     how = "more often by at most" if claim <= 0 else "less often by at least"
-    before = f"{said.get(decision, 'It is open whether the')} new model errs {how}"
-    size = f"{abs(100 * claim):.3g}{THIN}points"
-    return Verdict(before, size, about, f"the interval: {ends}")
-
-
-def _together(count: int) -> str:
-    return "at every moment" if count == 1 else f"the first of {amount(count)} targets"
+    before = f"{said.get(row.decision, 'It is open whether the')} new model errs {how}"
+    # the interval is certified beside the claim
+    claimed = f"{abs(100 * claim):.3g}{THIN}points"
+    return Verdict(before, claimed, about, f"the interval: {ends}")
 
 
 def _tiles(evidence: Evidence) -> list[Tile]:
