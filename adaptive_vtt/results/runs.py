@@ -238,7 +238,9 @@ def _rows(certificate: CertificateFacts, facts: Facts, journal: SQLiteJournal) -
     return tuple(
         Rate(
             about,
-            *(float(row[name]) for name in ("estimate", "lower", "upper")),
+            float(row["estimate"]),
+            float(row["lower"]),
+            float(row["upper"]),
             certified=bool(row["certified"]),
             valid=not (row.get("emptied") or row.get("astray")),
         )

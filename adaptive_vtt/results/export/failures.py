@@ -347,7 +347,8 @@ def _failing(space: QuestionSpace, number: int, name: str) -> tuple[Image, Annot
         filled = [(box.label, mask_of([box], *size)) for box in source.boxes]
         outlines += [Outline(n, relation.expect_mask(m, follow_up), box=True) for n, m in filled]
     image = follow_up.require_image()
-    return image, Annotated(name, *image.shape[:2], truth, outlines)
+    height, width = image.shape[:2]
+    return image, Annotated(name, height, width, truth, outlines)
 
 
 def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:

@@ -124,7 +124,8 @@ class Content:
     @property
     def elapsed(self) -> float:
         """Seconds of audit until the last thing journaled."""
-        times = [row.elapsed for row in (*self.draws, *self.calls, *self.sources)]
+        times = [row.elapsed for row in self.draws] + [row.elapsed for row in self.calls]
+        times += [row.elapsed for row in self.sources]
         return max([*times, self.facts.ended.elapsed if self.facts.ended else 0.0])
 
     @cached_property

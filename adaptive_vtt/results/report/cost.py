@@ -105,7 +105,8 @@ def _flat(statistics: dict[str, Any], under: str = "") -> list[tuple[str, str]]:
 
 
 def _spent(evidence: Evidence, axis: str) -> Figure:
-    paid = [(row.elapsed, row.cost) for row in (*evidence.calls, *evidence.sources)]
+    paid = [(row.elapsed, row.cost) for row in evidence.calls]
+    paid += [(row.elapsed, row.cost) for row in evidence.sources]
     seconds, costs = np.array([(0.0, 0.0), *sorted(paid)]).T
     shown = _moments(len(paid), SPENDING_MOMENTS)
     x = shown if axis == "calls" else seconds[shown].round(2)

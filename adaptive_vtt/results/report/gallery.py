@@ -261,8 +261,14 @@ def captions_section(evidence: Evidence) -> Section | None:
         (name, [types[kind] for kind in ERROR_TYPES], types.total())
         for name, types in counts.items()
     ]
-    values = {"figures": figures, "table": table, "types": ERROR_TYPES}
-    return Section.of("Captions that break a rule", "captions", "captions.html", **values)
+    return Section.of(
+        "Captions that break a rule",
+        "captions",
+        "captions.html",
+        figures=figures,
+        table=table,
+        types=ERROR_TYPES,
+    )
 
 
 def _broken(answer: AnswerRow) -> list[Mapping[str, Any]]:
