@@ -154,7 +154,7 @@ ABOUT_NEW = (
 SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
 
 
-def render(journal: Journal, *, beside: Path | None = None, plotly: str = "inline") -> str:
+def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
     random draws took, and what people said.
 
