@@ -323,6 +323,12 @@ class Audit:
         """Releases the journal's file."""
         self.journal.close()
 
+    def without_beliefs(self) -> Self:
+        """The same audit, which keeps nothing of what it believes: for one whose calls alone are
+        of interest. Its draws are the same."""
+        self._parts.checkpoints.kept = False
+        return self
+
     def __repr__(self) -> str:
         state = self.stopped or "running"
         return f"Audit(model {name_of(self.model)!r}, {len(self._draw_order.calls)} calls, {state})"

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..results.report.figure_page import figure_page, table
 from ..results.report.plots import COLOURS as ROLES
-from ..results.report.plots import Figure, chart, frame, level_of
+from ..results.report.plots import Figure, chart, figure_page, frame, level_of, table
 from ..results.report.section import amount, data
 from ..types import Floats
 from ..utils.plotly_text import shown

@@ -18,7 +18,7 @@ from ..config.audit import CertifySpec
 from ..config.building import NotImported, build_audit, build_parts
 from ..journal.facts import goal_reached
 from ..models import adapted_model
-from ..results.report.baseline import FILE, NAMES, Baseline
+from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
 from ..utils.files import write_text
 from .after import Before
@@ -144,8 +144,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "predicted": {"candidates": 512},
     "uniform": {"surrogate": False},
 }
-"""What sets each of ``NAMES`` apart. A draw that goes by no weights needs few candidates: they only
-tell what is predicted of the rest, and fewer are quicker."""
+"""What sets each of ``BASELINE_NAMES`` apart. A draw that goes by no weights needs few candidates:
+they only tell what is predicted of the rest, and fewer are quicker."""
 MAX = {"predicted": 2, "uniform": 10}
 """Each gives up at so many times this audit's calls; predictions take nearly all the time."""
 
@@ -174,18 +174,23 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
             interrupt, f"the comparison is left out; the audit is complete: {out / 'report.html'}"
         ) from None
     facts = {one.kind: {"calls": one.calls, "certified": one.certified} for one in found}
-    write_text(out / FILE, json.dumps(facts, indent=1) + "\n")
+    write_text(out / BASELINES, json.dumps(facts, indent=1) + "\n")
     console.print(f"for the same guarantee this audit took {calls:,} calls", markup=False)
     for one in found:
         share = f"{calls / one.calls:.0%}"
-        console.print(f"  {NAMES[one.kind]}: {one.amount}; this audit took {share}", markup=False)
+        console.print(
+            f"  {BASELINE_NAMES[one.kind]}: {one.amount}; this audit took {share}", markup=False
+        )
     console.print(f"report, with that: {rewrite(out, plotly)}", markup=False)
 
 
 def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) -> Baseline:
     """The audit, drawn at random, with at most so many calls."""
     begun = build_audit(spec, base, **{**RANDOM, "budget": most, **options})
-    with begun as audit, Live(audit, quiet=False, what=NAMES[kind]) as live:
+    with (
+        begun.without_beliefs() as audit,
+        Live(audit, quiet=False, what=BASELINE_NAMES[kind]) as live,
+    ):
         result = audit.run(live.update)
     return Baseline(kind, result.calls, bool(result.targets["certified"].all()))
 

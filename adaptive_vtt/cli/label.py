@@ -38,10 +38,8 @@ from ..people.page import Desk, write_page
 from ..people.pictures import Picture, Pictures
 from ..people.study import Study
 from ..people.terminal import run
-from ..results.report.people import Reading, Realism, write
-from ..results.report.readers import rows as reader_rows
-from ..results.report.readers import wrong
-from ..results.report.realism import rows as realism_rows
+from ..results.report.beside_journal import Reading, Realism, write
+from ..results.report.people import reader_rows, realism_rows, wrong
 from ..results.report.section import figure
 from ..space import QuestionSpace
 from .options import Json, RunDir

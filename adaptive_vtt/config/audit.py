@@ -14,7 +14,7 @@ from ..relations.medtest import from_files
 from ..relations.pasting import cut_outs
 from ..relations.rome import ROME
 from ..results.tracking.following import tracked
-from ..results.tracking.protocol import Name
+from ..results.tracking.backends import Name
 from ..stopping import (
     AllOf,
     FirstOf,

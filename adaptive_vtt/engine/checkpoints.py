@@ -56,11 +56,11 @@ WIDTH = 128
 class Checkpoints:
     """Counts what is learnt, and keeps what is believed until ``commit`` writes it.
 
-    ``seed``: the audit's key.
+    ``seed``: the audit's key. ``kept``: whether anything is kept from now on.
     """
 
     def __init__(self, belief: Belief, seed: int | str) -> None:
-        self._belief, self._seed = belief, seed
+        self._belief, self._seed, self.kept = belief, seed, True
         space = belief.space
         variants = [(v.relation.name, v.severity) for v in space.variants]
         self._groups = Groups(space.concepts, variants)
@@ -115,7 +115,7 @@ class Checkpoints:
         return self._sample
 
     def _take(self, *, images: bool) -> None:
-        if self._learned in self._known:
+        if self._learned in self._known or not self.kept:
             return
         self._known.add(self._learned)
         asked, failed = self._counts.tolist()

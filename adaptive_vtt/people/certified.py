@@ -17,7 +17,7 @@ from ..errors import AvttError
 from ..journal.facts import Facts
 from ..journal.files import JOURNAL
 from ..models.base import ModelDefaults
-from ..results.report.people import Compared, Reader, Reading, identity
+from ..results.report.beside_journal import Compared, Reader, Reading, identity
 from ..results.result import Result, summarise
 from ..types import Answer, Prompt, Unanswered
 from .answers import Answers, by_question

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..results.report.people import Cell, Realism, identity
+from ..results.report.beside_journal import Cell, Realism, identity
 from ..types import IDENTITY
 from ..utils.random_streams import generator
 from .agreement import kappa_of, majority

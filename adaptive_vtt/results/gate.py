@@ -83,16 +83,13 @@ class Rule:
 
     def state(self, lower: float, upper: float) -> State:
         """Of an interval that is known to hold the rate, or the difference."""
+        limit = self.limit
         if self.sign[0] == ">":
-            lower, upper = -upper, -lower
-            limit = -self.limit
-        else:
-            limit = self.limit
-        strict = len(self.sign) == 1
-        edge = -ROUNDING if strict else ROUNDING
-        if upper <= limit + edge:
+            lower, upper, limit = -upper, -lower, -limit
+        edge = limit - ROUNDING if len(self.sign) == 1 else limit + ROUNDING
+        if upper <= edge:
             return "pass"
-        return "fail" if lower > limit + edge else "open"
+        return "fail" if lower > edge else "open"
 
 
 @dataclass(frozen=True)
@@ -115,10 +112,10 @@ class Ruling:
         return f"{_percent(low)} to {_percent(high)}"
 
     def __str__(self) -> str:
-        found = f"{_percent(self.estimate)} ({self.span})"
-        return (
-            f"{self.state}: {self.rule.text}: {self.target} {found}{self.note and f'; {self.note}'}"
+        told = (
+            f"{self.state}: {self.rule.text}: {self.target} {_percent(self.estimate)} ({self.span})"
         )
+        return f"{told}; {self.note}" if self.note else told
 
 
 @dataclass(frozen=True)
@@ -303,19 +300,16 @@ def named(about: str, target: TargetId) -> bool:
 
 def handle(target: TargetId) -> str:
     """How rules name a target."""
-    if target.kind == "concept":
-        return f"concept:{target.concept}:{target.rate}"
-    if target.kind == "relation":
-        side = "" if target.side is None else f":{target.rate}"
-        return f"relation:{target.relation}{side}"
-    if target.kind == "severity":
-        return f"severity:{target.relation}:{target.severity}"
-    if target.kind == "relation-concept":
-        return f"relation-concept:{target.relation}:{target.concept}"
-    if target.kind == "group":
-        return f"group:{target.group}={target.value}"
-    own = {"filter": str(target.filter), "slice": f"slice:{target.filter}"}
-    return own.get(target.kind, target.kind)
+    side = "" if target.side is None else f":{target.rate}"
+    return {
+        "concept": f"concept:{target.concept}:{target.rate}",
+        "relation": f"relation:{target.relation}{side}",
+        "severity": f"severity:{target.relation}:{target.severity}",
+        "relation-concept": f"relation-concept:{target.relation}:{target.concept}",
+        "group": f"group:{target.group}={target.value}",
+        "filter": str(target.filter),
+        "slice": f"slice:{target.filter}",
+    }.get(target.kind, target.kind)
 
 
 @dataclass(frozen=True)
@@ -401,13 +395,14 @@ def _ruling(
 ) -> Ruling:
     ends: tuple[float, float, float] = (row["estimate"], row["lower"], row["upper"])
     if rule.versus and certificate.versus is not None:
-        ends = _worse_by(Comparison.of(certificate.versus), k, ends)
+        # how much more often the new model errs: R_B - R_A
+        estimate, lower, upper = Comparison.of(certificate.versus).ends(k, *ends)
+        ends = -estimate, -upper, -lower
     estimate, lower, upper = ends
     state = rule.state(lower, upper)
     if by_bets:
         claimed = {"holds": "below", "fails": "above"}
-        side = claimed.get(row["decision"]) if rule.versus else row["decided"]
-        state = _decided(rule, side)
+        state = _decided(rule, claimed.get(row["decision"]) if rule.versus else row["decided"])
     note = ""
     if state != "open" and (row["emptied"] or row["astray"]):
         state, note = "open", "the model's answers contradict each other: nothing is certified"
@@ -419,14 +414,6 @@ def _decided(rule: Rule, side: object) -> State:
     if side not in ("above", "below"):
         return "open"
     return "pass" if (side == "below") == (rule.sign == "<=") else "fail"
-
-
-def _worse_by(
-    compare: Comparison, k: int, ends: tuple[float, float, float]
-) -> tuple[float, float, float]:
-    """Estimate, least and most of R_B - R_A, how much more often the new model errs."""
-    estimate, lower, upper = compare.ends(k, *ends)
-    return -estimate, -upper, -lower
 
 
 def _percent(rate: float) -> str:

@@ -1,5 +1,6 @@
 """What a journal says of each question: judged ones as a table, and confusion counts."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,13 @@ from ..journal.rows import CallRow, DrawRow
 
 FAILED = 0.5
 """A question with this loss, or more, was answered wrongly."""
+COLUMNS = [
+    *("draw", "call", "question", "sample", "relation", "severity", "concept"),
+    *("truth", "answer", "unanswered", "loss", "coordinate", "elapsed"),
+]
+"""Of a table of outcomes: what was asked, and what came of it."""
+SURE = 1.96
+"""Standard deviations to either side of a 95 % interval."""
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
 
@@ -25,51 +33,30 @@ def outcomes(journal: Journal) -> pd.DataFrame:
 
 def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
     """The table of ``outcomes``, from rows that were read already."""
-    concepts, variants = facts.space.concepts, facts.space.variants
-    numbering = facts.space.numbering
-    by_call = {row.call: row for row in draws}
+    space, by_call = facts.space, {row.call: row for row in draws}
     records = []
     for call in sorted(calls, key=lambda c: by_call[c.call].draw):
         drawn = by_call[call.call]
         for row in call.answers:
             if row.loss is None:
                 continue
-            _, variant, concept = numbering.parts(row.question)
-            relation, severity = variants[variant]
-            records.append(
-                (
-                    drawn.draw,
-                    row.call,
-                    row.question,
-                    drawn.sample,
-                    relation,
-                    severity,
-                    concepts[concept],
-                    row.truth,
-                    row.answer,
-                    row.unanswered,
-                    row.loss,
-                    row.coordinate,
-                    call.elapsed,
-                )
-            )
-    columns = [
-        "draw",
-        "call",
-        "question",
-        "sample",
-        "relation",
-        "severity",
-        "concept",
-        "truth",
-        "answer",
-        "unanswered",
-        "loss",
-        "coordinate",
-        "elapsed",
-    ]
-    table = pd.DataFrame.from_records(records, columns=columns)
+            _, variant, concept = space.numbering.parts(row.question)
+            asked = drawn.draw, row.call, row.question, drawn.sample, *space.variants[variant]
+            told = row.truth, row.answer, row.unanswered, row.loss, row.coordinate, call.elapsed
+            records.append((*asked, space.concepts[concept], *told))
+    table = pd.DataFrame.from_records(records, columns=COLUMNS)
     return table.astype({"answer": float, "coordinate": float, "loss": float})
+
+
+def wilson(wrong: float, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval for a share (Wilson, 1927), as if questions were drawn evenly.
+
+    ``wrong`` of ``count``, which may be a sum of losses.
+    """
+    share, square = wrong / count, SURE**2 / count
+    centre = (share + square / 2) / (1 + square)
+    reach = SURE * math.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
+    return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:

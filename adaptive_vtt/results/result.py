@@ -268,21 +268,18 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
     While an audit is running it knows its ``intervals`` (``Audit.intervals``); where they are not
     given they are taken from the journal, or recomputed from its rows.
     """
-    facts, sources = read_facts(journal.facts()), journal.sources()
-    judging = journal.judging()
+    facts, sources, judging = read_facts(journal.facts()), journal.sources(), journal.judging()
     calls, draws = journal.calls(), journal.draws(proposals=False)
-    table = judged(facts, draws, calls)
-    rates = {}
-    if facts.certificate is None:
+    table, certificate, rates = judged(facts, draws, calls), facts.certificate, {}
+    if certificate is None:
         targets = _targets(table, facts.settings.oracle.rates)
     else:
         found_rows = facts.intervals if intervals is None else intervals
-        targets = _certified(facts.certificate, found_rows, draws, calls)
-        bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
-        rates = dict(zip(facts.certificate.ids, bounds, strict=True))
-    # figures of several rates hold only where their intervals hold at once
-    certificate = facts.certificate
-    together = certificate is None or (certificate.guarantee == "all" and not certificate.paired)
+        targets = _certified(certificate, found_rows, draws, calls)
+        # figures of several rates hold only where their intervals hold at once
+        if certificate.guarantee == "all" and not certificate.paired:
+            bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
+            rates = dict(zip(certificate.ids, bounds, strict=True))
     repeat_probes = repeated(sources, calls)
     return Result(
         targets=targets,
@@ -292,7 +289,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         unconfirmed=unconfirmed_of(calls, sources, judging),
         reason=facts.ended.reason if facts.ended else None,
         waiting=len(draws) - len(calls),
-        derived=derive(facts.space, rates if together else {}),
+        derived=derive(facts.space, rates),
         lost=facts.interrupted,
         captions=found(calls, draws),
         repeat_probes=repeat_probes,
@@ -301,8 +298,8 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         protocol=facts.protocol,
         judge=found_by_judge(judging, calls),
         head=journal.head,
-        guarantee=None if facts.certificate is None else facts.certificate.promise,
-        versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),
+        guarantee=None if certificate is None else certificate.promise,
+        versus=tuple(compared(certificate, _rows(targets), draws, calls, facts.known_a)),
     )
 
 
@@ -404,9 +401,7 @@ def _target(about: TargetId, part: pd.DataFrame) -> dict[str, Any]:
     return {
         "target": about.name,
         "estimate": float(counted["loss"].mean()) if len(counted) else float("nan"),
-        "lower": float("nan"),
-        "upper": float("nan"),
-        "half_width": float("nan"),
+        **dict.fromkeys(("lower", "upper", "half_width"), float("nan")),
         "certified": False,
         "questions": len(part),
     }

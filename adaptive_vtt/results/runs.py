@@ -6,7 +6,7 @@ run folder is executed. A folder that cannot be read is a run, too, with a sente
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -143,20 +143,13 @@ def find(folder: Path) -> dict[str, Path]:
         raise InputError(f"{folder}: expected a run folder or a folder of runs, found none")
     if (folder / JOURNAL).exists():
         return {folder.resolve().name or "run": folder}
-    root = folder.resolve()
-    return {path.name: path for path in sorted(_folders(folder)) if _inside(path / JOURNAL, root)}
-
-
-def _folders(folder: Path) -> Iterator[Path]:
+    root, found = folder.resolve(), {}
     with suppress(OSError):
-        yield from folder.iterdir()
-
-
-def _inside(journal: Path, root: Path) -> bool:
-    try:
-        return journal.resolve(strict=True).is_relative_to(root)
-    except OSError:
-        return False
+        for path in sorted(folder.iterdir()):
+            with suppress(OSError):
+                if (path / JOURNAL).resolve(strict=True).is_relative_to(root):
+                    found[path.name] = path
+    return found
 
 
 def read_run(folder: Path, name: str | None = None) -> Run:
@@ -192,13 +185,16 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         )
         return Run(name, folder, "unreadable", told, written=written)
     facts, tally = read_facts(raw), journal.tally()
+    told = "" if held else f"go on with {way(facts, folder)}"
+    if facts.ended:
+        told = facts.ended.reason or "the end was asked for"
     if not math.isfinite(tally.cost):
         raise JournalError(f"{folder}: expected costs that add up, got {tally.cost}")
     return Run(
         name,
         folder,
         "ended" if facts.ended else "running" if held else "stopped",
-        _told(facts, folder, held),
+        told,
         facts.settings.model,
         facts.model_version,
         facts.space.dataset,
@@ -212,12 +208,6 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
     )
 
 
-def _told(facts: Facts, folder: Path, held: bool) -> str:
-    if facts.ended:
-        return facts.ended.reason or "the end was asked for"
-    return "" if held else f"go on with {way(facts, folder)}"
-
-
 def read_rates(folder: Path) -> Rates:
     """Every target's interval: as the end journaled it, or recomputed from the rows of an audit
     that has not ended, which takes about a second per thousand draws.
@@ -226,35 +216,33 @@ def read_rates(folder: Path) -> Rates:
     """
     with closing(read_journal(folder / JOURNAL)) as journal:
         facts = read_facts(journal.facts())
+        certificate, oracle = facts.certificate, facts.settings.oracle
         return Rates(
             head=journal.head,
             space=facts.space.fingerprint,
-            oracle=" ".join(
-                filter(None, [facts.settings.oracle.name, facts.settings.oracle.regime])
-            ),
-            unanswered=facts.certificate.unanswered if facts.certificate else "",
-            sure=facts.certificate.confidence if facts.certificate else 0.0,
-            guarantee=facts.certificate.guarantee if facts.certificate else "all",
-            rows=_rows(facts.certificate, facts, journal) if facts.certificate else (),
-            paired=facts.certificate is not None and facts.certificate.paired,
+            oracle=" ".join(filter(None, [oracle.name, oracle.regime])),
+            unanswered=certificate.unanswered if certificate else "",
+            sure=certificate.confidence if certificate else 0.0,
+            guarantee=certificate.guarantee if certificate else "all",
+            rows=_rows(certificate, facts, journal) if certificate else (),
+            paired=certificate is not None and certificate.paired,
         )
 
 
 def _rows(certificate: CertificateFacts, facts: Facts, journal: SQLiteJournal) -> tuple[Rate, ...]:
-    rows = facts.intervals
+    rows: Sequence[Mapping[Any, Any]] | None = facts.intervals
     if rows is None:
         from .result import summarise  # imports torch, which a list of ended runs never needs
 
-        rows = summarise(journal).targets.to_dict(orient="records")  # type: ignore[assignment]
-    return tuple(_rate(about, row) for about, row in zip(certificate.ids, rows or (), strict=True))
-
-
-def _rate(about: TargetId, row: dict[str, Any]) -> Rate:
-    return Rate(
-        about,
-        float(row["estimate"]),
-        float(row["lower"]),
-        float(row["upper"]),
-        bool(row["certified"]),
-        not (row.get("emptied") or row.get("astray")),
+        rows = summarise(journal).targets.to_dict(orient="records")
+    return tuple(
+        Rate(
+            about,
+            float(row["estimate"]),
+            float(row["lower"]),
+            float(row["upper"]),
+            certified=bool(row["certified"]),
+            valid=not (row.get("emptied") or row.get("astray")),
+        )
+        for about, row in zip(certificate.ids, rows, strict=True)
     )

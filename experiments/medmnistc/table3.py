@@ -42,7 +42,7 @@ from adaptive_vtt.experiments.medmnistc.augmentations import Batch, cutmix, mixu
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.augment import Augment
 from adaptive_vtt.relations.corruptions import Corruption
-from adaptive_vtt.results.report.beside import published_tables
+from adaptive_vtt.results.report.published import published_tables
 from adaptive_vtt.types import Image
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator

@@ -46,8 +46,8 @@ from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
 from adaptive_vtt.relations.augment import Augment
-from adaptive_vtt.results.report.beside import published_tables
 from adaptive_vtt.results.report.medtest_beside import CLASSIFIERS, FAMILY, ORIGINAL, OURS
+from adaptive_vtt.results.report.published import published_tables
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator

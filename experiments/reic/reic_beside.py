@@ -6,7 +6,7 @@ from functools import cache
 import pandas as pd
 
 from adaptive_vtt.errors import unknown
-from adaptive_vtt.results.report.beside import published_tables
+from adaptive_vtt.results.report.published import published_tables
 
 SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "I": (("level", "relation"), ("precision", "recall", "F1")),

@@ -27,8 +27,8 @@ from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.oracles import Consistency, ContainsTruth
 from adaptive_vtt.relations import get
 from adaptive_vtt.results.report import render
-from adaptive_vtt.results.report.verdict import about
-from adaptive_vtt.results.report.wording import asked
+from adaptive_vtt.results.report.content import question_in_words
+from adaptive_vtt.results.report.headline import about
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.way_on import way
 from adaptive_vtt.testing import tiny_dataset
@@ -293,10 +293,10 @@ def test_a_free_answer_is_shown_with_what_is_accepted() -> None:
     expected = oracle.expect(get("identity"), FollowUp(None), sample, question, None)
     details = oracle.judge(question, "blue", expected).details
     row = AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5, "blue", details)
-    assert asked(row) == {"question": "Which?", "options": [], "right": "red"}
-    assert asked(AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5)) is None
+    assert question_in_words(row) == {"question": "Which?", "options": [], "right": "red"}
+    assert question_in_words(AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5)) is None
     long = {"asked": {"question": "x" * 1000, "options": [], "right": []}}
-    told = asked(AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5, "", long))
+    told = question_in_words(AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5, "", long))
     assert told is not None
     assert len(told["question"]) < 410
 

@@ -16,8 +16,8 @@ from adaptive_vtt.cli.slices import quoted
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report.evidence import Evidence
+from adaptive_vtt.results.report.gallery import slices_section
 from adaptive_vtt.results.report.page import render
-from adaptive_vtt.results.report.slices import section
 from adaptive_vtt.utils.image_codec import png
 
 MODEL = """
@@ -157,7 +157,7 @@ def test_exploring_looks_for_nothing(folder, capsys):
 
 def test_the_report_shows_slices_with_pictures(folder):
     with closing(read_journal(folder / "found" / "journal.db")) as journal:
-        page, shown = render(journal), section(Evidence.of(journal))
+        page, shown = render(journal), slices_section(Evidence.of(journal))
     assert shown is not None
     html = str(shown.html)
     assert html in page
@@ -174,7 +174,7 @@ def test_the_report_shows_slices_with_pictures(folder):
 
 def test_the_report_says_nothing_of_slices_where_none_were_looked_for(folder):
     with closing(read_journal(folder / "plain" / "journal.db")) as journal:
-        assert section(Evidence.of(journal)) is None
+        assert slices_section(Evidence.of(journal)) is None
 
 
 def test_a_name_cannot_break_out_of_the_report(folder):

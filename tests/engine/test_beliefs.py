@@ -98,6 +98,17 @@ def test_a_sample_of_a_large_space_tells_nearly_the_same(monkeypatch: pytest.Mon
     assert len(of_images["predicted"]) == len(of_images["sd"]) == 15
 
 
+def test_an_audit_that_keeps_no_beliefs_makes_the_same_draws() -> None:
+    audit = avtt.Audit(SPACE, ScriptedModel(refuse=0.1), **OPTIONS).without_beliefs()
+    audit.run()
+    assert audit.journal.beliefs() == []
+    alone, with_beliefs = (
+        [(row.question, row.probability) for row in each.journal.draws()]
+        for each in (audit, audited())
+    )
+    assert alone == with_beliefs
+
+
 def test_memory_and_sqlite_hold_the_same(tmp_path: Path) -> None:
     held = audited(MemoryJournal()).journal
     with closing(audited(tmp_path / "journal.db").journal) as kept:

@@ -17,7 +17,7 @@ from adaptive_vtt.experiments.medmnistc.augmentations import (
     rand_augment,
 )
 from adaptive_vtt.relations import medmnistc
-from adaptive_vtt.results.report.beside import published_tables
+from adaptive_vtt.results.report.published import published_tables
 from tests.experiments.test_bccd import photograph
 
 RNG = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from adaptive_vtt.models.network.medtest_prompt import QUESTIONS as MEDTEST
 from adaptive_vtt.models.network.medtest_prompt import SAMPLES
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, template
 from adaptive_vtt.oracles.choice import MultipleChoice
-from adaptive_vtt.results.report.endobench_regime import differences
+from adaptive_vtt.results.report.endobench_beside import differences
 from adaptive_vtt.results.report.page import render
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Ask, Prompt, Unanswered

@@ -40,9 +40,9 @@ from adaptive_vtt.people.realism import QUESTIONS, REALISTIC, SAME, deck, pairs,
 from adaptive_vtt.people.study import CLASS, Person, Study, before_the_gap
 from adaptive_vtt.people.terminal import keys, run
 from adaptive_vtt.results.report import page
-from adaptive_vtt.results.report.people import REALISM, people
-from adaptive_vtt.results.report.people import write as write_beside
-from adaptive_vtt.results.report.realism import rows
+from adaptive_vtt.results.report.beside_journal import REALISM, said_by_people
+from adaptive_vtt.results.report.beside_journal import write as write_beside
+from adaptive_vtt.results.report.people import realism_rows
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Unanswered
 from tests.audit.test_versus import TRUTHS, Skilled, space
@@ -138,7 +138,7 @@ def test_a_pair_counts_where_most_say_yes_and_a_tie_does_not(asked: Journal):
     assert sum(cell.same[0] for cell in found.cells) == 2
     # two pairs that all judged, yes 2 of 3 and no 2 of 3: agreement 1/3, by chance 1/2
     assert found.kappa[REALISTIC] == (pytest.approx((1 / 3 - 1 / 2) / (1 / 2)), 2)
-    last = rows(found)[-1]
+    last = realism_rows(found)[-1]
     assert (last.name, last.realistic.split("\u202f")[0], last.pairs) == ("all", "33.3", 3)
 
 
@@ -162,7 +162,7 @@ def test_a_report_tells_realism_of_its_own_audit_alone(asked: Journal, tmp_path:
         found.model_dump_json().replace("[1,1]", "[-1,1]"),
     ):
         (tmp_path / REALISM).write_text(spoilt)
-        assert people(tmp_path, facts).realism is None
+        assert said_by_people(tmp_path, facts).realism is None
 
 
 # -- answers on disk -----------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_readers_stand_beside_the_model_in_its_report(tmp_path: Path):
     assert SEVERAL in ann.notes
     assert found.kappa[1] == 8 * 3
     write_beside(found, tmp_path)
-    assert people(tmp_path, study.facts).reading == found
+    assert said_by_people(tmp_path, study.facts).reading == found
     html = page.render(journal, tmp_path)
     assert "People beside the model" in html
     assert "Agreement between readers" in html

@@ -24,8 +24,8 @@ from adaptive_vtt.people.cards import Asked, Card, yes_or_no
 from adaptive_vtt.people.page import Desk, write_page
 from adaptive_vtt.people.terminal import keys
 from adaptive_vtt.people.terminal import run as run_on_terminal
-from adaptive_vtt.results.report.people import Cell, Realism
-from adaptive_vtt.results.report.realism import rows
+from adaptive_vtt.results.report.beside_journal import Cell, Realism
+from adaptive_vtt.results.report.people import realism_rows
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.command_line import run
 
@@ -269,6 +269,6 @@ def test_of_two_answers_in_one_file_the_later_counts(tmp_path: Path):
 def test_the_least_realistic_stand_first_and_those_nobody_judged_last():
     shares = {"blur": (9, 10), "crop": (0, 0), "noise": (1, 10)}
     cells = [Cell(relation=r, severity=1, realistic=s, same=(1, 1)) for r, s in shares.items()]
-    found = rows(Realism(audit="", readers={}, cells=cells, kappa={}))
+    found = realism_rows(Realism(audit="", readers={}, cells=cells, kappa={}))
     assert [row.name for row in found] == ["noise", "blur", "crop", "all"]
     assert found[2].realistic == "–"

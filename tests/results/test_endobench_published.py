@@ -20,7 +20,6 @@ from adaptive_vtt.datasets.vqa.taxonomy import (
 )
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.results.report import render
-from adaptive_vtt.results.report.beside import published_tables
 from adaptive_vtt.results.report.endobench_beside import (
     accuracies,
     baseline,
@@ -29,6 +28,7 @@ from adaptive_vtt.results.report.endobench_beside import (
     compare,
     counts,
 )
+from adaptive_vtt.results.report.published import published_tables
 from adaptive_vtt.results.report.section import percent
 from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.endobench_rows import row, write

@@ -18,8 +18,7 @@ from adaptive_vtt.datasets.formats import coco_masks
 from adaptive_vtt.datasets.formats.coco import from_coco
 from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.relations import FollowUp, LabelPreserving
-from adaptive_vtt.results.export.annotated import run_lengths
-from adaptive_vtt.results.export.failures import export_failures
+from adaptive_vtt.results.export.failures import export_failures, run_lengths
 from adaptive_vtt.types import Image, Mask
 from tests.helpers.command_line import run
 

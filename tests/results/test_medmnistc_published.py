@@ -13,8 +13,7 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.relations.medmnistc import CATEGORIES, KINDS
 from adaptive_vtt.results.report import render
-from adaptive_vtt.results.report.beside import published_tables
-from adaptive_vtt.results.report.medmnistc_beside import RELATIVE, WHOLE
+from adaptive_vtt.results.report.published import RELATIVE, WHOLE, published_tables
 
 CLASSES = ("a", "b", "c")
 

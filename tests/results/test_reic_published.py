@@ -10,8 +10,8 @@ import pytest
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic.reic_beside import NUMBERS, SHOWN, beside, table
 from adaptive_vtt.people.agreement import scores
-from adaptive_vtt.results.report import reic_beside, render
-from adaptive_vtt.results.report.reic_beside import violation_rates
+from adaptive_vtt.results.report import published, render
+from adaptive_vtt.results.report.published import violation_rates
 from adaptive_vtt.results.report.section import percent
 from adaptive_vtt.types import TargetId
 from tests.helpers.report_kinds import captions
@@ -94,13 +94,13 @@ def test_a_report_shows_them_beside_the_rates_of_reics_relations() -> None:
             TargetId("severity", relation="reic/rotate", severity=2),
         )
     ]
-    found = reic_beside.section(cast(Any, SimpleNamespace(standings=told)))
+    found = published.reic_section(cast(Any, SimpleNamespace(standings=told)))
     assert found is not None
     assert found.html.count("<tr>") == 2  # the head and one row
     assert "reic/crop" in found.html
     for rate in (0.25, *violation_rates("crop").values()):
         assert percent(rate) in found.html
-    assert reic_beside.section(cast(Any, SimpleNamespace(standings=told[1:]))) is None
+    assert published.reic_section(cast(Any, SimpleNamespace(standings=told[1:]))) is None
 
 
 @pytest.mark.slow

@@ -19,11 +19,11 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.results.outcomes import wilson
 from adaptive_vtt.results.report import render, write_report
-from adaptive_vtt.results.report.album import picture
-from adaptive_vtt.results.report.counts import FIGURES
+from adaptive_vtt.results.report.conditions import FIGURES
 from adaptive_vtt.results.report.evidence import Evidence
-from adaptive_vtt.results.report.findings import wilson
+from adaptive_vtt.results.report.gallery import picture
 from adaptive_vtt.results.report.plotly_library import hashed, library
 from adaptive_vtt.results.report.section import (
     aim,

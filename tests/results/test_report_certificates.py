@@ -16,8 +16,8 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.evidence import Evidence
+from adaptive_vtt.results.report.headline import verdict
 from adaptive_vtt.results.report.section import percent, span
-from adaptive_vtt.results.report.verdict import verdict
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
 from adaptive_vtt.types import Answer

@@ -18,7 +18,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.tracking import backend, following, tracked
-from adaptive_vtt.results.tracking.told import LONGEST, settings
+from adaptive_vtt.results.tracking.following import LONGEST, settings
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import run
 

@@ -22,12 +22,10 @@ from hypothesis import strategies as st
 from adaptive_vtt.cli import main
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.results.runs import Rate, Rates, read_run
-from adaptive_vtt.results.view import View, latest
-from adaptive_vtt.results.view.building import Report
+from adaptive_vtt.results.view import View
 from adaptive_vtt.results.view.comparison import compare, together
-from adaptive_vtt.results.view.pages import known
-from adaptive_vtt.results.view.site import Site
-from adaptive_vtt.results.view.watching import Watch
+from adaptive_vtt.results.view.pages import Site, known
+from adaptive_vtt.results.view.watching import Latest, Report, Watch
 from adaptive_vtt.results.view.worker import Worker
 from adaptive_vtt.types import TargetId
 from tests.helpers.audits import finished
@@ -254,7 +252,7 @@ def test_the_list_is_sorted_by_any_column(view: View, by: str) -> None:
 
 
 def test_intervals_of_before_the_end_are_not_shown_after_it(runs: Path) -> None:
-    run, old = read_run(runs / "first"), latest.Latest(rates, ThreadPoolExecutor(1))
+    run, old = read_run(runs / "first"), Latest(rates, ThreadPoolExecutor(1))
     old.value = rates(("fog", 0.1, 0.2))
     assert known(run, old) is None
     assert known(replace(run, state="running"), old) is old.value
@@ -435,7 +433,7 @@ def test_reports_are_built_no_more_often_than_they_take(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with ThreadPoolExecutor(1) as pool:
-        reports = latest.Latest(make, pool)
+        reports = Latest(make, pool)
         for second in range(40):
             reports.ask("head 1" if second < 12 else f"grown {second}")
             until(lambda: not reports.busy)
@@ -455,7 +453,7 @@ def test_the_last_good_report_stays_where_the_next_one_fails() -> None:
 
     made: list[int] = []
     with ThreadPoolExecutor(1) as pool:
-        reports = latest.Latest(make, pool)
+        reports = Latest(make, pool)
         reports.ask("1")
         until(lambda: not reports.busy)
         reports._rest_until = 0.0

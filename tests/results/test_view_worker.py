@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from adaptive_vtt.errors import AvttError
-from adaptive_vtt.results.view import latest
-from adaptive_vtt.results.view.building import Report
+from adaptive_vtt.results.view import watching
+from adaptive_vtt.results.view.watching import Report
 from adaptive_vtt.results.view.worker import SAFE, Worker
 from tests.helpers.watched import until
 
@@ -63,9 +63,9 @@ def test_what_failed_is_tried_again_while_somebody_asks(monkeypatch: pytest.Monk
             raise AvttError("the process ended")
         return Report(Path(), "head", 7, {})
 
-    monkeypatch.setattr(latest.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(watching.time, "monotonic", lambda: now[0])
     with ThreadPoolExecutor(1) as pool:
-        reports = latest.Latest(make, pool)
+        reports = watching.Latest(make, pool)
         for _ in range(30):
             reports.ask("head")
             until(lambda: not reports.busy)

@@ -3,14 +3,17 @@ else: every number in them stands in a table. Names are shown as text, whatever 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from math import ceil, sqrt
-from typing import Any
+from functools import cache
+from math import ceil
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ...errors import InputError, unknown
 from ...utils.plotly_text import shown as as_text
-from .moments import SURE, Moments, bound, turned
+from ..outcomes import wilson
+from .moments import Moments, bound, turned
 from .tables import Told
 
 Figure = dict[str, Any]
@@ -46,7 +49,8 @@ def surface(tell: Tell, relation: str | None = None) -> Figure:
     of: Told = "relation-concept" if relation is None else "cell"
     moments = tell(of)
     columns, rows, at = _grid(moments, relation)
-    looks = {name: _look(moments, name) for name in SHOWN if _has(moments, name)}
+    known = [name for name in SHOWN if moments.predicts or name in ("asked", "raw")]
+    looks = {name: _look(moments, name) for name in known}
     first = "predicted" if moments.predicts else "raw"
     heat: Figure = {
         "type": "heatmap",
@@ -68,8 +72,12 @@ def surface(tell: Tell, relation: str | None = None) -> Figure:
     menu = {"buttons": buttons, "x": 1, "xanchor": "right", "y": 1.18, "showactive": True}
     about = "relation" if relation is None else f"severity of {as_text(relation)}"
     axis = {"type": "category", "automargin": True, "showgrid": False}
-    x = {**axis, "title": {"text": "severity" if relation else ""}, "range": _around(columns)}
-    y = {**axis, "range": _around(rows)}
+    x = {
+        **axis,
+        "title": {"text": "severity" if relation else ""},
+        "range": [-0.5, len(columns) - 0.5],
+    }
+    y = {**axis, "range": [-0.5, len(rows) - 0.5]}  # where the cells end
     title = f"What it believes: concept by {about}{_at(moments)}"
     layout = _layout(title, x, y, "" if moments.predicts else NOTHING)
     return {"data": data, "layout": {**layout, "updatemenus": [menu]}}
@@ -110,32 +118,21 @@ def _grid(moments: Moments, relation: str | None) -> tuple[list[str], list[str],
     return [as_text(c) for c in columns], [as_text(r) for r in rows], at
 
 
-def _around(names: Sequence[str]) -> list[float]:
-    """The range of an axis of categories that ends where their cells do."""
-    return [-0.5, len(names) - 0.5]
-
-
-def _has(moments: Moments, name: str) -> bool:
-    return moments.predicts or name in ("asked", "raw")
-
-
 def _look(moments: Moments, name: str) -> Figure:
     """Colours of a surface, the same at every moment."""
-    known = [value for k in range(len(moments.draws)) for value in moments.known(name, k)]
-    late = [
-        v
-        for k in range(len(moments.draws) // 2, len(moments.draws))
-        for v in moments.known(name, k)
-    ]
+    count = len(moments.draws)
+    late = [value for k in range(count // 2, count) for value in moments.known(name, k)]
     bar: Figure = {"thickness": 12, "outlinewidth": 0}
     if name != "asked":
         bar["tickformat"] = ".0%" if name != "sd" else ".1%"
     if name == "difference":
         most = max([0.05, *map(abs, late)])
         return {"colorscale": APART, "zmin": -most, "zmax": most, "colorbar": bar}
-    most = max(late if name in ("predicted", "sd") else known, default=1.0) or 1.0
-    if name == "raw":
-        most = 1.0
+    most = 1.0
+    if name in ("predicted", "sd"):
+        most = max(late, default=1.0) or 1.0
+    elif name == "asked":  # which never falls
+        most = max(moments.known(name) if count else [], default=1.0) or 1.0
     return {"colorscale": HEAT, "zmin": 0, "zmax": most, "colorbar": bar}
 
 
@@ -362,7 +359,8 @@ def binned(table: pd.DataFrame) -> pd.DataFrame:
         inside = ordered.iloc[part]
         if len(inside):
             mean = float(inside["loss"].mean())
-            told = float(inside["predicted"].mean()), mean, *_wilson(mean, len(inside))
+            low, high = wilson(mean * len(inside), len(inside))
+            told = float(inside["predicted"].mean()), mean, min(low, mean), max(high, mean)
             records.append((*told, len(inside)))
     return pd.DataFrame(records, columns=["predicted", "mean", "lower", "upper", "count"])
 
@@ -405,14 +403,6 @@ def _at(moments: Moments) -> str:
     return f", after {moments.draws[-1]} draws" if moments.draws else ""
 
 
-def _wilson(mean: float, count: int) -> tuple[float, float]:
-    """A 95 % interval of a rate by its Wilson score."""
-    square = SURE**2 / count
-    middle = (mean + square / 2) / (1 + square)
-    half = SURE * sqrt(mean * (1 - mean) / count + square / count / 4) / (1 + square)
-    return min(middle - half, mean), max(middle + half, mean)
-
-
 def _layout(title: str, x: Figure, y: Figure, note: str = "") -> Figure:
     layout = {"template": "plotly_white", "title": {"text": title}, "xaxis": x, "yaxis": y}
     if not note:
@@ -428,3 +418,67 @@ def _plain(values: Any) -> list[Any]:
     """As Python has them, None for what is not known."""
     found: list[Any] = np.asarray(pd.array(values)).tolist()
     return [None if pd.isna(value) else value for value in found]
+
+
+# -- figures by name -------------------------------------------------------------------------------
+
+
+class _Plot(NamedTuple):
+    """Drawn of groups by ``draw``, of one table by ``draw_of``; ``about``: the column whose value
+    one may name."""
+
+    draw: Callable[[Tell, str | None], Figure] | None = None
+    about: str | None = None
+    of: Told = "cell"
+    draw_of: Callable[[pd.DataFrame], Figure] | None = None
+
+
+PLOTS: Mapping[str, _Plot] = {
+    "beliefs": _Plot(surface, "relation"),
+    "through": _Plot(lambda tell, _: through(tell)),
+    "concept": _Plot(curves, "concept"),
+    "relation": _Plot(lambda tell, name: curves(tell, relation=name or _last(tell)), "relation"),
+    "images": _Plot(of="images", draw_of=image_map),
+    "calibration": _Plot(of="predictions", draw_of=reliability),
+    "uncertainty": _Plot(of="uncertainty", draw_of=concepts_unsure),
+}
+"""Name -> how it is drawn."""
+
+
+def _last(tell: Tell) -> str:
+    """The last relation: the first is most often no change."""
+    return str(tell("relation").groups[-1].relation)
+
+
+def plotted(name: str, about: str | None, table: Callable[[Told], pd.DataFrame]) -> Figure:
+    """The figure of that name, of ``table``, which gives the tables of ``beliefs``.
+
+    ``about``: which relation ("beliefs", "relation") or concept ("concept") alone. Raises
+    InputError for one that there is not, and where nothing was journaled.
+    """
+    plot = PLOTS[name]
+    if about is not None and plot.about is None:
+        raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
+    if plot.draw is None:
+        assert plot.draw_of is not None
+        return plot.draw_of(_there(name, plot.of, table(plot.of)))
+
+    @cache
+    def tell(of: Told) -> Moments:
+        return Moments.of(_there(name, of, table(of)))
+
+    if about is not None and plot.about is not None:
+        places = (getattr(group, plot.about) for group in tell("cell").groups)
+        choices = list(dict.fromkeys(places))
+        if about not in choices:
+            raise unknown(plot.about, about, choices, f"plot {name!r}")
+    return plot.draw(tell, about)
+
+
+def _there(name: str, of: Told, found: pd.DataFrame) -> pd.DataFrame:
+    if len(found) or of == "predictions":  # that a strategy tells none is said in the figure
+        return found
+    raise InputError(
+        f"plot {name!r}: expected beliefs in the journal, got none: nothing was learnt yet, or its "
+        "answers were judged anew; ask again once the audit has gone on"
+    )

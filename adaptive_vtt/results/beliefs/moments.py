@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ...utils.plotly_text import shown as as_text
+from ..outcomes import SURE
 
-SURE = 1.96
-"""Standard deviations to either side of a 95 % band."""
 SMALLEST, LARGEST = 5, 22
 """Of a dot whose size tells of a count, in pixels."""
 
@@ -91,8 +90,8 @@ def turned(trace: dict[str, Any], tables: Mapping[str, Moments], k: int) -> dict
     for path, column in meta["bind"].items():
         values = tables[meta["of"]].columns[column]
         taken = _taken(values[k] if values else [], meta["at"])
-        *outer, last = path.split(".")
-        trace = {**trace, last: taken} if not outer else _within(trace, outer[0], last, taken)
+        outer, dot, inner = path.partition(".")
+        trace = {**trace, outer: {**trace.get(outer, {}), inner: taken} if dot else taken}
     return trace
 
 
@@ -104,10 +103,6 @@ def unbound(trace: dict[str, Any]) -> dict[str, Any]:
         name: {k: v for k, v in trace[name].items() if f"{name}.{k}" not in paths} for name in outer
     }
     return {name: v for name, v in (trace | parts).items() if name not in paths}
-
-
-def _within(trace: dict[str, Any], outer: str, name: str, value: Any) -> dict[str, Any]:
-    return {**trace, outer: {**trace.get(outer, {}), name: value}}
 
 
 def _taken(values: list[Any], at: Any) -> Any:

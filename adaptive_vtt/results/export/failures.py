@@ -5,12 +5,12 @@ one is made again, with the truth and the masks that its relation expects of it.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import ascii_uppercase
 from textwrap import indent
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,16 +22,115 @@ from ...errors import InputError
 from ...journal import Journal
 from ...journal.facts import read_facts
 from ...oracles.choice import ASKED
-from ...relations import RelationDefaults
 from ...space import QuestionSpace
-from ...types import UNKNOWN, FollowUp, Image, Indices, Mask, Sample
+from ...types import UNKNOWN, Image, Indices, Mask
 from ...utils.boxes import mask_of
 from ...utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ...utils.image_codec import png
 from ...utils.tables import csv_text
 from ..outcomes import outcomes
-from .annotated import Annotated, Outline, coco, fiftyone
 from .questions import MORE, is_multiple_choice, question_lines
+
+# -- for other tools -------------------------------------------------------------------------------
+
+
+class Outline(NamedTuple):
+    """Where something is expected in a follow-up; ``box``: known as a box alone, which ``mask``
+    fills."""
+
+    label: str
+    mask: Mask
+    box: bool = False
+
+
+class Annotated(NamedTuple):
+    """A follow-up: its file's name without the ending, its size, its truths (concept -> 0 or 1),
+    and what is expected where."""
+
+    name: str
+    height: int
+    width: int
+    truth: Mapping[str, int]
+    outlines: Sequence[Outline]
+
+
+def run_lengths(mask: Mask) -> list[int]:
+    """COCO's run lengths of a mask (H x W of bool): down the columns, outside first."""
+    flat = mask.T.reshape(-1)
+    changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    lengths = np.diff(np.array([0, *changes, flat.size])).tolist()
+    return [0, *lengths] if flat[0] else lengths
+
+
+def coco(pictures: Iterable[Annotated], failures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``images``, ``categories`` and ``annotations`` of the pictures.
+
+    Categories are whatever is outlined in any. Each image also has ``truth``, and ``failures``: its
+    rows of ``failures``, told by their "id". An outline that is empty, moved out of view, is left
+    out.
+    """
+    several = list(pictures)
+    labels = list(dict.fromkeys(o.label for each in several for o in each.outlines))
+    numbers = {label: number for number, label in enumerate(labels, 1)}
+    about = _by_id(failures)
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for image_id, each in enumerate(several, 1):
+        images.append(
+            {
+                "id": image_id,
+                "file_name": f"{each.name}.png",
+                "height": each.height,
+                "width": each.width,
+                "truth": dict(each.truth),
+                "failures": about.get(each.name, []),
+            }
+        )
+        for outline in each.outlines:
+            if outline.mask.any():
+                found = _annotation(outline)
+                own = {"id": len(annotations) + 1, "image_id": image_id}
+                annotations.append({**own, "category_id": numbers[outline.label], **found})
+    categories = [{"id": number, "name": label} for label, number in numbers.items()]
+    return {"images": images, "categories": categories, "annotations": annotations}
+
+
+def fiftyone(failures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The concepts that failed of each image, as classifications with the rest as attributes."""
+    labels = {
+        name: [{"label": row["concept"], "attributes": _without(row, "concept")} for row in rows]
+        for name, rows in _by_id(failures).items()
+    }
+    return {"labels": labels}
+
+
+def _annotation(outline: Outline) -> dict[str, Any]:
+    mask = outline.mask
+    rows, columns = np.nonzero(mask)
+    left, top = int(columns.min()), int(rows.min())
+    right, bottom = int(columns.max()) + 1, int(rows.max()) + 1
+    runs = {"size": list(mask.shape), "counts": run_lengths(mask)}
+    return {
+        "bbox": [left, top, right - left, bottom - top],
+        "area": int(mask.sum()),
+        "iscrowd": 0,
+        "segmentation": [] if outline.box else runs,
+    }
+
+
+def _by_id(failures: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in failures:
+        found.setdefault(str(row["id"]), []).append(_without(row, "id"))
+    return found
+
+
+def _without(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {column: value for column, value in row.items() if column != name}
+
+
+# -- a dataset of its own --------------------------------------------------------------------------
+
 
 Format = Literal["coco", "fiftyone"]
 """What else may be written, for other tools."""
@@ -72,23 +171,6 @@ class Exported:
     def as_dict(self) -> dict[str, Any]:
         """The counts for JSON."""
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class _Failing:
-    """One follow-up: its image, the truth of each concept that is known, and its masks."""
-
-    name: str
-    image: Image
-    truth: dict[str, int]
-    masks: dict[str, Mask]
-    boxes: list[Outline]
-
-    def annotated(self) -> Annotated:
-        """Without its pixels, for other tools."""
-        outlines = [Outline(concept, mask) for concept, mask in self.masks.items()]
-        height, width = self.image.shape[:2]
-        return Annotated(self.name, height, width, self.truth, [*outlines, *self.boxes])
 
 
 def export_failures(
@@ -139,7 +221,7 @@ def export_failures(
     with whole_folder(Path(out)) as folder:
         written = _Folder(folder, as_loaded(space.dataset).concepts)
         for number, name in names.items():
-            written.add(_failing(space, number, name))
+            written.add(*_failing(space, number, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
         answers, words = _in_words(answers, journal)
         if choice := is_multiple_choice(space):
@@ -178,17 +260,16 @@ class _Folder:
             concept: folder / "masks" / name
             for concept, name in zip(concepts, file_names(concepts), strict=True)
         }
-        self._labels: list[dict[str, Any]] = []
         self._pictures: list[Annotated] = []
         self._masks: dict[str, int] = {}
 
-    def add(self, failing: _Failing) -> None:
+    def add(self, image: Image, about: Annotated) -> None:
         """Writes the image and the masks that there are."""
-        write_bytes(self._folder / "images" / f"{failing.name}.png", png(failing.image))
-        for concept, mask in failing.masks.items():
-            self._mask(concept, failing.name, mask)
-        self._labels.append({"id": failing.name, **failing.truth})
-        self._pictures.append(failing.annotated())
+        write_bytes(self._folder / "images" / f"{about.name}.png", png(image))
+        for outline in about.outlines:
+            if not outline.box:
+                self._mask(outline.label, about.name, outline.mask)
+        self._pictures.append(about)
 
     def finish(self, answers: pd.DataFrame, choice: bool = False) -> dict[str, int]:
         """Writes all that is left; the number of masks per concept. ``choice``: of multiple choice,
@@ -201,7 +282,8 @@ class _Folder:
         if choice:
             sections = _HEAD + _section(kind="endobench", path=QUESTIONS) + _CHOICE
         else:
-            labels = pd.DataFrame(self._labels, columns=["id", *self._concepts])
+            rows = [{"id": each.name, **each.truth} for each in self._pictures]
+            labels = pd.DataFrame(rows, columns=["id", *self._concepts])
             labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
             write_text(self._folder / "labels.csv", csv_text(labels))
             sections = self._sections()
@@ -224,7 +306,7 @@ class _Folder:
         """TOML: the folder as a table, and, commented, as masks of each concept with all."""
         parts = [_section(kind="table", labels="labels.csv", images="images")]
         for concept, count in self._masks.items():
-            if count == len(self._labels):
+            if count == len(self._pictures):
                 masks = f"masks/{self._mask_folders[concept].name}"
                 section = _section(
                     kind="masks",
@@ -243,8 +325,8 @@ def _section(**fields: str) -> str:
     return "\n".join(["[dataset]", *lines, ""])
 
 
-def _failing(space: QuestionSpace, number: int, name: str) -> _Failing:
-    """The follow-up of this number, with what its relation expects of it."""
+def _failing(space: QuestionSpace, number: int, name: str) -> tuple[Image, Annotated]:
+    """The follow-up of this number, and what its relation expects of it."""
     index, variant = space.numbering.image_parts(number)
     relation, dataset = space.variants[variant].relation, as_loaded(space.dataset)
     source, follow_up = space.pair(number)
@@ -254,21 +336,19 @@ def _failing(space: QuestionSpace, number: int, name: str) -> _Failing:
         for concept, side in zip(dataset.concepts, known, strict=True)
         if side != UNKNOWN and relation.applies(concept)
     }
-    masks = {
-        concept: relation.expect_mask(mask, follow_up)
-        for concept, mask in source.masks.items()
-        if truth.get(concept, 1) == 1 and not relation.masks_lost
-    }
+    outlines: list[Outline] = []
+    if not relation.masks_lost:
+        outlines = [
+            Outline(concept, relation.expect_mask(mask, follow_up))
+            for concept, mask in source.masks.items()
+            if truth.get(concept, 1) == 1
+        ]
+        size = source.require_image().shape[:2]
+        filled = [(box.label, mask_of([box], *size)) for box in source.boxes]
+        outlines += [Outline(n, relation.expect_mask(m, follow_up), box=True) for n, m in filled]
     image = follow_up.require_image()
-    boxes = [] if relation.masks_lost else _moved(source, follow_up, relation)
-    return _Failing(name, image, truth, masks, boxes)
-
-
-def _moved(source: Sample, follow_up: FollowUp, relation: RelationDefaults) -> list[Outline]:
-    """The annotated boxes of the source, filled, where they are expected in the follow-up."""
-    height, width = source.require_image().shape[:2]
-    masks = [(box.label, mask_of([box], height, width)) for box in source.boxes]
-    return [Outline(n, relation.expect_mask(mask, follow_up), True) for n, mask in masks]
+    height, width = image.shape[:2]
+    return image, Annotated(name, height, width, truth, outlines)
 
 
 def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:

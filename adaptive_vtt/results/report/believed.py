@@ -10,11 +10,11 @@ from ...journal.rows import DrawRow
 from ..beliefs import figures
 from ..beliefs.moments import Moments, unbound
 from ..beliefs.tables import Told
-from . import wording
-from .asked import chance, verdict_of
+from .appendix import chance, verdict_of
+from .content import question_in_words
 from .evidence import Evidence
 from .plots import chart, frame
-from .section import SIGNIFICANT, Section, amount, fragment, packed, percent
+from .section import SIGNIFICANT, Section, amount, packed, percent
 
 VALUES = 20_000
 """Of each column of a table, at most: beyond it moments are left out."""
@@ -48,7 +48,7 @@ OF_GROUPS: tuple[Told, ...] = ("relation-concept", "cell", "relation", "severity
 
 def section(evidence: Evidence) -> Section:
     """Surface and curves, moved through the audit together, and why each question was asked."""
-    if evidence.certificate is not None and evidence.certificate.paired:
+    if evidence.paired:
         return _said(PAIRS)
     if evidence.beliefs.about is None or not evidence.beliefs.rows:
         return _said(NONE)
@@ -78,8 +78,11 @@ def section(evidence: Evidence) -> Section:
         "moments": moments,
         "draws": _draws(evidence, moments),
     }
-    html = fragment(
+    return Section.of(
+        "Surface and curves",
+        "surface",
         "believed.html",
+        late=packed("believed-data", told),
         moments=moments,
         predicts=tables["cell"].predicts,
         widest=_widest(tables["severity"]),
@@ -91,61 +94,53 @@ def section(evidence: Evidence) -> Section:
         surface=_place("surface-chart", tables["relation-concept"], "Predicted losses"),
         curves=_place("curves-chart", tables["severity"], "Loss by severity"),
     )
-    return Section("Surface and curves", "surface", html, packed("believed-data", told))
 
 
 def images(evidence: Evidence) -> Section | None:
     """A map of the images; None where none are told of."""
-    if not _alone(evidence):
-        return None
-    table = evidence.beliefs.table("images")
-    if not len(table):
+    table = None if evidence.paired else evidence.beliefs.table("images")
+    if table is None or not len(table):
         return None
     last = table[table["draws"] == table["draws"].max()]
     if last[["x", "predicted"]].isna().all(axis=None):
-        return Section("Images", "images", fragment("sentence.html", sentence=UNPLACED))
+        return Section.of("Images", "images", "sentence.html", sentence=UNPLACED)
     figure = figures.image_map(table)
     order = last.sort_values(["failed", "asked"], ascending=False, kind="stable")
+    names = list(figures.ABOUT_IMAGE)
     rows = [
-        [str(row["sample"]), *map(percent, (row["predicted"], row["sd"])), *map(amount, counts)]
-        for row in order.head(ROWS).to_dict("records")
-        for counts in [(row["asked"], row["failed"])]
+        [str(sample), percent(predicted), percent(sd), amount(asked), amount(failed)]
+        for sample, predicted, sd, asked, failed in order.head(ROWS)[["sample", *names]].to_numpy()
     ]
     heads = ["image", *figures.ABOUT_IMAGE.values()]
     looks = figure["data"][0]["meta"]["looks"]
-    html = fragment(
+    return Section.of(
+        "Images",
+        "images",
         "believed_images.html",
+        late=packed("images-data", {**_bare(figure), "samples": last["sample"].tolist()}),
         looks=[(name, figures.ABOUT_IMAGE[name]) for name in looks],
         placed=bool(last["x"].notna().any()),
         chart=frame("images-chart", "Map of the images", heads, rows, len(last) - len(rows)),
     )
-    told = {**_bare(figure), "samples": last["sample"].tolist()}
-    return Section("Images", "images", html, packed("images-data", told))
 
 
 def trust(evidence: Evidence) -> Section | None:
     """What was expected of each question against what came; None where nothing was expected."""
-    if not _alone(evidence):
-        return None
-    table = evidence.beliefs.table("predictions")
-    if not len(table):
+    table = None if evidence.paired else evidence.beliefs.table("predictions")
+    if table is None or not len(table):
         return None
     figure = _bare(figures.reliability(table))
-    html = fragment(
+    return Section.of(
+        "Is it to be trusted?",
+        "trust",
         "believed_trust.html",
         gain=figures.gain(table),
         chart=chart("trust-chart", {"": figure}, "Expected and actual losses"),
     )
-    return Section("Is it to be trusted?", "trust", html)
-
-
-def _alone(evidence: Evidence) -> bool:
-    """Whether losses are those of one model."""
-    return evidence.certificate is None or not evidence.certificate.paired
 
 
 def _said(sentence: str) -> Section:
-    return Section("Surface and curves", "surface", fragment("sentence.html", sentence=sentence))
+    return Section.of("Surface and curves", "surface", "sentence.html", sentence=sentence)
 
 
 def _columns(moments: Moments) -> dict[str, Any]:
@@ -218,10 +213,10 @@ def _draw(evidence: Evidence, row: DrawRow, names: list[str]) -> list[Any]:
         if told.get(name) is not None:
             told[name] /= row.probability
     told = {name: _short(value) for name, value in told.items()}
-    change = "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity)
+    change = evidence.change_in_words(asked)
     image = f"{row.sample} after {change}" if change else row.sample
     answer = evidence.answers.get(row.question)
-    worded = None if answer is None else wording.asked(answer)
+    worded = None if answer is None else question_in_words(answer)
     question = ["Is ", asked.concept, f" present in {image}?"]
     if evidence.captioned:
         question = ["", "", image]

@@ -1,12 +1,17 @@
-"""What is certified: an interval per target, as a bar and in figures."""
+"""What is certified: an interval per target, what follows from several of them (BE, rBE, figures of
+all classes), and what is merely believed beside that.
+"""
 
 from collections import Counter
-from dataclasses import dataclass
+from typing import Any
 
+from ...certify.derived import Figure, Kind, figures
 from ...journal.facts import CertificateFacts
-from .evidence import Evidence
-from .section import Section, aim, exact, fragment, shorten, span
-from .target_status import Standing, ordered
+from .evidence import Evidence, Standing, ordered, shared
+from .section import Section, aim, exact, percent, shorten, span
+
+# -- intervals -------------------------------------------------------------------------------------
+
 
 LABEL = 40
 """Characters of a target's name beside its bar; longer names are cut short."""
@@ -16,19 +21,6 @@ MARKS = 6
 """Marks of the axis, at most, beside 0."""
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A target's interval: where the bar starts, its length, and the estimate, as shares of the
-    axis; ``cut`` where the interval reaches beyond the axis."""
-
-    of: Standing
-    label: str
-    start: float
-    length: float
-    at: float
-    cut: bool
-
-
 def section(evidence: Evidence) -> Section | None:
     """Guarantee, an interval per target as a bar, all figures; None where nothing is certified."""
     certificate = evidence.certificate
@@ -36,7 +28,9 @@ def section(evidence: Evidence) -> Section | None:
         return None
     found = evidence.standings
     end, marks = _scale(found, certificate.at_most)
-    html = fragment(
+    return Section.of(
+        "Certified",
+        "certified",
         "certified.html",
         certificate=certificate,
         width=certificate.half_width,
@@ -44,7 +38,10 @@ def section(evidence: Evidence) -> Section | None:
         columns=_columns(certificate),
         span=span,
         targets=[s for _, part in ordered(found) for s in part],
-        bars=_bars(found, certificate, end),
+        bars=[
+            (title, [_bar(s, end) for s in sorted(part, key=lambda s: not s.settled)])
+            for title, part in ordered(found)
+        ],
         end=end,
         marks=marks,
         failed=Counter(place for f in evidence.failures for place in f.targets),
@@ -53,7 +50,6 @@ def section(evidence: Evidence) -> Section | None:
         adaptive=evidence.adaptive,
         running=evidence.facts.ended is None,
     )
-    return Section("Certified", "certified", html)
 
 
 def words(certificate: CertificateFacts) -> dict[str, str]:
@@ -106,23 +102,155 @@ def _scale(found: list[Standing], limit: float | None) -> tuple[float, list[floa
     return end, [k * step for k in range(1 + int(end / step + 1e-9))]
 
 
-def _bars(
-    found: list[Standing], certificate: CertificateFacts, end: float
-) -> list[tuple[str, list[Bar]]]:
-    """Per kind of target its heading and bars: what is settled first, then the highest rate."""
+def _bar(standing: Standing, end: float) -> dict[str, Any]:
+    """A target's interval: where the bar starts, its length, and the estimate, as shares of the
+    axis; ``cut`` where the interval reaches beyond it."""
+    start, stop = (min(v / end, 1.0) for v in (standing.lower, standing.upper))
+    return {
+        "of": standing,
+        "label": shorten(standing.label, LABEL),
+        "start": start,
+        "length": stop - start,
+        "at": min(standing.estimate / end, 1.0),
+        "cut": standing.upper > end,
+    }
+
+
+# -- figures that follow ---------------------------------------------------------------------------
+
+
+TITLES: dict[Kind, tuple[str, str]] = {
+    "classes": (
+        "All classes together",
+        "Macro figures are means over classes. The sizes of classes are those over all "
+        "follow-up images; an unanswered question counts as the oracle judged it.",
+    ),
+    "concept": (
+        "Balanced accuracy per concept",
+        "The mean of sensitivity and specificity: 1 less the mean of miss and false-alarm rate.",
+    ),
+    "difference": (
+        "Error beyond that on unchanged images",
+        "Above 0 the change of the image makes more answers wrong. The line marks 0.",
+    ),
+    "BE": (
+        "Balanced error (BE)",
+        "1 less balanced accuracy, over all severities of a relation. All relations: their mean, "
+        "unchanged images left out.",
+    ),
+    "normalised": (
+        "BE over AlexNet’s",
+        "The measure of MedMNIST-C, with AlexNet’s published errors on the same test set. The "
+        "line marks AlexNet: 1.",
+    ),
+    "relative": (
+        "Relative BE (rBE)",
+        "How far BE rises above that on unchanged images, over how far AlexNet’s does. The line "
+        "marks AlexNet: 1. What comes with a note may lie outside the bar.",
+    ),
+}
+"""Heading and explanation of each kind, in the order of the page."""
+LINES: dict[Kind, float] = {"difference": 0, "normalised": 1, "relative": 1}
+"""Where a line stands in the bars of a kind."""
+SHARES: tuple[Kind, ...] = ("classes", "concept", "BE")
+"""Kinds whose bars run from 0 to 1."""
+
+
+def derived_section(evidence: Evidence) -> Section | None:
+    """A table per kind; None where nothing follows."""
+    if evidence.certificate is None or evidence.certificate.guarantee == "each":
+        return None  # figures of several rates need intervals that hold at once
+    found = figures(evidence.facts.space, evidence.bounds)
+    if not found:
+        return None
+    groups = [
+        (kind, *titles, _derived_rows(part, shared(evidence.relations)))
+        for kind, titles in TITLES.items()
+        if (part := [f for f in found if f.kind == kind])
+    ]
+    return Section.of("Derived figures", "derived", "derived.html", groups=groups, span=span)
+
+
+def _derived_rows(part: list[Figure], family: str) -> list[tuple[Figure, str, dict[str, Any]]]:
+    """Every figure with its short name, without what its heading says or all relations have in
+    common, and its bar; all bars of a kind have one scale."""
+    low, high = _derived_scale(part)
     return [
-        (title, [_bar(s, end) for s in sorted(part, key=lambda s: (not s.settled, -s.estimate))])
-        for title, part in ordered(found)
+        (
+            figure,
+            figure.subject.removeprefix(family) or figure.quantity,
+            _part_of(figure, low, high),
+        )
+        for figure in part
     ]
 
 
-def _bar(standing: Standing, end: float) -> Bar:
-    start, stop = (min(v / end, 1.0) for v in (standing.lower, standing.upper))
-    return Bar(
-        standing,
-        shorten(standing.label, LABEL),
-        start,
-        stop - start,
-        min(standing.estimate / end, 1.0),
-        standing.upper > end,
+def _derived_scale(part: list[Figure]) -> tuple[float, float]:
+    """Both ends of the bars: 0 and 1 for shares, else all intervals and the line.
+
+    Intervals with a note may reach far, as a tiny divisor makes them, and are cut off.
+    """
+    kind = part[0].kind
+    if kind in SHARES:
+        return 0.0, 1.0
+    steady = [f for f in part if not f.note] or part
+    low = min(LINES[kind], *(f.bounds.lower for f in steady))
+    high = max(LINES[kind], *(f.bounds.upper for f in steady))
+    return low, high
+
+
+def _part_of(figure: Figure, low: float, high: float) -> dict[str, Any]:
+    """An interval, its estimate (None: outside) and the kind's line (None: none), as shares of the
+    bar's length."""
+
+    def place(value: float) -> float:
+        return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.0
+
+    bounds, line = figure.bounds, LINES.get(figure.kind)
+    return {
+        "start": place(bounds.lower),
+        "end": place(bounds.upper),
+        "at": place(bounds.estimate) if low <= bounds.estimate <= high else None,
+        "mark": None if line is None else place(line),
+    }
+
+
+# -- beliefs beside intervals ----------------------------------------------------------------------
+
+
+BELIEFS = {"raw": "the raw mean", "belief": "the answer GP’s belief"}
+FLAGS = 6
+"""Disagreements that are listed before the reader asks for all."""
+
+
+def disagreements_section(evidence: Evidence) -> Section | None:
+    """Every raw mean and belief, and those that an interval rules out; None without intervals."""
+    if evidence.certificate is None:
+        return None
+    found = evidence.standings
+    return Section.of(
+        "Raw means and beliefs beside the certificate",
+        "disagreements",
+        "disagreements.html",
+        targets=[s for _, part in ordered(found) for s in part],
+        flags=[_flag(s, *told) for s in found for told in s.astray],
+        most=FLAGS,
+        span=span,
+        adaptive=evidence.adaptive,
     )
+
+
+def _flag(standing: Standing, what: str, value: float, where: str) -> dict[str, str]:
+    """A belief about a target that its interval rules out, as parts of a sentence."""
+    harder = "harder" if where == "above" else "easier"
+    why = f"the questions chosen were {harder} than the rest"
+    if what == "belief":
+        why = "it blurs answers, also over the line between absent and present"
+    return {
+        "name": standing.name,
+        "what": BELIEFS[what],
+        "value": percent(value),
+        "where": where,
+        "span": span(standing.lower, standing.upper),
+        "why": why,
+    }

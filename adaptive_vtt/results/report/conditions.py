@@ -1,57 +1,42 @@
-"""Relation by severity: where answers go wrong, as a map whose cells lead to the failures."""
+"""Where answers go wrong, relation by severity as a map whose cells lead to the failures, and right
+and wrong answers per concept.
+"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .counts import BASES, COUNTS, FIGURES, NAMES, tally
+import pandas as pd
+
+from ..outcomes import METRICS, confusion
 from .evidence import Evidence
-from .section import FEW, THIN, Section, data, fragment, percent, within
-from .target_status import Standing
+from .section import FEW, THIN, Section, data, percent, within
+
+# -- relation by severity --------------------------------------------------------------------------
+
 
 WIDEST = 24
 """With one severity a relation and at most so many concepts, columns are concepts."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One change of the image: ``shade`` from 0 to 1, 1 the worst; "" where it does not exist."""
-
-    place: tuple[int, int] | None
-    text: str = ""
-    note: str = ""
-    shade: float = 0.0
-    few: bool = False
-    query: str = ""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A relation: what is certified of it, if anything, and its cells."""
-
-    name: str
-    certified: tuple[str, str, int] | None
-    cells: list[Cell]
 
 
 def section(evidence: Evidence) -> Section | None:
     """A table in colours; None while nothing was judged."""
     if not len(evidence.counted):
         return None
-    grid = _grid(evidence)
-    html = fragment(
+    grid, certified = _grid(evidence), _of_relations(evidence)
+    return Section.of(
+        "Conditions",
+        "conditions",
         "conditions.html",
-        rows=_rows(evidence, grid),
+        rows=_rows(evidence, grid, certified),
         heads=grid["heads"],
         across=grid["across"],
         names=[NAMES[f] for f in _figures(evidence)],
         concepts=evidence.concepts if grid["across"] == "severity" else [],
-        certified=bool(_of_relations(evidence)),
+        certified=bool(certified),
         adaptive=evidence.adaptive,
         few=FEW,
         data=data("map-data", grid),
     )
-    return Section("Conditions", "conditions", html)
 
 
 def _figures(evidence: Evidence) -> Sequence[str]:
@@ -64,24 +49,21 @@ def _grid(evidence: Evidence) -> dict[str, Any]:
     relations, severities = evidence.relations, sorted({s for _, s in evidence.variants})
     single = len(relations) == len(evidence.variants)
     across = "concept" if single and 1 < len(evidence.concepts) <= WIDEST else "severity"
-    cells: dict[str, list[list[Any]]] = {"all": []}
-    if across == "concept":
-        heads = list(evidence.concepts)
-        for (relation, concept), row in _lines(evidence, ["relation", "concept"]):
-            cells["all"].append([relations.index(relation), heads.index(concept), *row])
-    else:
-        heads = [str(s) for s in severities]
-        for (relation, severity), row in _lines(evidence, ["relation", "severity"]):
-            cells["all"].append([relations.index(relation), severities.index(severity), *row])
-        for (concept, relation, severity), row in _lines(
-            evidence, ["concept", "relation", "severity"]
-        ):
-            place = [relations.index(relation), severities.index(severity)]
+    columns = evidence.concepts if across == "concept" else severities
+    cells = {
+        "all": [
+            [relations.index(relation), columns.index(column), *row]
+            for (relation, column), row in _lines(evidence, ["relation", across])
+        ]
+    }
+    if across == "severity":
+        by = ["concept", "relation", "severity"]
+        for (concept, relation, severity), row in _lines(evidence, by):
             found = cells.setdefault(str(evidence.concepts.index(concept)), [])
-            found.append([*place, *row])
+            found.append([relations.index(relation), severities.index(severity), *row])
     return {
         "across": across,
-        "heads": heads,
+        "heads": [str(column) for column in columns],
         "severities": severities,
         "names": relations,
         "figures": [
@@ -101,42 +83,98 @@ def _lines(evidence: Evidence, by: list[str]) -> list[tuple[Any, list[Any]]]:
     return [(k, c + f) for k, c, f in zip(found.index, counts, figures, strict=True)]
 
 
-def _rows(evidence: Evidence, grid: dict[str, Any]) -> list[Row]:
-    """The map as it stands at first: error rates over all concepts."""
+def _rows(
+    evidence: Evidence, grid: dict[str, Any], certified: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The map as it stands at first: per relation what is certified of it, and error rates over all
+    concepts. A cell's ``shade`` is from 0 to 1, 1 the worst; its ``place`` is None where no such
+    change exists."""
     known = {(row[0], row[1]): row for row in grid["cells"]["all"]}
     counts = {place: sum(row[2:7]) for place, row in known.items()}
     solid = [row[7] for place, row in known.items() if counts[place] >= FEW]
     worst = max([0.1, *(solid or [row[7] for row in known.values()])])
-    there = set(evidence.variants)
-    certified = _of_relations(evidence)
 
-    def cell(r: int, c: int) -> Cell:
-        relation = evidence.relations[r]
-        severity = grid["severities"][c] if grid["across"] == "severity" else None
-        if severity is not None and (relation, severity) not in there:
-            return Cell(None)
-        what = f"severity={severity}" if severity is not None else f"concept={c}"
-        query = f"relation={r}&{what}"
+    def cell(r: int, c: int) -> dict[str, Any]:
+        what = f"concept={c}"
+        if grid["across"] == "severity":
+            severity = grid["severities"][c]
+            if (evidence.relations[r], severity) not in evidence.variants:
+                return {"place": None}
+            what = f"severity={severity}"
+        found = {"place": (r, c), "query": f"relation={r}&{what}"}
         if (r, c) not in known:
-            return Cell((r, c), "–", "not asked", query=query)
+            return found | {"text": "–", "note": "not asked", "shade": 0.0, "few": False}
         rate, n = known[r, c][7], counts[r, c]
         text = f"{100 * rate:.0f}{THIN}%"
-        return Cell((r, c), text, f"n {n:,}", min(1.0, rate / worst), n < FEW, query)
+        shade = min(1.0, rate / worst)
+        return found | {"text": text, "note": f"n {n:,}", "shade": shade, "few": n < FEW}
 
     columns = range(len(grid["heads"]))
     return [
-        Row(name, _stated(certified.get(name)), [cell(r, c) for c in columns])
+        {"name": name, "certified": certified.get(name), "cells": [cell(r, c) for c in columns]}
         for r, name in enumerate(evidence.relations)
     ]
 
 
-def _of_relations(evidence: Evidence) -> dict[str, Standing]:
-    """What is certified of each relation, over all its severities."""
-    found = [s for s in evidence.standings if s.id.kind == "relation"]
-    return {str(s.id.relation): s for s in found}
+def _of_relations(evidence: Evidence) -> dict[str, tuple[str, str, int]]:
+    """What is certified of each relation, over all its severities: estimate, half-width, and its
+    place among the targets."""
+    return {
+        str(s.id.relation): (percent(s.estimate), within(s.half_width), s.place)
+        for s in evidence.standings
+        if s.id.kind == "relation"
+    }
 
 
-def _stated(standing: Standing | None) -> tuple[str, str, int] | None:
-    if standing is None:
+# -- per concept -----------------------------------------------------------------------------------
+
+
+COUNTS = ("tn", "fp", "fn", "tp", "unanswered")
+FIGURES = ("error", *METRICS)
+NAMES = {
+    "error": "error rate",
+    "sensitivity": "sensitivity",
+    "specificity": "specificity",
+    "precision": "precision",
+    "f1": "F1",
+    "kappa": "Cohen's kappa",
+}
+BASES = {
+    "error": COUNTS,
+    "sensitivity": ("tp", "fn"),
+    "specificity": ("tn", "fp"),
+    "precision": ("tp", "fp"),
+    "f1": ("tp", "fp", "fn"),
+    "kappa": ("tn", "fp", "fn", "tp"),
+}
+"""The counts each figure rests on; with few of them it says little."""
+
+
+def counts_section(evidence: Evidence) -> Section | None:
+    """A table of right and wrong answers per concept; None where no answer has a side."""
+    if not evidence.sided:
         return None
-    return percent(standing.estimate), within(standing.half_width), standing.place
+    # in the dataset's order, those never asked about included
+    found = tally(evidence.counted, ["concept"]).reindex(evidence.concepts)
+    return Section.of(
+        "Right and wrong per concept",
+        "counts",
+        "counts.html",
+        rows=[_count_row(str(name), figures) for name, figures in found.iterrows()],
+        names=NAMES,
+        few=FEW,
+        adaptive=evidence.adaptive,
+    )
+
+
+def _count_row(name: str, figures: "pd.Series[Any]") -> dict[str, Any]:
+    """Counts, and each figure with the number of questions that it rests on."""
+    counts = figures[list(COUNTS)].fillna(0).astype(int)
+    based = [(float(figures[f]), int(counts[list(BASES[f])].sum())) for f in FIGURES]
+    cells = [{"value": value, "base": base, "few": base < FEW} for value, base in based]
+    return {"name": name, "counts": counts.tolist(), "cells": cells}
+
+
+def tally(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """confusion, and the error rate: the mean loss, with unanswered questions as judged."""
+    return confusion(table, by).join(table.groupby(by, sort=False)["loss"].mean().rename("error"))

@@ -1,9 +1,10 @@
-"""What the journal says, read once."""
+"""What the journal says, read once: its rows, what went wrong among them, questions in words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from string import ascii_uppercase
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -15,12 +16,12 @@ from ...journal import Journal
 from ...journal.belief_groups import Believed, believed
 from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ...oracles.choice import ASKED
 from ...oracles.judge_findings import cost_of, unconfirmed_of
-from ...types import SIDES, Floats
-from ..outcomes import judged
+from ...types import IDENTITY, SIDES, Floats
+from ..outcomes import FAILED, judged
 from ..result import warned
-from .baseline import Baseline
-from .people import People
+from .beside_journal import Baseline, People
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,11 @@ class Content:
         """What is certified, to what, and how sure; None in audits that certify nothing."""
         return self.facts.certificate
 
+    @property
+    def paired(self) -> bool:
+        """Whether rates are those of two models' answers in pairs, and none of one model."""
+        return self.certificate is not None and self.certificate.paired
+
     @cached_property
     def counted(self) -> pd.DataFrame:
         """``table`` without the questions that turned out not to count."""
@@ -118,10 +124,9 @@ class Content:
     @property
     def elapsed(self) -> float:
         """Seconds of audit until the last thing journaled."""
-        times = [d.elapsed for d in self.draws] + [c.elapsed for c in self.calls]
-        times += [s.elapsed for s in self.sources]
-        ended = self.facts.ended
-        return max([*times, ended.elapsed if ended else 0.0])
+        times = [row.elapsed for row in self.draws] + [row.elapsed for row in self.calls]
+        times += [row.elapsed for row in self.sources]
+        return max([*times, self.facts.ended.elapsed if self.facts.ended else 0.0])
 
     @cached_property
     def captioned(self) -> bool:
@@ -198,3 +203,87 @@ class Content:
         """Relation and severity as one name; the severity only where there is a choice."""
         alone = sum(name == relation for name, _ in self.variants) == 1
         return relation if alone else f"{relation} {severity}"
+
+    def change_in_words(self, asked: Asked) -> str:
+        """``change`` of a question; "" where the image is unchanged."""
+        return "" if asked.relation == IDENTITY else self.change(asked.relation, asked.severity)
+
+
+# -- calls that went wrong -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One call that went wrong.
+
+    ``mistakes``: what was answered wrongly, or not at all, the surest first; ``right``: how many
+    other answers there are. ``pictures``: PNGs of the source and the follow-up image, None where
+    none were kept; ``targets``: places of the targets that a wrong answer of the call belongs to.
+    """
+
+    call: int
+    sample: str
+    relation: str
+    severity: int
+    change: str
+    pictures: tuple[bytes, bytes] | None
+    mistakes: list[AnswerRow]
+    right: int
+    targets: frozenset[int]
+
+
+def failures(content: Content) -> list[Failure]:
+    """Every call with a wrong answer: those with pictures first, then the surest mistakes."""
+    found = [failure for call in content.calls if (failure := _failure(content, call))]
+    return sorted(found, key=lambda f: (f.pictures is None, -_distance(f.mistakes[0])))
+
+
+def _failure(content: Content, call: CallRow) -> Failure | None:
+    wrong = [a for a in call.answers if a.loss is not None and a.loss >= FAILED]
+    if not wrong:
+        return None
+    asked = content.asked(wrong[0].question)
+    return Failure(
+        call.call,
+        content.drawn[call.call].sample,
+        asked.relation,
+        asked.severity,
+        content.change(asked.relation, asked.severity),
+        content.pictures.get(call.call),
+        sorted(wrong, key=lambda row: -_distance(row)),
+        sum(a.loss is not None and not a.excluded for a in call.answers) - len(wrong),
+        content.targets_of(call.call, (a.question for a in wrong)),
+    )
+
+
+def _distance(row: AnswerRow) -> float:
+    """How far the answer lies from the truth; an unanswered question comes last."""
+    return -1.0 if row.answer is None else abs(row.answer - (row.truth or 0))
+
+
+# -- questions in words ----------------------------------------------------------------------------
+
+
+LONGEST = 400
+"""So many characters of a text are shown."""
+
+
+def question_in_words(row: AnswerRow) -> dict[str, Any] | None:
+    """``question``, ``options`` (letter, text, whether it is right) and, where there are none, what
+    is ``right``; None where the question was not in words, or its journal kept none."""
+    told = (row.details or {}).get(ASKED)
+    if not isinstance(told, Mapping):
+        return None
+    right = [str(text) for text in told.get("right", ())]
+    lettered = zip(ascii_uppercase, told.get("options", ()), strict=False)
+    options = [[letter, _cut(str(text)), letter in right] for letter, text in lettered]
+    return {
+        "question": _cut(str(told.get("question", ""))),
+        "options": options,
+        "right": "" if options else _cut(", ".join(right)),
+    }
+
+
+def _cut(text: str) -> str:
+    """A text that may be long, with an ellipsis where it ends early."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -1,17 +1,15 @@
 """Two models compared: how much less often the new one errs, target by target, around 0."""
 
 import shlex
-from dataclasses import dataclass
+from typing import Any
 
 from ...certify.compared import Compared, calls_of, compared
 from ...utils.rounding import outward
 from ..way_on import shipping_rule
 from .certified import STEPS
-from .evidence import Evidence
-from .headline import Tile
-from .section import THIN, Section, amount, duration, fragment, money, percent, sure
-from .target_status import Standing
-from .verdict import Step, Verdict
+from .evidence import Evidence, Standing
+from .headline import Step, Tile, Verdict
+from .section import THIN, Section, amount, duration, money, percent, sure
 
 WORDS = {
     "better": "the new model errs less",
@@ -25,19 +23,6 @@ SIDE = {1: "above", -1: "below", 0: "open"}
 """Of a target's limit; see ``Track.decided``."""
 MARKS = 4
 """Marks of the axis to either side of 0, at most."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A target's interval: where the bar starts, its length and the estimate, as shares of the
-    axis, which has 0 in its middle."""
-
-    of: Compared
-    place: int
-    start: float
-    length: float
-    at: float
-    words: str
 
 
 def points(difference: float) -> str:
@@ -71,7 +56,9 @@ def headline(evidence: Evidence) -> Section:
     """The first screen: which model errs less, by how much, and what that took."""
     found, ended = rows_of(evidence), evidence.facts.ended
     open_ = sum(row.decision == "open" for row in found)
-    html = fragment(
+    return Section.of(
+        "Verdict",
+        "verdict",
         "versus.html",
         verdict=_verdict(evidence, found),
         decided=len(found) - open_,
@@ -83,7 +70,6 @@ def headline(evidence: Evidence) -> Section:
         steps=_steps(evidence, open_),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )
-    return Section("Verdict", "verdict", html)
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -93,7 +79,9 @@ def section(evidence: Evidence) -> Section | None:
         return None
     found, margin = rows_of(evidence), certificate.versus.margin
     end, marks = _scale(found, margin)
-    html = fragment(
+    return Section.of(
+        "Differences",
+        "differences",
         "differences.html",
         bars=[_bar(row, place, end) for place, row in enumerate(found)],
         marks=[(_at(mark, end), points(mark)) for mark in marks],
@@ -104,7 +92,6 @@ def section(evidence: Evidence) -> Section | None:
         points=points,
         span=point_span,
     )
-    return Section("Differences", "differences", html)
 
 
 def _decision(evidence: Evidence, of: Standing) -> str:
@@ -118,37 +105,29 @@ def _decision(evidence: Evidence, of: Standing) -> str:
 
 
 def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
-    certificate = evidence.certificate
-    row = found[0]
+    certificate, row = evidence.certificate, found[0]
+    assert certificate is not None
+    assert certificate.versus is not None
     about = "" if row.target == "overall error" else f"in {row.target}"
-    confidence = "" if certificate is None else f"{sure(certificate.confidence)} sure"
-    ends = ", ".join([point_span(row.lower, row.upper), confidence, _together(len(found))])
+    which = "at every moment" if len(found) == 1 else f"the first of {amount(len(found))} targets"
+    sureness = f"{sure(certificate.confidence)} sure"
+    ends = f"{point_span(row.lower, row.upper)}, {sureness}, {which}"
     size = f"{abs(100 * row.delta):.1f}{THIN}points"
-    if row.decision == "better":
-        return Verdict("The new model errs less:", size, about, ends)
-    if row.decision == "worse":
-        return Verdict("The new model errs more:", size, about, ends)
-    if row.decision == "within" and certificate is not None and certificate.versus is not None:
+    if row.decision in ("better", "worse"):
+        less = "less" if row.decision == "better" else "more"
+        return Verdict(f"The new model errs {less}:", size, about, ends)
+    if row.decision == "within":
         margin = f"{100 * certificate.versus.margin:g}{THIN}points"
         return Verdict("The models differ by no more than", margin, about, ends)
-    if certificate is not None and certificate.versus is not None:
-        claim = certificate.versus.at_least
-        if claim is not None:
-            return _claim(claim, row.decision, about, ends)
-    return Verdict("", "It is open which model errs less", about, ends)
-
-
-def _claim(claim: float, decision: str, about: str, ends: str) -> Verdict:
-    """``ends``: of the interval, which is certified beside the claim."""
+    claim = certificate.versus.at_least
+    if claim is None:
+        return Verdict("", "It is open which model errs less", about, ends)
     said = {"holds": "The claim holds: the", "fails": "The claim fails that the"}
     how = "more often by at most" if claim <= 0 else "less often by at least"
-    before = f"{said.get(decision, 'It is open whether the')} new model errs {how}"
-    size = f"{abs(100 * claim):.3g}{THIN}points"
-    return Verdict(before, size, about, f"the interval: {ends}")
-
-
-def _together(count: int) -> str:
-    return "at every moment" if count == 1 else f"the first of {amount(count)} targets"
+    before = f"{said.get(row.decision, 'It is open whether the')} new model errs {how}"
+    # the interval is certified beside the claim
+    claimed = f"{abs(100 * claim):.3g}{THIN}points"
+    return Verdict(before, claimed, about, f"the interval: {ends}")
 
 
 def _tiles(evidence: Evidence) -> list[Tile]:
@@ -201,6 +180,15 @@ def _at(difference: float, end: float) -> float:
     return min(max((difference + end) / (2 * end), 0.0), 1.0)
 
 
-def _bar(row: Compared, place: int, end: float) -> Bar:
+def _bar(row: Compared, place: int, end: float) -> dict[str, Any]:
+    """A target's interval: where the bar starts, its length and the estimate, as shares of the
+    axis, which has 0 in its middle."""
     start, stop = _at(row.lower, end), _at(row.upper, end)
-    return Bar(row, place, start, stop - start, _at(row.delta, end), WORDS[row.decision])
+    return {
+        "of": row,
+        "place": place,
+        "start": start,
+        "length": stop - start,
+        "at": _at(row.delta, end),
+        "words": WORDS[row.decision],
+    }

@@ -15,11 +15,15 @@ physicians' scores were averaged, yet no column needs half a question: each coun
 
 Not known: the counts of LC and PT. Their percentages (86.67, 70.00) cannot together be the 70.00
 of LT, which fits the total.
+
+The published regime (section 4.1, B.2): zero-shot, one question per prompt in words that the paper
+prints, options in the order of the file, unchanged images, the reply's letter matched exactly, and,
+where medical models gave none, Qwen2.5-VL-72B as judge. It states no temperature.
 """
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -27,11 +31,17 @@ import pandas as pd
 from scipy.special import betaincinv
 
 from ...datasets.vqa.taxonomy import GRANULARITIES, IMAGE_LEVEL, PROMPTS, SCENES, TASKS
+from ...journal.facts import Facts
+from ...journal.protocol_facts import ProtocolFacts
+from ...models.network.prompt_templates import TEMPLATES
+from ...types import IDENTITY
 from ..result import Result
-from .beside import Row, published_tables
-from .endobench_regime import differences, temperature
 from .evidence import Evidence
-from .section import Section, fragment, span, sure
+from .published import Row, published_tables
+from .section import Section, span, sure
+
+# -- the section -----------------------------------------------------------------------------------
+
 
 OVERALL = "overall"
 GROUPS = ("task", "subtask", "scene", "prompt", "granularity")
@@ -56,42 +66,37 @@ def section(evidence: Evidence) -> Section | None:
     tasks = {task.name for task in TASKS}
     if not evidence.standings or tasks.isdisjoint(evidence.concepts):
         return None
-    targets = pd.DataFrame(
-        [
-            {**asdict(s.id), "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
-            for s in evidence.standings
-        ]
-    )
-    table = beside(targets)
+    rows = [
+        {**asdict(s.id), "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
+        for s in evidence.standings
+    ]
+    table = beside(pd.DataFrame(rows))
     if not tasks.issuperset(evidence.concepts):
         table = table[table["kind"] != OVERALL]
     if table.empty:
         return None
     table = _in_order(table)
     models, left_out = _models(table)
-    rows = [
-        Row(
-            GROUPED.get(r["kind"], "") + r["what"],
-            r["accuracy"],
-            span(r["lower"], r["upper"]),
-            tuple(_known(r[m]) for m in models),
-        )
-        for r in table.to_dict(orient="records")
-    ]
-    return Section(
+    return Section.of(
         "Beside published results",
         "published",
-        fragment(
-            "endobench_beside.html",
-            rows=rows,
-            models=models,
-            left_out=left_out,
-            physicians=compared(table),
-            sure=sure(CONFIDENCE),
-            levels=bool((table["kind"] == "granularity").any()),
-            differences=differences(evidence.facts),
-            temperature=temperature(evidence.facts),
-        ),
+        "endobench_beside.html",
+        rows=[
+            Row(
+                GROUPED.get(r["kind"], "") + r["what"],
+                r["accuracy"],
+                span(r["lower"], r["upper"]),
+                tuple(None if pd.isna(r[m]) else r[m] for m in models),
+            )
+            for r in table.to_dict(orient="records")
+        ],
+        models=models,
+        left_out=left_out,
+        physicians=compared(table),
+        sure=sure(CONFIDENCE),
+        levels=bool((table["kind"] == "granularity").any()),
+        differences=differences(evidence.facts),
+        temperature=temperature(evidence.facts),
     )
 
 
@@ -116,10 +121,6 @@ def _models(table: pd.DataFrame) -> tuple[list[str], list[tuple[str, float]]]:
     left_out = [(str(m), float(v)) for m, v in ranked.items() if v > least and m not in told]
     shown = left_out if OVERALL in set(table["kind"]) else []
     return [*told, *([CHANCE] if CHANCE in accuracies().index else [])], shown
-
-
-def _known(value: float) -> float | None:
-    return None if pd.isna(value) else float(value)
 
 
 # -- what is published -------------------------------------------------------------------------
@@ -222,18 +223,6 @@ def full_names() -> dict[str, str]:
 # -- physicians --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One target of the audit that physicians were asked about, too."""
-
-    what: str
-    ours: float
-    interval: str
-    theirs: float
-    count: str
-    their_interval: str
-
-
 @cache
 def baseline() -> pd.DataFrame:
     """What the physicians had right, one row per "overall", task and subtask with known counts.
@@ -256,23 +245,24 @@ def baseline() -> pd.DataFrame:
     return table.astype({"right": int, "asked": int})
 
 
-def compared(table: pd.DataFrame) -> list[Compared]:
-    """Rows of ``beside`` of which physicians' counts are known, each once."""
+def compared(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of ``beside`` of which physicians' counts are known, each once: ``what``, our accuracy
+    with its ``interval``, ``theirs`` with the ``count`` behind it and ``their_interval``."""
     theirs = baseline().to_dict(orient="index")
-    found: dict[str, Compared] = {}
+    found: dict[str, dict[str, Any]] = {}
     for r in table.to_dict(orient="records"):
         column = column_of(r["kind"], r["what"])
         if column not in theirs or column in found:
             continue
         them = theirs[column]
-        found[column] = Compared(
-            column,
-            r["accuracy"],
-            span(r["lower"], r["upper"]),
-            them["accuracy"],
-            f"{them['right']} of {them['asked']}",
-            span(them["lower"], them["upper"]),
-        )
+        found[column] = {
+            "what": column,
+            "ours": r["accuracy"],
+            "interval": span(r["lower"], r["upper"]),
+            "theirs": them["accuracy"],
+            "count": f"{them['right']} of {them['asked']}",
+            "their_interval": span(them["lower"], them["upper"]),
+        }
     return list(found.values())
 
 
@@ -286,3 +276,78 @@ def clopper_pearson(right: int, asked: int, confidence: float) -> tuple[float, f
     lower = betaincinv(right, wrong + 1, tail) if right else 0.0
     upper = betaincinv(right + 1, wrong, 1 - tail) if wrong else 1.0
     return float(lower), float(upper)
+
+
+# -- what distinguishes the two --------------------------------------------------------------------
+
+
+TEMPLATE = "endobench"
+NAMED = 3
+"""Relations that are named."""
+
+
+def differences(facts: Facts) -> list[str]:
+    """A sentence each; [] where the audit asked as the published models were asked."""
+    return [*_of_questions(facts), *_of_prompt(facts), *_of_reading(facts)]
+
+
+def temperature(facts: Facts) -> str:
+    """What is known of it, since the paper leaves it open."""
+    at = facts.protocol.temperature
+    here = "is not known" if at is None else f"was {at:g}"
+    return f"EndoBench does not state at which temperature its models replied; here it {here}."
+
+
+def _of_questions(facts: Facts) -> Iterator[str]:
+    every = sum(task.questions for task in TASKS)
+    if facts.space.samples != every:
+        yield (
+            f"The questions: {facts.space.samples:,} here (dataset {facts.space.dataset!r}), which "
+            f"may or may not be among EndoBench's {every:,}."
+        )
+    changed = [relation for relation in facts.space.relations if relation != IDENTITY]
+    if changed:
+        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+        which = "also" if len(changed) < len(facts.space.relations) else "only"
+        yield (
+            f"The images: unchanged there; the rates here are {which} of changed ones "
+            f"({', '.join(changed[:NAMED])}{more})."
+        )
+
+
+def _of_prompt(facts: Facts) -> Iterator[str]:
+    told = facts.protocol
+    if told.template_hash != TEMPLATES[TEMPLATE].hash:
+        yield (
+            f"The prompt: EndoBench's own words there, zero-shot, which the template {TEMPLATE!r} "
+            f"has; {_used(told)} here."
+        )
+    if told.per_call == "all":
+        yield "The calls: one question each there, all questions of an image together here."
+
+
+def _used(told: ProtocolFacts) -> str:
+    """Which template, in words."""
+    if told.template_hash is None:
+        return "in which words is not known"
+    if told.template is None:
+        return f"a template with the hash {told.template_hash}"
+    return f"the template {told.template!r}"
+
+
+def _of_reading(facts: Facts) -> Iterator[str]:
+    told, oracle = facts.protocol, facts.begun_with.get("oracle")
+    if told.regime is None:
+        yield "The replies: letters in words there, numbers here."
+        return
+    if told.regime != "exact" or told.judge is not None:
+        judge = "a judge model" if told.judge is None else f"the judge {told.judge!r}"
+        yield (
+            "The replies: read by their letter there, and, of medical models that gave none, by a "
+            f"judge (Qwen2.5-VL-72B); here {judge} helps to read them ({told.regime})."
+        )
+    if not (isinstance(oracle, dict) and oracle.get("faithful")):
+        yield (
+            "The rule that finds the letter: EndoBench's public one there (faithful = true in "
+            "[oracle] takes it); ours here, which minds how an answer is put."
+        )

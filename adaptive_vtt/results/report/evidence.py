@@ -1,12 +1,313 @@
-"""What the journal says and what follows from it, worked out once and shared by all sections."""
+"""What the journal says and what follows from it, worked out once and shared by all sections: the
+answer GPs that it teaches, and where every target stands.
+"""
 
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
+from ...certify.formulas import Bounds
+from ...certify.further import Range
+from ...certify.tracks import Track
+from ...types import IDENTITY, SIDES, Floats, TargetId
 from ..beliefs import Beliefs
-from .content import Content
-from .failures import Failure, failures
-from .replay import Replay, implied_rates, replay
-from .target_status import Standing, standings
+from ..way_on import forecast
+from .content import Content, Failure, failures
+
+if TYPE_CHECKING:
+    from ...surrogates import AnswerGP
+
+# -- answer GPs learnt again -----------------------------------------------------------------------
+
+
+CHECKPOINTS = 200
+"""Uncertainty is measured at most so often."""
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """T checkpoints: ``calls`` and ``questions`` so far (T,), and uncertainty T x C x 2.
+
+    ``uncertainty`` is relative to the prior, NaN on a side where nothing is left to ask.
+    ``mean``, ``deviation`` and ``counts`` are C x bins, at the end.
+    """
+
+    calls: Counts
+    questions: Counts
+    uncertainty: Floats
+    grid: Floats
+    mean: Floats
+    deviation: Floats
+    counts: Counts
+
+
+def replay(content: Content) -> Replay:
+    """Learns all answers in draw order."""
+    from ...surrogates import AnswerGP
+
+    form = content.settings.form
+    gp = AnswerGP(len(content.concepts), form=form, device="cpu")
+    calls, questions = _checkpoints(content)
+    measured = list(_measured(gp, content, questions))
+    return Replay(
+        calls,
+        questions,
+        np.stack(measured),
+        gp.grid.numpy(),
+        gp.mean().numpy(),
+        gp.variance().sqrt().numpy(),
+        gp.counts.numpy().astype(np.int64),
+    )
+
+
+def implied_rates(content: Content, learnt: Replay) -> dict[tuple[str | None, int | None], float]:
+    """(concept, side) -> the error rate the answer GP implies; sides never answered are left out.
+
+    A bin's coordinate, (P(yes) + truth) / 2, tells both the side and whether the answer is wrong.
+    The rate is the wrong share of the posterior mean summed over the side's bins: FP / (TN + FP)
+    where the concept is absent (0), FN / (TP + FN) where it is present (1). The middle bin belongs
+    to both sides, and is divided as the answers in it are.
+    """
+    told = content.table[content.table["answer"].notna()]
+    mass, middle = np.maximum(learnt.mean, 0.0), learnt.mean.shape[1] // 2
+    places = {name: i for i, name in enumerate(content.concepts)}
+    rates: dict[tuple[str | None, int | None], float] = {}
+    groups: Any = told.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
+    for (name, side), part in groups:
+        place, at = places[name], part["coordinate"].to_numpy(float)
+        among = learnt.counts[place, middle]
+        share = (np.abs(at - 0.5) <= 0.5 / (2 * middle)).sum() / among if among else 0.5
+        # outwards from the middle: wrong answers first, then right ones
+        half = mass[place, middle:] if side else mass[place, middle::-1]
+        half = half * np.where(np.arange(middle + 1) == 0, min(share, 1.0), 1.0)
+        wrong = half[: middle // 2].sum() + half[middle // 2] / 2
+        if half.sum() > 0:
+            rates[name, int(side)] = float(wrong / half.sum())
+    return rates
+
+
+def _checkpoints(content: Content) -> tuple[Counts, Counts]:
+    """Calls answered, and questions judged by then, at each checkpoint; 0 and all included."""
+    places = {row.call: row.draw for row in content.draws}
+    draws = np.sort([places[c.call] for c in content.calls]).astype(np.int64)
+    judged = np.searchsorted(content.table["draw"].to_numpy(np.int64), draws, side="right")
+    calls = np.unique(np.linspace(0, len(draws), CHECKPOINTS).round().astype(np.int64))
+    return calls, np.concatenate([[0], judged])[calls].astype(np.int64)
+
+
+def _measured(gp: "AnswerGP", content: Content, questions: Counts) -> Iterator[Floats]:
+    """C x 2 relative uncertainty after so many questions each."""
+    table = content.table
+    concept = table["concept"].map({c: i for i, c in enumerate(content.concepts)})
+    concepts = np.asarray(concept, dtype=np.int64)
+    truths = np.asarray(table["truth"], dtype=np.int64)
+    coordinates = np.asarray(table["coordinate"], dtype=np.float64)
+    left = np.array(content.facts.space.cell_counts, dtype=np.int64)
+    start = 0
+    for end in questions.tolist():
+        part = slice(start, end)
+        np.subtract.at(left, (concepts[part], truths[part]), 1)
+        _learn(gp, concepts[part], coordinates[part])
+        relative = gp.uncertainty().numpy() / gp.prior_uncertainty
+        yield np.where(left > 0, relative, np.nan)
+        start = end
+
+
+def _learn(gp: "AnswerGP", concepts: Counts, coordinates: Floats) -> None:
+    """Observes what was answered, in order."""
+    import torch
+
+    from ...surrogates import AnswerPoints
+
+    told = ~np.isnan(coordinates)
+    points = AnswerPoints(torch.from_numpy(concepts[told]), torch.from_numpy(coordinates[told]))
+    gp.observe(points)
+
+
+# -- where targets stand ---------------------------------------------------------------------------
+
+
+RATES = {
+    "miss rate": "Miss rate: error where the concept is present",
+    "false-alarm rate": "False-alarm rate: error where the concept is absent",
+    "EFR": "Error finding rate (EFR) per concept",
+    "error rate": "Error rate per concept",
+    "violation rate": "Violation rate per concept",
+    "mean distance": "Mean distance between grades, by true grade",
+}
+"""Rates of a concept, and their headings."""
+KINDS = {
+    "overall": "All questions",
+    "relation": "Error rate per relation",
+    "severity": "Error rate per relation and severity",
+    **RATES,
+    "relation, error": "Error rate per relation and concept",
+    **{f"relation, {rate}": f"{rate[0].upper()}{rate[1:]} per relation" for rate in RATES},
+    "slice": "Slices, found by the audit itself",
+    "other": "Other targets",
+}
+"""Kinds of targets in the order of the page."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One target. ``label`` names it within its ``kind``.
+
+    ``drawn`` is the estimate by the draws alone. ``raw`` is the mean loss of the questions seen
+    and ``belief`` the answer GP's error rate, each None where there is none. ``side`` of the
+    certificate's limit: "above", "below" or "open", None without a limit. ``contradicted``: nothing
+    was left of its interval, which certifies nothing. ``settled``: all that was asked of it is
+    reached, after ``settled_at`` calls (None: not yet), when
+    ``settled_seen`` of its questions were seen. Of an audit that ended, the interval is what it
+    journaled; of a running one, what its rows come to. The last three are known at the end only.
+    """
+
+    place: int
+    id: TargetId
+    kind: str
+    label: str
+    size: int
+    questions: int
+    estimate: float
+    drawn: float
+    lower: float
+    upper: float
+    certified: bool
+    side: str | None
+    contradicted: bool
+    settled: bool
+    settled_at: int | None
+    settled_seen: int
+    raw: float | None
+    belief: float | None
+    variance_ratio: float | None
+    effective: float | None
+    more_calls: Range | None
+
+    @property
+    def name(self) -> str:
+        return self.id.name
+
+    @property
+    def half_width(self) -> float:
+        return (self.upper - self.lower) / 2
+
+    @property
+    def astray(self) -> list[tuple[str, float, str]]:
+        """Beliefs outside the interval: what (raw or belief), its value, above or below; none
+        where the interval is contradicted itself."""
+        found: list[tuple[str, float, str]] = []
+        if self.contradicted:
+            return found
+        for what, value in (("raw", self.raw), ("belief", self.belief)):
+            if value is not None and not self.lower <= value <= self.upper:
+                found.append((what, value, "above" if value > self.upper else "below"))
+        return found
+
+
+def _standing(
+    content: Content,
+    place: int,
+    track: Track,
+    stated: dict[str, Any],
+    rates: Mapping[tuple[str | None, int | None], float],
+) -> Standing:
+    """``stated``: what the engine said of the target when the audit ended, {} while it is running;
+    ``rates``: (concept, side) -> the error rate that the answer GPs imply, where they do."""
+    certificate = content.certificate
+    assert certificate is not None
+    target = certificate.ids[place]
+    lower = float(stated.get("lower", track.lower[-1]))
+    upper = float(stated.get("upper", track.upper[-1]))
+    contradicted = bool(stated.get("emptied", track.emptied))
+    narrow = (upper - lower) / 2 <= certificate.aim
+    certified = stated.get("certified", narrow and not contradicted)
+    width, limit, side = certificate.half_width, certificate.at_most, None
+    reached = np.ones(len(track.lower), bool)
+    if width is not None:
+        reached &= track.half_width <= width
+    if certificate.decides:
+        reached &= track.decided != 0
+        now = {1: "above", -1: "below"}.get(int(track.decided[-1]), "open")
+        side = str(stated.get("decided", now))
+    elif limit is not None:
+        reached &= (track.lower > limit) | (track.upper <= limit)
+        side = "above" if lower > limit else "open" if limit < upper else "below"
+    settled = (width is None or certified) and side != "open" and not contradicted
+    moment = int(reached.argmax()) if reached.any() else len(reached) - 1
+    told = (target.concept, target.side) if target.kind == "concept" else (None, None)
+    return Standing(
+        place,
+        target,
+        _kind(target),
+        _label(target, content),
+        size=certificate.sizes[place],
+        questions=int(track.questions[-1]),
+        estimate=stated.get("estimate", track.estimate),
+        drawn=stated.get("pseudo_outcome_mean", track.estimate),
+        lower=lower,
+        upper=upper,
+        certified=certified,
+        side=side,
+        contradicted=contradicted,
+        settled=settled,
+        settled_at=moment if settled else None,
+        settled_seen=int(track.questions[moment if settled else -1]),
+        raw=None if math.isnan(track.mean) else track.mean,
+        belief=rates.get(told) if target.rate in SIDES else None,
+        variance_ratio=stated.get("variance_ratio"),
+        effective=stated.get("effective_draws"),
+        more_calls=forecast([stated]),
+    )
+
+
+def ordered(found: list[Standing]) -> list[tuple[str, list[Standing]]]:
+    """By kind, the highest estimate first."""
+    groups = [(title, [s for s in found if s.kind == kind]) for kind, title in KINDS.items()]
+    return [(t, sorted(part, key=lambda s: -s.estimate)) for t, part in groups if part]
+
+
+def _kind(target: TargetId) -> str:
+    """The key of KINDS under which the page shows a target."""
+    if target.kind in ("overall", "misclassified"):
+        return "overall"
+    kind = {"concept": target.rate, "relation-concept": f"relation, {target.rate}"}.get(
+        target.kind, target.kind
+    )
+    return kind if kind in KINDS else "other"
+
+
+def _label(target: TargetId, content: Content) -> str:
+    """The target's name without what its heading says, or all relations have in common."""
+    family = shared(content.relations)
+    relation = (target.relation or "").removeprefix(family)
+    if _kind(target) == "other":
+        return target.name
+    if target.kind == "slice":
+        return str(target.filter)
+    if target.kind == "severity":
+        return content.change(target.relation or "", target.severity or 0).removeprefix(family)
+    return {
+        "concept": str(target.concept),
+        "relation": relation,
+        "relation-concept": f"{relation}, {target.concept}",
+    }.get(target.kind, target.name)
+
+
+def shared(relations: list[str]) -> str:
+    """The family that all relations are of, identity apart, with its slash; "" where several."""
+    families = {name[: name.rfind("/") + 1] for name in relations if name != IDENTITY}
+    return families.pop() if len(families) == 1 else ""
+
+
+# -- all of it -------------------------------------------------------------------------------------
 
 
 class Evidence(Content):
@@ -28,6 +329,11 @@ class Evidence(Content):
         """Every call with a wrong answer, the surest mistakes first."""
         return failures(self)
 
+    @property
+    def bounds(self) -> dict[TargetId, Bounds]:
+        """Every target's estimate and interval."""
+        return {s.id: Bounds(s.estimate, s.lower, s.upper) for s in self.standings}
+
     @cached_property
     def standings(self) -> list[Standing]:
         """Where every target stands, in the order of the certificate; [] without one.
@@ -37,4 +343,8 @@ class Evidence(Content):
         if self.certificate is None:
             return []
         alone = self.facts.space.concepts_are != "classes"
-        return standings(self, self.certificate, implied_rates(self, self.replay) if alone else {})
+        rates = implied_rates(self, self.replay) if alone else {}
+        ended = self.facts.ended is not None and self.facts.intervals
+        stated: Sequence[dict[str, Any]] = ended or [{}] * len(self.history)
+        both = zip(self.history, stated, strict=True)
+        return [_standing(self, k, track, row, rates) for k, (track, row) in enumerate(both)]

@@ -1,17 +1,34 @@
 """The first screen: how much goes wrong, what that cost, where it is worst, what to do next."""
 
-from dataclasses import dataclass
+from shlex import quote
+from typing import Any, NamedTuple
 
-from .baseline import NAMES
-from .certified import words
-from .evidence import Evidence
-from .findings import pictured, worst
-from .section import THIN, Section, amount, duration, fragment, money, percent
-from .verdict import aims, next_steps, verdict
+from ...certify.further import longest
+from ...journal.facts import CertificateFacts
+from ...types import SIDES, TargetId
+from ..outcomes import FAILED, wilson
+from ..way_on import more_calls, raised, rounded_up
+from .beside_journal import BASELINE_NAMES
+from .content import Failure
+from .evidence import Evidence, Standing
+from .gallery import Picture, picture
+from .section import (
+    FEW,
+    THIN,
+    Section,
+    aim,
+    amount,
+    duration,
+    exact,
+    money,
+    percent,
+    span,
+    sure,
+    within,
+)
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """One number of the headline."""
 
     label: str
@@ -19,17 +36,35 @@ class Tile:
     note: str = ""
 
 
+class Verdict(NamedTuple):
+    """``before`` the ``figure`` and ``after`` it stand in large type, ``sure`` beneath."""
+
+    before: str
+    figure: str
+    after: str
+    sure: str
+
+
+class Step(NamedTuple):
+    """What to do next, and the command that does it; "" where none does."""
+
+    text: str
+    command: str = ""
+
+
 def section(evidence: Evidence) -> Section:
     """Verdict, cost, worst groups, next steps."""
     certificate, ended = evidence.certificate, evidence.facts.ended
-    done = "" if certificate is None else words(certificate)["done"]
+    settled = certificate is not None and all(s.settled for s in evidence.standings)
     groups = worst(evidence)
-    html = fragment(
+    return Section.of(
+        "Verdict",
+        "verdict",
         "headline.html",
         verdict=verdict(evidence),
-        standing="" if certificate is None else aims(certificate, done, evidence.standings),
+        standing="" if certificate is None else aims(certificate, evidence.standings),
         stopped=ended is not None,
-        reached=ended is not None and certificate is not None and _all_settled(evidence),
+        reached=ended is not None and settled,
         reason=((ended.reason if ended else None) or "no reason was given").replace("+-", "±"),
         waiting=len(evidence.draws) - len(evidence.calls),
         tiles=_tiles(evidence),
@@ -38,11 +73,6 @@ def section(evidence: Evidence) -> Section:
         steps=next_steps(evidence),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )
-    return Section("Verdict", "verdict", html)
-
-
-def _all_settled(evidence: Evidence) -> bool:
-    return all(s.settled for s in evidence.standings)
 
 
 def _tiles(evidence: Evidence) -> list[Tile]:
@@ -54,7 +84,7 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     for one in evidence.baselines:
         took = f"{100 * calls / one.calls:.0f}{THIN}%"
         note = f"for the same guarantee; this audit took {took}"
-        tiles.append(Tile(NAMES[one.kind].capitalize(), one.amount, note))
+        tiles.append(Tile(BASELINE_NAMES[one.kind].capitalize(), one.amount, note))
     tiles.append(Tile("Questions judged", amount(asked), share))
     if evidence.cost:
         doubt = f"{money(evidence.unconfirmed)} of it may not have been charged"
@@ -63,19 +93,283 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 
-def _answered(evidence: Evidence) -> str:
-    """What one call tells."""
-    if evidence.settings.answers == "one" or len(evidence.concepts) == 1:
-        return "one question"
-    if evidence.facts.space.concepts_are == "classes":
-        return "with the class of an image"
-    return "every concept at once"
-
-
 def _calls_note(evidence: Evidence) -> str:
-    about = len([row for row in evidence.sources if not row.repeat_probe])
-    note = f"each answers {_answered(evidence)}"
-    if about:
-        note = f"{amount(about)} of them about source images"
-    again = len(evidence.sources) - about
+    """What one call tells, and which calls were others."""
+    told = "every concept at once"
+    if evidence.settings.answers == "one" or len(evidence.concepts) == 1:
+        told = "one question"
+    elif evidence.facts.space.concepts_are == "classes":
+        told = "with the class of an image"
+    again = sum(row.repeat_probe for row in evidence.sources)
+    about = len(evidence.sources) - again
+    note = f"{amount(about)} of them about source images" if about else f"each answers {told}"
     return f"{note}; {amount(again)} repeat probes" if again else note
+
+
+# -- verdict and next steps ------------------------------------------------------------------------
+
+
+SAYS = {
+    "EFR": "The score falls too far in",
+    "violation rate": "Inconsistent in",
+    "mean distance": "Grades are off by",
+    "mean loss": "Mean loss",
+}
+"""What a loss means, by the name of the oracle's rates; else answers are wrong."""
+OPEN = 4
+"""Open targets that are named, at most."""
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """How much goes wrong: certified where anything is, else among what was asked."""
+    certificate, found = evidence.certificate, evidence.standings
+    if certificate is None:
+        return _raw_verdict(evidence)
+    whole = next((s for s in found if s.kind == "overall"), None)
+    standing = whole or max(found, key=lambda s: (s.lower, s.estimate))
+    before, after = _says(evidence), f"of all {amount(standing.size)} questions"
+    if standing.id.kind == "misclassified":
+        before, after = "Wrong class for", f"of all {amount(standing.size)} images"
+        sources = evidence.facts.space.samples
+        if sources < standing.size:
+            after += f", made of {amount(sources)}"
+    elif whole is None and len(found) > 1:
+        after = f"of the questions {about(standing.id)}, the worst of {amount(len(found))} targets"
+    elif whole is None:
+        after = f"of the questions {about(standing.id)}"
+    if (standing.lower, standing.upper) == (0, 1):
+        return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
+    parts = [span(standing.lower, standing.upper), f"{sure(certificate.confidence)} sure"]
+    parts.append(_together(certificate, len(found)))
+    return Verdict(before, percent(standing.estimate), after, ", ".join(parts))
+
+
+def about(target: TargetId) -> str:
+    """Which questions a target is made of, as it follows "of the questions"."""
+    concept = f"about {target.concept}"
+    if target.side is not None and target.rate in SIDES:
+        concept += f" where it is {'present' if target.side else 'absent'}"
+    return {
+        "concept": concept,
+        "relation": f"under {target.relation}",
+        "severity": f"under {target.relation} at severity {target.severity}",
+        "relation-concept": f"{concept} under {target.relation}",
+        "group": f"where {target.group} is {target.value}",
+    }.get(target.kind, f"of {target.name!r}")
+
+
+def _says(evidence: Evidence) -> str:
+    if evidence.captioned:
+        return "A rule is broken in"
+    rates = evidence.settings.oracle.rates
+    return next((words for rate, words in SAYS.items() if rate in rates), "Wrong in")
+
+
+def _together(certificate: CertificateFacts, count: int) -> str:
+    if count == 1:
+        return "at every moment"
+    if certificate.guarantee == "each":
+        return f"each of {amount(count)} intervals by itself"
+    return f"all {amount(count)} intervals at once"
+
+
+def _raw_verdict(evidence: Evidence) -> Verdict:
+    asked, wrong = len(evidence.table), int((evidence.table["loss"] >= FAILED).sum())
+    if not asked:
+        return Verdict("", "Nothing is known yet", "", "no question has been answered and judged")
+    why = "without a guarantee"
+    if evidence.adaptive:
+        why += ", as the questions were chosen adaptively"
+    counted = f"{amount(wrong)} of {amount(asked)} questions: a raw figure, {why}"
+    return Verdict(_says(evidence), percent(wrong / asked), "of what was asked", counted)
+
+
+def aims(certificate: CertificateFacts, found: list[Standing]) -> str:
+    """How many targets have got where they should, as a sentence."""
+    settled = sum(s.settled for s in found)
+    which = f"{amount(settled)} of {amount(len(found))} targets"
+    if len(found) == 1:
+        which = found[0].name
+    elif settled == len(found):
+        which = f"All {amount(settled)} targets"
+    wanted = []
+    if certificate.half_width is not None:
+        wanted.append(f"to {aim(certificate.half_width)}")
+    if certificate.at_most is not None:
+        wanted.append(f"against {exact(certificate.at_most)}")
+    verb = "are" if len(found) > 1 and settled != 1 else "is"
+    negated = "" if settled or len(found) > 1 else " not yet"
+    against = [s.name for s in found if s.contradicted]
+    more = f" Contradicted: {', '.join(against)}." if against else ""
+    return f"{which} {verb}{negated} {certificate.done} {' and '.join(wanted)}.{more}"
+
+
+def next_steps(evidence: Evidence) -> list[Step]:
+    """At most three, the first first. An audit that no spec began goes on from Python."""
+    mine = evidence.facts.spec is not None
+    open_ = [s for s in evidence.standings if not (s.settled or s.contradicted)]
+    open_.sort(key=lambda s: -s.half_width)
+    steps = []
+    if evidence.facts.ended is None:
+        text = "The audit has not ended: if it is not running, go on with it."
+        steps.append(Step(text, "avtt resume DIR" if mine else "Audit(space, model, journal=...)"))
+    elif open_ and evidence.facts.rejudged is not None:
+        text = "Still open: go on with the audit that these are the answers of, and judge it again."
+        steps.append(Step(text, f"avtt resume {quote(evidence.facts.rejudged.source)}"))
+    elif open_:
+        steps.append(_narrow(evidence, open_, mine))
+    elif evidence.certificate is None:
+        text = "Nothing here is certified. For intervals that hold, audit to a half-width."
+        command = "avtt audit SPEC.toml --half-width 0.05"
+        steps.append(Step(text, command if mine else "Audit(space, model, half_width=0.05)"))
+    if evidence.failures and not evidence.settings.oracle.tells_losses:
+        text = "Take the failing images along as a dataset, to look at or to train on."
+        command = "avtt export DIR --failures FOLDER"
+        steps.append(Step(text, command if mine else "export_failures(journal, space, FOLDER)"))
+    if not steps:
+        right = "" if evidence.failures else ", and nothing that was asked went wrong"
+        text = f"Nothing is open{right}. Narrower intervals say more: the same audit goes on to a "
+        text += "smaller half-width."
+        width = "avtt resume DIR --half-width WIDTH"
+        python = "Audit(space, model, journal=..., half_width=...)"
+        steps.append(Step(text, width if mine else python))
+    if mine:
+        text = "Keep the head of the journal elsewhere, and check this report against it any time."
+        steps.append(Step(text, f"avtt verify DIR --head {evidence.head}"))
+    return steps
+
+
+def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
+    """How to close the targets that are open, and about how many calls that takes."""
+    named = ", ".join(f"{s.name} ({within(s.half_width)})" for s in open_[:OPEN])
+    more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
+    text = f"Still open: {named}{more}."
+    found = longest(s.more_calls for s in open_)
+    if found is None:
+        text += " How many more calls that takes cannot be told yet."
+    else:
+        text += f" {'It' if len(open_) == 1 else 'All of them'} would take {found} more calls."
+    made = len(evidence.calls) + len(evidence.sources)
+    further = more_calls(evidence.facts, made, found)
+    if not mine:
+        total = f"{rounded_up(made + further):.0f}"
+        return Step(text, f"Audit(space, model, journal=..., budget={total})")
+    limits = raised(evidence.facts, made, len(evidence.table), evidence.cost, further)
+    return Step(text, f"avtt resume DIR {limits}".rstrip())
+
+
+# -- where most goes wrong -------------------------------------------------------------------------
+
+
+WORST = 3
+"""Groups that are shown."""
+PICTURED = 2
+"""Pictures of each."""
+SOME = 0.005
+"""Where a lower bound is below this, hardly anything is known to go wrong."""
+
+
+class Group(NamedTuple):
+    """Questions of one kind, and how often they go wrong.
+
+    ``rate`` and ``basis`` say so in words. ``sure`` and ``perhaps``: the ends of the bar, shares:
+    so much goes wrong at least, and at most. ``query``: what the gallery filters by; ``failures``:
+    the calls that went wrong there, the surest mistakes first.
+    """
+
+    name: str
+    rate: str
+    basis: str
+    sure: float
+    perhaps: float
+    query: str
+    failures: list[Failure]
+
+
+def worst(evidence: Evidence) -> list[Group]:
+    """The groups with the highest lower bounds, worst first; those about everything left out, and
+    those of which hardly anything is known to go wrong, or whose interval is contradicted."""
+    if evidence.certificate is None:
+        return raw_groups(evidence)[:WORST]
+    several = [s for s in evidence.standings if s.kind != "overall" and s.lower >= SOME]
+    known = sorted((s for s in several if not s.contradicted), key=lambda s: -s.lower)
+    return [_certified_group(evidence, s) for s in known[:WORST]]
+
+
+def raw_groups(evidence: Evidence) -> list[Group]:
+    """Sides of concepts and changes of the image, by the lower end of Wilson's interval.
+
+    A small sample with a high rate so comes after a large one. Groups of fewer than FEW
+    questions, and those without a mistake, are left out.
+    """
+    table = evidence.counted.assign(wrong=evidence.counted["loss"] >= FAILED)
+    found = []
+    if evidence.sided:
+        for concept, truth, bad, n in _wrong_counts(table, ["concept", "truth"]):
+            name = f"{concept}, where it is {'present' if truth else 'absent'}"
+            query = f"concept={evidence.concepts.index(concept)}&truth={truth}"
+            asked = set(
+                table.loc[(table["concept"] == concept) & (table["truth"] == truth), "question"]
+            )
+            met = [f for f in evidence.failures if any(a.question in asked for a in f.mistakes)]
+            found.append(_raw_group(name, bad, n, query, met))
+    for relation, severity, bad, n in _wrong_counts(table, ["relation", "severity"]):
+        query = f"relation={evidence.relations.index(relation)}&severity={severity}"
+        met = [f for f in evidence.failures if (f.relation, f.severity) == (relation, severity)]
+        found.append(_raw_group(evidence.change(relation, severity), bad, n, query, met))
+    return sorted((g for g in found if g is not None), key=lambda g: -g.sure)
+
+
+def _wrong_counts(table: Any, by: list[str]) -> list[tuple[str, int, int, int]]:
+    parts = table.groupby(by, sort=False)["wrong"].agg(["sum", "count"])
+    return [(str(a), int(b), int(wrong), int(n)) for (a, b), wrong, n in parts.itertuples()]
+
+
+def _raw_group(name: str, bad: int, count: int, query: str, met: list[Failure]) -> Group | None:
+    if count < FEW or not bad:
+        return None
+    basis = f"{amount(bad)} of {amount(count)} questions, not certified"
+    return Group(name, percent(bad / count), basis, *wilson(bad, count), query, met)
+
+
+def _certified_group(evidence: Evidence, standing: Standing) -> Group:
+    met = [f for f in evidence.failures if standing.place in f.targets]
+    basis = span(standing.lower, standing.upper)
+    if not standing.settled:
+        basis += ", still open"
+    return Group(
+        standing.name,
+        percent(standing.estimate),
+        basis,
+        standing.lower,
+        standing.upper,
+        f"target={standing.place}",
+        met,
+    )
+
+
+def pictured(groups: list[Group]) -> list[list[tuple[Picture, str, int]]]:
+    """Per group the follow-ups of its surest mistakes: picture, words and call.
+
+    Of samples that no group before has shown, as long as there are.
+    """
+    seen: set[str] = set()
+    found = []
+    for group in groups:
+        kept = [f for f in group.failures if f.pictures]
+        chosen = sorted(_firsts(kept), key=lambda f: f.sample in seen)[:PICTURED]
+        seen.update(f.sample for f in chosen)
+        found.append(
+            [
+                (picture(f.pictures[1]), f"{f.sample}, {f.change}", f.call)
+                for f in chosen
+                if f.pictures
+            ]
+        )
+    return found
+
+
+def _firsts(failures: list[Failure]) -> list[Failure]:
+    """The first of every sample, then the others."""
+    first = {f.sample: f for f in reversed(failures)}
+    return sorted(failures, key=lambda f: f is not first[f.sample])

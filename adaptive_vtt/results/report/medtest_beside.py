@@ -14,8 +14,8 @@ from ...datasets.vqa.medvqa_questions import NAMES, recognised
 from ...errors import unknown
 from ...oracles.masks import DROP, METRICS
 from ...types import ERROR, IDENTITY, TargetId
-from .beside import Row, published_tables, table_of
 from .evidence import Evidence
+from .published import Row, published_tables, table_of
 from .section import Section
 
 SETS = {"CVC-300": 60, "CVC-ClinicDB": 612, "CVC-ColonDB": 380, "Kvasir": 1000}

@@ -7,38 +7,22 @@ from pathlib import Path
 from ...journal import Journal
 from ...utils.files import write_text
 from . import (
-    asked,
-    baseline,
-    beliefs,
+    answer_gps,
+    appendix,
     believed,
-    caption_violations,
     certified,
     conditions,
     cost,
-    counts,
-    derived,
     differences,
-    disagreements,
     endobench_beside,
-    forecast,
     gallery,
-    grounds,
     headline,
-    items,
-    medmnistc_beside,
     medtest_beside,
-    readers,
-    realism,
-    reic_beside,
-    settings,
-    slices,
-    spending,
-    two_answers,
-    uncertainty,
-    widths,
+    people,
+    published,
 )
+from .beside_journal import baselines, said_by_people
 from .evidence import Evidence
-from .people import people
 from .plotly_library import NOTHING, library, policy, write_beside
 from .section import Section, fragment, ours
 
@@ -58,7 +42,7 @@ class Part:
     folded: bool = False
 
 
-LEARNT = (beliefs.section, uncertainty.section)
+LEARNT = (answer_gps.answers_section, answer_gps.uncertainty_section)
 FORETOLD = (believed.section, believed.images, believed.trust)
 PARTS = (
     Part("verdict", "Verdict", "Verdict", (headline.section,)),
@@ -66,7 +50,7 @@ PARTS = (
         "failures",
         "Failures",
         "Where it fails",
-        (gallery.section, caption_violations.section, slices.section),
+        (gallery.section, gallery.captions_section, gallery.slices_section),
     ),
     Part(
         "certified",
@@ -74,13 +58,13 @@ PARTS = (
         "Certified",
         (
             certified.section,
-            derived.section,
-            readers.section,
-            medmnistc_beside.section,
+            certified.derived_section,
+            people.readers_section,
+            published.medmnistc_section,
             endobench_beside.section,
             medtest_beside.section,
-            reic_beside.section,
-            realism.section,
+            published.reic_section,
+            people.realism_section,
         ),
     ),
     Part("believes", "Beliefs", "What it believes", (*FORETOLD, *LEARNT)),
@@ -89,23 +73,23 @@ PARTS = (
         "cost",
         "Cost",
         "Cost and trouble",
-        (spending.section, cost.section, widths.section, forecast.section),
+        (cost.spending_section, cost.slowest_section, cost.widths_section, cost.forecast_section),
     ),
     Part(
         "appendix",
         "Appendix",
         "Appendix",
         (
-            counts.section,
-            disagreements.section,
-            asked.section,
-            grounds.section,
-            settings.section,
+            conditions.counts_section,
+            certified.disagreements_section,
+            appendix.asked_section,
+            appendix.grounds_section,
+            appendix.settings_section,
         ),
         folded=True,
     ),
 )
-"""What the page shows, top to bottom. A new section is a module and its place here; one that
+"""What the page shows, top to bottom. A new section is a function and its place here; one that
 returns None is left out, and so is a part without any."""
 EXPLORED = (
     PARTS[0],
@@ -115,10 +99,18 @@ EXPLORED = (
 """Where nothing is certified, the answer GPs are the result."""
 OF_ITEMS = (
     PARTS[0],
-    Part("failures", "Failures", "Where it fails", (items.section, gallery.section)),
-    Part("certified", "Certified", "Certified", (certified.section, slices.section)),
-    Part("cost", "Cost", "Cost", (spending.section, cost.section, widths.section)),
-    Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
+    Part("failures", "Failures", "Where it fails", (appendix.items_section, gallery.section)),
+    Part("certified", "Certified", "Certified", (certified.section, gallery.slices_section)),
+    Part(
+        "cost", "Cost", "Cost", (cost.spending_section, cost.slowest_section, cost.widths_section)
+    ),
+    Part(
+        "appendix",
+        "Appendix",
+        "Appendix",
+        (appendix.grounds_section, appendix.settings_section),
+        folded=True,
+    ),
 )
 """Of a plain pool, whose losses are told."""
 COMPARED = (
@@ -127,10 +119,16 @@ COMPARED = (
 )
 ABOUT_BOTH = (
     *COMPARED,
-    Part("failures", "Disagreements", "Where they disagree", (two_answers.section,)),
+    Part("failures", "Disagreements", "Where they disagree", (gallery.two_answers_section,)),
     Part("believes", "Beliefs", "What it believes", (believed.section,)),
-    Part("cost", "Cost", "Cost and trouble", (spending.section,)),
-    Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
+    Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
+    Part(
+        "appendix",
+        "Appendix",
+        "Appendix",
+        (appendix.grounds_section, appendix.settings_section),
+        folded=True,
+    ),
 )
 """Of two models that were both asked: rates are those of pairs, which no section may show."""
 ABOUT_NEW = (
@@ -138,12 +136,17 @@ ABOUT_NEW = (
     Part("failures", "Failures", "Where the new model fails", (gallery.section,)),
     Part("believes", "Beliefs", "What it believes of the new model", FORETOLD),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
-    Part("cost", "Cost", "Cost and trouble", (spending.section,)),
+    Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
     Part(
         "appendix",
         "Appendix",
         "Appendix",
-        (counts.section, asked.section, grounds.section, settings.section),
+        (
+            conditions.counts_section,
+            appendix.asked_section,
+            appendix.grounds_section,
+            appendix.settings_section,
+        ),
         folded=True,
     ),
 )
@@ -151,15 +154,18 @@ ABOUT_NEW = (
 SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
 
 
-def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
+def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
-    random draws took, and what people said. ``plotly``: how plotly.js is brought, one of
-    ``plotly_library.WAYS``."""
+    random draws took, and what people said.
+
+    ``plotly``: plotly.js is "inline", inside it; in its "folder", beside it; or loaded from
+    Plotly's own address, "cdn". Raises JournalError for a journal that holds no audit.
+    """
     brought = library(plotly)
     evidence = Evidence.of(journal)
     if beside is not None:
-        said = people(beside, evidence.facts)
-        evidence = replace(evidence, baselines=baseline.read(beside), people=said)
+        said = said_by_people(beside, evidence.facts)
+        evidence = replace(evidence, baselines=baselines(beside), people=said)
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )
@@ -194,8 +200,9 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     return ABOUT_BOTH if certificate.paired else ABOUT_NEW
 
 
-def write_report(journal: Journal, path: Path, plotly: str = "inline") -> None:
-    """The page in a file, which is replaced in one step; what lies beside it is told, too."""
+def write_report(journal: Journal, path: Path, *, plotly: str = "inline") -> None:
+    """Writes the page to ``path``, whole or not at all, with what lies beside it, and for
+    ``plotly="folder"`` plotly.min.js beside it; raises InputError where it cannot."""
     path = Path(path)
-    write_text(path, render(journal, path.parent, plotly))
+    write_text(path, render(journal, beside=path.parent, plotly=plotly))
     write_beside(path, plotly)

@@ -1,119 +1,143 @@
-"""What people said of an audit's pictures and questions, as files beside its journal.
+"""People beside the model: their answers to the same questions, and how real they find the changes.
 
-Whoever reads a run folder need not trust them: they are data, checked, and small.
+MedTest asks first whether changed pictures are realistic (RQ1), and answers with a sentence; here
+are shares by relation.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, TypeVar
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from ..outcomes import wilson
+from .beside_journal import Cell, Compared, Interval, Reader, Realism, Share
+from .differences import point_span
+from .evidence import Evidence
+from .section import Section, figure, percent, span, sure
 
-from ...journal.facts import Facts
-from ...utils.files import write_text
-
-REALISM = "realism.json"
-"""``avtt label --realism --summary`` writes it."""
-READERS = "readers.json"
-"""``avtt label --questions --summary`` writes it."""
-MAX_BYTES = 4 * 2**20
-
-Count = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(ge=0, le=1)]
-Share = tuple[Count, Count]
-"""How many pairs most readers say yes of, and how many were judged."""
-Interval = tuple[Rate, Rate, Rate]
-"""An estimate and the ends of its interval."""
-Kappa = tuple[Annotated[float, Field(ge=-1, le=1)] | None, Count]
-"""Fleiss' kappa, None where it is not defined, and of how much that all readers judged."""
+SHOWN = 30
+"""Targets that are shown of a reader, the best known first; all are in the reader's folder."""
+WORDS = {"better": "the reader errs less", "worse": "the reader errs more", "open": "open"}
+"""Decisions of a comparison in which the model is A and the reader B."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+# -- the same questions, in the order of the same draws ------------------------------------------
 
 
-class Cell(_Data):
-    """The pairs of one relation at one severity: how many are realistic, and show the same."""
-
-    relation: str
-    severity: int
-    realistic: Share
-    same: Share
-
-
-class Realism(_Data):
-    """``audit``: which (``identity``). ``readers``: pairs per reader. ``kappa``: by question."""
-
-    audit: str
-    readers: dict[str, Count]
-    cells: list[Cell]
-    kappa: dict[str, Kappa]
-
-
-class Compared(_Data):
-    """A target's loss: the model's, a reader's, and the model's less the reader's (None: not
-    compared), with the ``decision`` of a comparison, "better" where the reader errs less."""
+class ReaderRow(NamedTuple):
+    """One target: what the model loses, what the reader does, and by how much less; in words."""
 
     target: str
-    model: Interval
-    reader: Interval
-    difference: tuple[float, float, float] | None = None
-    decision: str = ""
+    model: str
+    reader: str
+    difference: str
+    words: str
+    side: str
 
 
-class Reader(_Data):
-    """``answered``: cards; ``certified``: those before the first gap, by which the intervals go;
-    ``wrong``: of the questions on these the mean loss, None of none."""
+def readers_section(evidence: Evidence) -> Section | None:
+    """None where nobody answered this audit's questions."""
+    reading = evidence.people.reading
+    if reading is None or not reading.readers:
+        return None
+    return Section.of(
+        "People beside the model",
+        "readers",
+        "readers.html",
+        readers=[(reader, wrong(reader), reader_rows(reader)) for reader in reading.readers],
+        kappa=figure(reading.kappa[0]),
+        shared=reading.kappa[1],
+        sure="" if reading.confidence is None else sure(reading.confidence),
+    )
+
+
+def wrong(reader: Reader) -> str:
+    """How often the reader was wrong, of what was answered; no rate of any target."""
+    return percent(reader.wrong)
+
+
+def reader_rows(reader: Reader) -> list[ReaderRow]:
+    """Targets, those first of which most is known of the reader."""
+    found = sorted(reader.targets, key=lambda one: one.reader[2] - one.reader[1])
+    return [_reader_row(one) for one in found[:SHOWN]]
+
+
+def _reader_row(one: Compared) -> ReaderRow:
+    return ReaderRow(
+        one.target,
+        _rate_and_span(one.model),
+        _rate_and_span(one.reader),
+        "–" if one.difference is None else point_span(*one.difference[1:]),
+        WORDS.get(one.decision, one.decision or "–"),
+        {"better": "right", "worse": "wrong"}.get(one.decision, ""),
+    )
+
+
+def _rate_and_span(interval: Interval) -> str:
+    return f"{percent(interval[0])} ({span(*interval[1:])})"
+
+
+# -- realism -------------------------------------------------------------------------------------
+
+
+class RealismRow(NamedTuple):
+    """A relation, or all: both shares with their intervals, and the first by severity."""
 
     name: str
-    answered: Count
-    certified: Count
-    wrong: Rate | None
-    targets: list[Compared]
-    notes: list[str]
+    realistic: str
+    realistic_interval: str
+    same: str
+    same_interval: str
+    pairs: int
+    by_severity: str
 
 
-class Reading(_Data):
-    """What several ``readers`` answered to the questions of the audit ``audit``."""
-
-    audit: str
-    confidence: Rate | None
-    readers: list[Reader]
-    kappa: Kappa
-
-
-@dataclass(frozen=True)
-class People:
-    """What there is beside a journal; None: nothing."""
-
-    realism: Realism | None = None
-    reading: Reading | None = None
-
-
-AnyData = TypeVar("AnyData", Realism, Reading)
-
-
-def people(folder: Path, facts: Facts) -> People:
-    """What lies in a run folder about this audit; what is not as it should be is left out."""
-    return People(_read(Realism, folder / REALISM, facts), _read(Reading, folder / READERS, facts))
-
-
-def write(found: Realism | Reading, folder: Path) -> None:
-    """Replaces the file in one step."""
-    name = REALISM if isinstance(found, Realism) else READERS
-    write_text(folder / name, found.model_dump_json(indent=1) + "\n")
-
-
-def identity(facts: Facts) -> str:
-    """What tells this audit from others."""
-    return f"{facts.space.fingerprint} {facts.key}"
-
-
-def _read(kind: type[AnyData], path: Path, facts: Facts) -> AnyData | None:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            return None
-        found = kind.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValidationError, ValueError, RecursionError):
+def realism_section(evidence: Evidence) -> Section | None:
+    """None where nobody judged pictures of this audit."""
+    realism = evidence.people.realism
+    if realism is None or not realism.cells:
         return None
-    return found if found.audit == identity(facts) else None
+    return Section.of(
+        "Realism",
+        "realism",
+        "realism.html",
+        rows=realism_rows(realism),
+        readers=realism.readers,
+        kappas=[(name, figure(kappa), count) for name, (kappa, count) in realism.kappa.items()],
+    )
+
+
+def realism_rows(realism: Realism) -> list[RealismRow]:
+    """A row per relation, the least realistic first, those nobody judged so last, and one of all at
+    the end."""
+    relations: dict[str, list[Cell]] = {}
+    for cell in realism.cells:
+        relations.setdefault(cell.relation, []).append(cell)
+
+    def rank(item: tuple[str, list[Cell]]) -> float:
+        yes, count = _sums([cell.realistic for cell in item[1]])
+        return yes / count if count else math.inf
+
+    found = sorted(relations.items(), key=rank)
+    every = [("all", realism.cells)] if len(relations) > 1 else []
+    return [_realism_row(name, cells) for name, cells in [*found, *every]]
+
+
+def _realism_row(name: str, cells: Sequence[Cell]) -> RealismRow:
+    realistic, same = _sums([c.realistic for c in cells]), _sums([c.same for c in cells])
+    severities = sorted((c.severity, c.realistic) for c in cells)
+    shown = ", ".join(f"{s}: {yes} of {n}" for s, (yes, n) in severities)
+    pairs = max(realistic[1], same[1])
+    return RealismRow(
+        name, *_rate(*realistic), *_rate(*same), pairs, shown if name != "all" else ""
+    )
+
+
+def _sums(shares: Sequence[Share]) -> tuple[int, int]:
+    """How many pairs most say yes of, and how many were judged."""
+    yes, count = map(sum, zip(*shares, strict=True))
+    return yes, count
+
+
+def _rate(yes: int, count: int) -> tuple[str, str]:
+    """The share with Wilson's interval, of pairs that were drawn evenly from each cell."""
+    return (percent(yes / count), span(*wilson(yes, count))) if count else ("–", "–")

@@ -10,11 +10,13 @@ from html import unescape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 
 from ...types import Floats
 from ...utils.plotly_text import shown
-from .section import THIN, amount, data, fragment
+from .plotly_library import library, policy
+from .section import THIN, amount, data, fragment, ours
 
 COLOURS = {
     "text": "#1b2129",
@@ -158,3 +160,42 @@ def level_of(level: Mapping[str, Any], times: float, below: bool) -> dict[str, A
 def _highest(lines: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]]) -> float:
     known = [float(value) for line in lines for value in line["y"]]
     return max([*known, *(level["at"] for level in levels)], default=1.0)
+
+
+# -- a page of figures alone -----------------------------------------------------------------------
+
+
+FIGURE_SCRIPTS = ("page.js", "plots.js")
+
+
+def figure_page(title: str, lead: str, parts: Sequence[tuple[str, Markup]]) -> str:
+    """``lead``: a sentence below the title; ``parts``: a heading each, and what stands there."""
+    brought, scripts = library("inline"), [ours(name) for name in FIGURE_SCRIPTS]
+    return str(
+        fragment(
+            "figure_page.html",
+            title=title,
+            lead=lead,
+            parts=parts,
+            style=ours("page.css"),
+            scripts=scripts,
+            policy=policy(scripts, brought),
+            library=brought.element,
+            loads=brought.said,
+        )
+    )
+
+
+def table(label: str, found: pd.DataFrame) -> Markup:
+    """A table whose first column names its rows; unknown values are dashes."""
+    rows = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
+    return fragment("table.html", label=label, heads=[str(c) for c in found], rows=rows)
+
+
+def _cell(value: Any) -> tuple[float | None, str]:
+    """What it is sorted by, None for words, and what is shown."""
+    if value is None or (isinstance(value, float) and pd.isna(value)):
+        return float("nan"), "–"
+    if isinstance(value, int | float):
+        return float(value), f"{value:g}" if isinstance(value, float) else f"{value:,}"
+    return None, str(value)

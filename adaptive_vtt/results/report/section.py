@@ -42,6 +42,13 @@ class Section:
     html: Markup
     late: Markup | str = ""
 
+    @classmethod
+    def of(
+        cls, title: str, id: str, template: str, late: Markup | str = "", **values: Any
+    ) -> "Section":
+        """The section that a template of this folder makes of ``values``."""
+        return cls(title, id, fragment(template, **values), late)
+
 
 def fragment(template: str, **values: Any) -> Markup:
     """A template of this folder, filled in; every value is escaped."""

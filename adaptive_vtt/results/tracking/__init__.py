@@ -4,15 +4,14 @@
         audit.run([True, follow])
 
 Calls, cost and every target's interval go there while the audit runs, its settings before, its
-result afterwards. No key and no address of an endpoint does (``told``). Whatever goes wrong with it
-is one warning, and never keeps an audit waiting (``following``).
+result afterwards. No key and no address of an endpoint does. Whatever goes wrong with it is one
+warning, and never keeps an audit waiting (``following``).
 """
 
 from typing import TYPE_CHECKING
 
 from ...utils.lazy import lazily
-from .backends import backend
-from .protocol import Backend, Name
+from .backends import Backend, Name, backend
 
 if TYPE_CHECKING:
     from .following import Follower, tracked

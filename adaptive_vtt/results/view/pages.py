@@ -1,22 +1,29 @@
-"""The pages: a list of runs, a run with its report in a frame, and two runs beside each other."""
+"""The pages: a list of runs, a run with its report in a frame, two runs beside each other; and what
+stands at which address.
+"""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from jinja2 import Environment
-from markupsafe import Markup
 
+from ...errors import InputError
 from ...utils.html_templates import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
 from ..report.section import data
 from ..runs import Rates, Run
-from .building import Report
-from .comparison import Comparison, figure, together
-from .latest import Latest
+from .comparison import Comparison, compare, figure, together
+from .watching import PAGE, Latest, Report, Watch
+
+# -- pages -----------------------------------------------------------------------------------------
+
 
 HERE = Path(__file__).parent
 FILES = {
@@ -78,7 +85,10 @@ def compare_page(
     ``among``: the intervals of all runs from which the two were chosen."""
     certifying = [rates for rates in among if rates.rows]
     chosen = {"count": len(certifying), "sure": together(certifying)}
-    drawn = found is not None and bool(found.pairs)
+    chart = None
+    if found is not None and found.pairs:
+        drawn = data("pairs-chart-data", {"": figure(found, (a.name, b.name))})
+        chart = frame("pairs-chart", "Intervals of both runs", [], []) + drawn
     return _fill(
         "compare.html",
         a=a,
@@ -86,13 +96,8 @@ def compare_page(
         found=found,
         chosen=chosen,
         failure=failure,
-        chart=_chart(found, (a.name, b.name)) if found is not None and drawn else None,
+        chart=chart,
     )
-
-
-def _chart(found: Comparison, names: tuple[str, str]) -> Markup:
-    place = frame("pairs-chart", "Intervals of both runs", [], [])
-    return place + data("pairs-chart-data", {"": figure(found, names)})
 
 
 def trouble(sentence: str) -> str:
@@ -100,22 +105,18 @@ def trouble(sentence: str) -> str:
     return _fill("trouble.html", sentence=sentence)
 
 
-def state(run: Run, report: Latest[Report], rates: Latest[Rates]) -> dict[str, Any]:
+def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> dict[str, Any]:
     """What a run's page asks for again and again."""
-    shown = report.value
+    shown, words = report.value, run.words
+    if run.state == "running":
+        words = f"running: {run.calls:,} calls, last entry {run.ago}"
     return {
         "state": run.state,
-        "words": _words(run),
+        "words": words,
         "figures": " · ".join(_figures(run, known(run, rates))),
         "report": None if shown is None else f"report/{shown.name}/report.html",
         "note": _note(run, report),
     }
-
-
-def _words(run: Run) -> str:
-    if run.state == "running":
-        return f"running: {run.calls:,} calls, last entry {run.ago}"
-    return run.words
 
 
 def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
@@ -161,3 +162,118 @@ def _environment() -> Environment:
     environment = templates_of(HERE)
     environment.filters.update(percent=percent, points=points, address=address)
     return environment
+
+
+# -- addresses -------------------------------------------------------------------------------------
+
+
+OURS = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src data:; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+"""What our own pages may load, and who may frame them."""
+DRAWING = OURS.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace(
+    "img-src data:", "img-src data: blob:"
+)
+"""The same of pages with figures, which Plotly styles as it draws them."""
+MAX_FIELDS = 100
+"""Fields of an address's query, at most."""
+FRAMED = "frame-ancestors 'self'"
+"""Who may frame a report; what it may load it says itself."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is sent back."""
+
+    body: bytes
+    kind: str = "text/html; charset=utf-8"
+    status: int = 200
+    policy: str = OURS
+    location: str | None = None
+
+
+class Site:
+    """The pages about what ``watch`` watches."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    def answer(self, address: str) -> Reply:
+        """What a GET of ``address``, path and query, gets."""
+        try:
+            parts = urlsplit(address)
+            query = parse_qs(parts.query, max_num_fields=MAX_FIELDS)
+        except ValueError:  # http://[bad/
+            return _page(trouble("Expected an address, got one that cannot be read."), 400)
+        try:
+            return self._at(parts.path, query)
+        except InputError as error:  # the folder went while it was being watched
+            return _page(trouble(str(error)), 404)
+
+    def _at(self, path: str, query: Mapping[str, list[str]]) -> Reply:
+        match [unquote(step) for step in path.split("/")[1:]]:
+            case [""]:
+                return self._front(query)
+            case ["compare"]:
+                return self._compare(query)
+            case ["files", name]:
+                return _own_file(name)
+            case ["run", name, *rest]:
+                return self._run(name, rest)
+        return _missing(path)
+
+    def _front(self, query: Mapping[str, list[str]]) -> Reply:
+        runs = self.watch.runs()
+        if [run.folder for run in runs] == [self.watch.root]:
+            return Reply(b"", status=302, location=address(runs[0].name))
+        rows = [(run, self.watch.rates(run)) for run in runs]
+        return _page(runs_page(self.watch.root, rows, query.get("by", [""])[0]))
+
+    def _compare(self, query: Mapping[str, list[str]]) -> Reply:
+        names = query.get("run", [])
+        chosen = [run for name in names if (run := self.watch.run(name)) is not None]
+        if len(chosen) != 2 or len(names) != 2:
+            return _page(trouble("Choose two runs of the list to compare them."), 404)
+        a, b = chosen
+        one, other = self.watch.rates(a), self.watch.rates(b)
+        first, second = known(a, one), known(b, other)
+        found = compare(first, second) if first and second else None
+        everyone = [self.watch.rates(run).value for run in self.watch.runs()]
+        among = [rates for rates in everyone if rates is not None]
+        page = compare_page(a, b, found, among, one.failure or other.failure)
+        return _page(page, policy=DRAWING)
+
+    def _run(self, name: str, rest: list[str]) -> Reply:
+        run = self.watch.run(name)
+        if run is None:
+            return _page(trouble(f"There is no run {name!r} here."), 404)
+        match rest:
+            case [] | [""]:
+                return _page(run_page(run, self.watch.alone))
+            case ["state"]:
+                state = state_of(run, self.watch.report(run), self.watch.rates(run))
+                return Reply(json.dumps(state).encode(), "application/json")
+            case ["report", number, *names]:
+                path = self.watch.file(run, number, "/".join(names) or PAGE)
+                if path is not None:
+                    return Reply(path.read_bytes(), _kind(path), policy=FRAMED)
+        return _missing(name)
+
+
+def _page(text: str, status: int = 200, policy: str = OURS) -> Reply:
+    return Reply(text.encode(), status=status, policy=policy)
+
+
+def _missing(what: str) -> Reply:
+    return _page(trouble(f"Nothing is served at {what!r}."), 404)
+
+
+def _own_file(name: str) -> Reply:
+    path = FILES.get(name)
+    return _missing(name) if path is None else Reply(path.read_bytes(), _kind(path))
+
+
+def _kind(path: Path) -> str:
+    found = guess_type(path.name)[0] or "application/octet-stream"
+    return f"{found}; charset=utf-8" if found.startswith("text/") else found

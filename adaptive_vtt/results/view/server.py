@@ -16,8 +16,7 @@ from typing import Any
 
 from ...errors import InputError, one_line
 from ...utils.loopback import ADDRESS, is_loopback
-from .pages import trouble
-from .site import Reply, Site
+from .pages import Reply, Site, trouble
 from .watching import Watch
 
 MAX = 64

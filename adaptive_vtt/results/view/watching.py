@@ -1,15 +1,116 @@
 """The runs of a folder, each with the newest report and intervals that could be made of it."""
 
+import shutil
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
+from ...errors import AvttError, one_line
+from ...journal import read_journal
+from ...journal.files import JOURNAL
 from ..runs import Rates, Run, find, read_rates, read_run
-from .building import Report, build_report
-from .latest import Latest
 from .worker import Worker
+
+# -- made in the background ------------------------------------------------------------------------
+
+
+class OfJournal(Protocol):
+    """Whatever was made of a journal as it was when ``head`` was its end."""
+
+    @property
+    def head(self) -> str: ...
+
+
+AGAIN = 10.0
+"""Seconds after which what failed is tried again, if somebody still asks."""
+Made = TypeVar("Made", bound=OfJournal)
+
+
+class Latest(Generic[Made]):
+    """Made when somebody asks and the journal has grown; between two, at least as long as it took.
+
+    ``value`` is the last that could be made, or None; ``failure`` says why the last try failed,
+    else "", and there is another after ``AGAIN``. ``busy``: whether one is under way.
+    """
+
+    def __init__(self, make: Callable[[], Made], pool: Executor) -> None:
+        self._make, self._pool = make, pool
+        self.value: Made | None = None
+        self.failure, self.busy = "", False
+        self._head: str | None = None
+        self._rest_until = 0.0
+        self._lock = threading.Lock()
+
+    def ask(self, head: str) -> None:
+        """Begins a newer one where the journal ends at another ``head``; waits for nothing."""
+        with self._lock:
+            if head != self._head and not self.busy and time.monotonic() >= self._rest_until:
+                self.busy = True
+                self._pool.submit(self._renew, head)
+
+    def _renew(self, head: str) -> None:
+        began, least = time.monotonic(), 0.0
+        try:
+            self.value, self.failure = self._make(), ""
+            head = self.value.head
+        except AvttError as error:
+            self.failure, head, least = one_line(error), "", AGAIN
+        finally:
+            with self._lock:
+                now = time.monotonic()
+                self._head, self.busy = head, False
+                self._rest_until = now + max(least, now - began)
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report in the folder ``out``, of the journal up to ``head``, after ``calls`` calls.
+
+    ``files``: what the folder holds, by the name that the page knows it by.
+    """
+
+    out: Path
+    head: str
+    calls: int
+    files: dict[str, Path]
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other report of this server."""
+        return self.out.name
+
+    def remove(self) -> None:
+        """Deletes its folder."""
+        shutil.rmtree(self.out, ignore_errors=True)
+
+
+def build_report(run: Path, out: Path) -> Report:
+    """Writes the report of ``run`` into ``out``. Raises JournalError where the journal cannot be
+    read."""
+    from ..report import write_report
+
+    with closing(read_journal(run / JOURNAL)) as journal:
+        tally, head = journal.tally(), journal.head
+        write_report(journal, out / PAGE)
+    files = {p.relative_to(out).as_posix(): p for p in out.rglob("*") if p.is_file()}
+    return Report(out, head, tally.draws + tally.sources, files)
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
 
 KEPT = 2
 """Reports of a run that are kept: a page may still be loading the one before."""
