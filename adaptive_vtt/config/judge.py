@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from ..datasets import Dataset
 from ..errors import InputError
 from ..models import ModelUnderTest
-from ..models.local.texts import TextModel
+from ..models.local.python import TextModel
 from ..oracles.judge_models import JudgeModel, Regime
 from ..utils.loading import load_object
 from .models import ModelSpec, PlugInSection, PythonSection

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import InputError
-from ..models.network.key_signs import (
+from ..models.network.keys import (
     Sent,
     is_issued,
     is_plain,

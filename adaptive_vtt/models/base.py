@@ -209,7 +209,7 @@ def adapted_model(model: ModelUnderTest) -> ModelDefaults:
 
 
 ModelSource: TypeAlias = "ModelUnderTest | Callable[[list[Any]], Any] | pd.DataFrame | str"
-"""What ``models.local.anything.model_of`` makes a model of; a torch module is a callable."""
+"""What ``models.local.python.model_of`` makes a model of; a torch module is a callable."""
 
 ProxySource: TypeAlias = (
     "pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]"

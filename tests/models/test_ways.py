@@ -15,7 +15,7 @@ from adaptive_vtt.demo.server import DemoBrain
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal.endpoint_facts import WayFacts
 from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
-from adaptive_vtt.models.network.ways import Ways
+from adaptive_vtt.models.network.elicitation import Ways
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import ScriptedModel, demo_server

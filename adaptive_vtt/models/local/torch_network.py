@@ -13,12 +13,9 @@ from ...types import Answer, Mask, Prompt, Unanswered
 from ...utils.options import Group, Option, at_base
 from ..base import ModelDefaults
 from ..checking import image_of
-from .classes import Classes, ClassNamesOption, Device
 from .parameters import hash_of
-from .presets import Preset, told
-from .tensors import Activation, activated
-from .torch_choice import Chosen, Loaded, Source
-from .torch_sources import load
+from .tensors import Activation, Classes, ClassNamesOption, Device, Preset, activated, told
+from .torch_sources import Chosen, Loaded, Source, load
 
 if TYPE_CHECKING:
     import torch

@@ -13,24 +13,147 @@ batch that is not found, or was given up, counts as billed at its worst price: l
 What each attempt costs says `paid.py`.
 """
 
+import hashlib
+import json
+import re
+import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from io import BytesIO
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from ...errors import AvttError, InputError, ModelError
+from ...errors import AvttError, InputError, ModelError, one_line
 from ...journal.endpoint_facts import BatchFacts
 from ...types import Answer, Prompt, Unanswered
 from ...utils.options import Group, Option
 from ...utils.random_streams import generator
 from ..base import Record
+from ..replies import in_words
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
-from .exchanges import Exchanging, checked_id
+from .chat import WORDS, Chat
+from .http import MAX_REPLY_BYTES, MaxReplyBytes, parsed
 from .limits import Retries
+from .paid import Paid
 from .prices import Bill, Prices
-from .sent_batches import Sent, Unkept, key_of, name_of
-from .wire import MAX_REPLY_BYTES, MaxReplyBytes, parsed
+
+
+def key_of(requests: Mapping[int, Any]) -> str:
+    """A hash of what is sent, and a few random digits: no two batches are marked alike."""
+    text = json.dumps(list(requests.items())).encode()
+    return f"{hashlib.blake2b(text, digest_size=8).hexdigest()}-{secrets.token_hex(4)}"
+
+
+def name_of(batch: BatchFacts, number: int) -> str:
+    """What a request is called: providers take 64 letters, digits, _ and -."""
+    return f"{batch.key}_{number}"
+
+
+class Sent:
+    """The batches of a record, which is kept as they are."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._batches = {batch.key: batch for batch in record.read()}
+
+    def about(self, calls: Mapping[int, Any]) -> list[BatchFacts]:
+        """Those in which any of the calls was sent, in the order of sending."""
+        return [b for b in self._batches.values() if not calls.keys().isdisjoint(b.calls)]
+
+    def put(self, batch: BatchFacts, **changes: Any) -> BatchFacts:
+        """The batch, new or changed, once the record has it."""
+        batch = batch.model_copy(update=changes)
+        self._batches[batch.key] = batch
+        self._record.write(list(self._batches.values()))
+        return batch
+
+    def drop(self, batch: BatchFacts) -> None:
+        """Nothing of this batch was done."""
+        del self._batches[batch.key]
+        self._record.write(list(self._batches.values()))
+
+
+class Unkept:
+    """A record that goes when the process goes."""
+
+    def __init__(self) -> None:
+        self._batches: tuple[BatchFacts, ...] = ()
+
+    def read(self) -> tuple[BatchFacts, ...]:
+        return self._batches
+
+    def write(self, batches: Sequence[BatchFacts]) -> None:
+        self._batches = tuple(batches)
+
+
+T = TypeVar("T")
+_ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
+
+
+class Exchanging(Paid):
+    """What is paid for, and looked after by exchanges that are free: submitted, looked at, read."""
+
+    def __init__(self, **paid: Any) -> None:
+        super().__init__(**paid)
+        self._reached = False  # until the server replied to anything
+
+    async def _again(
+        self, what: str, doing: Callable[[], Awaitable[T]], final: tuple[str, ...] = ()
+    ) -> T:
+        """What an exchange gives, repeated while it fails; raises Trouble of a kind that is
+        ``final``, and ModelError where it keeps failing."""
+        attempt = 0
+        while True:
+            try:
+                with reading():
+                    return await self._in_time(doing())
+            except Trouble as trouble:
+                if trouble.kind in final:
+                    raise
+                await self._pause(what, trouble, attempt)
+                attempt += 1
+
+    async def _pause(self, what: str, trouble: Trouble, attempt: int) -> None:
+        """Waits before an exchange is tried again; raises ModelError where that is of no use."""
+        asked, retries = trouble.asked or 0.0, self.retries
+        away = trouble.kind == "unreachable" and not self._reached
+        if (
+            trouble.then == "again"
+            and not away
+            and attempt < retries.give_up_after
+            and asked <= retries.patience
+        ):
+            rng = generator(self._seed, f"backoff/{what}", attempt)
+            wait = retries.wait(attempt, trouble.asked, rng)
+            self._counts.seconds_backing_off += wait
+            await self._sleep(wait)
+            return
+        trouble.detail = self._shown(trouble.detail)
+        raise ModelError(
+            f"{self._who}: {what} failed: {one_line(trouble)}; resume once that is mended, what "
+            "was submitted is kept"
+        ) from None
+
+    def _awaited(self, doing: Awaitable[T]) -> T:
+        """The result of what runs on the loop; an interruption here ends it there."""
+
+        async def run() -> T:
+            return await doing
+
+        future = self._background.submit(run())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+
+def checked_id(found: object) -> str:
+    """What a provider calls a batch or file; raises ValueError for what may not stand in a URL."""
+    if not (isinstance(found, str) and _ID.fullmatch(found)):
+        raise ValueError(f"expected an id, got {str(found)[:60]!r}")
+    return found
+
 
 ROUND = 64
 """Calls per batch. Beliefs are as old as a round is long; docs/benchmarks.md says what it costs."""
@@ -425,3 +548,51 @@ def _refused(trouble: Trouble) -> bool:
     """Whether it is sure that nothing was submitted."""
     said = trouble.kind.startswith("http 4") and trouble.kind != "http 408"
     return said or trouble.kind == "unreachable"
+
+
+NO_LIST = ("http 404", "http 405", "http 501")
+"""Kinds of trouble with a server that lists no batches."""
+
+
+class ChatBatch(Chat, BatchEndpoint):
+    """A chat model in batches, each worded in one way to P(yes)."""
+
+    def worded(self, way: str, prompt: Prompt) -> dict[str, Any]:
+        """The request of a prompt, asking for P(yes) in a certain way."""
+        raise TypeError(f"{type(self).__name__} defines no worded")
+
+    @property
+    def form(self) -> str:
+        return self._ways.now
+
+    def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
+        return self.worded(WORDS if in_words(prompt) else form, prompt)
+
+    def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
+        return self._refuses(WORDS if in_words(prompt) else form, trouble)
+
+    def _check_size(self, size: int, most: int, requests: Mapping[str, Any]) -> None:
+        """Raises InputError where requests are longer than the provider takes."""
+        if size > most:
+            raise InputError(
+                f"model {self.name!r}: expected batches of at most {most:,} bytes, got "
+                f"{size:,} for {len(requests)} calls; lower batch_size, or send "
+                "image_format = 'jpeg'"
+            )
+
+    async def _said(self, exchange: Awaitable[Any]) -> dict[str, Any]:
+        said = parsed(await self._body(exchange))
+        if not isinstance(said, dict):
+            raise TypeError(f"expected a JSON object, got {type(said).__name__}")
+        return said
+
+    async def _body(self, exchange: Awaitable[Any]) -> bytes:
+        """What an exchange brings, as it came."""
+        raise TypeError(f"{type(self).__name__} defines no _body")
+
+
+def known(form: str, ways: tuple[str, ...]) -> str:
+    """The form, of a result that is read; raises ValueError where it is no way to P(yes)."""
+    if form not in ways:
+        raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
+    return form

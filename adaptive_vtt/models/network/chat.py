@@ -6,15 +6,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 from ...journal.endpoint_facts import WayFacts
 from ...types import CallMode, Prompt, Unanswered, Value
 from ...utils.options import Group, Option
-from ..replies import refused
+from ..replies import in_words, refused
 from .attempts import Reply, Trouble
-from .chat_replies import in_words
-from .image_encoding import Encoding
+from .elicitation import Ways, kind
+from .http import Encoding
 from .paid import Paid
 from .prices import Usage
 from .prompt_templates import TEMPLATES, Template
 from .prompt_templates import template as named
-from .ways import Ways, kind
 
 WORDS = "words"
 """The way in which questions in words are asked, and P(yes) where nothing else works."""

@@ -10,10 +10,8 @@ from ...errors import InputError, unknown
 from ...types import Prompt, Unanswered, Value
 from ...utils.options import Group, Option
 from .attempts import MALFORMED, QUOTED, Reply, Trouble, reading
-from .http import HttpEndpoint
-from .image_encoding import Encoding
-from .key_signs import QUERY, texts, written_out
-from .keys import Key
+from .http import Encoding, HttpEndpoint
+from .keys import QUERY, Key, texts, written_out
 from .prices import Usage
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")

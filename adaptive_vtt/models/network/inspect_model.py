@@ -21,24 +21,30 @@ from ...errors import InputError, one_line, unknown
 from ...types import Prompt, Value
 from ...utils.extras import pip_install
 from ...utils.options import Option
+from ..replies import in_words
 from .attempts import QUOTED, Reply, Trouble, reading
 from .chat import WORDS, Chat, MaxTokens, PerCall
-from .chat_replies import in_words
+from .elicitation import Ways
 from .endpoint import Endpoint
-from .image_encoding import Encoding
-from .key_signs import QUERY, names_secret, texts_of_options, written_out
-from .keys import Key, from_environment, scrubbed
-from .openai_chat import ALTERNATIVES, received, refused, ways_of
+from .http import Encoding, lost
+from .keys import (
+    QUERY,
+    Key,
+    from_environment,
+    names_secret,
+    scrubbed,
+    texts_of_options,
+    written_out,
+)
+from .openai import ALTERNATIVES, received, refused, ways_of
 from .prices import Usage
 from .prompt_templates import Template
-from .ways import Ways
-from .wire import lost
 
 if TYPE_CHECKING:
     from inspect_ai.model import ModelOutput, ModelUsage
 
 WAYS = (*ALTERNATIVES, WORDS)
-"""In which P(yes) is asked for; see `ways.py`."""
+"""In which P(yes) is asked for; see `elicitation.py`."""
 WordsFrom = Literal["auto", "logprobs", "words"]
 Detail = Literal["auto", "low", "high"]
 _NO_LIMIT = 1_000_000

@@ -28,7 +28,7 @@ from ..local.tensors import (
 from .attempts import MALFORMED, Reply, Trouble
 from .chat import ModelName
 from .http import HttpEndpoint
-from .key_signs import QUERY
+from .keys import QUERY
 
 TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT8": np.uint8}
 

@@ -20,7 +20,7 @@ from ..base import (
     adapted_model,
 )
 from ..checking import checked, name_of
-from ..local.anything import model_of
+from ..local.python import model_of
 
 Done = TypeVar("Done")
 Make = Callable[[], ModelSource]

@@ -12,11 +12,10 @@ from ...errors import InputError, one_line
 from ...types import Answer, Prompt, Unanswered
 from ...utils.devices import cuda_devices
 from ..base import CallLost, ModelDefaults
-from ..local.loading import load
+from ..local.python import load
 from .holding import Make
-from .place import Place
-from .pool import Pool
-from .process import LocalProcess
+from .places import LocalProcess, Place
+from .pool import WorkerPool
 
 IN_FLIGHT = 8
 """Calls on their way, at least: the same for few workers as for one, so that the same is drawn."""
@@ -35,7 +34,7 @@ class Workers(ModelDefaults):
     ``batch``: prompts that a worker takes at a time. Of several local workers each sees one CUDA
     device, in turn.
 
-    A worker that dies is begun again, and its calls raise CallLost, to be asked again; see `Pool`.
+    A worker that dies is begun again, and its calls raise CallLost, to be asked again; see `WorkerPool`.
     Raises InputError for options out of range and for a model that cannot be made, or has several
     calls on their way by itself.
     """
@@ -57,7 +56,7 @@ class Workers(ModelDefaults):
         places = _places(made, workers, actors)
         self.in_flight = in_flight or max(IN_FLIGHT, 2 * batch * len(places))
         self.places = tuple(places)
-        self._pool = Pool(places, batch)
+        self._pool = WorkerPool(places, batch)
         self._closing = weakref.finalize(self, self._pool.close)
         try:
             about = self._pool.begun()
@@ -158,7 +157,7 @@ def _places(make: Make, workers: int | str, actors: int | None) -> list[Place]:
                 f"workers: expected a number of processes, 'ray' or 'ray://HOST:PORT', got "
                 f"{workers!r}"
             )
-        from .ray_actor import ray_actors
+        from .places import ray_actors
 
         return [*ray_actors(make, None if workers == RAY else workers, actors)]
     if workers < 1:

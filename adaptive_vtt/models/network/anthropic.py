@@ -9,42 +9,53 @@ the model states P(yes) itself. In the order in which ``yes_from = "auto"`` trie
 - "words": 1 or 0 from a Yes or No in the reply.
 
 A number that is none from 0 to 1 is no answer. Ways that are refused, as a forced tool is beside
-extended thinking, or that are passed over, give place to the next (`ways.py`). Questions in words
-are answered in words.
+extended thinking, or that are passed over, give place to the next (`elicitation.py`). Questions in
+words are answered in words.
 """
 
 import base64
+import json
 from collections.abc import Awaitable, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from ...errors import InputError
 from ...types import Prompt, Unanswered
 from ...utils.extras import pip_install
 from ...utils.options import Option
-from ..replies import REFUSED
+from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
 from .attempts import Reply, Trouble, of_status, reading
-from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, lacks
-from .chat_replies import in_words, names_in, schema_of, stated, stated_in, words_in
+from .batches import (
+    GONE,
+    MAX_FILE_BYTES,
+    NO_LIST,
+    UNLISTED,
+    ChatBatch,
+    Job,
+    MaxFileBytes,
+    checked_id,
+    known,
+)
+from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, lacks, parted
+from .elicitation import Ways
 from .endpoint import Endpoint
-from .http import host_of
-from .key_signs import QUERY, texts_of_options, texts_of_query, written_out
-from .keys import Key, from_environment
-from .prices import Usage
-from .prompt_templates import Template
-from .ways import Ways
-from .wire import (
+from .http import (
     MAX_REPLY_BYTES,
     MaxReplyBytes,
     client_options,
+    host_of,
     lost_in,
     parsed,
     read_or_none,
     words_of,
 )
+from .keys import QUERY, Key, from_environment, texts_of_options, texts_of_query, written_out
+from .prices import Usage, whole
+from .prompt_templates import Template
 
 ADDRESS = "https://api.anthropic.com"
 WAYS = ("structured", "stated", WORDS)
-"""In which P(yes) is asked for; see `ways.py`."""
+"""In which P(yes) is asked for; see `elicitation.py`."""
 Stating = Literal["auto", "structured", "stated", "words"]
 _TOOL = "give_probability"
 _TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -218,3 +229,120 @@ def _client(base_url: str, key: Key, options: Mapping[str, Any]) -> Any:
         timeout=None,
         http_client=anthropic.DefaultAsyncHttpxClient(**options),
     )
+
+
+MAX_BYTES = 256_000_000
+"""The longest batch that Anthropic takes."""
+_BATCHES = "/v1/messages/batches"
+_RAW = {"X-Stainless-Raw-Response": "raw"}
+"""What makes the library give a reply as it came."""
+_PAGE = 20
+_HOUR = 3600  # seconds by which two clocks may differ
+_ENDED = {"errored": "batch error", "canceled": "batch cancelled", "expired": "batch expired"}
+
+
+class AnthropicBatch(AnthropicProtocol, ChatBatch):
+    """A model behind Anthropic's messages, in batches, which cost less and take longer.
+
+    The options are those of `AnthropicProtocol` and `BatchEndpoint`.
+    ``max_file_bytes``: longer results are not read, and count as billed.
+    """
+
+    def __init__(
+        self, model: str, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
+    ) -> None:
+        super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
+        self._options, self._apart = parted(self._options)
+
+    def worded(self, way: str, prompt: Prompt) -> dict[str, Any]:
+        return worded(way, self.prepare(prompt), prompt)
+
+    async def upload(self, requests: Mapping[str, Any]) -> list[dict[str, Any]]:
+        listed = [{"custom_id": name, "params": params} for name, params in requests.items()]
+        size = len(json.dumps({"requests": listed}))
+        self._check_size(size, MAX_BYTES, requests)
+        return listed
+
+    async def create(self, key: str, uploaded: list[dict[str, Any]]) -> str:
+        made = self._service.create(requests=uploaded, **self._apart)
+        return checked_id((await self._said(made)).get("id"))
+
+    async def find(self, key: str, since: int) -> str | None:
+        """Raises Trouble, to be tried again, while a batch that may be the one is under way."""
+        try:
+            page = await self._said(self._service.list(limit=_PAGE, **self._apart))
+        except Trouble as trouble:
+            raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
+        late = [one for one in page["data"] if _seconds(one["created_at"]) > since - _HOUR]
+        unread = page.get("has_more") and len(late) == len(page["data"])
+        for one in late:
+            if one["processing_status"] != "ended":
+                raise Trouble("batches under way", "one of them may be that of this audit")
+            name = checked_id(one["id"])
+            try:
+                results = await self._results(name)
+            except Trouble as trouble:
+                if trouble.kind not in GONE:
+                    raise
+                unread = True
+                continue
+            if f'"{key}_'.encode() in results:
+                return name
+        if unread:  # it may be among those
+            raise Trouble(UNLISTED)
+        return None
+
+    async def look(self, batch: str) -> Job:
+        said = await self._said(self._service.retrieve(batch, **self._apart))
+        status = said["processing_status"]
+        if said["id"] != batch or status not in ("in_progress", "canceling", "ended"):
+            raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
+        counts = said.get("request_counts")
+        told = counts if isinstance(counts, dict) else {}
+        done = sum(whole(told.get(name)) or 0 for name in ("succeeded", *_ENDED))
+        # the address of the results is made here: requests carry the key
+        return Job(status == "ended", done, (batch,) if status == "ended" else ())
+
+    async def results(self, job: Job) -> list[bytes]:
+        return [await self._results(name) for name in job.files]
+
+    def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
+        told = result["result"]
+        if told["type"] in _ENDED:
+            raise _undone(told["type"], told.get("error"))
+        return self._reply(told["message"], prompt, known(form, WAYS))
+
+    @property
+    def _service(self) -> Any:
+        return self._client.messages.batches.with_raw_response
+
+    async def _results(self, name: str) -> bytes:
+        headers = {**_RAW, **self._apart.get("extra_headers", {})}
+        options = {"headers": headers, "params": self._apart.get("extra_query", {})}
+        path = f"{_BATCHES}/{name}/results"
+        return await self._body(self._client.get(path, cast_to=object, options=options))
+
+    async def _body(self, exchange: Any) -> bytes:
+        try:
+            found = await super()._body(exchange)
+        except Trouble as trouble:
+            self._reached = self._reached or trouble.kind != "unreachable"
+            raise
+        self._reached = True
+        return found
+
+
+def _undone(kind: str, error: Any) -> Trouble:
+    """A request that was not answered, and costs nothing."""
+    inner = error.get("error") if isinstance(error, dict) else None
+    told = inner if isinstance(inner, dict) else {}
+    wrong = told.get("type") == "invalid_request_error"
+    detail = f"{str(told.get('type'))[:60]}: {str(told.get('message'))[:200]}"
+    if wrong:
+        return Trouble("http 400", detail, then="leave", refused=True)
+    return Trouble(_ENDED[kind], detail, refused=True)
+
+
+def _seconds(moment: str) -> float:
+    """Seconds since 1970 of a moment in RFC 3339."""
+    return datetime.fromisoformat(moment).timestamp()
