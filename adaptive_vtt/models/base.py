@@ -145,7 +145,7 @@ class ModelDefaults:
         """Whether a call may cost money: then nothing asks it again without need."""
         return bool(self.most_cost)
 
-    def ways(self) -> "dict[str, WayFacts]":
+    def elicitation(self) -> "dict[str, WayFacts]":
         """What was found out about how to ask, which must stay so: journaled before any answer that
         was asked for so. Of a pair by "a" and "b", else by ""."""
         return {}

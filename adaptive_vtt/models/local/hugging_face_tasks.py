@@ -1,4 +1,4 @@
-"""Which class of ours a task of Hugging Face's is audited by."""
+"""What models of transformers do: classify, segment, answer questions, write captions, chat."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property

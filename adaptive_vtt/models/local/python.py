@@ -1,4 +1,4 @@
-"""A Python callable, or a torch module, as a model under test."""
+"""What is made a model without ado: Python callables, torch modules, names of either, nothing."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Answers somebody recorded, replayed: audits and comparisons without calls."""
+"""Answers and captions somebody recorded, replayed: audits and comparisons without calls."""
 
 import hashlib
 import json

@@ -37,7 +37,8 @@ MEMORY = (0.9, 0.99)
 def move(
     weight: Tensor, mean: Tensor, square: Tensor, gradient: Tensor, step: int, rate: float
 ) -> None:
-    """One step of Adam (Kingma and Ba, ICLR 2015), in place; step 1 is the first.
+    """One step of Adam (Kingma and Ba, ICLR 2015), in place; step 1 is the first. By hand, since
+    the first use of ``torch.optim`` imports a compiler for two seconds.
 
     ``mean``, ``square``: of the gradients so far, zeros at first; shapes as ``weight``'s.
     """

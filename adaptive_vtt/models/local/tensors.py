@@ -1,4 +1,5 @@
-"""From images to the tensor that a network takes, and from what it gives to answers."""
+"""From images to the tensor that a network takes, and from what it gives to answers: which of its
+classes a concept is, and how likely that makes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -253,7 +254,9 @@ IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 @dataclass(frozen=True)
 class Preset:
-    """Images are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel.
+    """The steps of torchvision's and timm's evaluation transforms, on tensors.
+
+    Images are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel.
 
     ``size``: what the shorter side becomes, or (height, width) of what the image is squeezed into;
     None: as it is. ``crop``: (height, width) of the middle that is cut out, black where the image

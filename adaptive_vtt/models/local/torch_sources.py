@@ -156,7 +156,8 @@ _PROBE = (8, 16)
 def from_monai(chosen: Chosen) -> Loaded:
     """The bundle in a folder: ``network_def``, ``preprocessing`` and ``inferer`` of its
     configs/inference, parameters of models/model.pt or ``weights``, and the classes that its
-    metadata names. ``options`` change its configuration, by MONAI's ids.
+    metadata names. ``options`` change its configuration, by MONAI's ids. The configuration is a
+    program: what it says is run.
     """
     library("monai", "monai")
     folder = chosen.folder()

@@ -8,36 +8,31 @@ the model states P(yes) itself. In the order in which ``yes_from = "auto"`` trie
 - "stated": as JSON among its words;
 - "words": 1 or 0 from a Yes or No in the reply.
 
-A number that is none from 0 to 1 is no answer. Ways that are refused, as a forced tool is beside
-extended thinking, or that are passed over, give place to the next (`elicitation.py`). Questions in
-words are answered in words.
+A number that is none from 0 to 1 is no answer. What is refused, as a forced tool is beside extended
+thinking, or passed over, gives place to the next (`elicitation.py`). Questions in words are
+answered in words.
 """
 
-import base64
 import json
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from ...errors import InputError
 from ...types import Prompt, Unanswered
-from ...utils.extras import pip_install
 from ...utils.options import Option
 from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
 from .attempts import Reply, Trouble, of_status, reading
 from .batches import (
     GONE,
-    MAX_FILE_BYTES,
     NO_LIST,
     UNLISTED,
     ChatBatch,
     Job,
-    MaxFileBytes,
     checked_id,
     known,
 )
-from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, lacks, parted
-from .elicitation import Ways
+from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
+from .elicitation import Elicitation
 from .endpoint import Endpoint
 from .http import (
     MAX_REPLY_BYTES,
@@ -54,7 +49,7 @@ from .prices import Usage, whole
 from .prompt_templates import Template
 
 ADDRESS = "https://api.anthropic.com"
-WAYS = ("structured", "stated", WORDS)
+ELICITATIONS = ("structured", "stated", WORDS)
 """In which P(yes) is asked for; see `elicitation.py`."""
 Stating = Literal["auto", "structured", "stated", "words"]
 _TOOL = "give_probability"
@@ -99,7 +94,7 @@ class AnthropicProtocol(Chat):
         found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url)])
         super().__init__(
             model,
-            ways=Ways(WAYS if yes_from == "auto" else (yes_from,)),
+            elicitation=Elicitation(ELICITATIONS if yes_from == "auto" else (yes_from,)),
             host=host_of(base_url),
             answers=answers,
             max_tokens=max_tokens,
@@ -107,20 +102,42 @@ class AnthropicProtocol(Chat):
             **chat,
         )
         address = base_url.rstrip("/").removesuffix("/v1")  # the library adds it
-        self._client = _client(address, secret, wire or client_options(MAX_REPLY_BYTES))
+        self._client = client_of(
+            "anthropic",
+            "AsyncAnthropic",
+            "Anthropic needs",
+            address,
+            secret.reveal(),
+            wire or client_options(MAX_REPLY_BYTES),
+        )
         self._background.at_the_end(self._client.close)
         self._options = {"model": model, "max_tokens": max_tokens, **(options or {})}
 
     def prepare(self, prompt: Prompt) -> dict[str, Any]:
         content: list[dict[str, Any]] = []
-        if prompt.image is not None:
-            data = self._encoding(prompt.image, f"sample {prompt.sample_id!r}")
-            source = {"media_type": self._encoding.media_type, "type": "base64"}
-            source["data"] = base64.b64encode(data).decode()
+        if (image := self._encoding.base64_of(prompt)) is not None:
+            kind = self._encoding.media_type
+            source = {"media_type": kind, "type": "base64", "data": image}
             content.append({"type": "image", "source": source})
         content.append({"type": "text", "text": self.template.render(prompt)})
         system = {"system": self.template.system} if self.template.system else {}
         return {**self._options, **system, "messages": [{"role": "user", "content": content}]}
+
+    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+        if way == WORDS:
+            return request
+        if way == "structured":
+            about = "Takes the probability, from 0 to 1, that the answer is Yes."
+            tool = {"name": _TOOL, "description": about, "input_schema": schema_of(prompt)}
+            return {**request, "tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+        example = ", ".join(f'"{name}": 0.5' for name in names_in(prompt))
+        wanted = (
+            "Instead of the words Yes and No, give the probability, from 0 to 1, that the answer "
+            f"is Yes, as JSON alone, like this: {{{example}}}"
+        )
+        (message,) = request["messages"]
+        content = [*message["content"], {"type": "text", "text": wanted}]
+        return {**request, "messages": [{**message, "content": content}]}
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
         import anthropic
@@ -163,32 +180,11 @@ class AnthropicMessages(AnthropicProtocol, Endpoint):
 
     async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
         async def exchange(way: str) -> Reply:
-            asked = worded(way, request, prompt)
+            asked = self.worded(way, request, prompt)
             body = await self._body(self._client.messages.with_raw_response.create(**asked))
             return self._reply(parsed(body), prompt, way)
 
         return await self._asked(prompt, exchange)
-
-
-def worded(way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
-    """The request, asking for P(yes) in a certain way."""
-    if way == WORDS:
-        return request
-    if way == "structured":
-        about = "Takes the probability, from 0 to 1, that the answer is Yes."
-        tool = {"name": _TOOL, "description": about, "input_schema": schema_of(prompt)}
-        return {**request, "tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
-    (message,) = request["messages"]
-    content = [*message["content"], {"type": "text", "text": _wanted(prompt)}]
-    return {**request, "messages": [{**message, "content": content}]}
-
-
-def _wanted(prompt: Prompt) -> str:
-    example = ", ".join(f'"{name}": 0.5' for name in names_in(prompt))
-    return (
-        "Instead of the words Yes and No, give the probability, from 0 to 1, that the answer is "
-        f"Yes, as JSON alone, like this: {{{example}}}"
-    )
 
 
 def _received(message: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Received:
@@ -216,21 +212,6 @@ def _refused(status: int, words: str, headers: Mapping[str, str]) -> Trouble:
     return of_status(status, headers, words)
 
 
-def _client(base_url: str, key: Key, options: Mapping[str, Any]) -> Any:
-    try:
-        import anthropic
-    except ImportError:
-        raise InputError(f"Anthropic needs anthropic: {pip_install('anthropic')}") from None
-    # retries and timeouts are the endpoint's, which counts and pays for them
-    return anthropic.AsyncAnthropic(
-        base_url=base_url,
-        api_key=key.reveal(),
-        max_retries=0,
-        timeout=None,
-        http_client=anthropic.DefaultAsyncHttpxClient(**options),
-    )
-
-
 MAX_BYTES = 256_000_000
 """The longest batch that Anthropic takes."""
 _BATCHES = "/v1/messages/batches"
@@ -241,21 +222,11 @@ _HOUR = 3600  # seconds by which two clocks may differ
 _ENDED = {"errored": "batch error", "canceled": "batch cancelled", "expired": "batch expired"}
 
 
-class AnthropicBatch(AnthropicProtocol, ChatBatch):
+class AnthropicBatch(ChatBatch, AnthropicProtocol):
     """A model behind Anthropic's messages, in batches, which cost less and take longer.
 
-    The options are those of `AnthropicProtocol` and `BatchEndpoint`.
-    ``max_file_bytes``: longer results are not read, and count as billed.
+    The options are those of `AnthropicProtocol`, `ChatBatch` and `BatchEndpoint`.
     """
-
-    def __init__(
-        self, model: str, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
-    ) -> None:
-        super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
-        self._options, self._apart = parted(self._options)
-
-    def worded(self, way: str, prompt: Prompt) -> dict[str, Any]:
-        return worded(way, self.prepare(prompt), prompt)
 
     async def upload(self, requests: Mapping[str, Any]) -> list[dict[str, Any]]:
         listed = [{"custom_id": name, "params": params} for name, params in requests.items()]
@@ -310,7 +281,7 @@ class AnthropicBatch(AnthropicProtocol, ChatBatch):
         told = result["result"]
         if told["type"] in _ENDED:
             raise _undone(told["type"], told.get("error"))
-        return self._reply(told["message"], prompt, known(form, WAYS))
+        return self._reply(told["message"], prompt, known(form, ELICITATIONS))
 
     @property
     def _service(self) -> Any:
@@ -321,15 +292,6 @@ class AnthropicBatch(AnthropicProtocol, ChatBatch):
         options = {"headers": headers, "params": self._apart.get("extra_query", {})}
         path = f"{_BATCHES}/{name}/results"
         return await self._body(self._client.get(path, cast_to=object, options=options))
-
-    async def _body(self, exchange: Any) -> bytes:
-        try:
-            found = await super()._body(exchange)
-        except Trouble as trouble:
-            self._reached = self._reached or trouble.kind != "unreachable"
-            raise
-        self._reached = True
-        return found
 
 
 def _undone(kind: str, error: Any) -> Trouble:

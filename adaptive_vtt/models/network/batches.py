@@ -31,8 +31,8 @@ from ...utils.random_streams import generator
 from ..base import Record
 from ..replies import in_words
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
-from .chat import WORDS, Chat
-from .http import MAX_REPLY_BYTES, MaxReplyBytes, parsed
+from .chat import WORDS, Chat, parted
+from .http import MAX_REPLY_BYTES, MaxReplyBytes, client_options, parsed
 from .limits import Retries
 from .paid import Paid
 from .prices import Bill, Prices
@@ -555,18 +555,25 @@ NO_LIST = ("http 404", "http 405", "http 501")
 
 
 class ChatBatch(Chat, BatchEndpoint):
-    """A chat model in batches, each worded in one way to P(yes)."""
+    """A chat model in batches, each worded in one way to P(yes); first among a provider's bases.
 
-    def worded(self, way: str, prompt: Prompt) -> dict[str, Any]:
-        """The request of a prompt, asking for P(yes) in a certain way."""
-        raise TypeError(f"{type(self).__name__} defines no worded")
+    ``max_file_bytes``: a longer file of results is not read, and counts as billed. ``_apart``: what
+    is sent with each exchange, and not with each request.
+    """
+
+    def __init__(
+        self, model: str, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
+    ) -> None:
+        super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
+        self._options, self._apart = parted(self._options)
 
     @property
     def form(self) -> str:
-        return self._ways.now
+        return self._elicitation.now
 
     def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
-        return self.worded(WORDS if in_words(prompt) else form, prompt)
+        way = WORDS if in_words(prompt) else form
+        return self.worded(way, self.prepare(prompt), prompt)  # type: ignore[attr-defined]
 
     def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
         return self._refuses(WORDS if in_words(prompt) else form, trouble)
@@ -588,7 +595,13 @@ class ChatBatch(Chat, BatchEndpoint):
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
         """What an exchange brings, as it came."""
-        raise TypeError(f"{type(self).__name__} defines no _body")
+        try:
+            found: bytes = await super()._body(exchange)  # type: ignore[misc]  # the provider's
+        except Trouble as trouble:
+            self._reached = self._reached or trouble.kind != "unreachable"
+            raise
+        self._reached = True
+        return found
 
 
 def known(form: str, ways: tuple[str, ...]) -> str:

@@ -1,9 +1,11 @@
-"""What comes back over a network: bounded in bytes, decompressed here, and parsed in one place.
+"""Calls over HTTP: images as they are sent, and what comes back, bounded in bytes, decompressed
+here, and parsed in one place.
 
 Nothing that a server sends is trusted with the memory of this process, and no request is
 repeated at another address: an image goes where its user sent it.
 """
 
+import base64
 import json
 import sys
 import zlib
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from ...errors import InputError, one_line
-from ...types import Image
+from ...types import Image, Prompt
 from ...utils.extras import pip_install
 from ...utils.image_codec import jpeg, png
 from ...utils.options import Option
@@ -46,6 +48,12 @@ class Encoding:
                 f"{self.format}, above the limit of {self.most_bytes:,}"
             )
         return data
+
+    def base64_of(self, prompt: Prompt) -> str | None:
+        """A prompt's image as it is sent in JSON; None where it has none."""
+        if prompt.image is None:
+            return None
+        return base64.b64encode(self(prompt.image, f"sample {prompt.sample_id!r}")).decode()
 
     @property
     def media_type(self) -> str:

@@ -107,6 +107,9 @@ def shows(error: BaseException, keys: Iterable[Key]) -> bool:
     return scrubbed(text, keys) != text
 
 
+# What gives a key away: where it stands, the name it goes under, how it begins, how it looks. A
+# spec that writes one out is refused (``config.secrets``); what a user of Python writes out is
+# taken for a key wherever an answer or an error may repeat it (``written_out``).
 Place = Literal["header", "query", "body", "payload"]
 """Where a text is sent, which decides how suspicious it is. Most long texts in a header or query
 are keys. In "payload", which may hold images, long texts are common; in "body", the ``extra_body``

@@ -1,4 +1,4 @@
-"""How fast an endpoint may be called, and how patiently."""
+"""How fast an endpoint may be called, how patiently, and how many calls at a time."""
 
 import asyncio
 import time
@@ -152,8 +152,22 @@ FASTER = 0.75
 
 
 class Concurrency:
-    """``level``: attempts that may be on their way, in ``least`` .. ``most``; fixed where those are
-    the same. ``halvings``: how often it was halved."""
+    """How many attempts may be on their way at a time: as many as the server bears.
+
+    Additive increase, multiplicative decrease (Chiu and Jain, 1989, as in TCP's congestion control,
+    RFC 5681), between two bounds that no server can move:
+
+    - a round, as many answers as there may be attempts, all of which were used: one attempt more,
+      or twice as many until a first sign that there are too many;
+    - an attempt that was refused for their number, or not answered in time: half as many, once for
+      all attempts that were sent before;
+    - answers that take twice as long as they did at best: half as many, too. Where that does not
+      make them faster the server is slow for reasons of its own, and its pace is the best from then
+      on.
+
+    ``level``: attempts that may be on their way, in ``least`` .. ``most``; fixed where those are
+    the same. ``halvings``: how often it was halved.
+    """
 
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most

@@ -13,14 +13,12 @@ Questions in words (`Prompt.asks`) are answered in words, which an oracle on wor
 by the server's content filter is an answer like others, of no tokens where it counts none.
 """
 
-import base64
 import json
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from ...errors import InputError
 from ...types import Prompt, Unanswered
-from ...utils.extras import pip_install
 from ...utils.options import Option
 from ..replies import (
     REFUSED,
@@ -34,17 +32,15 @@ from ..replies import (
 )
 from .attempts import Reply, Trouble, of_status, reading
 from .batches import (
-    MAX_FILE_BYTES,
     NO_LIST,
     UNLISTED,
     ChatBatch,
     Job,
-    MaxFileBytes,
     checked_id,
     known,
 )
-from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, lacks, parted
-from .elicitation import Ways, kind
+from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
+from .elicitation import Elicitation, kind
 from .endpoint import Endpoint
 from .http import (
     MAX_REPLY_BYTES,
@@ -64,7 +60,7 @@ YesFrom = Literal["auto", "logprobs", "structured", "words"]
 ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
 """Log-probabilities per token that are asked for: the most that the protocol allows, or, where
 those are refused, as many as stingier servers give."""
-WAYS = (*ALTERNATIVES, "structured", WORDS)
+ELICITATIONS = (*ALTERNATIVES, "structured", WORDS)
 """In which P(yes) is asked for; see `elicitation.py`."""
 _FILTERS = ("content_filter", "content_policy_violation")
 _FILTERED = Unanswered(f"{REFUSED}the server's content filter")
@@ -117,10 +113,17 @@ class OpenAIProtocol(Chat):
         secret = None if key is None else from_environment(key, "model.key")
         found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
         shown = "none" if secret is None else secret.reveal()
-        self._client = _client(base_url, shown, wire or client_options(MAX_REPLY_BYTES))
+        self._client = client_of(
+            "openai",
+            "AsyncOpenAI",
+            "OpenAI-compatible endpoints need",
+            base_url,
+            shown,
+            wire or client_options(MAX_REPLY_BYTES),
+        )
         super().__init__(
             model,
-            ways=Ways(ways_of(WAYS, yes_from, answers)),
+            elicitation=Elicitation(elicitations_of(ELICITATIONS, yes_from, answers)),
             host=host,
             answers=answers,
             max_tokens=max_tokens,
@@ -135,10 +138,8 @@ class OpenAIProtocol(Chat):
 
     def prepare(self, prompt: Prompt) -> dict[str, Any]:
         content: list[dict[str, Any]] = []
-        if prompt.image is not None:
-            data = self._encoding(prompt.image, f"sample {prompt.sample_id!r}")
-            text = base64.b64encode(data).decode()
-            url = {"url": f"data:{self._encoding.media_type};base64,{text}"}
+        if (image := self._encoding.base64_of(prompt)) is not None:
+            url = {"url": f"data:{self._encoding.media_type};base64,{image}"}
             if self._detail is not None:
                 url["detail"] = self._detail
             content.append({"type": "image_url", "image_url": url})
@@ -147,6 +148,34 @@ class OpenAIProtocol(Chat):
         if self.template.system:
             messages.insert(0, {"role": "system", "content": self.template.system})
         return {"model": self._model, "messages": messages, **self._options}
+
+    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+        if way in ALTERNATIVES:
+            return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[way]}
+        if way == WORDS:
+            return request
+        what = {"name": "probabilities", "strict": True, "schema": schema_of(prompt)}
+        wanted = "Give as JSON the probability, from 0 to 1, that the answer is Yes."
+        *before, message = request["messages"]
+        content = [*message["content"], {"type": "text", "text": wanted}]
+        return {
+            **request,
+            "messages": [*before, {**message, "content": content}],
+            "response_format": {"type": "json_schema", "json_schema": what},
+        }
+
+    async def _body(self, exchange: Awaitable[Any]) -> bytes:
+        """What an exchange that asks nothing of the model brings."""
+        import openai
+
+        try:
+            found: bytes = (await exchange).http_response.content
+            return found
+        except openai.APIStatusError as error:
+            words, headers = words_of(error.response.content), error.response.headers
+            raise refused(error.status_code, error.code, words, headers) from None
+        except openai.APIConnectionError as error:
+            raise lost_in(error) from None
 
     def _used(self, said: Any) -> Usage | None:
         """The tokens that are counted in a body."""
@@ -192,7 +221,7 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
         import openai
 
         async def exchange(way: str) -> Reply:
-            asked = worded(way, request, prompt)
+            asked = self.worded(way, request, prompt)
             try:
                 raw = await self._client.chat.completions.with_raw_response.create(**asked)
             except openai.APIStatusError as error:
@@ -205,46 +234,12 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
         return await self._asked(prompt, exchange)
 
 
-def _client(base_url: str | None, key: str, options: Mapping[str, Any]) -> Any:
-    try:
-        import openai
-    except ImportError:
-        raise InputError(
-            f"OpenAI-compatible endpoints need openai: {pip_install('openai')}"
-        ) from None
-    # retries and timeouts are the endpoint's, which counts and pays for them
-    return openai.AsyncOpenAI(
-        base_url=base_url,
-        api_key=key,
-        max_retries=0,
-        timeout=None,
-        http_client=openai.DefaultAsyncHttpxClient(**options),
-    )
-
-
-def ways_of(ways: Sequence[str], yes_from: YesFrom, answers: str) -> list[str]:
+def elicitations_of(ways: Sequence[str], yes_from: YesFrom, answers: str) -> list[str]:
     """Those of the ways that are wanted, and can be had. Raises InputError where there are none."""
     if answers == "all" and yes_from == "logprobs":
         raise InputError("model.yes_from: 'logprobs' needs one question per call, answers = 'one'")
     asked = [way for way in ways if yes_from in ("auto", kind(way))]
     return [way for way in asked if answers == "one" or way not in ALTERNATIVES]
-
-
-def worded(way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
-    """The request, asking for P(yes) in a certain way."""
-    if way in ALTERNATIVES:
-        return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[way]}
-    if way == WORDS:
-        return request
-    what = {"name": "probabilities", "strict": True, "schema": schema_of(prompt)}
-    wanted = "Give as JSON the probability, from 0 to 1, that the answer is Yes."
-    message = request["messages"][-1]
-    content = [*message["content"], {"type": "text", "text": wanted}]
-    return {
-        **request,
-        "messages": [*request["messages"][:-1], {**message, "content": content}],
-        "response_format": {"type": "json_schema", "json_schema": what},
-    }
 
 
 # -- what came back ------------------------------------------------------------------------
@@ -294,21 +289,11 @@ _ENDED = ("completed", "expired", "cancelled")
 _RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
 
 
-class OpenAIBatch(OpenAIProtocol, ChatBatch):
+class OpenAIBatch(ChatBatch, OpenAIProtocol):
     """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
 
-    The options are those of `OpenAIProtocol` and `BatchEndpoint`.
-    ``max_file_bytes``: a longer file of results is not read, and counts as billed.
+    The options are those of `OpenAIProtocol`, `ChatBatch` and `BatchEndpoint`.
     """
-
-    def __init__(
-        self, model: str, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
-    ) -> None:
-        super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
-        self._options, self._apart = parted(self._options)
-
-    def worded(self, way: str, prompt: Prompt) -> dict[str, Any]:
-        return worded(way, self.prepare(prompt), prompt)
 
     async def upload(self, requests: Mapping[str, Any]) -> str:
         lines = (
@@ -377,23 +362,8 @@ class OpenAIBatch(OpenAIProtocol, ChatBatch):
             told = body.get("error") if isinstance(body, dict) else None
             code = told.get("code") if isinstance(told, dict) else None
             return self._refusal(status, code, json.dumps(body).encode(), {})
-        way = known(form, WAYS)
+        way = known(form, ELICITATIONS)
         return self._reply(body, prompt, WORDS if in_words(prompt) else way)
-
-    async def _body(self, exchange: Awaitable[Any]) -> bytes:
-        import openai
-
-        try:
-            raw = await exchange
-            self._reached = True
-        except openai.APIStatusError as error:
-            self._reached = True
-            words, headers = words_of(error.response.content), error.response.headers
-            raise refused(error.status_code, error.code, words, headers) from None
-        except openai.APIConnectionError as error:
-            raise lost_in(error) from None
-        found: bytes = raw.http_response.content
-        return found
 
 
 def _done(counts: Any) -> int:

@@ -25,6 +25,9 @@ from ...errors import InputError, unknown
 from ...types import Ask, Prompt, Unanswered
 from ...utils.files import near_file
 
+# MedTest's prompt (thesis LYU2308, CUHK 2024, section 7.2.1): its 18 questions in its words, two
+# sets of sample answers in their order. Choices of ours: where fewer questions are asked, samples
+# of those alone are shown; a question that is not MedTest's is put as its data set has it.
 MEDTEST_OPENING = (
     "I'm working on the Visual Question Answering tasks on medical endoscopic images. I will be "
     "sending you some endoscopic images, you need to answer all the questions I give you following "
@@ -37,63 +40,47 @@ MEDTEST_CLOSING = (
 )
 _NOT_RELEVANT = "Not relevant"
 
-_ROWS = (
-    (
-        "abnormalities present",
-        "What types of abnormalities are there in the image?",
-        '"Polyp"',
-        '"Polyp"',
-    ),
-    ("landmarks present", "Are there any anatomical landmarks in the image?", '"No"', '"No"'),
-    ("instruments present", "Are there any instruments in the image?", '"Biopsy forceps"', '"No"'),
-    ("polyps removed", "Have all polyps been removed?", '"No"', '"No"'),
-    ("number of findings", "How many findings are present?", '"2"', '"1"'),
-    ("number of instruments", "How many instruments are in the image?", '"1"', '"0"'),
-    ("number of polyps", "How many polyps are in the image?", '"1"', '"1"'),
-    ("box artefact", "Is there a green/black box artefact?", '"No"', '"Yes"'),
-    ("text present", "Is there text?", '"Yes"', '"Yes"'),
-    ("easy to detect", "Is this finding easy to detect?", '"Yes"', '"No"'),
-    ("abnormality colour", "What color is the abnormality?", '"Red", "Pink"', '"Pink", "White"'),
-    (
-        "landmark colour",
-        "What color is the anatomical landmark?",
-        '"Not relevant"',
-        '"Not relevant"',
-    ),
-    ("polyp size", "What is the size of the polyp?", '">20mm"', '"11-20mm"'),
-    ("polyp type", "What type of polyp is present?", '"Paris ip"', '"Paris iia"'),
-    (
-        "procedure",
-        "What type of procedure is the image taken from?",
-        '"Colonoscopy"',
-        '"Colonoscopy"',
-    ),
-    (
-        "abnormality position",
-        "Where in the image is the abnormality?",
-        '"Center-right", "Upper-left"',
-        '"Center", "Lower-right"',
-    ),
-    (
-        "landmark position",
-        "Where in the image is the anatomical landmark?",
-        '"Not relevant"',
-        '"Not relevant"',
-    ),
-    (
-        "instrument position",
-        "Where in the image is the instrument?",
-        '"Lower-right"',
-        '"Not relevant"',
-    ),
+MEDTEST_QUESTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "abnormalities present": "What types of abnormalities are there in the image?",
+        "landmarks present": "Are there any anatomical landmarks in the image?",
+        "instruments present": "Are there any instruments in the image?",
+        "polyps removed": "Have all polyps been removed?",
+        "number of findings": "How many findings are present?",
+        "number of instruments": "How many instruments are in the image?",
+        "number of polyps": "How many polyps are in the image?",
+        "box artefact": "Is there a green/black box artefact?",
+        "text present": "Is there text?",
+        "easy to detect": "Is this finding easy to detect?",
+        "abnormality colour": "What color is the abnormality?",
+        "landmark colour": "What color is the anatomical landmark?",
+        "polyp size": "What is the size of the polyp?",
+        "polyp type": "What type of polyp is present?",
+        "procedure": "What type of procedure is the image taken from?",
+        "abnormality position": "Where in the image is the abnormality?",
+        "landmark position": "Where in the image is the anatomical landmark?",
+        "instrument position": "Where in the image is the instrument?",
+    }
 )
-
-MEDTEST_QUESTIONS: Mapping[str, str] = MappingProxyType({name: words for name, words, *_ in _ROWS})
 """Question -> MedTest's words; names as in ``datasets.vqa.medvqa_questions``."""
-MEDTEST_SAMPLES = tuple(MappingProxyType({row[0]: row[place] for row in _ROWS}) for place in (2, 3))
+_MEDTEST_ANSWERS = (
+    '"Polyp" | "No" | "Biopsy forceps" | "No" | "2" | "1" | "1" | "No" | "Yes" | "Yes" | '
+    '"Red", "Pink" | "Not relevant" | ">20mm" | "Paris ip" | "Colonoscopy" | '
+    '"Center-right", "Upper-left" | "Not relevant" | "Lower-right"',
+    '"Polyp" | "No" | "No" | "No" | "1" | "0" | "1" | "Yes" | "Yes" | "No" | "Pink", '
+    '"White" | "Not relevant" | "11-20mm" | "Paris iia" | "Colonoscopy" | "Center", '
+    '"Lower-right" | "Not relevant" | "Not relevant"',
+)
+MEDTEST_SAMPLES = tuple(
+    MappingProxyType(dict(zip(MEDTEST_QUESTIONS, answers.split(" | "), strict=True)))
+    for answers in _MEDTEST_ANSWERS
+)
 """The two sets of sample answers, each answer in quotation marks."""
 
 
+# Layouts: the whole text of a prompt, with placeholders where questions and options go. A line of
+# which nothing is left once its placeholders are filled, such as {words} where there is nothing to
+# say, is left out. Braces around anything but one word are text.
 PLACEHOLDERS: Mapping[str, str] = {
     "question": "the question of a call that asks one",
     "options": "its options, a line each, such as A. polyp",

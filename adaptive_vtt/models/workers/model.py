@@ -34,7 +34,8 @@ class Workers(ModelDefaults):
     ``batch``: prompts that a worker takes at a time. Of several local workers each sees one CUDA
     device, in turn.
 
-    A worker that dies is begun again, and its calls raise CallLost, to be asked again; see `WorkerPool`.
+    A worker that dies is begun again, and its calls raise CallLost, to be asked again; see
+    `WorkerPool`.
     Raises InputError for options out of range and for a model that cannot be made, or has several
     calls on their way by itself.
     """
@@ -63,13 +64,12 @@ class Workers(ModelDefaults):
         except BaseException:
             self.close()
             raise
+        self._about = about
         self.answers, self.name, self.version = about.answers, about.name, about.version
         self.needs_image, self.most_cost = about.needs_image, about.most_cost
         self.most_attempts, self.template_hash = about.most_attempts, about.template_hash
         self.hard_answers, self.takes_words = about.hard_answers, about.takes_words
-        self.price_guess, self._protocol = about.price_guess, about.protocol
-        self._content, self._prices_known = about.content, about.prices_known
-        self._costs_money = about.costs_money
+        self.price_guess = about.price_guess
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
         """The answer of whichever worker is free first."""
@@ -96,11 +96,11 @@ class Workers(ModelDefaults):
 
     @property
     def prices_known(self) -> bool:
-        return self._prices_known
+        return self._about.prices_known
 
     @property
     def costs_money(self) -> bool:
-        return self._costs_money
+        return self._about.costs_money
 
     @property
     def trusted(self) -> bool:
@@ -117,10 +117,10 @@ class Workers(ModelDefaults):
         return f"{starting} of {len(self.places)} workers starting" if starting else ""
 
     def content(self) -> str | None:
-        return self._content
+        return self._about.content
 
     def protocol(self) -> dict[str, Any]:
-        return dict(self._protocol)
+        return dict(self._about.protocol)
 
     def statistics(self) -> dict[str, Any] | None:
         """How many workers died, with how many calls, and were given up; None where none did."""

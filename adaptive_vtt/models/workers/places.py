@@ -1,4 +1,4 @@
-"""A worker that is a process on this machine."""
+"""Where workers hold the model: processes on this machine, and actors of a Ray cluster."""
 
 import os
 import signal
@@ -139,7 +139,11 @@ END = "end"
 
 
 def main(descriptor: int) -> None:
-    """Serves the pipe with this file descriptor."""
+    """The far side of a process: is told how to make the model, then asked until its pipe ends.
+
+    It ends with the process that began it, however that ends, even while the model computes: the
+    only other end of its pipe goes with that, and a thread of its own notices.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which ends this
     pipe, told = Connection(descriptor), SimpleQueue[Any]()
     threading.Thread(target=_listen, args=(pipe, told), daemon=True).start()
