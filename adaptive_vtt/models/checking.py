@@ -88,17 +88,15 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
 def raised(who: str, error: BaseException, prompts: Sequence[Prompt]) -> ModelError:
     """What to say of a model whose own code failed: what, in which of its lines, asked what."""
     first = prompts[0]
-    given = "" if first.image is None else f" with {_in_words(first.image, len(prompts))}"
+    given = ""
+    if first.image is not None:
+        shape = " x ".join(map(str, first.image.shape))
+        given = f" with a list of {len(prompts)} image{'s' * (len(prompts) > 1)}, {shape} uint8"
     return ModelError(
         f"{who} raised {type(error).__name__}: {one_line(error)}{place_of(error)} "
         f"(asked about sample {first.sample_id!r}, {first.relation} severity {first.severity}"
         f"{given})"
     )
-
-
-def _in_words(image: Image, count: int) -> str:
-    shape = " x ".join(map(str, image.shape))
-    return f"a list of {count} image{'s' * (count > 1)}, {shape} uint8"
 
 
 def as_answer(said: Any, prompt: Prompt, call: int) -> Answer:

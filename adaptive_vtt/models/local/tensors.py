@@ -1,9 +1,10 @@
 """From images to the tensor that a network takes, and from what it gives to answers: which of its
 classes a concept is, and how likely that makes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from ..checking import to_answers
 if TYPE_CHECKING:
     import torch
 
+T = TypeVar("T", bound=Any)
 Activation = Literal["none", "sigmoid", "softmax"]
 OutputName = Annotated[str | None, Option("the output to read, where there are several")]
 Columns = Annotated[
@@ -116,6 +118,17 @@ def fitted(image: Image, shape: InputShape) -> Image:
         image = cv2.resize(image, (width, height), interpolation=how)
         image = np.asarray(image, np.uint8).reshape(height, width, channels)
     return image
+
+
+def batches(
+    prompts: Sequence[Prompt], size: int, tensor: Callable[[Prompt], T]
+) -> Iterator[tuple[Sequence[Prompt], Sequence[T]]]:
+    """Prompts and their tensors, at most ``size`` at a time and all of one shape, in order."""
+    for start in range(0, len(prompts), size):
+        pairs = [(prompt, tensor(prompt)) for prompt in prompts[start : start + size]]
+        for _, group in groupby(pairs, key=lambda pair: pair[1].shape):
+            alike, tensors = zip(*group, strict=True)
+            yield alike, tensors
 
 
 def small(image: Image, side: int) -> tuple[int, int, int]:

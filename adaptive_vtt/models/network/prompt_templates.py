@@ -343,44 +343,40 @@ def _listed(ask: Ask) -> list[str]:
 
 _REASONS = "First describe what the image shows that bears on the question, step by step. "
 
-_POLYP: Mapping[str, str] = MappingProxyType(
-    {
-        "abnormalities present": "Polyp",
-        "landmarks present": "No",
-        "instruments present": "Polyp snare",
-        "polyps removed": "No",
-        "number of findings": "2",
-        "number of instruments": "1",
-        "number of polyps": "1",
-        "box artefact": "Yes",
-        "text present": "No",
-        "easy to detect": "Yes",
-        "abnormality colour": "Pink, Red",
-        "polyp size": "11-20mm",
-        "polyp type": "Paris is",
-        "procedure": "Colonoscopy",
-        "abnormality position": "Center, Center-left",
-        "instrument position": "Lower-right",
-    }
-)
-_INFLAMED: Mapping[str, str] = MappingProxyType(
-    {
-        "abnormalities present": "Oesophagitis",
-        "landmarks present": "Z-line",
-        "instruments present": "No",
-        "number of findings": "1",
-        "number of instruments": "0",
-        "number of polyps": "0",
-        "box artefact": "No",
-        "text present": "Yes",
-        "easy to detect": "No",
-        "abnormality colour": "Red",
-        "landmark colour": "Pink",
-        "procedure": "Gastroscopy",
-        "abnormality position": "Lower-center",
-        "landmark position": "Center",
-    }
-)
+_POLYP: Mapping[str, str] = {
+    "abnormalities present": "Polyp",
+    "landmarks present": "No",
+    "instruments present": "Polyp snare",
+    "polyps removed": "No",
+    "number of findings": "2",
+    "number of instruments": "1",
+    "number of polyps": "1",
+    "box artefact": "Yes",
+    "text present": "No",
+    "easy to detect": "Yes",
+    "abnormality colour": "Pink, Red",
+    "polyp size": "11-20mm",
+    "polyp type": "Paris is",
+    "procedure": "Colonoscopy",
+    "abnormality position": "Center, Center-left",
+    "instrument position": "Lower-right",
+}
+_INFLAMED: Mapping[str, str] = {
+    "abnormalities present": "Oesophagitis",
+    "landmarks present": "Z-line",
+    "instruments present": "No",
+    "number of findings": "1",
+    "number of instruments": "0",
+    "number of polyps": "0",
+    "box artefact": "No",
+    "text present": "Yes",
+    "easy to detect": "No",
+    "abnormality colour": "Red",
+    "landmark colour": "Pink",
+    "procedure": "Gastroscopy",
+    "abnormality position": "Lower-center",
+    "landmark position": "Center",
+}
 
 
 _BUILT_IN = (
