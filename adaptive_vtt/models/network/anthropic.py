@@ -105,7 +105,7 @@ class AnthropicProtocol(Chat):
         self._client = client_of(
             "anthropic",
             "AsyncAnthropic",
-            "Anthropic needs",
+            "Anthropic needs anthropic",
             address,
             secret.reveal(),
             wire or client_options(MAX_REPLY_BYTES),

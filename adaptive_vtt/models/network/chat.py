@@ -52,14 +52,14 @@ MaxTokens = Annotated[int, Option("longest reply", ge=1)]
 
 
 def client_of(
-    library: str, kind: str, who: str, base_url: str | None, key: str, wire: Mapping[str, Any]
+    library: str, kind: str, needs: str, base_url: str | None, key: str, wire: Mapping[str, Any]
 ) -> Any:
     """A provider's client, a class ``kind`` of its ``library``; raises InputError where that is
-    missing, which ``who`` needs. ``wire``: what bounds the bodies that come back."""
+    missing, which begins with ``needs``. ``wire``: what bounds the bodies that come back."""
     try:
         found = import_module(library)
     except ImportError:
-        raise InputError(f"{who} {library}: {pip_install(library)}") from None
+        raise InputError(f"{needs}: {pip_install(library)}") from None
     # retries and timeouts are the endpoint's, which counts and pays for them
     return getattr(found, kind)(
         base_url=base_url,

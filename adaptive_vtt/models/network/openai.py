@@ -116,7 +116,7 @@ class OpenAIProtocol(Chat):
         self._client = client_of(
             "openai",
             "AsyncOpenAI",
-            "OpenAI-compatible endpoints need",
+            "OpenAI-compatible endpoints need openai",
             base_url,
             shown,
             wire or client_options(MAX_REPLY_BYTES),
