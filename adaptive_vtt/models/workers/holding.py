@@ -93,8 +93,8 @@ class Holding:
                 "how many"
             )
         told = {each.name: getattr(model, each.name) for each in fields(About)}
-        called = {"name": name_of(model), "content": model.content(), "protocol": model.protocol()}
-        return About(**{**told, **called})
+        told |= {"name": name_of(model), "content": model.content(), "protocol": model.protocol()}
+        return About(**told)
 
 
 def _attempted(do: Callable[[], Done]) -> Done | Failure:
