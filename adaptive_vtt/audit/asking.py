@@ -39,8 +39,7 @@ from ..models.base import (
     adapted_model,
 )
 from ..models.checking import as_answer, as_loss, check_answer, name_of
-from ..models.local.anything import model_of
-from ..models.local.by_hand import ByHand
+from ..models.local.python import ByHand, model_of
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..stopping import State, contradicted, levels_of
@@ -63,7 +62,7 @@ class Audit:
 
     - ``space``: the questions, or a ``Pool`` of items.
     - ``model``: whatever has ``answers`` and ``ask`` (``models.ModelUnderTest``), or what a model
-      is made of (``models.local.anything.model_of``): a function, a torch module, a name.
+      is made of (``models.local.python.model_of``): a function, a torch module, a name.
       Default None: answers are told by hand.
     - ``certify``: what is certified, how surely (``Certify``). Default: nothing.
     - ``sampling``: how questions are chosen (``Sampling``). Default: see there.

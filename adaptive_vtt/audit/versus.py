@@ -33,7 +33,7 @@ from ..journal.facts import is_begun, read_facts
 from ..journal.halves import HalfStore, KnownAnswers
 from ..models import Recorded
 from ..models.base import ModelSource, ModelUnderTest, adapted_model
-from ..models.local.anything import model_of
+from ..models.local.python import model_of
 from ..models.pair import BETWEEN, Halves, Pair, pair
 from ..oracles.paired import Paired
 from ..results.result import SHOWN, Result

@@ -159,7 +159,7 @@ class Live:
         if not self._told and (first := statistics.get("first_malformed")):
             self._told = True
             self.console.print(f"trouble: the first malformed reply: {first}", markup=False)
-        for said in fallen_back(self._audit.model.ways()):
+        for said in fallen_back(self._audit.model.elicitation()):
             if said not in self._cautioned:
                 self._cautioned.append(said)
                 self.console.print(f"warning: {said}", markup=False)

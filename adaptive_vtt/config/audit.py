@@ -13,8 +13,8 @@ from ..relations import reic, transformed
 from ..relations.medtest import from_files
 from ..relations.pasting import cut_outs
 from ..relations.rome import ROME
-from ..results.tracking.following import tracked
 from ..results.tracking.backends import Name
+from ..results.tracking.following import tracked
 from ..stopping import (
     AllOf,
     FirstOf,

@@ -16,7 +16,7 @@ from ..datasets import Dataset
 from ..engine.audit_key import CONTENT, version_of
 from ..errors import InputError, ModelError
 from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
-from ..models.local.recorded_captions import RecordedCaptions
+from ..models.local.recorded import RecordedCaptions
 from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..relations import RelationDefaults, make, reic, resolve, transformed

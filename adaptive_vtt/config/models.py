@@ -11,8 +11,7 @@ from ..datasets import Dataset
 from ..datasets.base import adapted_dataset
 from ..errors import InputError
 from ..models import REGISTRY, ModelUnderTest, Recorded, adapted_model
-from ..models.local.loading import as_model
-from ..models.local.python import Output
+from ..models.local.python import Output, as_model
 from ..models.network.http_json import name_of_url
 from ..utils.files import why_unread
 from ..utils.options import arguments, parameters_of

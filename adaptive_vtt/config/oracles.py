@@ -9,7 +9,7 @@ from pydantic import Field, SerializeAsAny, ValidationError
 from ..datasets import Dataset
 from ..errors import InputError
 from ..models import ModelUnderTest
-from ..models.local.texts import TextModel
+from ..models.local.python import TextModel
 from ..oracles import REGISTRY, OracleDefaults, adapted
 from ..oracles.captions import TAGGERS
 from ..oracles.judge_models import JudgeModel, Regime

@@ -18,18 +18,20 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import InputError
-from ..models.network.key_signs import (
+from ..models.network.keys import (
+    Key,
     Sent,
+    from_environment,
     is_issued,
     is_plain,
     is_random,
     looks_like_key,
     names_secret,
+    scrubbed,
     texts,
     texts_of_options,
     texts_of_query,
 )
-from ..models.network.keys import Key, from_environment, scrubbed
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 BARE = re.compile(r"\$\{?(\w+)\}?")

@@ -31,7 +31,7 @@ class JournaledWays:
 
     def keep(self) -> None:
         """Writes what was found out, where that is new: before what was answered so."""
-        ways, bounds = self._model.ways(), dict(self._model.bounds())
+        ways, bounds = self._model.elicitation(), dict(self._model.bounds())
         if ways != self._kept:
             told = {side: way.model_dump(mode="json") for side, way in ways.items()}
             self._journal.set_facts(ways=told)

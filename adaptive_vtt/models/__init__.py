@@ -11,25 +11,21 @@ from ..utils.registry import Registry
 from .base import BatchModel, ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 
 if TYPE_CHECKING:
-    from .local.loading import load
     from .local.onnx import OnnxModel
-    from .local.python import PythonModel, TorchModel
-    from .local.recorded import Recorded
-    from .local.recorded_captions import RecordedCaptions
+    from .local.python import PythonModel, TorchModel, load
+    from .local.recorded import Recorded, RecordedCaptions
     from .local.self_taught import SelfTaught
     from .local.simulated import Simulated
     from .local.subprocess_lines import SubprocessModel
-    from .network.anthropic_batch import AnthropicBatch
-    from .network.anthropic_messages import AnthropicMessages
+    from .network.anthropic import AnthropicBatch, AnthropicMessages
     from .network.batches import BatchEndpoint, Polling
     from .network.endpoint import Endpoint
+    from .network.http import Encoding
     from .network.http_json import HttpJson
-    from .network.image_encoding import Encoding
     from .network.inspect_model import InspectModel
     from .network.limits import Limits, Retries
     from .network.open_inference import OpenInference
-    from .network.openai_batch import OpenAIBatch
-    from .network.openai_chat import OpenAIChat
+    from .network.openai import OpenAIBatch, OpenAIChat
     from .network.prices import Prices, Usage
     from .workers.model import Workers
 
@@ -37,24 +33,20 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "local.simulated": "Simulated",
-        "local.loading": "load",
         "local.onnx": "OnnxModel",
-        "local.python": "PythonModel TorchModel",
-        "local.recorded": "Recorded",
-        "local.recorded_captions": "RecordedCaptions",
+        "local.python": "PythonModel TorchModel load",
+        "local.recorded": "Recorded RecordedCaptions",
         "local.self_taught": "SelfTaught",
         "local.subprocess_lines": "SubprocessModel",
-        "network.anthropic_batch": "AnthropicBatch",
-        "network.anthropic_messages": "AnthropicMessages",
+        "network.anthropic": "AnthropicBatch AnthropicMessages",
         "network.batches": "BatchEndpoint Polling",
         "network.endpoint": "Endpoint",
         "network.http_json": "HttpJson",
-        "network.image_encoding": "Encoding",
+        "network.http": "Encoding",
         "network.inspect_model": "InspectModel",
         "network.limits": "Limits Retries",
         "network.open_inference": "OpenInference",
-        "network.openai_batch": "OpenAIBatch",
-        "network.openai_chat": "OpenAIChat",
+        "network.openai": "OpenAIBatch OpenAIChat",
         "network.prices": "Prices Usage",
         "workers.model": "Workers",
     },
@@ -65,13 +57,13 @@ REGISTRY = Registry(
     "models",
     ("answers", "ask"),
     {
-        "python": f"{__name__}.local.loading:load",
+        "python": f"{__name__}.local.python:load",
         "recorded": f"{__name__}.local.recorded:Recorded",
         "simulated": f"{__name__}.local.simulated:Simulated",
-        "openai": f"{__name__}.network.openai_chat:OpenAIChat",
-        "anthropic": f"{__name__}.network.anthropic_messages:AnthropicMessages",
-        "anthropic-batch": f"{__name__}.network.anthropic_batch:AnthropicBatch",
-        "openai-batch": f"{__name__}.network.openai_batch:OpenAIBatch",
+        "openai": f"{__name__}.network.openai:OpenAIChat",
+        "anthropic": f"{__name__}.network.anthropic:AnthropicMessages",
+        "anthropic-batch": f"{__name__}.network.anthropic:AnthropicBatch",
+        "openai-batch": f"{__name__}.network.openai:OpenAIBatch",
         "inspect": f"{__name__}.network.inspect_model:InspectModel",
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",

@@ -145,7 +145,7 @@ class ModelDefaults:
         """Whether a call may cost money: then nothing asks it again without need."""
         return bool(self.most_cost)
 
-    def ways(self) -> "dict[str, WayFacts]":
+    def elicitation(self) -> "dict[str, WayFacts]":
         """What was found out about how to ask, which must stay so: journaled before any answer that
         was asked for so. Of a pair by "a" and "b", else by ""."""
         return {}
@@ -209,7 +209,7 @@ def adapted_model(model: ModelUnderTest) -> ModelDefaults:
 
 
 ModelSource: TypeAlias = "ModelUnderTest | Callable[[list[Any]], Any] | pd.DataFrame | str"
-"""What ``models.local.anything.model_of`` makes a model of; a torch module is a callable."""
+"""What ``models.local.python.model_of`` makes a model of; a torch module is a callable."""
 
 ProxySource: TypeAlias = (
     "pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]"

@@ -11,8 +11,49 @@ import numpy.typing as npt
 from ..errors import AvttError, InputError, ModelError, listed, one_line
 from ..types import Answer, Both, Image, Prompt, Unanswered, Value
 from ..utils.other_code import place_of
-from . import advice
 from .base import ModelUnderTest, adapted_model
+
+_LOGITS = (
+    "for logits apply a sigmoid, or say output = 'logits' in [model] (in Python "
+    "models.load(..., output='logits'); of onnx and open-inference activation = 'sigmoid')"
+)
+_NOTHING = "; does the function return what it computes?"
+
+
+def remedy_of_value(value: Any) -> str:
+    """``value``: what was given for P(yes) and is no probability."""
+    if isinstance(value, str):
+        return "; give a number per concept, not a word"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return ""
+    if number != number:
+        return "; look for 0 / 0, log(0) or an overflow in the model"
+    percents = "for percents divide by 100; " if 1 < number <= 100 else ""
+    return f"; {percents}{_LOGITS}"
+
+
+def remedy_of_shape(shape: Sequence[int], images: int, concepts: Sequence[str]) -> str:
+    """``shape``: what was given in place of images x concepts."""
+    names = listed(concepts)
+    if tuple(shape) == (len(concepts),) and images == 1:
+        return "; it is given a list of images: return a row for each, even for one"
+    if tuple(shape) == (images,):
+        return f"; return P(yes) of every concept ({names}) per image, not the likeliest alone"
+    if len(shape) == 2 and shape[0] == images:
+        return (
+            f"; return the columns of the concepts {names}, in this order, and no others, or "
+            "choose what to ask about by concepts = [...] in [dataset]"
+        )
+    return f"; return a row per image and a column per concept ({names})"
+
+
+def remedy_of_thing(said: Any, concepts: Sequence[str]) -> str:
+    """``said``: what was given in place of an array of numbers."""
+    if isinstance(said, dict):
+        return f"; return the values in the order of the concepts: {listed(concepts)}"
+    return "; return numbers, P(yes) of each concept"
 
 
 def name_of(model: ModelUnderTest) -> str:
@@ -47,17 +88,15 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
 def raised(who: str, error: BaseException, prompts: Sequence[Prompt]) -> ModelError:
     """What to say of a model whose own code failed: what, in which of its lines, asked what."""
     first = prompts[0]
-    given = "" if first.image is None else f" with {_in_words(first.image, len(prompts))}"
+    given = ""
+    if first.image is not None:
+        shape = " x ".join(map(str, first.image.shape))
+        given = f" with a list of {len(prompts)} image{'s' * (len(prompts) > 1)}, {shape} uint8"
     return ModelError(
         f"{who} raised {type(error).__name__}: {one_line(error)}{place_of(error)} "
         f"(asked about sample {first.sample_id!r}, {first.relation} severity {first.severity}"
         f"{given})"
     )
-
-
-def _in_words(image: Image, count: int) -> str:
-    shape = " x ".join(map(str, image.shape))
-    return f"a list of {count} image{'s' * (count > 1)}, {shape} uint8"
 
 
 def as_answer(said: Any, prompt: Prompt, call: int) -> Answer:
@@ -133,7 +172,7 @@ def _check_value(value: Value, prompt: Prompt, who: str, where: str) -> None:
     elif not _is_probability(value):
         raise ModelError(
             f"{who}: expected P(yes) between 0 and 1, got {value} for {where}"
-            f"{advice.of_value(value)}"
+            f"{remedy_of_value(value)}"
         )
 
 
@@ -213,7 +252,7 @@ def _masks(part: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...
         raise ModelError(
             f"{who}: expected masks of bool or of P(yes) between 0 and 1, got values from "
             f"{part.min()} to {part.max()} for sample {prompt.sample_id!r}"
-            f"{advice.of_value(part.min())}"
+            f"{remedy_of_value(part.min())}"
         )
     return tuple(part >= 0.5)
 
@@ -229,7 +268,7 @@ def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list
     except (TypeError, ValueError) as error:
         raise ModelError(
             f"{who}: expected an array of numbers, got {type(table).__name__} ({one_line(error)})"
-            f"{advice.of_thing(table, concepts)}"
+            f"{remedy_of_thing(table, concepts)}"
         ) from None
     expected = (len(prompts), len(concepts))
     if values.shape == expected[:1] and len(concepts) == 1:
@@ -240,8 +279,8 @@ def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list
             f"shape {values.shape}; return in words what is asked for, such as captions"
         )
     if values.shape != expected:
-        remedy = advice.of_shape(values.shape, len(prompts), concepts)
-        got = f"shape {values.shape}{remedy}" if table is not None else f"None{advice.NOTHING}"
+        remedy = remedy_of_shape(values.shape, len(prompts), concepts)
+        got = f"shape {values.shape}{remedy}" if table is not None else f"None{_NOTHING}"
         raise ModelError(
             f"{who}: expected an array of shape {expected} (images x concepts), got {got}"
         )

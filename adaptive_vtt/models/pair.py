@@ -114,8 +114,8 @@ class Pair(ModelDefaults):
         told = {"a": self.a.statistics(), "b": self.b.statistics()}
         return told if any(told.values()) else None
 
-    def ways(self) -> dict[str, WayFacts]:
-        sides = {"a": self.a.ways(), "b": self.b.ways()}
+    def elicitation(self) -> dict[str, WayFacts]:
+        sides = {"a": self.a.elicitation(), "b": self.b.elicitation()}
         return {side: ways[""] for side, ways in sides.items() if "" in ways}
 
     def keep_to(self, ways: Mapping[str, WayFacts]) -> None:

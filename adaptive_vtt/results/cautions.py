@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ..engine.repeat_probes import TOLERANCE, Repeated
-from ..models.network.ways import kind
+from ..models.network.elicitation import kind
 from ..types import SIDES
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _SOURCES = {
     "stated": "the number that the model states in its words",
     "words": "a Yes or No in the reply, and is 0 or 1",
 }
-"""Ways to P(yes), as `models.network.ways` names them."""
+"""Ways to P(yes), as `models.network.elicitation` names them."""
 ALIKE = 20
 """Calls after which answers that are all the same are worth a word."""
 

@@ -46,7 +46,7 @@ from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retr
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.network.attempts import Reply, Trouble
 from adaptive_vtt.models.network.endpoint import Endpoint
-from adaptive_vtt.models.network.image_encoding import Encoding
+from adaptive_vtt.models.network.http import Encoding
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
 from adaptive_vtt.types import CallMode, Unanswered

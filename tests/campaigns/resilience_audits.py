@@ -37,7 +37,7 @@ LATE = (
     "adaptive_vtt.cli.progress",
     "adaptive_vtt.cli.run_folder",
     "adaptive_vtt.models.network.http_json",
-    "adaptive_vtt.models.network.openai_chat",
+    "adaptive_vtt.models.network.openai",
     "adaptive_vtt.results.report.page",
     "adaptive_vtt.config.building",
 )

@@ -15,7 +15,7 @@ from adaptive_vtt.cli.spec_changes import read
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Recorded
-from adaptive_vtt.models.network.openai_chat import OpenAIChat
+from adaptive_vtt.models.network.openai import OpenAIChat
 from adaptive_vtt.stopping import SURELY_HARD, MaxQuestions, UncertaintyBelow
 from adaptive_vtt.surrogates import lowest_with_hard_answers
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset

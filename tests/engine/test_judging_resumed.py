@@ -19,7 +19,7 @@ from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.in_memory import MemoryJournal
 from adaptive_vtt.models import Answer, ModelDefaults, Prompt, Unanswered
-from adaptive_vtt.models.local.texts import TextModel
+from adaptive_vtt.models.local.python import TextModel
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from tests.helpers.dying import Run, Ticks, code_of_child, killed, needs_fork, ticking

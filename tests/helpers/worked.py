@@ -10,7 +10,7 @@ from adaptive_vtt.models import Answer, Prompt, Unanswered, Workers
 from adaptive_vtt.models.base import ModelUnderTest
 from adaptive_vtt.models.workers import model as workers_model
 from adaptive_vtt.models.workers.holding import About, Holding, Make, opened
-from adaptive_vtt.models.workers.place import Died, Place
+from adaptive_vtt.models.workers.places import Died, Place
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.audits import content
 

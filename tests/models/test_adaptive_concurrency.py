@@ -25,7 +25,7 @@ from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Unanswered
 from adaptive_vtt.models.network.attempts import Trouble
-from adaptive_vtt.models.network.concurrency import Concurrency, Gate
+from adaptive_vtt.models.network.limits import Concurrency, Gate
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 # -- the controller alone -------------------------------------------------------------------------

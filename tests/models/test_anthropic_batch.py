@@ -11,7 +11,7 @@ from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import AnthropicBatch, Polling, Prices, Retries
-from adaptive_vtt.models.network.sent_batches import Unkept
+from adaptive_vtt.models.network.batches import Unkept
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.batch_service import MessageBatches
 from tests.helpers.loopback import serving

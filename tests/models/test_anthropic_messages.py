@@ -86,10 +86,10 @@ def test_a_tool_that_is_refused_or_passed_over_gives_place_to_words():
 
     said, seen, model = asked(thinks)
     assert (said, len(seen)) == (Answer((0.4,), USED), 2)  # what was refused cost nothing
-    assert model.ways()[""].instead == {"structured": "refused"}
+    assert model.elicitation()[""].instead == {"structured": "refused"}
     said, seen, model = asked(message("No."))
     assert (said, len(seen)) == (Answer((0.0,), 3 * USED), 3)
-    assert model.ways()[""].instead == {"structured": "missing", "stated": "missing"}
+    assert model.elicitation()[""].instead == {"structured": "missing", "stated": "missing"}
 
 
 FAILURES: list[tuple[int, dict[str, str], str, str]] = [

@@ -29,7 +29,7 @@ from adaptive_vtt.models import (
 )
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.attempts import retry_after
-from adaptive_vtt.models.network.wire import parsed
+from adaptive_vtt.models.network.http import parsed
 from adaptive_vtt.types import Ask
 from tests.helpers.hostile import (
     COUNTED,

@@ -125,7 +125,7 @@ def test_p_yes_comes_from_log_probabilities() -> None:
 def test_a_provider_without_log_probabilities_is_asked_once_in_vain_and_read_in_words() -> None:
     with Asked(lambda config: output("No"), yes_from="auto") as asked:
         answers = [asked.ask(), asked.ask()]
-        assert asked.model.ways()[""].yes_from == "words"
+        assert asked.model.elicitation()[""].yes_from == "words"
         assert asked.model.statistics()["failures"] == {"no log-probabilities": 1}
     assert answers == [Answer((0.0,), 60.0), Answer((0.0,), 30.0)]
     assert [config.logprobs for _, config in asked] == [True, None, None]

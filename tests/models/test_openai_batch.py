@@ -11,7 +11,7 @@ from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import OpenAIBatch, Polling, Prices, Retries
-from adaptive_vtt.models.network.sent_batches import Unkept
+from adaptive_vtt.models.network.batches import Unkept
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.batch_service import BatchService
 from tests.helpers.loopback import Said, serving
@@ -265,7 +265,7 @@ def test_keys_are_never_shown(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_batch_that_no_provider_takes_says_what_to_lower(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("adaptive_vtt.models.network.openai_batch.MAX_BYTES", 900)
+    monkeypatch.setattr("adaptive_vtt.models.network.openai.MAX_BYTES", 900)
     with asked(YES) as (model, _), pytest.raises(InputError, match="lower batch_size, or send ima"):
         model.ask([ONE, ONE])
 

@@ -13,8 +13,8 @@ import pytest
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, Encoding, OpenAIChat, Prices, Prompt, Retries, Unanswered
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.network.chat_replies import p_yes, stated_in, yes_or_no
 from adaptive_vtt.models.network.prompt_templates import Template
+from adaptive_vtt.models.replies import p_yes, stated_in, yes_or_no
 from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.left_open import left, opened

@@ -11,8 +11,8 @@ from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES, QUESTIONS
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal.facts import Facts, read_facts
-from adaptive_vtt.models.network.medtest_prompt import QUESTIONS as MEDTEST
-from adaptive_vtt.models.network.medtest_prompt import SAMPLES
+from adaptive_vtt.models.network.prompt_templates import MEDTEST_QUESTIONS as MEDTEST
+from adaptive_vtt.models.network.prompt_templates import MEDTEST_SAMPLES as SAMPLES
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, template
 from adaptive_vtt.oracles.choice import MultipleChoice
 from adaptive_vtt.results.report.endobench_beside import differences

@@ -17,7 +17,7 @@ from adaptive_vtt.config.secrets import refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
-from adaptive_vtt.models.network.key_signs import (
+from adaptive_vtt.models.network.keys import (
     PLAIN_HEADERS,
     PLAIN_PARAMETERS,
     names_secret,

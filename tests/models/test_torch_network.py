@@ -11,9 +11,9 @@ import torch
 import tests.helpers.tiny_networks as tiny
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models.local.parameters import hash_of
-from adaptive_vtt.models.local.presets import IMAGENET, Preset
-from adaptive_vtt.models.local.torch_choice import Loaded
+from adaptive_vtt.models.local.tensors import IMAGENET, Preset
 from adaptive_vtt.models.local.torch_network import TorchNetwork, torch_network
+from adaptive_vtt.models.local.torch_sources import Loaded
 from adaptive_vtt.types import Prompt
 from tests.config.test_specs import copied, kvasir, targets
 from tests.helpers.command_line import run

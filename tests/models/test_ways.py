@@ -15,7 +15,7 @@ from adaptive_vtt.demo.server import DemoBrain
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal.endpoint_facts import WayFacts
 from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
-from adaptive_vtt.models.network.ways import Ways
+from adaptive_vtt.models.network.elicitation import Elicitation
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import ScriptedModel, demo_server
@@ -90,7 +90,7 @@ def test_what_did_not_come_is_asked_for_in_another_way_and_paid_for(
     with asked(reply, batch) as (model, seen):
         first = model.ask([ONE])
         again = model.ask([ONE])
-        assert model.ways()[""].instead == found
+        assert model.elicitation()[""].instead == found
     assert first == [Answer((value,), calls * PRICE)]
     assert again == [Answer((value,), PRICE)]
     assert len(seen) == calls + 1
@@ -121,7 +121,7 @@ def test_five_log_probabilities_are_asked_for_where_twenty_are_refused():
 def test_a_reply_that_is_cut_or_refused_says_nothing_of_the_server(said: Any):
     with asked(lambda request: said) as (model, seen):
         (answer,) = model.ask([ONE])
-        assert model.ways() == {}
+        assert model.elicitation() == {}
     assert len(seen) == 1
     value = answer.values[0] if isinstance(answer, Answer) else answer
     assert isinstance(value, Unanswered)
@@ -133,7 +133,7 @@ def test_one_call_finds_out_and_the_others_wait_for_it():
     assert len(seen) == 2 + 8  # two replies were in vain, not two of each call
     with asked(words_only) as (model, seen):
         model.ask([ASK] * 3)
-        assert model.ways() == {}  # questions in words tell nothing, and wait for nobody
+        assert model.elicitation() == {}  # questions in words tell nothing, and wait for nobody
     assert len(seen) == 3
 
 
@@ -149,7 +149,7 @@ def test_without_a_further_attempt_the_reply_counts_as_it_is():
 def test_the_only_way_that_was_allowed_is_kept_and_its_lack_is_said():
     with asked(words_only, yes_from="logprobs") as (model, seen):
         assert model.ask([ONE, ONE]) == [Answer((1.0,), PRICE)] * 2
-        assert model.ways() == {"": WayFacts(yes_from="logprobs", partly=True)}
+        assert model.elicitation() == {"": WayFacts(yes_from="logprobs", partly=True)}
     assert len(seen) == 2
 
 
@@ -198,10 +198,10 @@ def test_the_ways_of_two_models_are_kept_apart():
     with asked(schema_only) as (model, _):
         both = pair(model, ScriptedModel(answers="one"))
         model.ask([ONE])
-        assert both.ways() == {"a": model.ways()[""]}
+        assert both.elicitation() == {"a": model.elicitation()[""]}
         with asked(words_only) as (other, _):
-            pair(ScriptedModel(answers="one"), other).keep_to({"b": both.ways()["a"]})
-            assert other.ways() == model.ways()
+            pair(ScriptedModel(answers="one"), other).keep_to({"b": both.elicitation()["a"]})
+            assert other.elicitation() == model.elicitation()
 
 
 # -- any order in which replies come -------------------------------------------------------
@@ -212,7 +212,7 @@ EVENTS = st.tuples(st.sampled_from("abc"), st.sampled_from(["works", "refused", 
 
 @given(st.lists(EVENTS))
 def test_whatever_comes_there_is_a_way_and_one_that_worked_stays(events: list[tuple[str, str]]):
-    ways, found = Ways(("a", "b", "c")), None
+    ways, found = Elicitation(("a", "b", "c")), None
     for way, what in events:
         if what == "works" and way == ways.now:
             ways.works(way)
@@ -224,6 +224,6 @@ def test_whatever_comes_there_is_a_way_and_one_that_worked_stays(events: list[tu
         assert found is None or ways.now == found
     facts = ways.facts()
     if facts is not None and ways.settled:
-        other = Ways(("a", "b", "c"))
+        other = Elicitation(("a", "b", "c"))
         other.keep_to(facts)
         assert (other.now, other.facts()) == (ways.now, facts)

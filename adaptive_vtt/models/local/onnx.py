@@ -1,7 +1,6 @@
 """ONNX files, by ONNX Runtime."""
 
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,16 @@ from ...utils.files import instead
 from ...utils.options import Option, at_base
 from ..base import ModelDefaults
 from ..checking import image_of
-from .tensors import Activating, Columns, InputShape, OutputName, Outputs, Pixels, Preprocessing
+from .tensors import (
+    Activating,
+    Columns,
+    InputShape,
+    OutputName,
+    Outputs,
+    Pixels,
+    Preprocessing,
+    batches,
+)
 
 TYPES: dict[str, npt.DTypeLike] = {
     "tensor(float)": np.float32,
@@ -71,13 +79,9 @@ class OnnxModel(ModelDefaults):
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """Answers in the order of the prompts; a batch holds images of one size."""
         answers: list[Answer | Unanswered] = []
-        for start in range(0, len(prompts), self._batch):
-            batch = prompts[start : start + self._batch]
-            pairs = [(prompt, self._tensor(prompt)) for prompt in batch]
-            for _, group in groupby(pairs, key=lambda pair: pair[1].shape):
-                alike, tensors = zip(*group, strict=True)
-                output = self._run(np.stack(tensors))
-                answers += self._outputs.answers(output, alike, self._shape, f"model {self.name!r}")
+        for alike, tensors in batches(prompts, self._batch, self._tensor):
+            output = self._run(np.stack(tensors))
+            answers += self._outputs.answers(output, alike, self._shape, f"model {self.name!r}")
         return answers
 
     def _tensor(self, prompt: Prompt) -> npt.NDArray[Any]:

@@ -1,13 +1,17 @@
-"""A Python callable, or a torch module, as a model under test."""
+"""What is made a model without ado: Python callables, torch modules, names of either, nothing."""
 
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from ...errors import ModelError, one_line, unknown
+from ...errors import InputError, ModelError, one_line, unknown
 from ...types import Answer, CallMode, Image, Prompt, Unanswered
-from ..base import ModelDefaults
+from ...utils.lazy import is_table
+from ...utils.loading import load_object
+from ..base import ModelDefaults, ModelSource, ModelUnderTest
 from ..checking import to_answers, without_torch
 from .parameters import hash_of
 from .tensors import Activation, activated
@@ -161,3 +165,107 @@ def _of_names(said: Any, prompts: Sequence[Prompt], who: str) -> Any:
         if name not in concepts:
             raise ModelError(str(unknown("class", name, concepts, who)))
     return np.array([[float(concept == name) for concept in concepts] for name in named])
+
+
+class TextModel(ModelDefaults):
+    """``function``: list of n texts -> list of n texts. ``price``: what each costs."""
+
+    answers: CallMode = "one"
+    needs_image = False
+
+    def __init__(
+        self,
+        function: Callable[[list[str]], Sequence[str]],
+        name: str | None = None,
+        *,
+        price: float = 0.0,
+    ) -> None:
+        self.function, self.price = function, price
+        self.most_cost = price
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        said = self.function(["\n".join(ask.text for ask in prompt.asks) for prompt in prompts])
+        texts = [said] if isinstance(said, str) else list(said)
+        if len(texts) != len(prompts) or not all(isinstance(text, str) for text in texts):
+            raise ModelError(
+                f"model {self.name!r}: expected a list of {len(prompts)} texts, got {said!r:.80}"
+            )
+        return [Answer((text,), self.price) for text in texts]
+
+
+class ByHand(ModelDefaults):
+    """Stands where a model would, in an audit that is asked and told by hand."""
+
+    name = "by hand"
+    needs_image = False
+    takes_words = True
+
+    def __init__(self, answers: CallMode) -> None:
+        self.answers = answers
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        raise InputError(
+            "run: expected an audit with a model to run, got one that is told by hand: ask() for "
+            "calls, and tell() what came of each"
+        )
+
+
+def load(target: str, *, base: Path | None = None, output: Output | None = None) -> ModelUnderTest:
+    """The model named by ``target``, ``package.module:name`` or ``path/file.py:name``.
+
+    ``name`` may be a callable (list of images -> n x C of P(yes)), a torch module (images
+    -> logits), or anything that has ``ask``. ``base`` is where relative files are looked
+    for (default: here). ``output`` says what the numbers of a callable or module are, where
+    they are other than that. Raises InputError where nothing is found under the name.
+    """
+    return as_model(load_object(target, base), target, output)
+
+
+def as_model(found: Any, target: str, output: Output | None = None) -> ModelUnderTest:
+    """What was found under ``target``, as a model; raises InputError where it is none."""
+    if isinstance(found, type):
+        raise InputError(
+            f"model {target!r}: expected a callable, a torch module or an object with 'ask', got "
+            f"the class {found.__name__}; name an object made of it, or say kind = {target!r}"
+        )
+    if hasattr(found, "ask"):
+        if output is not None:
+            raise InputError(
+                f"model {target!r}: expected output for a callable or a torch module, got it for "
+                "an object whose 'ask' gives answers; leave it out"
+            )
+        return found
+    if _is_torch_module(found):
+        return TorchModel(found, name=target, output=output or "logits")
+    if callable(found):
+        return PythonModel(found, name=target, output=output or "probabilities")
+    raise InputError(
+        f"model {target!r}: expected a callable, a torch module or an object with 'ask', "
+        f"got {type(found).__name__}; for a table of answers say kind = 'recorded'"
+    )
+
+
+def _is_torch_module(found: object) -> bool:
+    torch = sys.modules.get("torch")  # a torch module cannot exist before torch is imported
+    return torch is not None and isinstance(found, torch.nn.Module)
+
+
+def model_of(source: ModelSource) -> ModelUnderTest:
+    """An object with ``ask`` is a model; a torch module (images -> logits) and any other callable
+    (list of images -> n x C of P(yes), or n names of classes) are wrapped; a DataFrame holds
+    recorded answers; a text names any of these, ``file.py:name`` or ``package.module:name``.
+
+    Raises InputError for anything else, a class among it: a model is made of that first.
+    """
+    if isinstance(source, str):
+        return load(source)
+    if is_table(source):
+        from .recorded import Recorded
+
+        return Recorded(source)
+    if isinstance(source, type):
+        made = f"{source.__name__}(...)"
+        raise InputError(f"model: expected a model, got a class; give one made of it, {made}")
+    name = getattr(source, "__name__", type(source).__name__)
+    return as_model(source, str(name))

@@ -30,7 +30,7 @@ from ...utils.options import Option
 from ..base import ModelDefaults
 from ..checking import check_answer
 from ..network.attempts import MALFORMED
-from ..network.wire import MAX_REPLY_BYTES
+from ..network.http import MAX_REPLY_BYTES
 
 
 class SubprocessModel(ModelDefaults):

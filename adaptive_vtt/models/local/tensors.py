@@ -1,8 +1,10 @@
-"""From images to the tensor that a network takes, and from what it gives to answers."""
+"""From images to the tensor that a network takes, and from what it gives to answers: which of its
+classes a concept is, and how likely that makes it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +14,10 @@ from ...types import Answer, Image, Prompt
 from ...utils.options import Option
 from ..checking import to_answers
 
+if TYPE_CHECKING:
+    import torch
+
+T = TypeVar("T", bound=Any)
 Activation = Literal["none", "sigmoid", "softmax"]
 OutputName = Annotated[str | None, Option("the output to read, where there are several")]
 Columns = Annotated[
@@ -114,6 +120,17 @@ def fitted(image: Image, shape: InputShape) -> Image:
     return image
 
 
+def batches(
+    prompts: Sequence[Prompt], size: int, tensor: Callable[[Prompt], T]
+) -> Iterator[tuple[Sequence[Prompt], Sequence[T]]]:
+    """Prompts and their tensors, at most ``size`` at a time and all of one shape, in order."""
+    for start in range(0, len(prompts), size):
+        pairs = [(prompt, tensor(prompt)) for prompt in prompts[start : start + size]]
+        for _, group in groupby(pairs, key=lambda pair: pair[1].shape):
+            alike, tensors = zip(*group, strict=True)
+            yield alike, tensors
+
+
 def small(image: Image, side: int) -> tuple[int, int, int]:
     """Height, width and channels (1 or 3) of an image's thumbnail of at most ``side`` pixels."""
     height, width, channels = image.shape
@@ -188,3 +205,181 @@ def _index(concept: str, concepts: Sequence[str]) -> int:
     if concept not in concepts:
         raise unknown("concept", concept, concepts, "model.concepts")
     return concepts.index(concept)
+
+
+ClassNames = Mapping[str, str | Sequence[str]]
+"""Concept -> the model's class of it, or several that count as it."""
+ClassNamesOption = Annotated[
+    ClassNames | None, Option("concept -> class or classes of it (default: the one of its name)")
+]
+Device = Annotated[str, Option("cpu, cuda or cuda:1; auto is CUDA where there is one")]
+
+
+class Classes:
+    """Which of a model's classes each concept is.
+
+    ``names``: concept -> class or classes; a concept that is not there is the class of its own
+    name, whatever its case, spaces, hyphens and underscores. Raises InputError for unknown classes.
+    """
+
+    def __init__(self, labels: Sequence[str], names: ClassNames, who: str) -> None:
+        self._labels, self._who = tuple(labels), who
+        self._places = {_plain(label): place for place, label in enumerate(labels)}
+        self._named = {c: self._found([n] if isinstance(n, str) else n) for c, n in names.items()}
+
+    def __repr__(self) -> str:
+        return f"Classes({self._labels}, {self._named})"
+
+    def __len__(self) -> int:
+        """How many classes the model has."""
+        return len(self._labels)
+
+    def of(self, concept: str) -> list[int]:
+        """The places of a concept's classes among the model's."""
+        if concept not in self._named:
+            self._named[concept] = self._found([concept])
+        return self._named[concept]
+
+    def likely(self, row: npt.NDArray[Any], concept: str, activation: Activation) -> float:
+        """P(yes) of a concept, of the probabilities of all classes, shape (C,).
+
+        Of several classes that are one concept, a softmax is summed, else the largest counts.
+        """
+        found = row[self.of(concept)]
+        return float(min(found.sum(), 1.0) if activation == "softmax" else found.max())
+
+    def _found(self, names: Sequence[str]) -> list[int]:
+        for name in names:
+            if _plain(name) not in self._places:
+                error = unknown("class", name, self._labels, f"model {self._who!r}")
+                raise InputError(f"{error}; class_names in [model] says which class a concept is")
+        return [self._places[_plain(name)] for name in names]
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+Interpolation = Literal["nearest", "bilinear", "bicubic"]
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+"""Mean and std of ImageNet's pixels in 0..1, by which most networks were trained."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The steps of torchvision's and timm's evaluation transforms, on tensors.
+
+    Images are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel.
+
+    ``size``: what the shorter side becomes, or (height, width) of what the image is squeezed into;
+    None: as it is. ``crop``: (height, width) of the middle that is cut out, black where the image
+    is smaller. ``multiple``: sides are brought up to multiples of it. ``white``: what a white pixel
+    is before mean and std. ``channels``: 3, or 1 for grey.
+    """
+
+    mean: Sequence[float] = IMAGENET[0]
+    std: Sequence[float] = IMAGENET[1]
+    size: int | Sequence[int] | None = None
+    crop: Sequence[int] | None = None
+    multiple: int = 1
+    interpolation: Interpolation = "bilinear"
+    white: float = 1.0
+    channels: int = 3
+
+    def __post_init__(self) -> None:
+        for name, numbers in (("mean", self.mean), ("std", self.std)):
+            if len(numbers) not in (1, self.channels):
+                raise InputError(
+                    f"model.{name}: expected one number, or {self.channels} (one per channel), "
+                    f"got {len(numbers)}"
+                )
+        if not all(s > 0 for s in self.std):
+            raise InputError(f"model.std: expected numbers above 0, got {list(self.std)}")
+        for name, sides in (("size", self.size), ("crop", self.crop)):
+            both = [sides] if isinstance(sides, int) else list(sides or [1])
+            if len(both) > 2 or (name == "crop" and sides and len(both) != 2) or min(both) < 1:
+                raise InputError(f"model.{name}: expected [height, width] in pixels, got {sides!r}")
+
+    @property
+    def sides(self) -> tuple[int, int] | None:
+        """Height and width that every input has; None where they follow from the image's."""
+        if self.crop is not None:
+            return self.crop[0], self.crop[1]
+        if self.size is None or isinstance(self.size, int):
+            return None
+        return self._sides(self.size[0], self.size[1])
+
+    def __call__(self, image: Image) -> "torch.Tensor":
+        """An image H x W x C as ch x h x w, float32."""
+        import torch
+
+        pixels = fitted(image, InputShape(None, self.channels, None, None, channels_first=False))
+        planes = torch.from_numpy(np.ascontiguousarray(pixels)).permute(2, 0, 1).float()
+        planes = self._resized(planes)
+        if self.crop is not None:
+            planes = _middle(planes, self.crop[0], self.crop[1])
+        mean, std = (torch.tensor(list(n))[:, None, None] for n in (self.mean, self.std))
+        return (planes / 255 * self.white - mean) / std
+
+    def _resized(self, planes: "torch.Tensor") -> "torch.Tensor":
+        from torch.nn.functional import interpolate
+
+        sides = self._sides(planes.shape[1], planes.shape[2])
+        if sides == (planes.shape[1], planes.shape[2]):
+            return planes
+        if self.interpolation == "nearest":
+            return interpolate(planes[None], sides, mode="nearest-exact")[0]
+        made = interpolate(planes[None], sides, mode=self.interpolation, antialias=True)[0]
+        return made.round().clamp(0, 255)  # images are whole numbers when libraries resize them
+
+    def _sides(self, height: int, width: int) -> tuple[int, int]:
+        if isinstance(self.size, int):
+            shorter = min(height, width)
+            height, width = self.size * height // shorter, self.size * width // shorter
+        elif self.size is not None:
+            height, width = self.size
+        upwards = self.multiple
+        return -(-height // upwards) * upwards, -(-width // upwards) * upwards
+
+
+def _middle(planes: "torch.Tensor", height: int, width: int) -> "torch.Tensor":
+    from torch.nn.functional import pad
+
+    beyond = [
+        max(0, side - got) for side, got in zip((height, width), planes.shape[1:], strict=True)
+    ]
+    if any(beyond):
+        above, left = beyond[0] // 2, beyond[1] // 2
+        planes = pad(planes, (left, beyond[1] - left, above, beyond[0] - above))
+    top = round((planes.shape[1] - height) / 2)
+    start = round((planes.shape[2] - width) / 2)
+    return planes[:, top : top + height, start : start + width]
+
+
+def told(
+    *,
+    size: Annotated[
+        int | Sequence[int] | None,
+        Option(
+            "what images are resized to: their shorter side, or [height, width] (default: as the "
+            "library says; else their own)"
+        ),
+    ] = None,
+    crop: Annotated[
+        Sequence[int] | None,
+        Option("[height, width] of the middle that is cut out then; classifiers alone"),
+    ] = None,
+    mean: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None,
+    std: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None,
+    white: Annotated[
+        float | None,
+        Option("what a white pixel is before mean and std, 1 or 255 (default: 1)", gt=0),
+    ] = None,
+    interpolation: Annotated[
+        Interpolation | None, Option("of what is resized (default: bilinear)")
+    ] = None,
+) -> dict[str, Any]:
+    """The fields of a ``Preset`` that are given."""
+    given: dict[str, Any] = {"size": size, "crop": crop, "mean": mean, "std": std}
+    given |= {"white": white, "interpolation": interpolation}
+    return {name: value for name, value in given.items() if value is not None}

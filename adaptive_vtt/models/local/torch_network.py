@@ -1,7 +1,6 @@
 """Classifiers and segmenters of torch's libraries: P(yes) and masks of the concepts asked about."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +12,9 @@ from ...types import Answer, Mask, Prompt, Unanswered
 from ...utils.options import Group, Option, at_base
 from ..base import ModelDefaults
 from ..checking import image_of
-from .classes import Classes, ClassNamesOption, Device
 from .parameters import hash_of
-from .presets import Preset, told
-from .tensors import Activation, activated
-from .torch_choice import Chosen, Loaded, Source
-from .torch_sources import load
+from .tensors import Activation, Classes, ClassNamesOption, Device, Preset, activated, batches, told
+from .torch_sources import Chosen, Loaded, Source, load
 
 if TYPE_CHECKING:
     import torch
@@ -80,13 +76,9 @@ class TorchNetwork(ModelDefaults):
 
         answers: list[Answer | Unanswered] = []
         with torch.inference_mode():
-            for start in range(0, len(prompts), self._batch):
-                batch = prompts[start : start + self._batch]
-                pairs = [(prompt, self._tensor(prompt)) for prompt in batch]
-                for _, group in groupby(pairs, key=lambda pair: pair[1].shape):
-                    alike, tensors = zip(*group, strict=True)
-                    said = self._said(torch.stack(tensors))
-                    answers += [self._answer(*each) for each in zip(said, alike, strict=True)]
+            for alike, tensors in batches(prompts, self._batch, self._tensor):
+                said = self._said(torch.stack(tuple(tensors)))
+                answers += [self._answer(*each) for each in zip(said, alike, strict=True)]
         return answers
 
     def content(self) -> str:
@@ -177,18 +169,15 @@ class TorchNetwork(ModelDefaults):
         )
 
     def _answer(self, said: "torch.Tensor", prompt: Prompt) -> Answer:
+        from torch.nn.functional import interpolate
+
         if said.ndim == 1:
             row = activated(_array(said)[None], self._activation)[0]
             of = (self._classes.likely(row, c, self._activation) for c in prompt.concepts)
             return Answer(tuple(of))
-        maps = self._maps(said, image_of(prompt, self.name).shape[:2])
+        size = image_of(prompt, self.name).shape[:2]
+        maps = _array(interpolate(said[None], size, mode="bilinear")[0])
         return Answer(tuple(self._mask(maps, concept) for concept in prompt.concepts))
-
-    def _maps(self, said: "torch.Tensor", size: Sequence[int]) -> npt.NDArray[Any]:
-        """The output C x H x W in the size of the image."""
-        from torch.nn.functional import interpolate
-
-        return _array(interpolate(said[None], size, mode="bilinear")[0])
 
     def _mask(self, maps: npt.NDArray[Any], concept: str) -> Mask:
         places = self._classes.of(concept)

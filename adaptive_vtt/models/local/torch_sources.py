@@ -3,16 +3,259 @@
 Nothing is fetched: parameters come from a file or folder on this machine.
 """
 
+import json
 import math
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib import import_module
 from inspect import signature
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from ...errors import InputError, unknown
-from .monai_bundle import from_monai
-from .presets import Preset
-from .torch_choice import Chosen, Loaded, library
+import numpy as np
+
+from ...errors import InputError, one_line, unknown
+from ...types import Image
+from ...utils.extras import pip_install
+from ...utils.files import hash_file, write_bytes
+from ...utils.image_codec import png
+from ...utils.other_code import place_of
+from .parameters import load_parameters
+from .tensors import IMAGENET, Preset
+
+if TYPE_CHECKING:
+    import torch
+
+Source = Literal["timm", "torchvision", "segmentation-models", "hub", "monai"]
+"""Where a network comes from; "hub" is a folder with a hubconf.py, "monai" a bundle's folder."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which network: what a ``[model]`` section says of it.
+
+    ``architecture``: its name in the library, or of the function in hubconf.py. ``path``: a folder:
+    of the hub, of a bundle, or one that timm's ``save_for_hf`` or segmentation-models'
+    ``save_pretrained`` wrote. ``weights``: the file with its parameters. ``options``: further
+    arguments of what makes it. ``classes``: names of its outputs, in their order. ``preset``: whose
+    preprocessing is meant, see each source. ``preprocessing``: fields of ``Preset`` that are known.
+    """
+
+    source: Source
+    architecture: str | None
+    path: Path | None
+    weights: Path | None
+    options: Mapping[str, Any]
+    classes: Sequence[str] | None
+    preset: str | None
+    preprocessing: Mapping[str, Any]
+
+    @property
+    def who(self) -> str:
+        """For messages."""
+        return f"model {self.source} {self.architecture or self.path}"
+
+    @property
+    def channels(self) -> int:
+        """Of its input, as the options say."""
+        return int(self.options.get("in_chans", self.options.get("in_channels", 3)))
+
+    def folder(self) -> Path:
+        """The folder; raises InputError where there is none."""
+        if self.path is None or not self.path.is_dir():
+            got = "no path" if self.path is None else f"{str(self.path)!r}, which is none"
+            raise InputError(
+                f"model.path: expected a folder, for source = {self.source!r}, got {got}"
+            )
+        return self.path
+
+    def named(self) -> str:
+        """The architecture; raises InputError where there is none."""
+        if self.architecture is None:
+            raise InputError(
+                f"model.architecture: expected a name, for source = {self.source!r}, got none"
+            )
+        return self.architecture
+
+    def scaled(self, **known: Any) -> Preset:
+        """The preset of what is known, but for what the section says otherwise; another size is not
+        cut unless ``crop`` says so."""
+        without = {"crop": None} if "size" in self.preprocessing else {}
+        return Preset(**{**known, **without, **self.preprocessing})
+
+    def by_hand(self, **also: Any) -> Preset:
+        """The preset where the library knows none: ImageNet's numbers, or those that are given."""
+        if self.preset not in (None, "imagenet"):
+            raise unknown("preset", self.preset, ["imagenet"], "model.preset")
+        if self.preset is None and not {"mean", "std"} <= self.preprocessing.keys():
+            raise InputError(
+                f"{self.who}: expected mean and std, which {self.source} does not know, got "
+                "neither or one; preset = 'imagenet' where it was trained with ImageNet's, "
+                "mean = [0], std = [1] where it takes pixels in 0..1"
+            )
+        mean, std = IMAGENET
+        return self.scaled(mean=mean, std=std, channels=self.channels, **also)
+
+    def made(self, make: Callable[[], T]) -> T:
+        """What ``make`` makes; raises InputError where other people's code in it fails."""
+        try:
+            return make()
+        except InputError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise InputError(
+                f"{self.who}: cannot be made: {type(error).__name__}: "
+                f"{one_line(error)[:200]}{place_of(error)}"
+            ) from error
+
+    def filled(self, module: "torch.nn.Module") -> "torch.nn.Module":
+        """The network with the parameters of the file; raises InputError where none is named."""
+        if self.weights is None:
+            raise InputError(
+                f"{self.who}: expected weights, the file with its parameters, got none; nothing is "
+                "fetched, and a network without is random"
+            )
+        load_parameters(module, self.weights)
+        return module
+
+    def count(self, argument: str) -> dict[str, Any]:
+        """The number of classes as an argument, where they are named."""
+        return {} if self.classes is None else {argument: len(self.classes)}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A network, what makes its input of an image, and the names of its outputs, if known."""
+
+    module: "torch.nn.Module"
+    prepare: Callable[[Image], "torch.Tensor"]
+    classes: Sequence[str] | None
+
+
+def library(name: str, extra: str) -> Any:
+    """A library that is an extra; raises InputError with the pip command where it is missing."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        if error.name is not None and error.name.partition(".")[0] != name.partition(".")[0]:
+            raise InputError(f"{name} cannot be imported: {one_line(error)[:200]}") from None
+        raise InputError(f"source = {extra!r} needs {name}: {pip_install(extra)}") from None
+    except RuntimeError as error:  # torchvision built for another torch
+        raise InputError(
+            f"{name} cannot be imported: {one_line(error)[:200]}; torchvision must be the build "
+            "that belongs to this torch, CPU or CUDA alike"
+        ) from None
+
+
+_PROBE = (8, 16)
+"""Height and width of an image that shows in which order a bundle's loader has them."""
+
+
+def from_monai(chosen: Chosen) -> Loaded:
+    """The bundle in a folder: ``network_def``, ``preprocessing`` and ``inferer`` of its
+    configs/inference, parameters of models/model.pt or ``weights``, and the classes that its
+    metadata names. ``options`` change its configuration, by MONAI's ids. The configuration is a
+    program: what it says is run.
+    """
+    library("monai", "monai")
+    folder = chosen.folder()
+    if chosen.preprocessing:
+        raise InputError(
+            f"model.{next(iter(chosen.preprocessing))}: expected none, as a bundle has "
+            "preprocessing of its own; options in [model] change its configuration, by MONAI's ids"
+        )
+    network, inferer, steps = chosen.made(lambda: _parts(_config(folder), folder, chosen.options))
+    if network is None or steps is None:
+        lacking = "network_def" if network is None else "preprocessing"
+        raise InputError(
+            f"{chosen.who}: expected network_def and preprocessing in its configuration, got no "
+            f"{lacking}"
+        )
+    load_parameters(network, chosen.weights or folder / "models" / "model.pt")
+    prepare = _Prepare(steps, f"{hash_file(_config(folder))} {dict(chosen.options)}")
+    turned = chosen.made(lambda: prepare.turned)
+    module = _network(network, inferer, turned=turned)
+    return Loaded(module, prepare, chosen.classes or _classes(folder))
+
+
+def _config(folder: Path) -> Path:
+    for name in ("inference.json", "inference.yaml", "inference.yml"):
+        if (folder / "configs" / name).is_file():
+            return folder / "configs" / name
+    raise InputError(
+        f"model.path: expected a MONAI bundle, a folder with configs/inference.json or .yaml, got "
+        f"{str(folder)!r}"
+    )
+
+
+def _parts(config: Path, folder: Path, changes: Mapping[str, Any]) -> list[Any]:
+    """Network, inferer and preprocessing of a configuration; None for what it has not."""
+    from monai.bundle import ConfigParser
+
+    parser = ConfigParser()
+    parser.read_config(str(config))
+    parser.update({"bundle_root": str(folder), **changes})
+    names = ("network_def", "inferer", "preprocessing")
+    return [parser.get_parsed_content(n) if n in parser.config else None for n in names]
+
+
+def _classes(folder: Path) -> Sequence[str] | None:
+    """The names that metadata.json gives to the channels of the prediction."""
+    path = folder / "configs" / "metadata.json"
+    told = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for key in ("network_data_format", "outputs", "pred", "channel_def"):
+        told = told.get(key, {}) if isinstance(told, dict) else {}
+    return [str(told[str(place)]) for place in range(len(told))] if told else None
+
+
+class _Prepare:
+    """Images in a file for a moment, as the bundle's own loader reads files; ``of``: which
+    configuration says how."""
+
+    def __init__(self, steps: Any, of: str) -> None:
+        self._steps, self._of = steps, of
+
+    def __repr__(self) -> str:
+        return f"prepared as by {self._of}"
+
+    def __call__(self, image: Image) -> "torch.Tensor":
+        return self._read(image, self._steps)
+
+    @property
+    def turned(self) -> bool:
+        """Whether the loader puts the width before the height, as MONAI's for pictures does."""
+        first = getattr(self._steps, "transforms", (self._steps,))[0]
+        sides = self._read(np.zeros((*_PROBE, 3), np.uint8), first).shape
+        return [n for n in sides if n in _PROBE] == [*reversed(_PROBE)]
+
+    def _read(self, image: Image, steps: Any) -> "torch.Tensor":
+        import torch
+
+        with tempfile.TemporaryDirectory(prefix="avtt-") as folder:
+            path = Path(folder) / "image.png"
+            write_bytes(path, png(image))
+            made = steps({"image": str(path)})["image"]
+        plain = made.as_tensor() if hasattr(made, "as_tensor") else torch.as_tensor(made)
+        return plain.float()
+
+
+def _network(network: "torch.nn.Module", inferer: Any, *, turned: bool) -> "torch.nn.Module":
+    """The network, asked by the bundle's inferer; its maps n x C x height x width."""
+    import torch
+
+    class Inferred(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, images: torch.Tensor) -> Any:
+            said = self.network(images) if inferer is None else inferer(images, self.network)
+            maps = isinstance(said, torch.Tensor) and said.ndim == 4
+            return said.transpose(2, 3) if turned and maps else said
+
+    return Inferred()
 
 
 def from_timm(chosen: Chosen) -> Loaded:

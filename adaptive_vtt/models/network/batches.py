@@ -13,24 +13,89 @@ batch that is not found, or was given up, counts as billed at its worst price: l
 What each attempt costs says `paid.py`.
 """
 
+import hashlib
+import json
+import re
+import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from io import BytesIO
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from ...errors import AvttError, InputError, ModelError
+from ...errors import AvttError, InputError, ModelError, one_line
 from ...journal.endpoint_facts import BatchFacts
 from ...types import Answer, Prompt, Unanswered
 from ...utils.options import Group, Option
 from ...utils.random_streams import generator
 from ..base import Record
+from ..replies import in_words
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
-from .exchanges import Exchanging, checked_id
+from .chat import WORDS, Chat, parted
+from .http import MAX_REPLY_BYTES, MaxReplyBytes, client_options, parsed
 from .limits import Retries
+from .paid import Paid
 from .prices import Bill, Prices
-from .sent_batches import Sent, Unkept, key_of, name_of
-from .wire import MAX_REPLY_BYTES, MaxReplyBytes, parsed
+
+
+def key_of(requests: Mapping[int, Any]) -> str:
+    """A hash of what is sent, and a few random digits: no two batches are marked alike."""
+    text = json.dumps(list(requests.items())).encode()
+    return f"{hashlib.blake2b(text, digest_size=8).hexdigest()}-{secrets.token_hex(4)}"
+
+
+def name_of(batch: BatchFacts, number: int) -> str:
+    """What a request is called: providers take 64 letters, digits, _ and -."""
+    return f"{batch.key}_{number}"
+
+
+class Sent:
+    """The batches of a record, which is kept as they are."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._batches = {batch.key: batch for batch in record.read()}
+
+    def about(self, calls: Mapping[int, Any]) -> list[BatchFacts]:
+        """Those in which any of the calls was sent, in the order of sending."""
+        return [b for b in self._batches.values() if not calls.keys().isdisjoint(b.calls)]
+
+    def put(self, batch: BatchFacts, **changes: Any) -> BatchFacts:
+        """The batch, new or changed, once the record has it."""
+        batch = batch.model_copy(update=changes)
+        self._batches[batch.key] = batch
+        self._record.write(list(self._batches.values()))
+        return batch
+
+    def drop(self, batch: BatchFacts) -> None:
+        """Nothing of this batch was done."""
+        del self._batches[batch.key]
+        self._record.write(list(self._batches.values()))
+
+
+class Unkept:
+    """A record that goes when the process goes."""
+
+    def __init__(self) -> None:
+        self._batches: tuple[BatchFacts, ...] = ()
+
+    def read(self) -> tuple[BatchFacts, ...]:
+        return self._batches
+
+    def write(self, batches: Sequence[BatchFacts]) -> None:
+        self._batches = tuple(batches)
+
+
+T = TypeVar("T")
+_ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
+
+
+def checked_id(found: object) -> str:
+    """What a provider calls a batch or file; raises ValueError for what may not stand in a URL."""
+    if not (isinstance(found, str) and _ID.fullmatch(found)):
+        raise ValueError(f"expected an id, got {str(found)[:60]!r}")
+    return found
+
 
 ROUND = 64
 """Calls per batch. Beliefs are as old as a round is long; docs/benchmarks.md says what it costs."""
@@ -106,7 +171,7 @@ class _Call:
         return replace(said, cost=self.bill.cost, unconfirmed=self.bill.unconfirmed)
 
 
-class BatchEndpoint(Exchanging):
+class BatchEndpoint(Paid):
     """A model under test that is asked in batches; ``paid`` are the options of `Paid`.
 
     ``sleep`` and ``now``, seconds since 1970, are for tests. Errors that end
@@ -135,6 +200,7 @@ class BatchEndpoint(Exchanging):
         super().__init__(prices=prices.times(batch_factor), retries=again, **paid)
         self.batch, self.polling = batch_size, polling or Polling()
         self._most, self._now = max_reply_bytes, now
+        self._reached = False  # until the server replied to anything
         self._in_vain = 0  # batches in a row of which nothing was done
         self._batches = self._foreign = 0
         self._seconds_waiting = 0.0
@@ -209,6 +275,58 @@ class BatchEndpoint(Exchanging):
         waited = round(self._seconds_waiting, 1)
         told = {"batches": self._batches, "seconds_waiting_for_batches": waited}
         return {**super().statistics(), **told, "results_of_others": self._foreign}
+
+    # -- exchanges that cost nothing, repeated while they fail ------------------------------
+
+    async def _again(
+        self, what: str, doing: Callable[[], Awaitable[T]], final: tuple[str, ...] = ()
+    ) -> T:
+        """What an exchange gives, repeated while it fails; raises Trouble of a kind that is
+        ``final``, and ModelError where it keeps failing."""
+        attempt = 0
+        while True:
+            try:
+                with reading():
+                    return await self._in_time(doing())
+            except Trouble as trouble:
+                if trouble.kind in final:
+                    raise
+                await self._pause(what, trouble, attempt)
+                attempt += 1
+
+    async def _pause(self, what: str, trouble: Trouble, attempt: int) -> None:
+        """Waits before an exchange is tried again; raises ModelError where that is of no use."""
+        asked, retries = trouble.asked or 0.0, self.retries
+        away = trouble.kind == "unreachable" and not self._reached
+        if (
+            trouble.then == "again"
+            and not away
+            and attempt < retries.give_up_after
+            and asked <= retries.patience
+        ):
+            rng = generator(self._seed, f"backoff/{what}", attempt)
+            wait = retries.wait(attempt, trouble.asked, rng)
+            self._counts.seconds_backing_off += wait
+            await self._sleep(wait)
+            return
+        trouble.detail = self._shown(trouble.detail)
+        raise ModelError(
+            f"{self._who}: {what} failed: {one_line(trouble)}; resume once that is mended, what "
+            "was submitted is kept"
+        ) from None
+
+    def _awaited(self, doing: Awaitable[T]) -> T:
+        """The result of what runs on the loop; an interruption here ends it there."""
+
+        async def run() -> T:
+            return await doing
+
+        future = self._background.submit(run())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
 
     # -- submitting ------------------------------------------------------------------------
 
@@ -425,3 +543,64 @@ def _refused(trouble: Trouble) -> bool:
     """Whether it is sure that nothing was submitted."""
     said = trouble.kind.startswith("http 4") and trouble.kind != "http 408"
     return said or trouble.kind == "unreachable"
+
+
+NO_LIST = ("http 404", "http 405", "http 501")
+"""Kinds of trouble with a server that lists no batches."""
+
+
+class ChatBatch(Chat, BatchEndpoint):
+    """A chat model in batches, each worded in one way to P(yes); first among a provider's bases.
+
+    ``max_file_bytes``: a longer file of results is not read, and counts as billed. ``_apart``: what
+    is sent with each exchange, and not with each request.
+    """
+
+    def __init__(
+        self, model: str, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
+    ) -> None:
+        super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
+        self._options, self._apart = parted(self._options)
+
+    @property
+    def form(self) -> str:
+        return self._elicitation.now
+
+    def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
+        way = WORDS if in_words(prompt) else form
+        return self.worded(way, self.prepare(prompt), prompt)  # type: ignore[attr-defined]
+
+    def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
+        return self._refuses(WORDS if in_words(prompt) else form, trouble)
+
+    def _check_size(self, size: int, most: int, requests: Mapping[str, Any]) -> None:
+        """Raises InputError where requests are longer than the provider takes."""
+        if size > most:
+            raise InputError(
+                f"model {self.name!r}: expected batches of at most {most:,} bytes, got "
+                f"{size:,} for {len(requests)} calls; lower batch_size, or send "
+                "image_format = 'jpeg'"
+            )
+
+    async def _said(self, exchange: Awaitable[Any]) -> dict[str, Any]:
+        said = parsed(await self._body(exchange))
+        if not isinstance(said, dict):
+            raise TypeError(f"expected a JSON object, got {type(said).__name__}")
+        return said
+
+    async def _body(self, exchange: Awaitable[Any]) -> bytes:
+        """What an exchange brings, as it came."""
+        try:
+            found: bytes = await super()._body(exchange)  # type: ignore[misc]  # the provider's
+        except Trouble as trouble:
+            self._reached = self._reached or trouble.kind != "unreachable"
+            raise
+        self._reached = True
+        return found
+
+
+def known(form: str, ways: tuple[str, ...]) -> str:
+    """The form, of a result that is read; raises ValueError where it is no way to P(yes)."""
+    if form not in ways:
+        raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
+    return form

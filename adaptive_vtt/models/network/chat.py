@@ -1,20 +1,22 @@
 """What the chat models of all providers share: the words of prompts, and the way to P(yes)."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple
 
+from ...errors import InputError
 from ...journal.endpoint_facts import WayFacts
 from ...types import CallMode, Prompt, Unanswered, Value
+from ...utils.extras import pip_install
 from ...utils.options import Group, Option
-from ..replies import refused
+from ..replies import in_words, refused
 from .attempts import Reply, Trouble
-from .chat_replies import in_words
-from .image_encoding import Encoding
+from .elicitation import Elicitation, kind
+from .http import Encoding
 from .paid import Paid
 from .prices import Usage
 from .prompt_templates import TEMPLATES, Template
 from .prompt_templates import template as named
-from .ways import Ways, kind
 
 WORDS = "words"
 """The way in which questions in words are asked, and P(yes) where nothing else works."""
@@ -49,10 +51,29 @@ PerCall = Annotated[
 MaxTokens = Annotated[int, Option("longest reply", ge=1)]
 
 
+def client_of(
+    library: str, kind: str, needs: str, base_url: str | None, key: str, wire: Mapping[str, Any]
+) -> Any:
+    """A provider's client, a class ``kind`` of its ``library``; raises InputError where that is
+    missing, which begins with ``needs``. ``wire``: what bounds the bodies that come back."""
+    try:
+        found = import_module(library)
+    except ImportError:
+        raise InputError(f"{needs}: {pip_install(library)}") from None
+    # retries and timeouts are the endpoint's, which counts and pays for them
+    return getattr(found, kind)(
+        base_url=base_url,
+        api_key=key,
+        max_retries=0,
+        timeout=None,
+        http_client=found.DefaultAsyncHttpxClient(**wire),
+    )
+
+
 class Chat(Paid):
     """A chat model; ``paid`` are the options of `Paid`.
 
-    ``ways``: to P(yes). No provider enforces ``max_input_tokens``.
+    ``elicitation``: how P(yes) is got out of it. No provider enforces ``max_input_tokens``.
     """
 
     _options: dict[str, Any]
@@ -62,7 +83,7 @@ class Chat(Paid):
         self,
         model: str,
         *,
-        ways: Ways,
+        elicitation: Elicitation,
         template: Annotated[Template, Option(WORDING, reads=named, type=str)] = TEMPLATES[
             "zero-shot"
         ],
@@ -75,8 +96,9 @@ class Chat(Paid):
     ) -> None:
         paid.setdefault("name", model)
         super().__init__(bound=Usage(max_input_tokens, max_tokens), **paid)
-        self.template, self._encoding, self._ways = template, encoding or Encoding(), ways
-        self.hard_answers = ways.now == WORDS
+        self.template, self._encoding = template, encoding or Encoding()
+        self._elicitation = elicitation
+        self.hard_answers = elicitation.now == WORDS
 
     @property
     def template_hash(self) -> str:  # type: ignore[override]  # follows from the template
@@ -90,24 +112,28 @@ class Chat(Paid):
         return self.template.protocol(self._options)
 
     def statistics(self) -> dict[str, Any]:
-        found = kind(self._ways.now) if self._ways.settled else None
+        found = kind(self._elicitation.now) if self._elicitation.settled else None
         return {**super().statistics(), "yes_from": found}
 
-    def ways(self) -> dict[str, WayFacts]:
-        found = self._ways.facts()
+    def elicitation(self) -> dict[str, WayFacts]:
+        found = self._elicitation.facts()
         return {} if found is None else {"": found}
 
     def keep_to(self, ways: Mapping[str, WayFacts]) -> None:
         if "" in ways:
-            self._ways.keep_to(ways[""])
+            self._elicitation.keep_to(ways[""])
+
+    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+        """The request, asking for P(yes) in a certain way."""
+        raise TypeError(f"{type(self).__name__} defines no worded")
 
     def finds_out(self, prompt: Prompt) -> bool:
         """Whether this call would find out in which way to ask."""
-        return not (self._ways.settled or in_words(prompt))
+        return not (self._elicitation.settled or in_words(prompt))
 
     def _way(self, prompt: Prompt) -> str:
         """Where P(yes) is to come from now; questions in words are answered in words."""
-        return WORDS if in_words(prompt) else self._ways.now
+        return WORDS if in_words(prompt) else self._elicitation.now
 
     def _replied(self, received: Received, prompt: Prompt, way: str, usage: Usage | None) -> Reply:
         """The reply; raises Trouble where it lacks what was asked for and there is another way."""
@@ -115,9 +141,10 @@ class Chat(Paid):
         if in_words(prompt) or received.wanted is None:
             return reply
         if received.wanted:
-            self._ways.works(way)
-        elif self._ways.gives_way(way, "missing"):
-            detail = f"the server passes over what it was asked for; next: {kind(self._ways.now)}"
+            self._elicitation.works(way)
+        elif self._elicitation.gives_way(way, "missing"):
+            now = kind(self._elicitation.now)
+            detail = f"the server passes over what it was asked for; next: {now}"
             raise Trouble(_MISSING[kind(way)], detail, billed=True, usage=usage, reply=reply)
         return reply
 
@@ -138,7 +165,7 @@ class Chat(Paid):
         """Whether a request is to be sent again for P(yes) in another way, as this was refused."""
         if trouble.kind not in _REFUSED or trouble.then == "stop" or way == WORDS:
             return False
-        return self._ways.gives_way(way, "refused")
+        return self._elicitation.gives_way(way, "refused")
 
 
 def lacks(text: str, *, cut: bool) -> Literal[False] | None:

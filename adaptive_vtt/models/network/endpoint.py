@@ -17,8 +17,7 @@ from ...types import Answer, Prompt, Unanswered
 from ...utils.options import Group
 from ...utils.random_streams import generator
 from .attempts import REPLIED, Reply, Trouble, reading
-from .concurrency import Concurrency, Gate
-from .limits import Clock, Limits, Pace, Sleep
+from .limits import Clock, Concurrency, Gate, Limits, Pace, Sleep
 from .paid import Paid
 from .prices import Bill, Usage
 

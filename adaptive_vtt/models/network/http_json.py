@@ -1,6 +1,5 @@
 """Any HTTP service that takes JSON and gives JSON: what goes where is written in the spec."""
 
-import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +9,8 @@ from ...errors import InputError, unknown
 from ...types import Prompt, Unanswered, Value
 from ...utils.options import Group, Option
 from .attempts import MALFORMED, QUOTED, Reply, Trouble, reading
-from .http import HttpEndpoint
-from .image_encoding import Encoding
-from .key_signs import QUERY, texts, written_out
-from .keys import Key
+from .http import Encoding, HttpEndpoint
+from .keys import QUERY, Key, texts, written_out
 from .prices import Usage
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -85,8 +82,7 @@ class HttpJson(HttpEndpoint):
     def prepare(self, prompt: Prompt) -> bytes:
         values = {name: make(prompt) for name, make in _PLACES.items()}
         if prompt.image is not None:
-            where = f"sample {prompt.sample_id!r}"
-            values[_IMAGE] = base64.b64encode(self._encoding(prompt.image, where)).decode()
+            values[_IMAGE] = self._encoding.base64_of(prompt)
         return json.dumps(_filled(self._request, values)).encode()
 
     async def send(self, request: bytes, prompt: Prompt) -> Reply:

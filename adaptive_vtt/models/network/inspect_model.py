@@ -9,7 +9,6 @@ told to repeat nothing either. What other libraries repeat by themselves is not 
 P(yes) comes from log-probabilities where the provider gives them, else from the words of the reply.
 """
 
-import base64
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,24 +20,30 @@ from ...errors import InputError, one_line, unknown
 from ...types import Prompt, Value
 from ...utils.extras import pip_install
 from ...utils.options import Option
+from ..replies import in_words
 from .attempts import QUOTED, Reply, Trouble, reading
 from .chat import WORDS, Chat, MaxTokens, PerCall
-from .chat_replies import in_words
+from .elicitation import Elicitation
 from .endpoint import Endpoint
-from .image_encoding import Encoding
-from .key_signs import QUERY, names_secret, texts_of_options, written_out
-from .keys import Key, from_environment, scrubbed
-from .openai_chat import ALTERNATIVES, received, refused, ways_of
+from .http import Encoding, lost
+from .keys import (
+    QUERY,
+    Key,
+    from_environment,
+    names_secret,
+    scrubbed,
+    texts_of_options,
+    written_out,
+)
+from .openai import ALTERNATIVES, elicitations_of, received, refused
 from .prices import Usage
 from .prompt_templates import Template
-from .ways import Ways
-from .wire import lost
 
 if TYPE_CHECKING:
     from inspect_ai.model import ModelOutput, ModelUsage
 
-WAYS = (*ALTERNATIVES, WORDS)
-"""In which P(yes) is asked for; see `ways.py`."""
+ELICITATIONS = (*ALTERNATIVES, WORDS)
+"""In which P(yes) is asked for; see `elicitation.py`."""
 WordsFrom = Literal["auto", "logprobs", "words"]
 Detail = Literal["auto", "low", "high"]
 _NO_LIMIT = 1_000_000
@@ -120,7 +125,7 @@ class InspectModel(Chat, Endpoint):
         found = written_out([*texts_of_options(options or {}), *texts_of_options(provider or {})])
         super().__init__(
             model,
-            ways=Ways(ways_of(WAYS, yes_from, answers)),
+            elicitation=Elicitation(elicitations_of(ELICITATIONS, yes_from, answers)),
             host=f"Inspect's {model.partition('/')[0]}",
             answers=answers,
             max_tokens=max_tokens,
@@ -198,9 +203,8 @@ def messages(
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText
 
     content: list[Any] = []
-    if prompt.image is not None:
-        data = base64.b64encode(encoding(prompt.image, f"sample {prompt.sample_id!r}")).decode()
-        url = f"data:{encoding.media_type};base64,{data}"
+    if (image := encoding.base64_of(prompt)) is not None:
+        url = f"data:{encoding.media_type};base64,{image}"
         content.append(ContentImage(image=url, detail=detail))
     content.append(ContentText(text=template.render(prompt)))
     system = [ChatMessageSystem(content=template.system)] if template.system else []

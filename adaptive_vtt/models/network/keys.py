@@ -4,8 +4,10 @@ import base64
 import os
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 from ...errors import InputError
 
@@ -103,3 +105,133 @@ def shows(error: BaseException, keys: Iterable[Key]) -> bool:
     """Whether an exception, or any that it came from, has a key in its text."""
     text = "".join(traceback.format_exception(error))
     return scrubbed(text, keys) != text
+
+
+# What gives a key away: where it stands, the name it goes under, how it begins, how it looks. A
+# spec that writes one out is refused (``config.secrets``); what a user of Python writes out is
+# taken for a key wherever an answer or an error may repeat it (``written_out``).
+Place = Literal["header", "query", "body", "payload"]
+"""Where a text is sent, which decides how suspicious it is. Most long texts in a header or query
+are keys. In "payload", which may hold images, long texts are common; in "body", the ``extra_body``
+of a chat, which holds none, they are rare."""
+
+PLAIN_HEADERS = frozenset((
+    "accept", "accept-charset", "accept-encoding", "accept-language", "anthropic-version",
+    "cache-control", "content-type", "http-referer", "openai-beta", "user-agent", "x-title",
+))  # fmt: skip
+"""Headers that may be written out: their values are no keys."""
+PLAIN_PARAMETERS = frozenset((
+    "alt", "api-version", "api_version", "format", "lang", "model", "output", "version",
+))  # fmt: skip
+"""Parameters of a query that may be written out."""
+SCHEMES = frozenset(("bearer", "basic", "token", "digest", "apikey"))
+"""Words before a key in a header."""
+
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_SECRET_WORD = re.compile(
+    r"(api|app|access|auth|client|private|session|refresh|user)?"
+    r"(key|token|secret|pass|passwd|password|passphrase|pwd)"
+    r"|auth|authorization|authentication|credentials?|sig|signature|cookie|bearer|jwt|sas"
+)
+_POINTERS = frozenset(("env", "file", "path", "name", "var", "variable", "type"))
+"""Last words of names that say where a key is, and do not hold it."""
+_ISSUED = re.compile(
+    r"\b(?:[spr]k-[\w/+=.-]{16,}|[spr]k_(?:live|test)_\w{10,}|gh[pousr]_\w{20,}"
+    r"|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}|xox[abprs]-[\w-]{10,}"
+    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]*)"
+)
+"""How keys begin at those who issue them."""
+_SCHEME = re.compile(rf"\s*(?:{'|'.join(sorted(SCHEMES))})\s+\S{{4,}}.*", re.IGNORECASE)
+_RANDOM = re.compile(r"(?=[A-Za-z0-9]*[A-Za-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{16,}")
+
+HEADERS = (
+    "name -> value, ${NAME} in it is read from the environment; only accept, accept-*, "
+    "content-type, user-agent, cache-control, http-referer, x-title, anthropic-version and "
+    "openai-beta may be written out"
+)
+QUERY = (
+    "${NAME} in it is read from the environment; of a query only api-version, version, format, "
+    "output, lang, model and alt may be written out"
+)
+
+
+class Sent(NamedTuple):
+    """A text that goes to a server: its path in the section, the name it goes under, its place."""
+
+    field: str
+    name: str
+    text: str
+    place: Place
+
+
+def names_secret(name: str) -> bool:
+    """Whether what goes under this name is likely to be a key."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words or words[-1] in _POINTERS or "cache" in words:
+        return False
+    return any(_SECRET_WORD.fullmatch(word) for word in words)
+
+
+def is_issued(text: str) -> bool:
+    """Whether a text holds what those who issue keys would issue."""
+    return bool(_ISSUED.search(text))
+
+
+def is_random(text: str) -> bool:
+    """Whether a text holds what looks drawn at random."""
+    return bool(_RANDOM.search(text))
+
+
+def is_plain(sent: Sent) -> bool:
+    """Whether a text may be written out where it stands, going by its name alone."""
+    if sent.place in ("payload", "body"):
+        return not names_secret(sent.name)
+    known = PLAIN_HEADERS if sent.place == "header" else PLAIN_PARAMETERS
+    return sent.name.lower() in known
+
+
+def looks_like_key(sent: Sent) -> bool:
+    """Whether a text looks like a key, going by nothing but the text and its place."""
+    if is_issued(sent.text):
+        return True
+    return sent.place != "payload" and bool(_SCHEME.match(sent.text) or is_random(sent.text))
+
+
+def texts(value: Any, field: str, name: str, place: Place) -> Iterator[Sent]:
+    """Every text within ``value``, under the name that is nearest to it."""
+    if isinstance(value, str):
+        yield Sent(field, name, value, place)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from texts(inner, f"{field}.{key}", str(key), place)
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from texts(inner, f"{field}[{number}]", name, place)
+
+
+def texts_of_options(options: Mapping[str, Any], field: str = "options") -> Iterator[Sent]:
+    """Every text that options of the openai library send."""
+    places: dict[str, Place] = {
+        "extra_headers": "header",
+        "extra_query": "query",
+        "extra_body": "body",
+    }
+    for name, value in options.items():
+        yield from texts(value, f"{field}.{name}", name, places.get(name, "payload"))
+
+
+def texts_of_query(url: str, field: str = "url") -> Iterator[Sent]:
+    """Every value in the query of a URL, decoded; of what is no URL, nothing."""
+    try:
+        query = urlsplit(url).query
+    except ValueError:
+        return
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        yield Sent(f"{field}: {name}", name, text, "query")
+
+
+def written_out(sent: Iterable[Sent]) -> list[Key]:
+    """What may be a key among texts that are sent, word by word, as a server may repeat it."""
+    found = [one.text for one in sent if one.text and (not is_plain(one) or looks_like_key(one))]
+    words = [word for text in found for word in text.split() if word.lower() not in SCHEMES]
+    return [Key(word) for word in words]

@@ -28,7 +28,7 @@ from ..local.tensors import (
 from .attempts import MALFORMED, Reply, Trouble
 from .chat import ModelName
 from .http import HttpEndpoint
-from .key_signs import QUERY
+from .keys import QUERY
 
 TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT8": np.uint8}
 
@@ -109,7 +109,7 @@ class OpenInference(HttpEndpoint):
         content, headers = request
         said = await self.exchange(f"{self._path}/infer", content, **headers)
         try:
-            found = _named(said["outputs"], self._tensors.output)
+            found = {one["name"]: one for one in said["outputs"]}[self._tensors.output]
         except LookupError:
             detail = f"the reply has no tensor {self._tensors.output!r}"
             raise Trouble(MALFORMED, detail, billed=True) from None
@@ -146,7 +146,3 @@ def _read(said: Mapping[str, Any], output: str | None, binary: bool, who: str) -
     if output not in names:
         raise unknown("output", output, names, who)
     return _Tensors(str(inputs[0]["name"]), datatype, shape, output, binary)
-
-
-def _named(tensors: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    return {one["name"]: one for one in tensors}[name]

@@ -6,7 +6,7 @@ before the answer (EndoBench, Table 6, reports such a variant and not its words)
 ``few-shot`` shows two sets of sample answers first, as MedTest does (thesis LYU2308, CUHK 2024,
 section 4.1.2), in the order of the questions. ``verbatim`` adds nothing, as
 judges need. The words of these four are ours; ``endobench`` is
-EndoBench's prompt for evaluation (appendix B.2) and ``medtest`` is MedTest's (``medtest_prompt``),
+EndoBench's prompt for evaluation (appendix B.2) and ``medtest`` is MedTest's,
 as printed. Neither paper prints where words about the image would go: here they come before the
 questions. The image goes first and is the adapter's business. Every template has a hash, which
 belongs into the journal: answers to other words are answers of another audit.
@@ -21,10 +21,151 @@ from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any
 
-from ...errors import unknown
+from ...errors import InputError, unknown
 from ...types import Ask, Prompt, Unanswered
-from . import medtest_prompt
-from .layouts import check_fit, filled, placeholders, read_layout
+from ...utils.files import near_file
+
+# MedTest's prompt (thesis LYU2308, CUHK 2024, section 7.2.1): its 18 questions in its words, two
+# sets of sample answers in their order. Choices of ours: where fewer questions are asked, samples
+# of those alone are shown; a question that is not MedTest's is put as its data set has it.
+MEDTEST_OPENING = (
+    "I'm working on the Visual Question Answering tasks on medical endoscopic images. I will be "
+    "sending you some endoscopic images, you need to answer all the questions I give you following "
+    "the format of sample answer sets. You must not repeat the question or elaborate on your "
+    "answer. From now on, answer all the questions below for the images that I send you."
+)
+MEDTEST_CLOSING = (
+    "In case the question is not applicable to the image or you don't know, please answer "
+    '"Not relevant". Please follow the format of the sample answers strictly.'
+)
+_NOT_RELEVANT = "Not relevant"
+
+MEDTEST_QUESTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "abnormalities present": "What types of abnormalities are there in the image?",
+        "landmarks present": "Are there any anatomical landmarks in the image?",
+        "instruments present": "Are there any instruments in the image?",
+        "polyps removed": "Have all polyps been removed?",
+        "number of findings": "How many findings are present?",
+        "number of instruments": "How many instruments are in the image?",
+        "number of polyps": "How many polyps are in the image?",
+        "box artefact": "Is there a green/black box artefact?",
+        "text present": "Is there text?",
+        "easy to detect": "Is this finding easy to detect?",
+        "abnormality colour": "What color is the abnormality?",
+        "landmark colour": "What color is the anatomical landmark?",
+        "polyp size": "What is the size of the polyp?",
+        "polyp type": "What type of polyp is present?",
+        "procedure": "What type of procedure is the image taken from?",
+        "abnormality position": "Where in the image is the abnormality?",
+        "landmark position": "Where in the image is the anatomical landmark?",
+        "instrument position": "Where in the image is the instrument?",
+    }
+)
+"""Question -> MedTest's words; names as in ``datasets.vqa.medvqa_questions``."""
+_MEDTEST_ANSWERS = (
+    '"Polyp" | "No" | "Biopsy forceps" | "No" | "2" | "1" | "1" | "No" | "Yes" | "Yes" | '
+    '"Red", "Pink" | "Not relevant" | ">20mm" | "Paris ip" | "Colonoscopy" | '
+    '"Center-right", "Upper-left" | "Not relevant" | "Lower-right"',
+    '"Polyp" | "No" | "No" | "No" | "1" | "0" | "1" | "Yes" | "Yes" | "No" | "Pink", '
+    '"White" | "Not relevant" | "11-20mm" | "Paris iia" | "Colonoscopy" | "Center", '
+    '"Lower-right" | "Not relevant" | "Not relevant"',
+)
+MEDTEST_SAMPLES = tuple(
+    MappingProxyType(dict(zip(MEDTEST_QUESTIONS, answers.split(" | "), strict=True)))
+    for answers in _MEDTEST_ANSWERS
+)
+"""The two sets of sample answers, each answer in quotation marks."""
+
+
+# Layouts: the whole text of a prompt, with placeholders where questions and options go. A line of
+# which nothing is left once its placeholders are filled, such as {words} where there is nothing to
+# say, is left out. Braces around anything but one word are text.
+PLACEHOLDERS: Mapping[str, str] = {
+    "question": "the question of a call that asks one",
+    "options": "its options, a line each, such as A. polyp",
+    "questions": "all questions of a call, each with its options",
+    "concept": "the name of what a question is about",
+    "words": "what to say of the image, such as where to look",
+    "examples": "sample answers, where the template has some",
+}
+"""What may stand in a layout, and what it becomes."""
+MAX_BYTES = 65_536
+"""A longer file is no prompt."""
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+def placeholders(layout: str) -> set[str]:
+    """The names in braces."""
+    return set(_PLACEHOLDER.findall(layout))
+
+
+def read_layout(path: Path) -> str:
+    """The layout in a text file; raises InputError for one that cannot be read, is empty or too
+    long, asks no question, or has a placeholder that is none."""
+    layout = _text(path).strip("\n")
+    for number, line in enumerate(layout.splitlines(), start=1):
+        for name in sorted(placeholders(line).difference(PLACEHOLDERS)):
+            raise unknown(
+                "placeholder", name, PLACEHOLDERS, f"template {path.name!r}, line {number}"
+            )
+    if not placeholders(layout) & {"question", "questions", "concept"}:
+        raise InputError(
+            f"template {path.name!r}: expected {{question}}, {{questions}} or {{concept}} where "
+            "the question goes, got none"
+        )
+    return layout
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        why = f"{error.strerror or error}{near_file(path)}"
+        raise InputError(f"template {str(path)!r}: cannot be read: {why}") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"template {str(path)!r}: expected text in UTF-8, got other bytes"
+        ) from None
+    if len(data) > MAX_BYTES:
+        raise InputError(f"template {str(path)!r}: expected at most {MAX_BYTES:,} bytes, got more")
+    return text
+
+
+def filled(layout: str, values: Mapping[str, str]) -> str:
+    """The text, each placeholder replaced by its value; nothing in a value is replaced again."""
+    lines = []
+    for line in layout.splitlines():
+        text = _PLACEHOLDER.sub(lambda match: values[match[1]], line)
+        if text.strip() or text == line:
+            lines.append(text)
+    return "\n".join(lines)
+
+
+def check_fit(who: str, layout: str, asked: int, *, has_options: bool, has_words: bool) -> None:
+    """Raises InputError where a layout would leave something out, or promise what there is not.
+
+    ``asked``: questions of the call; ``has_options``: of any of them; ``has_words``: whether there
+    is something to say of the image.
+    """
+    names = placeholders(layout)
+    if asked > 1 and "questions" not in names:
+        raise InputError(
+            f"{who}: expected {{questions}}, as one call asks {asked} questions, got a template "
+            'for one; set per_call = "one" in [model]'
+        )
+    if has_options and not names & {"options", "questions"}:
+        raise InputError(f"{who}: expected {{options}}, as questions have options, got none")
+    if not has_options and "options" in names:
+        raise InputError(
+            f"{who}: expected questions with options, where {{options}} stands, got one without; "
+            "take another template"
+        )
+    if has_words and "words" not in names:
+        raise InputError(f"{who}: expected {{words}}, as something is said of the image, got none")
+
 
 MISSING = "no answer to this question in the reply"
 _NUMBERED = re.compile(r"[*\s]*(\d+)\s*[:.)*]+\s*(.*)")
@@ -51,7 +192,7 @@ class Template:
     concept -> answer; concepts without one show ``absent``; ``quoted``: they stand in one line,
     in quotation marks, and so should a reply. ``title``, ``numbered_title``: of a question
     ({text}), and of one among several. ``wordings``: concept -> what it is asked in, whatever the
-    data set says. ``layout``: the whole text with placeholders (``layouts``), which then says by
+    data set says. ``layout``: the whole text with placeholders, which then says by
     itself how to answer; "": opening, examples, words, questions and how to answer, in this order.
     """
 
@@ -202,44 +343,40 @@ def _listed(ask: Ask) -> list[str]:
 
 _REASONS = "First describe what the image shows that bears on the question, step by step. "
 
-_POLYP: Mapping[str, str] = MappingProxyType(
-    {
-        "abnormalities present": "Polyp",
-        "landmarks present": "No",
-        "instruments present": "Polyp snare",
-        "polyps removed": "No",
-        "number of findings": "2",
-        "number of instruments": "1",
-        "number of polyps": "1",
-        "box artefact": "Yes",
-        "text present": "No",
-        "easy to detect": "Yes",
-        "abnormality colour": "Pink, Red",
-        "polyp size": "11-20mm",
-        "polyp type": "Paris is",
-        "procedure": "Colonoscopy",
-        "abnormality position": "Center, Center-left",
-        "instrument position": "Lower-right",
-    }
-)
-_INFLAMED: Mapping[str, str] = MappingProxyType(
-    {
-        "abnormalities present": "Oesophagitis",
-        "landmarks present": "Z-line",
-        "instruments present": "No",
-        "number of findings": "1",
-        "number of instruments": "0",
-        "number of polyps": "0",
-        "box artefact": "No",
-        "text present": "Yes",
-        "easy to detect": "No",
-        "abnormality colour": "Red",
-        "landmark colour": "Pink",
-        "procedure": "Gastroscopy",
-        "abnormality position": "Lower-center",
-        "landmark position": "Center",
-    }
-)
+_POLYP: Mapping[str, str] = {
+    "abnormalities present": "Polyp",
+    "landmarks present": "No",
+    "instruments present": "Polyp snare",
+    "polyps removed": "No",
+    "number of findings": "2",
+    "number of instruments": "1",
+    "number of polyps": "1",
+    "box artefact": "Yes",
+    "text present": "No",
+    "easy to detect": "Yes",
+    "abnormality colour": "Pink, Red",
+    "polyp size": "11-20mm",
+    "polyp type": "Paris is",
+    "procedure": "Colonoscopy",
+    "abnormality position": "Center, Center-left",
+    "instrument position": "Lower-right",
+}
+_INFLAMED: Mapping[str, str] = {
+    "abnormalities present": "Oesophagitis",
+    "landmarks present": "Z-line",
+    "instruments present": "No",
+    "number of findings": "1",
+    "number of instruments": "0",
+    "number of polyps": "0",
+    "box artefact": "No",
+    "text present": "Yes",
+    "easy to detect": "No",
+    "abnormality colour": "Red",
+    "landmark colour": "Pink",
+    "procedure": "Gastroscopy",
+    "abnormality position": "Lower-center",
+    "landmark position": "Center",
+}
 
 
 _BUILT_IN = (
@@ -268,15 +405,15 @@ _BUILT_IN = (
     Template(
         "medtest",
         layout="\n".join(
-            [medtest_prompt.OPENING, "{words}", "{questions}", "{examples}", medtest_prompt.CLOSING]
+            [MEDTEST_OPENING, "{words}", "{questions}", "{examples}", MEDTEST_CLOSING]
         ),
         title='"Question": "{text}"',
         numbered_title='"Question": "{text}"',
-        examples=medtest_prompt.SAMPLES,
-        absent=f'"{medtest_prompt.NOT_RELEVANT}"',
+        examples=MEDTEST_SAMPLES,
+        absent=f'"{_NOT_RELEVANT}"',
         example_title="Sample answers set{number}:",
         quoted=True,
-        wordings=medtest_prompt.QUESTIONS,
+        wordings=MEDTEST_QUESTIONS,
     ),
     Template("verbatim", layout="{question}"),
 )
@@ -287,7 +424,7 @@ TEMPLATES: Mapping[str, Template] = MappingProxyType({each.name: each for each i
 def template(name: str, base: Path | None = None) -> Template:
     """The built-in template called ``name``, or that of a text file, such as "my.txt", which is
     looked for in ``base``; raises InputError for another name, and for a file that is no layout
-    (``layouts.read_layout``)."""
+    (``read_layout``)."""
     if name in TEMPLATES:
         return TEMPLATES[name]
     path = Path(name)

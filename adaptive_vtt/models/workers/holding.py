@@ -5,7 +5,7 @@ wrong travels as a `Failure`, since not every exception survives the way.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from ...errors import AvttError, InputError, ModelError, one_line
@@ -20,7 +20,7 @@ from ..base import (
     adapted_model,
 )
 from ..checking import checked, name_of
-from ..local.anything import model_of
+from ..local.python import model_of
 
 Done = TypeVar("Done")
 Make = Callable[[], ModelSource]
@@ -92,22 +92,9 @@ class Holding:
                 "which has several calls on their way by itself; leave workers out, and say there "
                 "how many"
             )
-        return About(
-            model.answers,
-            name_of(model),
-            model.version,
-            model.content(),
-            model.needs_image,
-            model.most_cost,
-            model.prices_known,
-            model.costs_money,
-            model.most_attempts,
-            model.template_hash,
-            model.hard_answers,
-            model.takes_words,
-            model.price_guess,
-            model.protocol(),
-        )
+        told = {each.name: getattr(model, each.name) for each in fields(About)}
+        told |= {"name": name_of(model), "content": model.content(), "protocol": model.protocol()}
+        return About(**told)
 
 
 def _attempted(do: Callable[[], Done]) -> Done | Failure:

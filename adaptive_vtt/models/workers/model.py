@@ -12,11 +12,10 @@ from ...errors import InputError, one_line
 from ...types import Answer, Prompt, Unanswered
 from ...utils.devices import cuda_devices
 from ..base import CallLost, ModelDefaults
-from ..local.loading import load
+from ..local.python import load
 from .holding import Make
-from .place import Place
-from .pool import Pool
-from .process import LocalProcess
+from .places import LocalProcess, Place
+from .pool import WorkerPool
 
 IN_FLIGHT = 8
 """Calls on their way, at least: the same for few workers as for one, so that the same is drawn."""
@@ -35,7 +34,8 @@ class Workers(ModelDefaults):
     ``batch``: prompts that a worker takes at a time. Of several local workers each sees one CUDA
     device, in turn.
 
-    A worker that dies is begun again, and its calls raise CallLost, to be asked again; see `Pool`.
+    A worker that dies is begun again, and its calls raise CallLost, to be asked again; see
+    `WorkerPool`.
     Raises InputError for options out of range and for a model that cannot be made, or has several
     calls on their way by itself.
     """
@@ -57,20 +57,19 @@ class Workers(ModelDefaults):
         places = _places(made, workers, actors)
         self.in_flight = in_flight or max(IN_FLIGHT, 2 * batch * len(places))
         self.places = tuple(places)
-        self._pool = Pool(places, batch)
+        self._pool = WorkerPool(places, batch)
         self._closing = weakref.finalize(self, self._pool.close)
         try:
             about = self._pool.begun()
         except BaseException:
             self.close()
             raise
+        self._about = about
         self.answers, self.name, self.version = about.answers, about.name, about.version
         self.needs_image, self.most_cost = about.needs_image, about.most_cost
         self.most_attempts, self.template_hash = about.most_attempts, about.template_hash
         self.hard_answers, self.takes_words = about.hard_answers, about.takes_words
-        self.price_guess, self._protocol = about.price_guess, about.protocol
-        self._content, self._prices_known = about.content, about.prices_known
-        self._costs_money = about.costs_money
+        self.price_guess = about.price_guess
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
         """The answer of whichever worker is free first."""
@@ -97,11 +96,11 @@ class Workers(ModelDefaults):
 
     @property
     def prices_known(self) -> bool:
-        return self._prices_known
+        return self._about.prices_known
 
     @property
     def costs_money(self) -> bool:
-        return self._costs_money
+        return self._about.costs_money
 
     @property
     def trusted(self) -> bool:
@@ -118,10 +117,10 @@ class Workers(ModelDefaults):
         return f"{starting} of {len(self.places)} workers starting" if starting else ""
 
     def content(self) -> str | None:
-        return self._content
+        return self._about.content
 
     def protocol(self) -> dict[str, Any]:
-        return dict(self._protocol)
+        return dict(self._about.protocol)
 
     def statistics(self) -> dict[str, Any] | None:
         """How many workers died, with how many calls, and were given up; None where none did."""
@@ -158,7 +157,7 @@ def _places(make: Make, workers: int | str, actors: int | None) -> list[Place]:
                 f"workers: expected a number of processes, 'ray' or 'ray://HOST:PORT', got "
                 f"{workers!r}"
             )
-        from .ray_actor import ray_actors
+        from .places import ray_actors
 
         return [*ray_actors(make, None if workers == RAY else workers, actors)]
     if workers < 1:

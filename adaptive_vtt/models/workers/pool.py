@@ -10,7 +10,7 @@ from ...errors import AvttError, ModelError, OrderError, one_line
 from ...types import Answer, Prompt, Unanswered
 from ..base import CallLost
 from .holding import About
-from .place import Died, Place
+from .places import Died, Place
 
 MAX_DEATHS = 5
 """Workers that may die of one question, which is then unanswered. Few enough that a model which
@@ -37,7 +37,7 @@ class Task:
         return prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts
 
 
-class Pool:
+class WorkerPool:
     """One thread for each of ``places``; ``batch``: the most prompts that a worker takes at a time.
 
     Every future ends: with an answer; with ModelError, where the model raised; with CallLost,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...datasets.base import Dataset
 from ...errors import InputError, unknown
-from ...models.local.recorded_captions import read_captions, require_columns
+from ...models.local.recorded import read_captions, require_columns
 from ...types import IDENTITY, Box, Received
 from ...utils.parts import describe_part
 from . import language

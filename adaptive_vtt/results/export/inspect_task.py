@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.judge import Judge
 from ...errors import InputError
-from ...models.network.image_encoding import Encoding
+from ...models.network.http import Encoding
 from ...models.network.inspect_model import messages, value_of
 from ...models.network.prompt_templates import TEMPLATES, Template
 from ...space import QuestionSpace

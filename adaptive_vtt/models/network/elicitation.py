@@ -12,8 +12,8 @@ from ...errors import InputError
 from ...journal.endpoint_facts import WayFacts, Why
 
 
-class Ways:
-    """The ways ``names``, the best first; the last is tried where all others failed."""
+class Elicitation:
+    """Ways to P(yes) by their ``names``, the best first; the last where all others failed."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names, self._left = tuple(names), list(names)

@@ -8,47 +8,60 @@ An audit's binary questions want P(yes). In the order in which `yes_from = "auto
 - "words": 1 or 0 from a Yes or No in the reply.
 
 A server that refuses (400, 422) the request for one of them, or whose reply lacks what was asked
-for, is asked for the next (`ways.py`); later replies that lack it are read as words. Questions in
-words (`Prompt.asks`) are answered in words, which an oracle on words judges. A refusal by the
-server's content filter is an answer like others, of no tokens where it counts none.
+for, is asked for the next (`elicitation.py`); later replies that lack it are read as words.
+Questions in words (`Prompt.asks`) are answered in words, which an oracle on words judges. A refusal
+by the server's content filter is an answer like others, of no tokens where it counts none.
 """
 
-import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from ...errors import InputError
 from ...types import Prompt, Unanswered
-from ...utils.extras import pip_install
 from ...utils.options import Option
-from ..replies import REFUSED
+from ..replies import (
+    REFUSED,
+    are_weighed,
+    in_words,
+    names_in,
+    p_yes,
+    schema_of,
+    stated_in,
+    words_in,
+)
 from .attempts import Reply, Trouble, of_status, reading
-from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, lacks
-from .chat_replies import are_weighed, names_in, p_yes, schema_of, stated_in, words_in
+from .batches import (
+    NO_LIST,
+    UNLISTED,
+    ChatBatch,
+    Job,
+    checked_id,
+    known,
+)
+from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
+from .elicitation import Elicitation, kind
 from .endpoint import Endpoint
-from .http import host_of
-from .key_signs import QUERY, texts_of_options, texts_of_query, written_out
-from .keys import Key, from_environment
-from .prices import Usage
-from .prompt_templates import Template
-from .ways import Ways, kind
-from .wire import (
+from .http import (
     MAX_REPLY_BYTES,
     MaxReplyBytes,
     client_options,
+    host_of,
     lost_in,
     parsed,
     read_or_none,
     words_of,
 )
+from .keys import QUERY, Key, from_environment, texts_of_options, texts_of_query, written_out
+from .prices import Usage, whole
+from .prompt_templates import Template
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]
 ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
 """Log-probabilities per token that are asked for: the most that the protocol allows, or, where
 those are refused, as many as stingier servers give."""
-WAYS = (*ALTERNATIVES, "structured", WORDS)
-"""In which P(yes) is asked for; see `ways.py`."""
+ELICITATIONS = (*ALTERNATIVES, "structured", WORDS)
+"""In which P(yes) is asked for; see `elicitation.py`."""
 _FILTERS = ("content_filter", "content_policy_violation")
 _FILTERED = Unanswered(f"{REFUSED}the server's content filter")
 
@@ -100,10 +113,17 @@ class OpenAIProtocol(Chat):
         secret = None if key is None else from_environment(key, "model.key")
         found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
         shown = "none" if secret is None else secret.reveal()
-        self._client = _client(base_url, shown, wire or client_options(MAX_REPLY_BYTES))
+        self._client = client_of(
+            "openai",
+            "AsyncOpenAI",
+            "OpenAI-compatible endpoints need openai",
+            base_url,
+            shown,
+            wire or client_options(MAX_REPLY_BYTES),
+        )
         super().__init__(
             model,
-            ways=Ways(ways_of(WAYS, yes_from, answers)),
+            elicitation=Elicitation(elicitations_of(ELICITATIONS, yes_from, answers)),
             host=host,
             answers=answers,
             max_tokens=max_tokens,
@@ -118,10 +138,8 @@ class OpenAIProtocol(Chat):
 
     def prepare(self, prompt: Prompt) -> dict[str, Any]:
         content: list[dict[str, Any]] = []
-        if prompt.image is not None:
-            data = self._encoding(prompt.image, f"sample {prompt.sample_id!r}")
-            text = base64.b64encode(data).decode()
-            url = {"url": f"data:{self._encoding.media_type};base64,{text}"}
+        if (image := self._encoding.base64_of(prompt)) is not None:
+            url = {"url": f"data:{self._encoding.media_type};base64,{image}"}
             if self._detail is not None:
                 url["detail"] = self._detail
             content.append({"type": "image_url", "image_url": url})
@@ -130,6 +148,34 @@ class OpenAIProtocol(Chat):
         if self.template.system:
             messages.insert(0, {"role": "system", "content": self.template.system})
         return {"model": self._model, "messages": messages, **self._options}
+
+    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+        if way in ALTERNATIVES:
+            return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[way]}
+        if way == WORDS:
+            return request
+        what = {"name": "probabilities", "strict": True, "schema": schema_of(prompt)}
+        wanted = "Give as JSON the probability, from 0 to 1, that the answer is Yes."
+        *before, message = request["messages"]
+        content = [*message["content"], {"type": "text", "text": wanted}]
+        return {
+            **request,
+            "messages": [*before, {**message, "content": content}],
+            "response_format": {"type": "json_schema", "json_schema": what},
+        }
+
+    async def _body(self, exchange: Awaitable[Any]) -> bytes:
+        """What an exchange that asks nothing of the model brings."""
+        import openai
+
+        try:
+            found: bytes = (await exchange).http_response.content
+            return found
+        except openai.APIStatusError as error:
+            words, headers = words_of(error.response.content), error.response.headers
+            raise refused(error.status_code, error.code, words, headers) from None
+        except openai.APIConnectionError as error:
+            raise lost_in(error) from None
 
     def _used(self, said: Any) -> Usage | None:
         """The tokens that are counted in a body."""
@@ -175,7 +221,7 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
         import openai
 
         async def exchange(way: str) -> Reply:
-            asked = worded(way, request, prompt)
+            asked = self.worded(way, request, prompt)
             try:
                 raw = await self._client.chat.completions.with_raw_response.create(**asked)
             except openai.APIStatusError as error:
@@ -188,46 +234,12 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
         return await self._asked(prompt, exchange)
 
 
-def _client(base_url: str | None, key: str, options: Mapping[str, Any]) -> Any:
-    try:
-        import openai
-    except ImportError:
-        raise InputError(
-            f"OpenAI-compatible endpoints need openai: {pip_install('openai')}"
-        ) from None
-    # retries and timeouts are the endpoint's, which counts and pays for them
-    return openai.AsyncOpenAI(
-        base_url=base_url,
-        api_key=key,
-        max_retries=0,
-        timeout=None,
-        http_client=openai.DefaultAsyncHttpxClient(**options),
-    )
-
-
-def ways_of(ways: Sequence[str], yes_from: YesFrom, answers: str) -> list[str]:
+def elicitations_of(ways: Sequence[str], yes_from: YesFrom, answers: str) -> list[str]:
     """Those of the ways that are wanted, and can be had. Raises InputError where there are none."""
     if answers == "all" and yes_from == "logprobs":
         raise InputError("model.yes_from: 'logprobs' needs one question per call, answers = 'one'")
     asked = [way for way in ways if yes_from in ("auto", kind(way))]
     return [way for way in asked if answers == "one" or way not in ALTERNATIVES]
-
-
-def worded(way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
-    """The request, asking for P(yes) in a certain way."""
-    if way in ALTERNATIVES:
-        return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[way]}
-    if way == WORDS:
-        return request
-    what = {"name": "probabilities", "strict": True, "schema": schema_of(prompt)}
-    wanted = "Give as JSON the probability, from 0 to 1, that the answer is Yes."
-    message = request["messages"][-1]
-    content = [*message["content"], {"type": "text", "text": wanted}]
-    return {
-        **request,
-        "messages": [*request["messages"][:-1], {**message, "content": content}],
-        "response_format": {"type": "json_schema", "json_schema": what},
-    }
 
 
 # -- what came back ------------------------------------------------------------------------
@@ -264,3 +276,113 @@ def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -
     if code == "insufficient_quota":  # comes as 429, but no waiting helps
         return Trouble(f"http {status}", words, then="stop", refused=True)
     return of_status(status, headers, words)
+
+
+MARK = "adaptive_vtt"
+"""The batch's metadata of this name is our key."""
+MAX_BYTES = 200_000_000
+"""The longest file of requests that OpenAI takes."""
+_CHAT = "/v1/chat/completions"
+_PAGE, _PAGES = 100, 50
+_DAY = 86_400  # seconds by which two clocks may differ
+_ENDED = ("completed", "expired", "cancelled")
+_RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
+
+
+class OpenAIBatch(ChatBatch, OpenAIProtocol):
+    """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
+
+    The options are those of `OpenAIProtocol`, `ChatBatch` and `BatchEndpoint`.
+    """
+
+    async def upload(self, requests: Mapping[str, Any]) -> str:
+        lines = (
+            json.dumps({"custom_id": name, "method": "POST", "url": _CHAT, "body": body})
+            for name, body in requests.items()
+        )
+        data = "\n".join(lines).encode()
+        self._check_size(len(data), MAX_BYTES, requests)
+        files = self._client.files.with_raw_response
+        made = files.create(file=("batch.jsonl", data), purpose="batch", **self._apart)
+        return checked_id((await self._said(made)).get("id"))
+
+    async def create(self, key: str, uploaded: str) -> str:
+        made = self._client.batches.with_raw_response.create(
+            input_file_id=uploaded,
+            endpoint=_CHAT,
+            completion_window="24h",
+            metadata={MARK: key},
+            **self._apart,
+        )
+        return checked_id((await self._said(made)).get("id"))
+
+    async def find(self, key: str, since: int) -> str | None:
+        after: dict[str, str] = {}
+        for _ in range(_PAGES):
+            try:
+                page = await self._said(
+                    self._client.batches.with_raw_response.list(limit=_PAGE, **after, **self._apart)
+                )
+            except Trouble as trouble:
+                raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
+            found = [one for one in page["data"] if (one.get("metadata") or {}).get(MARK) == key]
+            if found:
+                return checked_id(found[0]["id"])
+            if not (page["data"] and page.get("has_more")):
+                return None
+            if page["data"][-1]["created_at"] < since - _DAY:  # the newest come first
+                return None
+            after = {"after": checked_id(page["data"][-1]["id"])}
+        raise Trouble(UNLISTED)
+
+    async def look(self, batch: str) -> Job:
+        said = await self._said(
+            self._client.batches.with_raw_response.retrieve(batch, **self._apart)
+        )
+        status = said["status"]
+        if said["id"] != batch or status not in (*_RUNNING, *_ENDED, "failed"):
+            raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
+        if status == "failed":
+            return Job(True, refused=_why(said.get("errors")))
+        files = [said.get("output_file_id"), said.get("error_file_id")]
+        if status not in _ENDED:
+            return Job(False, _done(said.get("request_counts")))
+        return Job(True, files=tuple(checked_id(file) for file in files if file))
+
+    async def results(self, job: Job) -> list[bytes]:
+        files = self._client.files.with_raw_response
+        return [await self._body(files.content(file, **self._apart)) for file in job.files]
+
+    def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
+        response, error = result.get("response"), result.get("error")
+        if not isinstance(response, dict):
+            raise _undone(error)
+        status, body = response["status_code"], response["body"]
+        if status != 200:
+            told = body.get("error") if isinstance(body, dict) else None
+            code = told.get("code") if isinstance(told, dict) else None
+            return self._refusal(status, code, json.dumps(body).encode(), {})
+        way = known(form, ELICITATIONS)
+        return self._reply(body, prompt, WORDS if in_words(prompt) else way)
+
+
+def _done(counts: Any) -> int:
+    """How many requests have ended, as far as the provider says."""
+    told = counts if isinstance(counts, dict) else {}
+    ended = [whole(told.get(name)) for name in ("completed", "failed")]
+    return sum(count or 0 for count in ended)
+
+
+def _why(errors: Any) -> str:
+    """What the provider says of a batch that it refused."""
+    listed = errors.get("data") if isinstance(errors, dict) else None
+    first = listed[0] if isinstance(listed, list) and listed else None
+    return str(first.get("message")) if isinstance(first, dict) else "no reason was given"
+
+
+def _undone(error: Any) -> Trouble:
+    """A request that was never answered: its batch expired or was cancelled, or it failed."""
+    told = error if isinstance(error, dict) else {}
+    code, words = str(told.get("code"))[:60], str(told.get("message"))[:200]
+    kinds = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
+    return Trouble(kinds.get(code, "batch error"), f"{code}: {words}", refused=True)

@@ -1,0 +1,310 @@
+"""Anthropic's messages: models that see, asked through the anthropic library.
+
+Documented at https://docs.anthropic.com/en/api/messages. Messages carry no log-probabilities, so
+the model states P(yes) itself. In the order in which ``yes_from = "auto"`` tries them:
+
+- "structured": as the input of a tool that the reply must use, whose schema asks for a number
+  per question, from 0 to 1;
+- "stated": as JSON among its words;
+- "words": 1 or 0 from a Yes or No in the reply.
+
+A number that is none from 0 to 1 is no answer. What is refused, as a forced tool is beside extended
+thinking, or passed over, gives place to the next (`elicitation.py`). Questions in words are
+answered in words.
+"""
+
+import json
+from collections.abc import Awaitable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from ...types import Prompt, Unanswered
+from ...utils.options import Option
+from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
+from .attempts import Reply, Trouble, of_status, reading
+from .batches import (
+    GONE,
+    NO_LIST,
+    UNLISTED,
+    ChatBatch,
+    Job,
+    checked_id,
+    known,
+)
+from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
+from .elicitation import Elicitation
+from .endpoint import Endpoint
+from .http import (
+    MAX_REPLY_BYTES,
+    MaxReplyBytes,
+    client_options,
+    host_of,
+    lost_in,
+    parsed,
+    read_or_none,
+    words_of,
+)
+from .keys import QUERY, Key, from_environment, texts_of_options, texts_of_query, written_out
+from .prices import Usage, whole
+from .prompt_templates import Template
+
+ADDRESS = "https://api.anthropic.com"
+ELICITATIONS = ("structured", "stated", WORDS)
+"""In which P(yes) is asked for; see `elicitation.py`."""
+Stating = Literal["auto", "structured", "stated", "words"]
+_TOOL = "give_probability"
+_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_NO_FUNDS = "credit balance"
+"""In the words of a 400 that no waiting helps."""
+
+
+class AnthropicProtocol(Chat):
+    """``model`` at Anthropic, or at ``base_url``, through the anthropic library.
+
+    ``yes_from``: see the module. ``wire``: what bounds the bodies that come back, from
+    `client_options`. ``chat`` are the options of `Chat`. Raises InputError for a key that is not
+    set. Needs anthropic (the extra ``anthropic``).
+    """
+
+    def __init__(
+        self,
+        model: ModelName,
+        *,
+        base_url: Annotated[
+            str, Option(f"another address than Anthropic's; {QUERY}", name="url")
+        ] = ADDRESS,
+        key: Annotated[
+            str, Option("the environment variable that holds the key")
+        ] = "ANTHROPIC_API_KEY",
+        answers: PerCall = "one",
+        yes_from: Annotated[
+            Stating,
+            Option("P(yes): a number given to a tool, or stated, or 1 or 0 (auto: what works)"),
+        ] = "auto",
+        max_tokens: MaxTokens = 512,
+        wire: Mapping[str, Any] | None = None,
+        options: Annotated[
+            Mapping[str, Any] | None,
+            Option("goes into the request; ${NAME} in a text is read from the environment"),
+        ] = None,
+        keys: Sequence[Key] = (),
+        **chat: Any,
+    ) -> None:
+        secret = from_environment(key, "model.key")
+        found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url)])
+        super().__init__(
+            model,
+            elicitation=Elicitation(ELICITATIONS if yes_from == "auto" else (yes_from,)),
+            host=host_of(base_url),
+            answers=answers,
+            max_tokens=max_tokens,
+            keys=[secret, *keys, *found],
+            **chat,
+        )
+        address = base_url.rstrip("/").removesuffix("/v1")  # the library adds it
+        self._client = client_of(
+            "anthropic",
+            "AsyncAnthropic",
+            "Anthropic needs anthropic",
+            address,
+            secret.reveal(),
+            wire or client_options(MAX_REPLY_BYTES),
+        )
+        self._background.at_the_end(self._client.close)
+        self._options = {"model": model, "max_tokens": max_tokens, **(options or {})}
+
+    def prepare(self, prompt: Prompt) -> dict[str, Any]:
+        content: list[dict[str, Any]] = []
+        if (image := self._encoding.base64_of(prompt)) is not None:
+            kind = self._encoding.media_type
+            source = {"media_type": kind, "type": "base64", "data": image}
+            content.append({"type": "image", "source": source})
+        content.append({"type": "text", "text": self.template.render(prompt)})
+        system = {"system": self.template.system} if self.template.system else {}
+        return {**self._options, **system, "messages": [{"role": "user", "content": content}]}
+
+    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+        if way == WORDS:
+            return request
+        if way == "structured":
+            about = "Takes the probability, from 0 to 1, that the answer is Yes."
+            tool = {"name": _TOOL, "description": about, "input_schema": schema_of(prompt)}
+            return {**request, "tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+        example = ", ".join(f'"{name}": 0.5' for name in names_in(prompt))
+        wanted = (
+            "Instead of the words Yes and No, give the probability, from 0 to 1, that the answer "
+            f"is Yes, as JSON alone, like this: {{{example}}}"
+        )
+        (message,) = request["messages"]
+        content = [*message["content"], {"type": "text", "text": wanted}]
+        return {**request, "messages": [{**message, "content": content}]}
+
+    async def _body(self, exchange: Awaitable[Any]) -> bytes:
+        import anthropic
+
+        try:
+            found: bytes = (await exchange).http_response.content
+            return found
+        except anthropic.APIStatusError as error:
+            reply = error.response
+            trouble = _refused(reply.status_code, words_of(reply.content), reply.headers)
+            trouble.usage = self._used(read_or_none(reply.content))
+            raise trouble from None
+        except anthropic.APIConnectionError as error:
+            raise lost_in(error) from None
+
+    def _used(self, message: Any) -> Usage | None:
+        """The tokens that are counted in a body."""
+        counts = message.get("usage") if isinstance(message, dict) else None
+        counts = counts if isinstance(counts, dict) else {}
+        sent, *cached = (counts.get(name) for name in _TOKENS)
+        return self.counted(sent, counts.get("output_tokens"), *cached)
+
+    def _reply(self, message: Mapping[str, Any], prompt: Prompt, way: str) -> Reply:
+        usage = self._used(message)
+        with reading(usage):
+            return self._replied(_received(message, prompt, way, self.template), prompt, way, usage)
+
+
+class AnthropicMessages(AnthropicProtocol, Endpoint):
+    """A model behind Anthropic's messages, one call each.
+
+    The options are those of `AnthropicProtocol` and `Endpoint`.
+    ``max_reply_bytes``: a longer reply is a failed attempt.
+    """
+
+    def __init__(
+        self, model: str, *, max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES, **options: Any
+    ) -> None:
+        super().__init__(model, wire=client_options(max_reply_bytes), **options)
+
+    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
+        async def exchange(way: str) -> Reply:
+            asked = self.worded(way, request, prompt)
+            body = await self._body(self._client.messages.with_raw_response.create(**asked))
+            return self._reply(parsed(body), prompt, way)
+
+        return await self._asked(prompt, exchange)
+
+
+def _received(message: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Received:
+    """What a message says; any exception means that it is malformed."""
+    text = "".join(part["text"] for part in message["content"] if part["type"] == "text")
+    if message.get("stop_reason") == "refusal":
+        return Received(Unanswered(f"{REFUSED}{text or 'the model declined'}"), None)
+    words, names = words_in(text, prompt, template), names_in(prompt)
+    if way == WORDS or in_words(prompt):
+        return Received(words, True)
+    if way == "structured":
+        used = [part["input"] for part in message["content"] if part["type"] == "tool_use"]
+        said = stated(used[0], names) if used else None
+    else:
+        said = stated_in(text, names)
+    if said is not None:
+        return Received(said, True)
+    return Received(words, lacks(text, cut=message.get("stop_reason") == "max_tokens"))
+
+
+def _refused(status: int, words: str, headers: Mapping[str, str]) -> Trouble:
+    """The trouble with a status that is no success."""
+    if status == 400 and _NO_FUNDS in words.lower():
+        return Trouble("http 400", words, then="stop", refused=True)
+    return of_status(status, headers, words)
+
+
+MAX_BYTES = 256_000_000
+"""The longest batch that Anthropic takes."""
+_BATCHES = "/v1/messages/batches"
+_RAW = {"X-Stainless-Raw-Response": "raw"}
+"""What makes the library give a reply as it came."""
+_PAGE = 20
+_HOUR = 3600  # seconds by which two clocks may differ
+_ENDED = {"errored": "batch error", "canceled": "batch cancelled", "expired": "batch expired"}
+
+
+class AnthropicBatch(ChatBatch, AnthropicProtocol):
+    """A model behind Anthropic's messages, in batches, which cost less and take longer.
+
+    The options are those of `AnthropicProtocol`, `ChatBatch` and `BatchEndpoint`.
+    """
+
+    async def upload(self, requests: Mapping[str, Any]) -> list[dict[str, Any]]:
+        listed = [{"custom_id": name, "params": params} for name, params in requests.items()]
+        size = len(json.dumps({"requests": listed}))
+        self._check_size(size, MAX_BYTES, requests)
+        return listed
+
+    async def create(self, key: str, uploaded: list[dict[str, Any]]) -> str:
+        made = self._service.create(requests=uploaded, **self._apart)
+        return checked_id((await self._said(made)).get("id"))
+
+    async def find(self, key: str, since: int) -> str | None:
+        """Raises Trouble, to be tried again, while a batch that may be the one is under way."""
+        try:
+            page = await self._said(self._service.list(limit=_PAGE, **self._apart))
+        except Trouble as trouble:
+            raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
+        late = [one for one in page["data"] if _seconds(one["created_at"]) > since - _HOUR]
+        unread = page.get("has_more") and len(late) == len(page["data"])
+        for one in late:
+            if one["processing_status"] != "ended":
+                raise Trouble("batches under way", "one of them may be that of this audit")
+            name = checked_id(one["id"])
+            try:
+                results = await self._results(name)
+            except Trouble as trouble:
+                if trouble.kind not in GONE:
+                    raise
+                unread = True
+                continue
+            if f'"{key}_'.encode() in results:
+                return name
+        if unread:  # it may be among those
+            raise Trouble(UNLISTED)
+        return None
+
+    async def look(self, batch: str) -> Job:
+        said = await self._said(self._service.retrieve(batch, **self._apart))
+        status = said["processing_status"]
+        if said["id"] != batch or status not in ("in_progress", "canceling", "ended"):
+            raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
+        counts = said.get("request_counts")
+        told = counts if isinstance(counts, dict) else {}
+        done = sum(whole(told.get(name)) or 0 for name in ("succeeded", *_ENDED))
+        # the address of the results is made here: requests carry the key
+        return Job(status == "ended", done, (batch,) if status == "ended" else ())
+
+    async def results(self, job: Job) -> list[bytes]:
+        return [await self._results(name) for name in job.files]
+
+    def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
+        told = result["result"]
+        if told["type"] in _ENDED:
+            raise _undone(told["type"], told.get("error"))
+        return self._reply(told["message"], prompt, known(form, ELICITATIONS))
+
+    @property
+    def _service(self) -> Any:
+        return self._client.messages.batches.with_raw_response
+
+    async def _results(self, name: str) -> bytes:
+        headers = {**_RAW, **self._apart.get("extra_headers", {})}
+        options = {"headers": headers, "params": self._apart.get("extra_query", {})}
+        path = f"{_BATCHES}/{name}/results"
+        return await self._body(self._client.get(path, cast_to=object, options=options))
+
+
+def _undone(kind: str, error: Any) -> Trouble:
+    """A request that was not answered, and costs nothing."""
+    inner = error.get("error") if isinstance(error, dict) else None
+    told = inner if isinstance(inner, dict) else {}
+    wrong = told.get("type") == "invalid_request_error"
+    detail = f"{str(told.get('type'))[:60]}: {str(told.get('message'))[:200]}"
+    if wrong:
+        return Trouble("http 400", detail, then="leave", refused=True)
+    return Trouble(_ENDED[kind], detail, refused=True)
+
+
+def _seconds(moment: str) -> float:
+    """Seconds since 1970 of a moment in RFC 3339."""
+    return datetime.fromisoformat(moment).timestamp()
