@@ -14,19 +14,17 @@ from ..engine.audit_key import same_key
 from ..engine.audit_parts import assembled
 from ..engine.belief import Belief
 from ..engine.call_queue import Call as Call
-from ..engine.checks import check_cost, check_judge, check_model
+from ..engine.calling import Progress as Progress
+from ..engine.calling import progress_of, run_model
+from ..engine.endpoint import JournaledWays, submitted
 from ..engine.estimates import interval_rows
-from ..engine.journaled_ways import JournaledWays
 from ..engine.leasing import Leasing
+from ..engine.options import Certify as Certify
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
 from ..engine.options import Shorthands, grouped
-from ..engine.plan import Certify as Certify
-from ..engine.run_loop import Progress as Progress
-from ..engine.run_loop import progress_of, run_model
 from ..engine.selector import Draw
-from ..engine.sent_batches import submitted
-from ..engine.settings import describe_space, same_audit
+from ..engine.settings import check_cost, check_judge, check_model, describe_space, same_audit
 from ..errors import InputError, JournalError, OrderError
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
@@ -46,10 +44,10 @@ from ..space import QuestionSpace
 from ..stopping import State, contradicted, levels_of
 from ..types import Answer, Unanswered
 from ..utils.stopwatch import Stopwatch
-from .discovering import Discovery
 from .inspection import Inspection
 from .progress import Hooks, followed
 from .receiving import Receiving
+from .slices.looking import Discovery
 
 if TYPE_CHECKING:
     import pandas as pd

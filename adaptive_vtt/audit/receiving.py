@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from ..engine.audit_parts import Parts
-from ..engine.journaled_ways import JournaledWays
+from ..engine.endpoint import JournaledWays
 from ..engine.judging import Reply
 from ..journal import Journal
 from ..journal.rows import CallRow

@@ -33,8 +33,7 @@ from ..certify.population import differs, selected_by
 from ..certify.rules import Rules
 from ..certify.verify import verify
 from ..engine.belief import Observation
-from ..engine.journaled_answers import LOST, values_of
-from ..engine.judge import Judge
+from ..engine.judge import LOST, Judge, values_of
 from ..engine.judging import hash_of
 from ..engine.repeat_probes import repeated
 from ..engine.selector import teach

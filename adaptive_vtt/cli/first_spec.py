@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..audit.suggestion import RELATIONS, are_classes
+from ..audit.shortcut import RELATIONS, are_classes
 from ..datasets import Dataset
 from ..datasets.recognition import Layout
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ..audit import Audit
 from ..audit import Progress as Step
-from ..engine.plan import Certify
+from ..engine.options import Certify
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back

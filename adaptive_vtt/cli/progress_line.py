@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..engine.options import Limits
-from ..engine.plan import Certify
+from ..engine.options import Certify, Limits
 from ..stopping import State
 from ..types import Floats
 

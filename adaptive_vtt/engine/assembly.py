@@ -17,17 +17,15 @@ from ..types import CallMode
 from ..utils.random_streams import generator
 from .audit_key import GIVEN, is_custom
 from .belief import Belief
-from .plan import DEFAULT_TARGETS, Certify
-from .proxies import Proxies
-from .renderings import Renderings
+from .options import DEFAULT_TARGETS, Certify
+from .proxies import Proxies, Renderings
 from .tensors import hashed
 
 if TYPE_CHECKING:
     from ..models.local.self_taught import SelfTaught
     from ..surrogates import LossSurrogate
     from ..surrogates.features import FollowUpFeatures
-    from .population import CohortLosses
-    from .warm_start import WarmStart
+    from .priors import CohortLosses, WarmStart
 
 QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
@@ -108,7 +106,7 @@ def warm_start(
     """
     if certify.prior_journal is None:
         return None
-    from .warm_start import WarmStart
+    from .priors import WarmStart
 
     make = _of_earlier(space, answers, renderings, device)
     return WarmStart(read_prior(certify.prior_journal), space, make)
@@ -126,7 +124,7 @@ def population(
     nothing is certified, which predictions serve."""
     if certify.cohort is None or not certify.certifies or certify.surrogate is False:
         return None
-    from .population import CohortLosses
+    from .priors import CohortLosses
 
     make = _of_earlier(space, answers, renderings, device)
     return CohortLosses(certify.cohort, space, make, facts)

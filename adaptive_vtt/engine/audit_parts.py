@@ -24,24 +24,19 @@ from .assembly import (
     warm_start,
 )
 from .audit_key import Origin, is_custom, seed_for
-from .blocks import Blocks
 from .budget import Budget, Judged
 from .call_queue import Call, CallQueue
 from .checkpoints import Checkpoints
-from .checks import check_budget, questions_per_call
-from .draw_order import DrawOrder
-from .failing import Failing
+from .draw_order import Blocks, DrawOrder
+from .endpoint import Failing
 from .judge import Judge
 from .judging import Judging
-from .options import Limits, Sampling
-from .plan import Certify
+from .options import Certify, Limits, Sampling
 from .prices import Prices
-from .proxies import Proxies
-from .renderings import Renderings
-from .repeat_probes import RepeatProbes
+from .proxies import Proxies, Renderings
+from .repeat_probes import RepeatProbes, SourceQueue
 from .selector import Selector, teach
-from .settings import describe_settings
-from .source_queue import SourceQueue
+from .settings import check_budget, describe_settings, questions_per_call
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""The calls that wait for an answer, in the order in which they may be made."""
+"""The calls that wait for an answer, in the order in which they may be made.
+
+Calls beside those that are drawn: about source images before their follow-ups, and repeat
+probes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,12 +1,90 @@
-"""Answers in draw order: judged ones wait until every earlier draw is answered, too."""
+"""Which answers a draw knows, where several calls are on their way at a time.
 
-from typing import Any
+With c calls in flight, a draw follows from all but the last LAG * c draws: so many that one slow
+answer seldom holds up the others. Draws come in blocks of c / 2 that know the same, so that what
+is expected of a small space is worked out once per block. What is drawn then follows from the
+answers alone, in whatever order and however late they came, and from the c of every block. Where
+that changes, the first draw of a block says so in the journal ("in_flight" among its reasons), so
+that an interrupted audit goes on in the middle of a block as if nothing had happened. What decides
+about c, such as how fast answers come, lies before the block it is chosen for, so that every draw
+is random given all that came before it.
 
+Answers in draw order: judged ones wait until every earlier draw is answered, too.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from ..errors import JournalError
 from ..journal.rows import CallRow, DrawRow
+from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from .belief import Observation
-from .blocks import Blocks
 from .checkpoints import Checkpoints
 from .selector import Selector
+
+LAG = 2
+IN_FLIGHT = "in_flight"
+"""The reason by which a draw tells c."""
+
+
+class Blocks:
+    """Blocks of ``calls() // parts`` draws, those from draw t on knowing draws 0 .. t - lag - 1,
+    where lag is ``lag`` times ``calls()``. ``adapts``: whether that changes, and is journaled."""
+
+    def __init__(
+        self, calls: Callable[[], int], *, lag: int, parts: int, adapts: bool = False
+    ) -> None:
+        self._calls, self._lag, self._parts, self._adapts = calls, lag, parts, adapts
+        self._told: int | None = None  # c as of the last draw that told it
+        self._level = 0
+        self._start = self._end = self._known = 0
+
+    @classmethod
+    def of(cls, model: ModelDefaults) -> Self | None:
+        """Those of an audit of ``model``; None where a draw knows all that was answered."""
+        if isinstance(model, BatchModel):  # a round knows all answers before it, none of its own
+            return cls(lambda: model.batch, lag=0, parts=1)
+        if not isinstance(model, ConcurrentModel):
+            return None
+        return cls(lambda: model.in_flight, lag=LAG, parts=2, adapts=model.adapts)
+
+    @property
+    def size(self) -> int:
+        """How many draws know what the next one knows, itself included."""
+        return self._end - self._start
+
+    def known(self, draw: int) -> int:
+        """How many draws the one of this number, the next, knows. Where it begins a block, c is
+        decided, once."""
+        if draw >= self._end:
+            self._begin(draw, self._calls())
+        return self._known
+
+    def reasons(self, draw: int) -> dict[str, Any]:
+        """What the draw of this number, the next, is to tell of c: nothing where that is known."""
+        if not self._adapts or draw != self._start or self._level == self._told:
+            return {}
+        self._told = self._level
+        return {IN_FLIGHT: self._level}
+
+    def restore(self, draw: int, reasons: Mapping[str, Any]) -> None:
+        """A draw that the journal tells of. Raises JournalError where its c is none."""
+        told = reasons.get(IN_FLIGHT)
+        if told is not None:
+            if not isinstance(told, int) or told < 1:
+                raise JournalError(
+                    f"journal: draws, row {draw}, {IN_FLIGHT}: expected a whole number, 1 or more, "
+                    f"got {told!r}; the journal is damaged: restore a copy of it"
+                )
+            self._told = told
+            self._begin(draw, told)
+        elif draw >= self._end:
+            self._begin(draw, self._calls() if self._told is None else self._told)
+
+    def _begin(self, draw: int, calls: int) -> None:
+        self._level = calls
+        self._start, self._end = draw, draw + max(1, calls // self._parts)
+        self._known = max(self._known, draw - self._lag * calls)
 
 
 class DrawOrder:

@@ -1,13 +1,13 @@
-"""An audit and its lease: whether it may draw, and what it tells of itself (``engine.lease``)."""
+"""An audit and its lease: whether it may draw, and what it tells of itself (``engine.budget``)."""
 
 from ..journal import Journal
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from ..stopping import CENTS
 from .audit_parts import Parts
-from .lease import Account, Lease
+from .budget import Account, Lease
+from .endpoint import submitted
 from .options import Sampling
 from .repeat_probes import is_repeat_probe
-from .sent_batches import submitted
 
 FLIGHTS = 2
 """Leases are of so many calls, over those that a model takes at a time: it stays busy meanwhile."""

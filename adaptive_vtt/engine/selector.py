@@ -1,4 +1,20 @@
-"""Candidates to weights to proposal to draw: the engine's choice, without any input or output."""
+"""The proposal a call is drawn from: a strategy's weights, mixed with exploration.
+
+The draws of an earlier audit gone through again before an audit draws questions of its own.
+
+Where model A was audited before, B may be asked what A was asked, in A's order, so that of each
+pair only B is paid for. The proposal of such a draw is A's, as journaled: it was fixed by A's
+earlier answers and drawn by A's key, which knew nothing of B. So a draw is random given all that
+comes before it in either audit, and what is expected of the pair at draw t may follow from both
+models' losses on draws before t. From A's later losses it may not: those tell which questions are
+still to come. That A's audit ended when it did follows from its answers by then, so it may be gone
+on from.
+
+It fails where B knows the draws: a model that was mended with what A's audit found, and targets
+that were chosen by it, are right or wrong about these very questions and no others.
+
+Candidates to weights to proposal to draw: the engine's choice, without any input or output.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,17 +26,125 @@ from ..certify import Certifier, Move
 from ..certify.strata import DIGITS, Stratum
 from ..certify.targets import fingerprint
 from ..certify.units import per_unit
+from ..errors import AvttError, InputError, JournalError
+from ..journal import Journal, packed_proposal
+from ..journal.facts import Facts, ReplayFacts
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
-from ..types import CallMode, Candidates, Floats, Indices
+from ..types import Bools, CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
 from .candidates import Pool
-from .proposal import Proposal, mix, shares_of
-from .replay import Replay
 from .tensors import array
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """m calls (m,) and their probabilities (m,), which sum to one."""
+
+    calls: Indices
+    probabilities: Floats
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """The place (0..m-1) of one call, by inverse transform."""
+        ends = np.cumsum(self.probabilities)
+        place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
+        # rounding may point past the end, or at a call of probability zero there
+        place = min(place, len(ends) - 1)
+        while self.probabilities[place] == 0:
+            place -= 1
+        return place
+
+    def pack(self) -> bytes:
+        """The proposal as bytes for the journal."""
+        return packed_proposal.pack(self.calls, self.probabilities)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "Proposal":
+        """The proposal that ``pack`` wrote; raises JournalError for what it cannot have written."""
+        return cls(*packed_proposal.unpack(packed))
+
+
+def mix(
+    calls: Indices, weights: Floats, exploration: float, even: Floats | None = None
+) -> Proposal:
+    """q = (1 - exploration) w / sum(w) + exploration * even, for m weights >= 0.
+
+    ``even`` (m,) is a proposal of its own, uniform by default. Raises AvttError where a strategy
+    returned something that is no set of weights.
+    """
+    if weights.shape != calls.shape:
+        raise AvttError(f"strategy: expected {calls.shape} weights, got {weights.shape}")
+    total = weights.sum()
+    # a sum is finite only where every weight is
+    if not (np.isfinite(total) and weights.min(initial=0.0) >= 0):
+        raise AvttError("strategy: expected finite weights of at least 0, got others")
+    if total <= 0:
+        raise AvttError(f"strategy: expected weight on some of {len(weights)} candidates, got none")
+    if exploration == 0:
+        return Proposal(calls, weights / total)
+    spread = 1 / len(weights) if even is None else even
+    return Proposal(calls, (1 - exploration) * weights / total + exploration * spread)
+
+
+def shares_of(
+    mixture: Mapping[str, Floats], mine: Bools, exploration: float, probability: float
+) -> dict[str, float]:
+    """The parts of a call's ``probability``, by reason, "even" last: each of the ``mixture`` of
+    weights (n,) gives what its questions ``mine`` weigh, and the exploration the rest."""
+    total = sum(float(part.sum()) for part in mixture.values())
+    found = {n: (1 - exploration) * float(part[mine].sum()) / total for n, part in mixture.items()}
+    return found | {"even": max(probability - sum(found.values()), 0.0)}
+
+
+class Replay:
+    """The draws in the ``journal`` of an audit with ``facts``, at ``where`` for errors.
+
+    Proposals are read as they are needed, so the journal has to stay open. Raises InputError for
+    draws whose proposals leave candidates out.
+    """
+
+    def __init__(self, journal: Journal, facts: Facts, where: str) -> None:
+        if facts.settings.exploration <= 0:
+            got = "exploration = 0, with which some are never drawn"
+            raise InputError(_message(where, "proposals that give every candidate a chance", got))
+        self._journal, self._where = journal, where
+        self._subsets = facts.certificate and (facts.certificate.targets, facts.certificate.subsets)
+        self.draws: Sequence[DrawRow] = journal.draws(proposals=False)
+        self.facts = ReplayFacts(key=facts.key, draws=len(self.draws), head=journal.head)
+
+    def check(self, targets: Sequence[str], subsets: str, stratified: bool) -> None:
+        """Raises InputError where the draws chose among strata of other targets than these, named
+        and hashed (``certify.targets.fingerprint``); ``stratified``: whether these have some."""
+        if not any("stratum" in draw.why for draw in self.draws):
+            return
+        if not stratified or self._subsets != (tuple(targets), subsets):
+            mine = ", ".join(self._subsets[0]) if self._subsets else "none"
+            got = f"{', '.join(targets)}; A's draws chose groups of questions by its targets"
+            raise InputError(_message(self._where, f"the targets of that audit ({mine})", got))
+
+    def at(self, number: int) -> DrawRow | None:
+        """The draw of this number, without its proposal; None where the audit draws by itself."""
+        return self.draws[number] if number < len(self.draws) else None
+
+    def proposal(self, number: int) -> Proposal:
+        """The proposal of a draw. Raises JournalError where the draw is not of it."""
+        proposal, draw = Proposal.unpack(self._journal.proposal(number)), self.draws[number]
+        told = proposal.probabilities[proposal.calls == draw.call]
+        if len(told) != 1 or told[0] != draw.probability:
+            raise JournalError(
+                f"journal_a {self._where!r}: expected draw {number} to be drawn from its "
+                f"proposal, got "
+                "another proposal; the journal is damaged: restore a copy of it"
+            )
+        return proposal
+
+
+def _message(where: str, expected: str, got: str) -> str:
+    return f"journal_a {where!r}: replay: expected {expected}, got {got}; take use = 'condition'"
+
 
 MAX_AHEAD = 2**18
 """Questions of a space, at most, of which all losses are foreseen at once."""

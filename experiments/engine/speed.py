@@ -25,7 +25,7 @@ from adaptive_vtt.engine import audit_parts
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.checkpoints import Checkpoints
-from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.journal import Journal

@@ -10,7 +10,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.warm_start import WarmStart
+from adaptive_vtt.engine.priors import WarmStart
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts

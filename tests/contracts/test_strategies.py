@@ -18,7 +18,7 @@ from adaptive_vtt.demo import scenes
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.candidates import Pool
-from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import ReducedCaptions

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.renderings import Renderings
+from adaptive_vtt.engine.proxies import Renderings
 from adaptive_vtt.space import QuestionSpace
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 40, 20, 3), dtype=np.uint8)

@@ -391,7 +391,7 @@ def test_verify_refuses_a_draw_that_knew_what_was_not_answered(learned: int) -> 
 
 
 def test_a_level_that_is_none_is_refused() -> None:
-    from adaptive_vtt.engine.blocks import Blocks
+    from adaptive_vtt.engine.draw_order import Blocks
 
     with pytest.raises(JournalError, match=r"draws, row 7, in_flight: expected a whole .*, got 0"):
         Blocks.of(Wavering(1)).restore(7, {"in_flight": 0})  # type: ignore[union-attr]  # concurrent

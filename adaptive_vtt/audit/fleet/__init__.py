@@ -5,8 +5,7 @@ audit asks before it draws, ``allocation`` says what a member's next calls are w
 ``recounting`` reads what their journals say was spent.
 """
 
-from .broker import FLEET, Broker, Terms
+from .broker import FLEET, Broker, Terms, check_alone, recount, wait_for_members
 from .leasing import BrokerLease
-from .recounting import check_alone, recount, wait_for_members
 
 __all__ = ["FLEET", "Broker", "BrokerLease", "Terms", "check_alone", "recount", "wait_for_members"]

@@ -6,10 +6,8 @@ What is found tells nothing certain: it becomes a target, and only draws made af
 (``certify.rules``: their share of alpha was set aside when the audit began).
 """
 
-from .atoms import Atom
-from .evidence import Evidence
 from .looking import explore
-from .proposers import PROPOSERS, atoms_of
-from .search import Found, find
+from .proposers import PROPOSERS, Atom, atoms_of
+from .search import Evidence, Found, find
 
 __all__ = ["PROPOSERS", "Atom", "Evidence", "Found", "atoms_of", "explore", "find"]

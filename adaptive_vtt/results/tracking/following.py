@@ -16,8 +16,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol
 
-from ...engine.plan import Certify
-from ...engine.run_loop import Asking, Progress, progress_of
+from ...engine.calling import Asking, Progress, progress_of
+from ...engine.options import Certify
 from ...errors import InputError, one_line
 from ...journal.facts import read_facts
 from ...models.network.keys import Key, scrubbed

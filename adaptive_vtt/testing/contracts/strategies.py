@@ -10,7 +10,7 @@ from torch import Tensor
 from ...engine.assembly import fresh_belief
 from ...engine.belief import Belief, Observation
 from ...engine.candidates import Pool
-from ...engine.plan import Certify
+from ...engine.options import Certify
 from ...engine.proxies import Proxies
 from ...space import QuestionSpace
 from ...strategies import Strategy
