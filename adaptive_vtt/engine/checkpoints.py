@@ -20,7 +20,7 @@ of the mean f (1 - f), which no number of answers takes away.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from ..types import Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import FAILURE, Belief, Observation
 from .candidates import columns
+from .loop import Hook, Loop
 from .tensors import array, candidates_of, tensor
 
 FIRST, GROWTH = 4, 1.3
@@ -53,8 +54,8 @@ WIDTH = 128
 """Features beyond so many are projected at random before their principal components are found."""
 
 
-class Checkpoints:
-    """Counts what is learnt, and keeps what is believed until ``commit`` writes it.
+class Checkpoints(Hook):
+    """Counts what is learnt, and keeps what is believed until it is written.
 
     ``seed``: the audit's key.
     """
@@ -71,9 +72,8 @@ class Checkpoints:
         self._sample: Sample | None = None
         self._told = False
 
-    def recall(self, rows: Sequence[BeliefRow]) -> None:
-        """These stand in the journal that is gone on with."""
-        self._known.update(row.draws for row in rows)
+    def on_replay(self, loop: Loop, answered: Collection[int]) -> None:
+        self._known.update(row.draws for row in loop.journal.beliefs())
 
     def learnt(self, outcomes: Sequence[Observation]) -> None:
         """The belief has learnt the outcomes of one more draw."""
@@ -88,17 +88,18 @@ class Checkpoints:
             self._number += 1
             self._take(images=self._number % EVERY == 0)
 
-    def finish(self, journal: Journal) -> None:
-        """The audit ends: what is believed now is written, images too, and whatever waits."""
+    def on_end(self, loop: Loop) -> None:
+        """What is believed now is written, images too, and whatever waits."""
         if self._pending and self._pending[-1].draws == self._learned:
             self._known.remove(self._pending.pop().draws)
         if self._learned:
             self._take(images=True)
-        self._write(journal, self._pending)
+        self._write(loop.journal, self._pending)
 
-    def commit(self, journal: Journal) -> None:
+    def after_answers(self, loop: Loop) -> None:
         """Writes what was kept, but not of this moment, which may turn out to be the end."""
-        self._write(journal, [row for row in self._pending if row.draws < self._learned])
+        with loop.step():
+            self._write(loop.journal, [r for r in self._pending if r.draws < self._learned])
 
     def _write(self, journal: Journal, rows: list[BeliefRow]) -> None:
         if rows:

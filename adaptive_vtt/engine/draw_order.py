@@ -19,7 +19,6 @@ from ..errors import JournalError
 from ..journal.rows import CallRow, DrawRow
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from .belief import Observation
-from .checkpoints import Checkpoints
 from .selector import Selector
 
 LAG = 2
@@ -95,7 +94,7 @@ class DrawOrder:
 
     With ``blocks``, a draw knows what they say, and no other draws: what is drawn then does not
     depend on when answers came, nor on which draws were asked for together.
-    ``checkpoints`` are told of all that is learnt.
+    ``learnt`` is called with the outcomes of every draw that is learnt from.
     """
 
     def __init__(
@@ -103,14 +102,14 @@ class DrawOrder:
         selector: Selector,
         both: bool,
         blocks: Blocks | None = None,
-        checkpoints: Checkpoints | None = None,
+        learnt: Callable[[list[Observation]], object] = lambda outcomes: None,
     ) -> None:
         self.calls: list[int] = []
         self.learned = 0
         self.questions = 0
         self._selector = selector
         self._both = both
-        self._blocks, self._checkpoints = blocks, checkpoints
+        self._blocks, self._learnt = blocks, learnt
         self._outcomes: dict[int, tuple[list[Observation], float]] = {}  # and what the call cost
 
     def keep(self, row: CallRow) -> None:
@@ -161,5 +160,4 @@ class DrawOrder:
             outcomes, cost = self._outcomes.pop(self.calls[self.learned])
             self._selector.learn(outcomes, cost)
             self.learned += 1
-            if self._checkpoints is not None:
-                self._checkpoints.learnt(outcomes)
+            self._learnt(outcomes)

@@ -18,12 +18,13 @@ from ..journal.rows import CallRow
 from ..models.base import BatchModel, ModelDefaults
 from ..models.checking import name_of
 from ..types import Answer, Both, Unanswered, Value
-from .repeat_probes import number_of
+from .call_queue import number_of
+from .loop import Hook, Loop
 
 Bounds = Mapping[str, tuple[int, int]]
 
 
-class JournaledWays:
+class JournaledWays(Hook):
     """``ModelDefaults.ways`` of ``model``, as the fact "ways"; and the ``bounds`` of tokens that it
     and its ``judge`` turned out to have, as the fact "bounds"."""
 
@@ -42,7 +43,7 @@ class JournaledWays:
         if self._judge is not None and "judge" in bounds:
             self._judge.keep_bounds({"": bounds["judge"]})
 
-    def keep(self) -> None:
+    def before_commit(self, loop: Loop) -> None:
         """Writes what was found out, where that is new: before what was answered so."""
         ways, bounds = self._model.ways(), dict(self._model.bounds())
         if ways != self._kept:

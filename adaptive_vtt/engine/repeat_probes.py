@@ -14,30 +14,18 @@ from ..errors import InputError
 from ..journal.rows import AnswerRow, CallRow, SourceRow
 from ..types import Answer, Unanswered
 from ..utils.random_streams import generator
-from .call_queue import Call, CallQueue
+from .call_queue import REPEATED, Call, CallQueue, is_repeat_probe, number_of
 from .draw_order import DrawOrder
-from .judge import Judge, SourceCalls
+from .judge import Judge
+from .loop import Hook, Loop
 
 FIRST = 25
 """The first repeat probe follows this many draws, the next twice as many, and so on."""
 TOLERANCE = 0.05
 """Answers differ where P(yes), or without it the loss, differs by more than this."""
-_BASE = -(2**63)
-"""Call c, asked again, waits in the queue as number _BASE - c. Calls about source images have
-numbers below 0 as well; the repeat probes' lie below all of those."""
 
 
-def is_repeat_probe(number: int) -> bool:
-    """Whether the call of this number is asked again."""
-    return number <= _BASE
-
-
-def number_of(row: SourceRow) -> int:
-    """The number under which the call of such a row waited in the queue."""
-    return _BASE + 1 + row.source if row.repeat_probe else -1 - row.source
-
-
-class RepeatProbes:
+class RepeatProbes(Hook):
     """Asks ``count`` calls again; which and when follows from the key and the draws.
 
     Half of them (rounded down) are due after 25, 50, 100 ... draws, the others when the audit is
@@ -64,15 +52,18 @@ class RepeatProbes:
         """How many are still to be asked."""
         return max(0, self.count - self.calls)
 
-    def after(self, drawn: int) -> None:
-        """Queues the one that is due after this many draws, if any."""
-        place = next((j for j in range(self.count // 2) if FIRST << j == drawn), None)
+    def owns(self, number: int) -> bool:
+        return is_repeat_probe(number)
+
+    def after_draw(self, loop: Loop) -> None:
+        """Queues the one that is due after so many draws, if any."""
+        place = next((j for j in range(self.count // 2) if FIRST << j == loop.draws), None)
         call = None if place is None else self._choose(place, self._chosen)
         if call is not None and (call in self._known or self.left):
             self._put(call)
 
-    def rest(self) -> bool:
-        """Queues those that are left, as the audit is to end; whether there are any."""
+    def before_end(self, loop: Loop) -> bool:
+        """Queues those that are left; whether there are any."""
         asked = self.calls
         while self.left:
             call = self._choose(self.calls, self._chosen | self._known)
@@ -83,7 +74,7 @@ class RepeatProbes:
 
     def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
         """The answer, ready for the journal."""
-        call = _BASE - number
+        call = REPEATED - number
         rows, open_ = self._judge.judged(call, answer), set[int]()
         if isinstance(answer, Answer):  # what a judge would have to read is not compared
             queries = self._judge.queries(call, answer)
@@ -115,7 +106,7 @@ class RepeatProbes:
     def _put(self, call: int) -> None:
         self._chosen.add(call)
         if call not in self._known:
-            self._queue.put(Call(_BASE - call, -1, self._judge.prompt(call)))
+            self._queue.put(Call(REPEATED - call, -1, self._judge.prompt(call)))
 
 
 @dataclass(frozen=True)
@@ -155,77 +146,3 @@ def _differs(first: AnswerRow, now: float | None, loss: float) -> bool:
     if first.answer is not None and now is not None:
         return abs(first.answer - now) > TOLERANCE
     return abs((first.loss or 0.0) - loss) > TOLERANCE
-
-
-class SourceQueue:
-    """Puts calls about source images into the queue, each once.
-
-    ``begun``: the sources asked about, whether answered or not. What is told of repeat probes goes
-    on to them.
-    """
-
-    def __init__(
-        self, sources: SourceCalls, queue: CallQueue, begun: set[int], repeat_probes: RepeatProbes
-    ) -> None:
-        self.sources = sources
-        self.begun = begun
-        self._queue = queue
-        self._repeat_probes = repeat_probes
-
-    def before(self, question: int, draw: int) -> int | None:
-        """Queues what has to be heard before ``question`` can be asked; its source, if any."""
-        if not self.sources.count:
-            return None
-        source = self.sources.of(question)
-        self.begun.add(source)
-        self._put(source, draw)
-        return source
-
-    def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
-        """The answer to the call of this number, ready for the journal."""
-        if is_repeat_probe(number):
-            return self._repeat_probes.row(number, answer, elapsed)
-        return self.sources.row(-1 - number, answer, elapsed)
-
-    def received(self, row: SourceRow) -> None:
-        """Takes the answer to a call; what was said may call for (more) versions."""
-        if row.repeat_probe:
-            self._repeat_probes.received(row)
-            return
-        draw = self._queue.expect(-1 - row.source).draw
-        self.sources.know(row)
-        self._queue.done(-1 - row.source)
-        self._put(self.sources.root(row.source), draw)
-
-    def recall(self, row: SourceRow) -> None:
-        """An answer that the journal tells of."""
-        if row.repeat_probe:
-            self._repeat_probes.recall(row)
-            return
-        self.sources.know(row)
-        self.begun.add(self.sources.root(row.source))
-
-    @property
-    def calls(self) -> int:
-        """Calls about source images and repeat probes, made or waiting."""
-        return len(self.sources.known) + self._queue.parts + self._repeat_probes.calls
-
-    @property
-    def most(self) -> int:
-        """The most calls that another question, and what is asked already, may yet take."""
-        fresh = self.sources.most if len(self.begun) < self.sources.count else 0
-        return (
-            1 + fresh + sum(map(self._not_received, self._queue.awaited)) + self._repeat_probes.left
-        )
-
-    def _not_received(self, source: int) -> int:
-        """How many versions may yet have to be asked about, beside those that wait."""
-        count, most = self.sources.count, self.sources.most
-        numbers = range(source, source + most * count, count)
-        return sum(n not in self.sources.known and -1 - n not in self._queue for n in numbers)
-
-    def _put(self, source: int, draw: int) -> None:
-        for number in self.sources.missing(source):
-            if -1 - number not in self._queue:
-                prompt = self.sources.prompt(number)
-                self._queue.put(Call(-1 - number, draw, prompt), part_of=source)

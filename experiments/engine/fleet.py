@@ -26,6 +26,7 @@ import numpy as np
 
 from adaptive_vtt.audit import Audit, Progress
 from adaptive_vtt.audit.fleet.leasing import CALLS, Outlook
+from adaptive_vtt.engine.leasing import account_of
 from adaptive_vtt.models.local.simulated import Simulated
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
@@ -104,7 +105,7 @@ def course(member: int, seed: int) -> Course:
     outlook, rows = Outlook(audit, paid=True), []
 
     def note(_: Progress | None) -> None:
-        certifier, account = audit.belief.certifier, audit._leasing.account()
+        certifier, account = audit.belief.certifier, account_of(audit._loop, audit.model, 1)
         if certifier is None:
             return
         open_ = ~certifier.settled

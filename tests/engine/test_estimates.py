@@ -137,7 +137,7 @@ def test_predictions_that_say_nothing_worsen_the_estimate_by_no_more_than_the_bo
     errors = []
     for seed in range(16):
         audit, _ = audit_with(lambda loss: torch.full_like(loss, 0.9), seed=seed)
-        row, found = audit.run().targets.iloc[0], guesses(audit._selector)
+        row, found = audit.run().targets.iloc[0], guesses(audit._loop.selector)
         assert found is not None
         told, truth = np.sqrt(found.variance[0]), losses_of(seed=seed).mean()
         assert abs(row["estimate"] - row["pseudo_outcome_mean"]) <= 1.5 * told + 1e-9
@@ -165,7 +165,7 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
     audit, surrogate = audit_with(lambda loss: 0.96 * loss + 0.02, **options)
     row = audit.run().targets.iloc[0]
     rate = surrogate.losses[::2].mean()
-    found = guesses(audit._selector)
+    found = guesses(audit._loop.selector)
     assert row["excluded"] > 20
     assert found is not None
     assert found.predictions[0] == pytest.approx(rate, abs=0.05)

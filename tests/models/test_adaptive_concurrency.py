@@ -357,7 +357,7 @@ def test_killed_it_goes_on_with_the_draws_that_follow_from_the_journaled_levels(
 def undisturbed(levels: dict[int, int]) -> Audit:
     """An audit that is never interrupted, with as many calls in flight from each draw on."""
     audit = Audit(space(), Wavering(5), budget=44, **CERTIFIED)
-    order = audit._draw_order
+    order = audit._loop.draw_order
     assert order._blocks is not None
     order._blocks._calls = lambda: levels[max(d for d in levels if d <= len(order.calls))]
     return audit

@@ -33,7 +33,7 @@ def audited(answers: CallMode = "all", budget: int = 20, **options: Any) -> Audi
 
 
 def looked_at(audit: Audit) -> Candidates:
-    candidates = audit._selector.pool.candidates(99)
+    candidates = audit._loop.selector.pool.candidates(99)
     audit.belief.look_at(candidates)
     return candidates
 
@@ -60,9 +60,9 @@ def test_certify_names_the_target_for_which_the_question_counts_most() -> None:
     audit = audited()
     for _ in range(3):
         candidates = looked_at(audit)
-        draw = audit._selector.draw()
+        draw = audit._loop.selector.draw()
         assert draw is not None
-        candidates = audit._selector.pool.candidates(draw.number)
+        candidates = audit._loop.selector.pool.candidates(draw.number)
         parts = audit.belief.needs_by_target(candidates)
         place = int((candidates.question == draw.question).nonzero())
         mine = (candidates.unit == candidates.unit[place]).numpy()

@@ -7,7 +7,7 @@ before it ends for want of open targets.
 An audit that looks for slices while it goes on, and makes targets of what it finds.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +15,13 @@ import numpy as np
 
 from ...certify.population import masks_of, target_of
 from ...certify.targets import Target, member, size
-from ...engine.audit_parts import Parts
+from ...engine.loop import Hook, Loop
 from ...engine.options import DISCOVER_BY, Certify
 from ...errors import InputError
 from ...journal import Journal
 from ...journal.facts import DiscoverFacts, Facts, read_facts
 from ...journal.rows import CallRow, DrawRow
 from ...space import QuestionSpace
-from ...stopping import State, StoppingRule
 from ...types import Indices, TargetId
 from .proposers import atoms_of
 from .search import Evidence, Found, find
@@ -124,7 +123,7 @@ def _questions(space: QuestionSpace, target: Target, drawn: Indices) -> dict[str
     return {"size": size(space, target), "seen": seen.tolist(), "masks": masks_of(target)}
 
 
-class Discovery:
+class Discovery(Hook):
     """Looks for up to ``certify.discover`` slices in all, at the draws of ``audit.slices.looking``,
     at those of ``also``, and once before the audit ends for want of open targets. Targets that were
     asked for later count among them: alpha is shared by place.
@@ -132,11 +131,8 @@ class Discovery:
     What is found is journaled before the next draw, from which on it is a target.
     """
 
-    def __init__(
-        self, space: QuestionSpace, certify: Certify, parts: Parts, rules: Sequence[StoppingRule]
-    ) -> None:
+    def __init__(self, space: QuestionSpace, certify: Certify) -> None:
         self._most, self._by = certify.discover, tuple(certify.discover_by)
-        self._parts, self._rules = parts, rules
         self._looking = Looking(space, self._by) if self._most else None
         self._also: tuple[int, ...] = ()
         self._looked = -1
@@ -147,7 +143,7 @@ class Discovery:
             return {}
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
 
-    def go_on(self, facts: Facts) -> dict[str, Any]:
+    def go_on(self, facts: Facts, draws: int) -> dict[str, Any]:
         """What the journal that is gone on with is to say from now on: where more slices are looked
         for than before, the audit looks at the present draw."""
         before = facts.discover or DiscoverFacts(most=0, by=())
@@ -155,44 +151,49 @@ class Discovery:
         if facts.certificate is not None and facts.certificate.slices:
             self._looked = facts.certificate.slices[-1].since
         if self._most > before.most:
-            self._also += (self._draws,)
+            self._also += (draws,)
         return self.facts()
 
-    def is_due(self, state: Callable[[], State]) -> bool:
-        """Whether the next draw has to wait for a look."""
-        draws = self._draws
-        if self._looking is None or draws == self._looked or self._found >= self._most:
-            return False
-        return is_due(draws) or draws in self._also or self._last_chance(state())
+    def before_draw(self, loop: Loop, drawn: int) -> bool:
+        """Looks where that is due; what was drawn is to be committed before."""
+        due = self._is_due(loop)
+        if due and not drawn:
+            self._look(loop)
+        return due and drawn > 0
 
-    def look(self, journal: Journal) -> None:
+    def _is_due(self, loop: Loop) -> bool:
+        draws, found = loop.draws, loop.certifier.rules.slices if loop.certifier else 0
+        if self._looking is None or draws == self._looked or found >= self._most:
+            return False
+        return is_due(draws) or draws in self._also or _last_chance(loop)
+
+    def _look(self, loop: Loop) -> None:
         """Looks, journals what it finds, and goes on with it."""
-        certifier, looking = self._parts.selector.certifier, self._looking
+        certifier, looking = loop.certifier, self._looking
         if certifier is None or looking is None:
             return
-        self._looked = self._draws
+        self._looked = loop.draws
         registered = certifier.registered
         found = looking.find(
-            self._learned(journal),
-            journal.calls(),
-            most=self._most - self._found,
+            _learned(loop),
+            loop.journal.calls(),
+            most=self._most - certifier.rules.slices,
             known=registered,
             slices=certifier.targets[len(registered) :],
         )
-        if not found:
-            return
-        drawn = self._drawn()
-        told = [fact(looking.space, one, self._draws, drawn) for one in found]
-        self._adopt([one.target for one in found], told, journal)
+        if found:
+            drawn = _drawn(loop)
+            told = [fact(looking.space, one, loop.draws, drawn) for one in found]
+            _adopt(loop, [one.target for one in found], told)
 
-    def ask_for(self, targets: Mapping[str, Target], journal: Journal) -> None:
+    def ask_for(self, targets: Mapping[str, Target], loop: Loop) -> None:
         """Makes targets of these, by name, from the next draw on: whatever made somebody ask for
         them lies in the past by then.
 
         Raises InputError where the audit set no alpha aside for targets that come later, and for
         what is a target already.
         """
-        certifier = self._parts.selector.certifier
+        certifier = loop.certifier
         if certifier is None or not certifier.rules.set_aside:
             raise InputError(
                 "posthoc: expected an audit that set a share of its alpha aside for targets that "
@@ -204,47 +205,36 @@ class Discovery:
             if (masks := masks_of(target)) in known:
                 raise InputError(f"posthoc: {name!r} is a target already")
             known.append(masks)
-        space = self._parts.selector.space
-        evidence = Evidence.of(space, self._learned(journal), journal.calls())
-        drawn, since = self._drawn(), self._draws
-        told = [
-            asked_for(space, target, name, evidence, drawn, since)
-            for name, target in targets.items()
-        ]
-        named = [
-            replace(target, id=TargetId("slice", filter=name)) for name, target in targets.items()
-        ]
-        self._adopt(named, told, journal)
+        evidence = Evidence.of(loop.space, _learned(loop), loop.journal.calls())
+        drawn, told, named = _drawn(loop), [], []
+        for name, target in targets.items():
+            told.append(asked_for(loop.space, target, name, evidence, drawn, loop.draws))
+            named.append(replace(target, id=TargetId("slice", filter=name)))
+        _adopt(loop, named, told)
 
-    def _adopt(
-        self, targets: Sequence[Target], told: Sequence[dict[str, Any]], journal: Journal
-    ) -> None:
-        """``told``: the targets as facts, which are journaled first."""
-        before = journal.facts().get("slices") or []
-        journal.set_facts(slices=[*before, *told])
-        self._parts.adopt(targets, journal)
 
-    def _learned(self, journal: Journal) -> list[DrawRow]:
-        """The draws that were learnt from."""
-        learned = self._parts.draw_order.learned
-        return [row for row in journal.draws(proposals=False) if row.draw < learned]
+def _adopt(loop: Loop, targets: Sequence[Target], told: Sequence[dict[str, Any]]) -> None:
+    """``told``: the targets as facts, which are journaled first."""
+    before = loop.journal.facts().get("slices") or []
+    loop.journal.set_facts(slices=[*before, *told])
+    loop.adopt(targets)
 
-    def _drawn(self) -> Indices:
-        """Every question that was drawn."""
-        drawn = [self._parts.judge.questions_of(call) for call in self._parts.draw_order.calls]
-        return np.concatenate([np.zeros(0, np.int64), *drawn])
 
-    def _last_chance(self, state: State) -> bool:
-        """Whether nothing but want of open targets ends the audit now."""
-        open_ = replace(state, lower=None, upper=None)
-        ended = any(rule.reached(state) for rule in self._rules)
-        return ended and not any(rule.reached(open_) for rule in self._rules)
+def _learned(loop: Loop) -> list[DrawRow]:
+    """The draws that were learnt from."""
+    draws = loop.journal.draws(proposals=False)
+    return [row for row in draws if row.draw < loop.draw_order.learned]
 
-    @property
-    def _draws(self) -> int:
-        return len(self._parts.draw_order.calls)
 
-    @property
-    def _found(self) -> int:
-        certifier = self._parts.selector.certifier
-        return 0 if certifier is None else certifier.rules.slices
+def _drawn(loop: Loop) -> Indices:
+    """Every question that was drawn."""
+    drawn = [loop.judge.questions_of(call) for call in loop.draw_order.calls]
+    return np.concatenate([np.zeros(0, np.int64), *drawn])
+
+
+def _last_chance(loop: Loop) -> bool:
+    """Whether nothing but want of open targets ends the audit now."""
+    state = loop.state()
+    open_ = replace(state, lower=None, upper=None)
+    ended = any(rule.reached(state) for rule in loop.rules)
+    return ended and not any(rule.reached(open_) for rule in loop.rules)
