@@ -17,7 +17,7 @@ SLICE = 4096
 """Questions that are predicted at once, where all of a space are."""
 
 
-class Pool:
+class CandidatePool:
     """The unseen questions of a space, of which about ``limit`` are looked at per draw.
 
     A space of up to ``limit`` questions is held as arrays; of a larger one, calls are

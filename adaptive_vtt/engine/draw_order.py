@@ -19,11 +19,9 @@ from ..errors import JournalError
 from ..journal.rows import CallRow, DrawRow
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from .belief import Observation
-from .selector import Selector
+from .selector import IN_FLIGHT, Selector
 
 LAG = 2
-IN_FLIGHT = "in_flight"
-"""The reason by which a draw tells c."""
 
 
 class Blocks:
@@ -59,12 +57,12 @@ class Blocks:
             self._begin(draw, self._calls())
         return self._known
 
-    def reasons(self, draw: int) -> dict[str, Any]:
-        """What the draw of this number, the next, is to tell of c: nothing where that is known."""
+    def to_tell(self, draw: int) -> int | None:
+        """c, where the draw of this number, the next, is to tell it; None where that is known."""
         if not self._adapts or draw != self._start or self._level == self._told:
-            return {}
+            return None
         self._told = self._level
-        return {IN_FLIGHT: self._level}
+        return self._level
 
     def restore(self, draw: int, reasons: Mapping[str, Any]) -> None:
         """A draw that the journal tells of. Raises JournalError where its c is none."""
@@ -143,9 +141,9 @@ class DrawOrder:
         """How many draws, the next among them, know the same, where ``wanted`` are made now."""
         return wanted if self._blocks is None else self._blocks.size
 
-    def reasons(self) -> dict[str, Any]:
-        """What the next draw is to tell the journal of what it knows."""
-        return {} if self._blocks is None else self._blocks.reasons(len(self.calls))
+    def level(self) -> int | None:
+        """The calls in flight that the next draw is to tell the journal of; None: nothing new."""
+        return None if self._blocks is None else self._blocks.to_tell(len(self.calls))
 
     def restore(self, row: DrawRow) -> None:
         """Learns what a draw that the journal tells of, the next, knew."""

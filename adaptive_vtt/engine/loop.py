@@ -180,10 +180,10 @@ class Loop:
             if draw is None:
                 break
             questions = self.judge.questions_of(draw.call)
-            draw = replace(draw, why=draw.why | self.draw_order.reasons())
+            draw = replace(draw, why=replace(draw.why, in_flight=self.draw_order.level()))
             elapsed = self.watch.seconds()
             rows.append(self.selector.row(draw, questions, self.draw_order.learned, elapsed))
-            self.selector.take(questions, draw.move, draw.why)
+            self.selector.take(questions, draw.move, rows[-1].why)
             self._count(rows[-1])
             self._queue(rows[-1])
         if rows:

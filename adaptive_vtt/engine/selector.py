@@ -36,7 +36,7 @@ from ..strategies.by_need import ByNeed
 from ..types import Bools, CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
-from .candidates import Pool
+from .candidates import CandidatePool
 from .tensors import array
 
 
@@ -146,8 +146,37 @@ def _message(where: str, expected: str, got: str) -> str:
     return f"journal_a {where!r}: replay: expected {expected}, got {got}; take use = 'condition'"
 
 
+IN_FLIGHT = "in_flight"
+"""The reason by which a draw tells how many calls are on their way."""
 MAX_AHEAD = 2**18
 """Questions of a space, at most, of which all losses are foreseen at once."""
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a call was drawn: what its proposal was made of, for the journal and the report.
+
+    ``candidates``: calls it was drawn among; ``eligible``: those of them with a chance.
+    ``reasons``: what the strategy went by, by its own names. ``price``: what the call sends and is
+    expected to cost (``Prices.reasons``). ``parts``: of its probability, by reason, where the
+    strategy is made of several. ``stratum``: the one it was drawn from; None: all calls.
+    ``in_flight``: c, where it changes with this draw (``draw_order.Blocks``).
+    """
+
+    candidates: int
+    eligible: int
+    reasons: Mapping[str, float | int] = field(default_factory=dict)
+    price: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
+    stratum: Stratum | None = None
+    in_flight: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a journal has it, in this order."""
+        counts = {"candidates": self.candidates, "eligible": self.eligible}
+        told = {**self.reasons, **counts, **self.price, **self.parts}
+        told |= {} if self.stratum is None else self.stratum.row()
+        return told if self.in_flight is None else {**told, IN_FLIGHT: self.in_flight}
 
 
 @dataclass(frozen=True)
@@ -161,7 +190,7 @@ class Draw:
     question: int
     probability: float
     proposal: Proposal
-    why: dict[str, Any] = field(default_factory=dict)
+    why: Why
     move: Move | None = None
 
 
@@ -193,7 +222,7 @@ class Selector:
         # nothing but NumPy goes by losses alone: no torch is needed then
         plain = space.oracle.tells_losses and self.belief.losses is None
         plain = plain and isinstance(strategy, ByNeed)
-        self.pool = Pool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
+        self.pool = CandidatePool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
         if isinstance(strategy, ByNeed) and self.belief.certifier is not None:
             self.belief.certifier.stratify()
         self.replay = replay
@@ -237,20 +266,15 @@ class Selector:
         chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
         stratum = self._expecting(stratum)
         question = int(candidates.question[chosen])
-        told = self.explain(candidates, proposal, chosen) | self.belief.price_of(place, question)
+        probability = float(proposal.probabilities[place])
+        why = self._why(proposal, place, question, stratum)
+        if isinstance(self.strategy, Reasoned):
+            why = replace(why, reasons=self.strategy.reasons(candidates, self.belief, chosen))
         if isinstance(self.strategy, Mixed):
-            told |= shares_of(
-                mixture, unit == place, exploration, float(proposal.probabilities[place])
-            )
-        return Draw(
-            number,
-            int(calls[place]),
-            question,
-            float(proposal.probabilities[place]),
-            proposal,
-            told | (stratum.row() if stratum else {}),
-            self._move(candidates, proposal, place, stratum),
-        )
+            parts = shares_of(mixture, unit == place, exploration, probability)
+            why = replace(why, parts=parts)
+        move = self._move(candidates, proposal, place, stratum)
+        return Draw(number, int(calls[place]), question, probability, proposal, why, move)
 
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
         """The strategy's weights, as the sum of those that it is made of."""
@@ -267,16 +291,15 @@ class Selector:
         self.belief.look_at(candidates)
         place = int(np.searchsorted(proposal.calls, earlier.call))
         stratum = self._expecting(Stratum.of(earlier.why))
-        told = self._counts(proposal) | self.belief.price_of(place, earlier.question)
-        return Draw(
-            earlier.draw,
-            earlier.call,
-            earlier.question,
-            float(proposal.probabilities[place]),
-            proposal,
-            told | (stratum.row() if stratum else {}),
-            self._move(candidates, proposal, place, stratum),
-        )
+        why = self._why(proposal, place, earlier.question, stratum)
+        move, probability = self._move(candidates, proposal, place, stratum), earlier.probability
+        return Draw(earlier.draw, earlier.call, earlier.question, probability, proposal, why, move)
+
+    def _why(self, proposal: Proposal, place: int, question: int, stratum: Stratum | None) -> Why:
+        """Of the call at ``place``, drawn for ``question``, without what the strategy says."""
+        eligible = int(np.count_nonzero(proposal.probabilities))
+        price = self.belief.price_of(place, question)
+        return Why(len(proposal.calls), eligible, price=price, stratum=stratum)
 
     def row(self, draw: Draw, questions: Indices, learned: int, elapsed: float) -> DrawRow:
         """The draw for the journal; ``questions`` are those of its call."""
@@ -292,31 +315,16 @@ class Selector:
             learned=learned,
             probability=draw.probability,
             proposal=draw.proposal.pack(),
-            why=draw.why,
+            why=draw.why.as_dict(),
             elapsed=elapsed,
             moves=moves,
         )
 
-    def explain(
-        self, candidates: Candidates, proposal: Proposal, place: int
-    ) -> dict[str, float | int]:
-        """What the strategy went by for the candidate question at ``place``, where it says so, and
-        how many calls it chose among: for the journal and the report."""
-        reasons: dict[str, float | int] = {}
-        if isinstance(self.strategy, Reasoned):
-            reasons = self.strategy.reasons(candidates, self.belief, place)
-        return {**reasons, **self._counts(proposal)}
-
-    @staticmethod
-    def _counts(proposal: Proposal) -> dict[str, float | int]:
-        eligible = int(np.count_nonzero(proposal.probabilities))
-        return {"candidates": len(proposal.calls), "eligible": eligible}
-
     def take(
         self, questions: Indices, move: Move | None = None, why: Mapping[str, Any] | None = None
     ) -> None:
-        """Counts one draw, made for the reasons ``why``, and takes the questions its call answers
-        out of the pool."""
+        """Counts one draw, of which the journal says ``why``, and takes the questions its call
+        answers out of the pool."""
         if self.belief.prices is not None and why is not None:
             self.belief.prices.take(why)
         if move is not None:

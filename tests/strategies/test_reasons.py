@@ -68,12 +68,12 @@ def test_certify_names_the_target_for_which_the_question_counts_most() -> None:
         mine = (candidates.unit == candidates.unit[place]).numpy()
         worth = parts.sum(axis=0)
         assert worth[place] == worth[mine].max()
-        assert draw.why["target"] == int(parts[:, place].argmax())
-        need = float(parts[draw.why["target"], place] / parts[:, mine].sum())
-        assert draw.why["need"] == pytest.approx(need, abs=1e-6)
+        assert draw.why.reasons["target"] == int(parts[:, place].argmax())
+        need = float(parts[draw.why.reasons["target"], place] / parts[:, mine].sum())
+        assert draw.why.reasons["need"] == pytest.approx(need, abs=1e-6)
         assert audit.belief.predictions is not None
         predicted = float(audit.belief.predictions[place])
-        assert draw.why["predicted_loss"] == pytest.approx(predicted, abs=1e-6)
+        assert draw.why.reasons["predicted_loss"] == pytest.approx(predicted, abs=1e-6)
         audit.ask(1)
 
 
