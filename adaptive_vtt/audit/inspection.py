@@ -1,7 +1,4 @@
-"""Plotly figures of an audit, by name, from its journal alone.
-
-What can be looked up behind a result: wrong answers, their pictures, charts, the report.
-"""
+"""What can be looked up behind a result: wrong answers, their pictures, charts, the report."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

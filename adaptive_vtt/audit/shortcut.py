@@ -1,4 +1,6 @@
-"""What to ask and to certify where the user did not say: by what is known of the images.
+"""An audit in one line: ``adaptive_vtt.audit("folder", my_function)``.
+
+What to ask and to certify, where the user did not say, follows from what is known of the images.
 
 | what is known | oracle | certified, and the same under every relation |
 |---|---|---|
@@ -7,8 +9,6 @@
 | labels | correctness | overall error (and, once, both rates of every concept) |
 | answers in words | multiple-choice; contains-truth without options | overall error |
 | nothing | consistency with the source image's answer | overall error |
-
-An audit in one line: ``adaptive_vtt.audit("folder", my_function)``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ from ..oracles import (
 from ..relations import Relation
 from ..results.result import Result
 from ..space import QuestionSpace
-from ..types import IDENTITY, Sample
+from ..types import IDENTITY
 from .asking import Audit
 from .progress import Hooks
 
@@ -105,7 +105,8 @@ def _by_truths(dataset: Dataset) -> tuple[Oracle, tuple[str, ...]]:
         return Consistency(), EVERYTHING
     concept, side = divmod(int(counts[:, ::-1].argmax()), 2)
     labelled = dataset.sample(int(dataset.members(concept, 1 - side, np.zeros(1, int))[0]))
-    if labelled.masks and all(labelled.masks.get(c) is not None for c in _present(labelled)):
+    present = [concept for concept, truth in labelled.truth.items() if truth == 1]
+    if labelled.masks and all(labelled.masks.get(concept) is not None for concept in present):
         return MaskDrop(), ("concepts", "relations")
     if labelled.asks:
         options = any(ask.options for ask in labelled.asks.values())
@@ -113,10 +114,6 @@ def _by_truths(dataset: Dataset) -> tuple[Oracle, tuple[str, ...]]:
     if are_classes(dataset):
         return TopClass(), MISCLASSIFIED
     return Correctness(), ("overall", "concepts", "relations")
-
-
-def _present(sample: Sample) -> list[str]:
-    return [concept for concept, truth in sample.truth.items() if truth == 1]
 
 
 def are_classes(dataset: Dataset) -> bool:

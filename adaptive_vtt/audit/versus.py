@@ -1,6 +1,4 @@
-"""What a model said in an earlier audit of the same space, taken as it is.
-
-Two models compared: both are asked the same drawn questions, and the difference is certified.
+"""Two models compared: both are asked the same drawn questions, and the difference is certified.
 
 Whatever certifies the rate of one model certifies that of pairs (``oracles.paired``), so a
 comparison is an audit of both as one: its journal, draws, intervals and ``verify`` are those of any
@@ -27,6 +25,7 @@ from ..certify.comparison import Comparison
 from ..certify.targets import named_targets
 from ..cohort.members import Known
 from ..engine.audit_key import version_of
+from ..engine.judge import values_of
 from ..engine.options import Certify, Shorthands, grouped
 from ..engine.selector import Replay
 from ..engine.settings import describe_oracle
@@ -34,7 +33,6 @@ from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import Facts, is_begun, read_facts
 from ..journal.halves import HalfStore, KnownAnswers, key_of
-from ..journal.rows import AnswerRow, CallRow
 from ..models import Recorded
 from ..models.base import ModelSource, ModelUnderTest, adapted_model
 from ..models.checking import name_of
@@ -46,7 +44,7 @@ from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..surrogates import Named
 from ..surrogates.difference_gp import DifferenceGP
-from ..types import Answer, CallMode, Floats, Indices, Unanswered, Value
+from ..types import Answer, CallMode, Floats, Indices, Unanswered
 from ..utils.interval_bars import Bar, bars, figure
 from . import Audit
 from .census import all_losses, means, unanswered
@@ -90,7 +88,9 @@ def earlier_answers(
         )
     calls = [call for call in journal.calls() if not any(row.excluded for row in call.answers)]
     mode = facts.settings.answers
-    answers = {key_of_call(space, mode, call.call): _answer(space, call, mode) for call in calls}
+    answers = {
+        key_of_call(space, mode, call.call): Answer(values_of(space, mode, call)) for call in calls
+    }
     rows = sorted((row for call in calls for row in call.answers), key=lambda row: row.question)
     judged = [(row.question, row.loss) for row in rows if row.loss is not None]
     return Earlier(
@@ -137,21 +137,6 @@ def check_same(space: QuestionSpace, model: ModelUnderTest, facts: Facts, where:
                 f"journal_a {where!r}: expected an audit of the same {name}, got {before!r} "
                 f"then and {now!r} now; with use = 'proxy' its answers are hints alone"
             )
-
-
-def _answer(space: QuestionSpace, call: CallRow, answers: CallMode) -> Answer:
-    values = [_value(row) for row in sorted(call.answers, key=lambda row: row.question)]
-    if answers == "one":
-        return Answer((values[0],))
-    said: list[Value] = [Unanswered("not journaled")] * len(space.asked)
-    for place, value in enumerate(values):
-        said[space.asked_by[place]] = value
-    return Answer(tuple(said))
-
-
-def _value(row: AnswerRow) -> Value:
-    said = row.answer if row.said is None else row.said
-    return Unanswered(row.unanswered or "nothing was journaled") if said is None else said
 
 
 Use = Literal["condition", "replay", "proxy"]

@@ -1,10 +1,9 @@
-"""What an audit may spend for now, where several audits share money or calls.
+"""What an audit has spent, what it may have lost, and what it can still afford.
 
-An audit with a lease (``Limits.lease``) draws nothing that the lease might not pay for. Once that
-is used up it pauses: it ends nothing, forgets nothing, and goes on with the same draws when the
-lease is renewed. Who renews it, and when, is no business of the engine (``fleet``).
-
-What an audit has spent, what it may have lost, and what it can still afford.
+Where several audits share money or calls, each has a lease (``Limits.lease``), and draws nothing
+that the lease might not pay for. Once that is used up it pauses: it ends nothing, forgets nothing,
+and goes on with the same draws when the lease is renewed. Who renews it, and when, is no business
+of the engine (``audit.fleet``).
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,4 @@
-"""Calls on their way to a model that takes several at a time.
-
-The loop of ask and tell with a model: a batch at a time, or as many calls as it takes.
-"""
+"""Asking the model until the audit ends: a batch at a time, a round, or many calls in flight."""
 
 import threading
 from collections import deque

@@ -96,7 +96,7 @@ class CandidatePool:
     def _by_call(self, table: Table) -> Candidates:
         """The columns of questions, in the order of their calls, with what call each is of."""
         if self.answers == "one":
-            unit, call = _counting(table.shape[1]), table[0]
+            unit, call = np.arange(table.shape[1]), table[0]
         else:
             call, unit = np.unique(table[1], return_inverse=True)
         return candidates_of((*table, unit, call), plain=self.plain)
@@ -235,14 +235,6 @@ class _Listed:
                 self._table[:, hole] = self._table[:, last]
                 self._place[int(self._table[0, hole])] = hole
             self._size = last
-
-
-_NUMBERS = np.arange(4096)
-
-
-def _counting(count: int) -> Indices:
-    """0, 1 ... count - 1, without making them anew for the usual sizes."""
-    return _NUMBERS[:count] if count <= len(_NUMBERS) else np.arange(count)
 
 
 def columns(space: QuestionSpace, questions: Indices) -> Table:

@@ -30,7 +30,7 @@ from ..journal.belief_groups import FACT, KINDS, Groups
 from ..journal.rows import BeliefRow
 from ..space import QuestionSpace
 from ..surrogates.base import Latent
-from ..types import Candidates, Floats, Indices
+from ..types import Floats, Indices
 from ..utils.random_streams import generator
 from .belief import FAILURE, Belief, Observation
 from .candidates import columns
@@ -153,7 +153,10 @@ class Sample:
         ]
         paired = min(max(2 * groups.cells, FEWEST_PAIRED), MAX_PAIRED)
         self._shown = np.flatnonzero(_rank(self._image) < PER_IMAGE)
-        self._asked: Any = None if belief.losses is None else _candidates(table)
+        self._asked: Any = None
+        if belief.losses is not None:
+            asked = (*table, np.arange(len(questions)), table[0])
+            self._asked = candidates_of(asked)
         if isinstance(belief.losses, Latent):  # nothing that stays as it is is worked out twice
             self._asked = belief.losses.look(self._asked)
             self._paired: Any = self._asked[:paired]
@@ -262,10 +265,6 @@ def _places(
     found = left[:, :2] * scale[:2]
     found = found * np.where(found[np.abs(found).argmax(axis=0), [0, 1]] < 0, -1, 1)
     return [[round(float(x), 4), round(float(y), 4)] for x, y in found]
-
-
-def _candidates(table: Indices) -> Candidates:
-    return candidates_of((*table, np.arange(table.shape[1]), table[0]))
 
 
 def _rank(group: Indices) -> Indices:

@@ -1,4 +1,4 @@
-"""Which answers a draw knows, where several calls are on their way at a time.
+"""What a draw knows: answers in the order of the draws, each once all before it are answered.
 
 With c calls in flight, a draw follows from all but the last LAG * c draws: so many that one slow
 answer seldom holds up the others. Draws come in blocks of c / 2 that know the same, so that what
@@ -8,8 +8,6 @@ that changes, the first draw of a block says so in the journal ("in_flight" amon
 that an interrupted audit goes on in the middle of a block as if nothing had happened. What decides
 about c, such as how fast answers come, lies before the block it is chosen for, so that every draw
 is random given all that came before it.
-
-Answers in draw order: judged ones wait until every earlier draw is answered, too.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,9 +1,8 @@
-"""What was found out about a model and its judge, kept in the journal: an audit that goes on asks
-in the same way, and reserves as much money.
+"""What is known of the model beside its answers: how it is asked, what is on its way, if it fails.
 
-Batches that a model submitted, kept in the journal until their calls are answered.
-
-Ends an audit of a model that leaves most calls unanswered, before they use up the budget.
+The journal keeps how a model and its judge are asked, so that an audit that goes on asks in the
+same way and reserves as much money, and the batches that were submitted, until their calls are
+answered.
 """
 
 from collections import Counter

@@ -1,11 +1,7 @@
-"""The calls about source images: which there are, what they send, what was said.
+"""From questions to calls, and from a call's answer to judged rows for the journal.
 
-Where an oracle compares a follow-up with its source, the source image is asked about first,
-once. Some oracles then have to hear of versions of it, too (``oracles.Version``).
-
-What a model said, from the rows of a journal, which hold its masks where that is wanted.
-
-From questions to calls, and from a call's answer to judged rows for the journal.
+Where an oracle compares a follow-up with its source, the source image is asked about first, once
+(``SourceCalls``). Some oracles then have to hear of versions of it, too (``oracles.Version``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -221,10 +217,6 @@ class Judge:
                 "in one call (answers = 'all'), got one that answers one"
             )
 
-    def call_of(self, question: int) -> int:
-        """The call that answers ``question``."""
-        return question if self.answers == "one" else self.space.numbering.image_of(int(question))
-
     def all_questions_of(self, call: int) -> Indices:
         """Every question the call answers, those that cannot be judged included."""
         if self.answers == "one":
@@ -270,7 +262,9 @@ class Judge:
 
     def expected(self, question: int) -> Any:
         """What the answer should be, as the oracle has it: 0 or 1, accepted words, a mask."""
-        return self._case(self.call_of(question), question, Unanswered("not asked")).expected
+        whole = self.answers == "all"
+        call = self.space.numbering.image_of(int(question)) if whole else question
+        return self._case(call, question, Unanswered("not asked")).expected
 
     def queries(self, call: int, answer: Answer) -> dict[int, Query]:
         """By question what the oracle's judge model may be asked about an answer."""

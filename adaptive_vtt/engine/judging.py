@@ -243,23 +243,29 @@ class Judging(Hook):
         try:
             if isinstance(model, ConcurrentModel):
                 return model.submit(prompt)
-            return _done(checked(model, [prompt])[0])
+            called: Future[Said] = Future()
+            called.set_result(checked(model, [prompt])[0])
         except Exception as error:
-            failed: Future[Said] = Future()
-            failed.set_exception(error)
-            return failed
+            called = Future()
+            called.set_exception(error)
+        return called
 
     def _reply(self, call: int, question: int) -> Reply | None:
         """What came of a question; None where it is asked again, or no judge can work."""
         future = self._sent.pop((call, question))
         try:
             said = future.result()
-            check_answer(said, prompt_of("", question), f"judge {self._name!r}")
+            check_answer(
+                said, prompt_of("", question), f"judge {self._by.name if self._by else ''!r}"
+            )
         except CallLost:  # its worker died: it is asked again
             self._budget.judged.lose([question])
             return None
         except Exception as error:
-            if isinstance(error, ModelError) and self._cannot_work:
+            # a client's error that no call before went without says that none can succeed; that of
+            # a function may be about this reply
+            concurrent = isinstance(self._model, ConcurrentModel)
+            if isinstance(error, ModelError) and concurrent and not self._answered:
                 self._error = error
                 return None
             reason = f"{type(error).__name__}: {one_line(error)}"[:200]
@@ -280,20 +286,10 @@ class Judging(Hook):
             self._known[row.asked] = value
 
     @property
-    def _cannot_work(self) -> bool:
-        """Whether an error of the judge's client says that no call can succeed: one of a function
-        may be that of this reply."""
-        return not self._answered and isinstance(self._model, ConcurrentModel)
-
-    @property
     def _model(self) -> ModelDefaults:
         if self._by is None:
             raise ModelError("judge: none was given")
         return self._by.model
-
-    @property
-    def _name(self) -> str:
-        return "" if self._by is None else self._by.name
 
     # -- going on ----------------------------------------------------------------------
 
@@ -339,9 +335,3 @@ def prompt_of(text: str, question: int) -> Prompt:
 def hash_of(text: str) -> str:
     """By which the same words are told."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
-def _done(said: Said) -> "Future[Said]":
-    future: Future[Said] = Future()
-    future.set_result(said)
-    return future

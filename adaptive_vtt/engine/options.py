@@ -1,6 +1,6 @@
-"""What an audit is to certify, and what it needs for that.
+"""The options of an audit: what it certifies, how it samples, when it ends.
 
-The options of an audit in groups, and each of them as a keyword of its own.
+They come in three groups, and each of them as a keyword of its own (``Shorthands``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from ..certify.sequences import BETS
 from ..certify.targets import Target, calls, fingerprint, largest, named_targets
 from ..cohort import Cohort
 from ..errors import InputError, unknown
-from ..journal.facts import CertificateFacts
+from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
@@ -34,7 +34,7 @@ from ..stopping import (
 )
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
-from ..types import Bets, CallMode, Guarantee, TargetId
+from ..types import CallMode, Guarantee, TargetId
 from .budget import Lease
 from .selector import Replay
 
@@ -208,15 +208,19 @@ class Certify:
             return None
         targets = named_targets(space, self.targets, self.where)
         by_bets = self.at_most is not None and (begun is None or begun.decides)
-        slices = () if begun is None else begun.slices
+        slices: Sequence[SliceFacts] = ()
+        aim = self.half_width or (DECISION_WIDTH if self.compare is None else MAX_AIM)
+        bets = BETS if self.compare is None else replace(BETS, cell=FINE_CELL)
+        if begun is not None:
+            slices, aim, bets = begun.slices, begun.aim, begun.bets
         rules = Rules(
-            self._first_aim() if begun is None else begun.aim,
+            aim,
             1 - self.confidence,
             self.guarantee,
             self._shares(space, targets, answers, begun, even),
             self.at_most if by_bets else None,
             by_bets and self.half_width is None,
-            self._bets() if begun is None else begun.bets,
+            bets,
             () if begun is None else begun.aims,
             self.compare,
             self._set_aside(begun),
@@ -237,14 +241,6 @@ class Certify:
                 "DIR' looks for some, and a new audit, begun with discover = N, certifies them"
             )
         return begun.set_aside
-
-    def _first_aim(self) -> float:
-        return self.half_width or (DECISION_WIDTH if self.compare is None else MAX_AIM)
-
-    def _bets(self) -> Bets:
-        if self.compare is None:
-            return BETS
-        return replace(BETS, cell=FINE_CELL)
 
     def _shares(
         self,

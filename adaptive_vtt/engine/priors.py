@@ -1,16 +1,15 @@
-"""What an earlier audit foretells of every question: a surrogate that learnt its losses.
+"""What is foretold of every question before the first draw: by an earlier audit, and by a cohort.
 
-That audit asked a small part of the questions, and this one seldom asks the same. What carries over
-is not the loss of one question but where losses are: which images, which relations. So a question
-GP of its own learns all that was found, once, and what it expects is a proxy of the new model.
-It may be wrong as any proxy may. It knows the earlier draws, and nothing of those to come, which
-follow from a key of their own (``audit_key``).
+An earlier audit asked a small part of the questions, and this one seldom asks the same. What
+carries over is not the loss of one question but where losses are: which images, which relations. So
+a question GP of its own learns all that was found, once, and what it expects is a proxy of the new
+model (``WarmStart``). It may be wrong as any proxy may. It knows the earlier draws, and nothing of
+those to come, which follow from a key of their own (``audit_key``).
 
-A cohort's losses as the question GP is told of them: a prior, and columns for every question.
-
-A model that was asked a part of the questions tells of the others what a question GP makes of its
-answers (``warm_start``), or, where it came from a table, what the other models and its own mean
-say. Nothing here knows an answer of this audit.
+Of a cohort, the question GP is told a prior and columns for every question (``CohortLosses``). A
+model that was asked a part of the questions tells of the others what a warm start from its audit
+expects, or, where it came from a table, what the other models and its own mean say. Nothing here
+knows an answer of this audit.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..cohort import Cohort, Member
+from ..cohort import Cohort
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts
 from ..journal.prior import Prior
@@ -219,7 +218,8 @@ def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
     one is missing."""
     if begun is None or begun.cohort is None:
         return cohort
-    there = {_key(member) or member.name: member for member in cohort.members}
+    keys = [member.journal and member.journal.key for member in cohort.members]
+    there = {key or m.name: m for key, m in zip(keys, cohort.members, strict=True)}
     then = list(zip(begun.cohort.models, begun.cohort.keys, strict=True))
     missing = [name for name, key in then if (key or name) not in there]
     if missing:
@@ -228,7 +228,3 @@ def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
             "give the cohort as it was, or begin a new audit"
         )
     return Cohort([there[key or name] for name, key in then])
-
-
-def _key(member: Member) -> str | None:
-    return None if member.journal is None else member.journal.key

@@ -1,12 +1,10 @@
-"""Small follow-up pictures, rendered once each and kept within a bound of memory.
+"""Cheaper models, and earlier audits, as hints at what will fail.
+
+A proxy's expected loss on a question becomes a feature of the question GP. It may be as wrong as
+it likes: predictions move effort, never what is certified.
 
 Predictions look at thousands of candidate follow-ups per draw and mostly at the same ones again.
-Rendering is what costs, so thumbnails are kept, and the least recently used make room.
-
-Cheaper models, and earlier audits, as hints at what will fail.
-
-A proxy's expected loss on a question becomes a feature of the question GP. It may be as
-wrong as it likes: predictions move effort, never what is certified.
+Rendering is what costs, so small pictures of them are kept (``Renderings``).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,20 +1,4 @@
-"""The proposal a call is drawn from: a strategy's weights, mixed with exploration.
-
-The draws of an earlier audit gone through again before an audit draws questions of its own.
-
-Where model A was audited before, B may be asked what A was asked, in A's order, so that of each
-pair only B is paid for. The proposal of such a draw is A's, as journaled: it was fixed by A's
-earlier answers and drawn by A's key, which knew nothing of B. So a draw is random given all that
-comes before it in either audit, and what is expected of the pair at draw t may follow from both
-models' losses on draws before t. From A's later losses it may not: those tell which questions are
-still to come. That A's audit ended when it did follows from its answers by then, so it may be gone
-on from.
-
-It fails where B knows the draws: a model that was mended with what A's audit found, and targets
-that were chosen by it, are right or wrong about these very questions and no others.
-
-Candidates to weights to proposal to draw: the engine's choice, without any input or output.
-"""
+"""Candidates to weights to proposal to draw: the engine's choice, without any input or output."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -100,7 +84,20 @@ def shares_of(
 
 
 class Replay:
-    """The draws in the ``journal`` of an audit with ``facts``, at ``where`` for errors.
+    """The draws of an earlier audit, gone through again before an audit draws questions of its own.
+
+    Where model A was audited before, B may be asked what A was asked, in A's order, so that of each
+    pair only B is paid for. The proposal of such a draw is A's, as journaled: it was fixed by A's
+    earlier answers and drawn by A's key, which knew nothing of B. So a draw is random given all
+    that comes before it in either audit, and what is expected of the pair at draw t may follow from
+    both models' losses on draws before t. From A's later losses it may not: those tell which
+    questions are still to come. That A's audit ended when it did follows from its answers by then,
+    so it may be gone on from.
+
+    It fails where B knows the draws: a model that was mended with what A's audit found, and targets
+    that were chosen by it, are right or wrong about these very questions and no others.
+
+    ``journal`` is that of an audit with ``facts``, at ``where`` for errors.
 
     Proposals are read as they are needed, so the journal has to stay open. Raises InputError for
     draws whose proposals leave candidates out.

@@ -1,7 +1,4 @@
-"""What an audit was begun with: checked, described for the journal, compared on resuming.
-
-What is refused before anything is asked: a model or a limit that does not fit.
-"""
+"""What an audit is begun with: checked, described for the journal, compared on resuming."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -12,12 +12,10 @@ whichever of them is killed, and when. It follows from four rules.
    says may have been spent: answers at what they cost, calls lost and on their way at their worst.
    So the row of a member that was killed stays at its worst until it is resumed.
 4. What was settled as spent never falls: a journal that tells of less is refused. One that tells
-   of more is believed: rows are raised to it before a fleet goes on (``recounting``).
+   of more is believed: rows are raised to it before a fleet goes on (``recount``).
 
 A server that counts more tokens than the bound it was given can break it, as it can the cap of a
 single audit; what it counted is booked, and nothing more is leased.
-
-What the journals of a fleet's members say was spent, told to the broker before any lease.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""What a member's next money is worth: by how much it brings its open targets to their end.
+"""A member's lease: what its audit asks the broker before it draws, and tells it afterwards.
 
+The member goes first whose next money is worth the most: it brings open targets to their end.
 With r_k the calls that open target k is expected to take yet and p the expected price of a call,
 
     gain = sum over open targets of 1 / (r_k p)
@@ -15,8 +16,6 @@ known for one, that made without asking (``certify.forecast``).
 No certificate depends on any of this. A member's draws follow from its own key and answers alone,
 whenever they are made, and its intervals hold at all moments at once, so also at the one at which
 the money went to another.
-
-A member's lease: what its audit asks the broker before it draws, and tells it afterwards.
 """
 
 import time

@@ -1,10 +1,8 @@
-"""When an audit looks for slices, and what it writes down of those it finds.
+"""An audit that looks for slices while it goes on, and makes targets of what it finds.
 
 It looks at set draws, so that an interrupted audit finds what an undisturbed one would have: looks
 lie a factor apart, since as many answers again as there were tell something new. It also looks once
 before it ends for want of open targets.
-
-An audit that looks for slices while it goes on, and makes targets of what it finds.
 """
 
 from collections.abc import Collection, Mapping, Sequence

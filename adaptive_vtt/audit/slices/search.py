@@ -1,6 +1,4 @@
-"""The answers so far as arrays: what was asked and lost, and how likely it was to be asked.
-
-Conjunctions of atoms in which failures concentrate, ranked by the lift that they have at least.
+"""Conjunctions of atoms in which failures concentrate, ranked by the lift that they have at least.
 
 The lift of a slice is its mean loss over that of all questions, both weighed by the inverse of the
 draw proposal. A slice of weights W_u, one per image, counts as n = (sum W)^2 / sum W^2 images
@@ -53,11 +51,15 @@ class Evidence:
     @classmethod
     def of(cls, space: QuestionSpace, draws: Sequence[DrawRow], calls: Collection[CallRow]) -> Self:
         """What the answered ones among ``draws`` tell; ``calls`` may hold others, too."""
-        drawn = {row.call: row for row in draws}
+        # the inverse of a call's share under its proposal, relative to an even one
+        weights = {
+            row.call: 1 / (int(row.why.get("candidates", 1 / row.probability)) * row.probability)
+            for row in draws
+        }
         told = [
-            (answer.question, answer.loss, _weight(drawn[call.call]))
+            (answer.question, answer.loss, weights[call.call])
             for call in calls
-            if call.call in drawn
+            if call.call in weights
             for answer in call.answers
             if answer.loss is not None and not answer.excluded
         ]
@@ -80,12 +82,6 @@ class Evidence:
     def inside(self, space: QuestionSpace, targets: Sequence[Target]) -> Bools:
         """K x n: which questions belong to which of K targets."""
         return member(space, targets, self.sample, self.variant, self.concept, self.truth)
-
-
-def _weight(draw: DrawRow) -> float:
-    """The share of its call under an even proposal, over that under the proposal it was drawn
-    from."""
-    return 1 / (int(draw.why.get("candidates", 1 / draw.probability)) * draw.probability)
 
 
 FALSE = 0.05
