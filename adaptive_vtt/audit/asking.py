@@ -25,12 +25,11 @@ from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
 from ..models.base import (
     BatchModel,
-    ConcurrentModel,
     ModelDefaults,
     ModelSource,
     adapted_model,
 )
-from ..models.checking import as_answer, as_loss, check_answer, name_of
+from ..models.checking import name_of
 from ..models.local.anything import model_of
 from ..models.local.by_hand import ByHand
 from ..results.result import Result, summarise
@@ -101,7 +100,7 @@ class Audit:
         self._made, self._loop, self._discovery = made, made.loop, discovery
         self._failing = Failing(self.limits.fail_on_error, self.model)
         self._leasing: Leasing | None = None
-        self._loop.hooks.append(discovery)
+        self._loop.hooks += [self._failing, discovery]
         if self.limits.lease is not None:
             self._leasing = Leasing(self.limits.lease, self.model, self.sampling.batch)
             self._loop.hooks.append(self._leasing)
@@ -131,7 +130,7 @@ class Audit:
         draws of one ``ask``. Where the oracle compares with the source image's answer, the call
         about that image, made once, comes before any call about its follow-ups.
         """
-        return self._loop.ask(n, wait=not isinstance(self.model, ConcurrentModel))
+        return self._loop.ask(n)
 
     def tell(
         self,
@@ -148,20 +147,16 @@ class Audit:
         number = call.number if isinstance(call, Call) else call
         if not isinstance(number, int):
             raise OrderError(f"tell: expected a call that ask() gave, got {call!r:.80}")
-        self.tell_all([(number, answer)])
+        self._loop.tell_all([(number, answer)])
 
-    def awaits(self, number: int) -> bool:
-        """Whether the call of this number was drawn and waits for its answer."""
-        return number in self._loop.queue
+    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
+        """The answers to several calls by number, as ``tell`` takes them, in one commit."""
+        self._loop.tell_all(told)
 
     @property
     def waiting(self) -> int:
         """How many calls may be made now without another draw."""
-        return len(self._loop.queue.ready())
-
-    def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
-        """Those of the calls that the cap allows beside ``sent`` calls on their way."""
-        return self._loop.budget.affordable(calls, sent)
+        return self._loop.waiting
 
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again.
@@ -202,13 +197,14 @@ class Audit:
 
     def _run(self, step: Callable[[], None]) -> None:
         """Asks the model until the audit ends, or nothing more will be leased."""
+        asked = self._loop, self.model, self.sampling.batch, step
         if self._leasing is None:
-            run_model(self, step)
+            run_model(*asked)
             return
         self._leasing.begin(self._loop)
-        run_model(self, step)
+        run_model(*asked)
         while self._loop.paused and self._leasing.renewed(self._loop):
-            run_model(self, step)
+            run_model(*asked)
         if self._leasing.ends(self._loop):
             self._loop.finish()
 
@@ -291,26 +287,6 @@ class Audit:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
-        """The answers to several calls by number, as ``tell`` takes them, in one commit."""
-        self._loop.check_writable()
-        told = list(told)
-        if len({number for number, _ in told}) < len(told):
-            raise OrderError("tell: the same call was answered twice")
-        answers = {number: self._checked(number, answer) for number, answer in told}
-        self._failing.note(answers.values())
-        for number, error in self._loop.tell(answers).items():
-            self.take_back([self._loop.queue.expect(number)], sent=True)
-            raise error
-
-    def _checked(self, number: int, answer: object) -> Answer | Unanswered:
-        call = self._loop.queue.expect(number)
-        if not isinstance(answer, Answer | Unanswered):
-            by_loss = self.space.oracle.tells_losses
-            answer = as_loss(answer, number) if by_loss else as_answer(answer, call.prompt, number)
-        check_answer(answer, call.prompt, "tell")
-        return answer
-
     # -- beginning, going on, ending ---------------------------------------------------
 
     def _begin(self, notes: Mapping[str, Any]) -> None:
@@ -359,10 +335,10 @@ class Audit:
 
     def _replay(self) -> None:
         """Goes on from where the journal stopped: what waits there may have been sent."""
-        self._failing.trust(self._loop.replay())
+        self._loop.replay()
         self._made.judging.lose()
         budget = self._loop.budget
-        budget.submitted(submitted(self.model, self.journal, self.awaits))
+        budget.submitted(submitted(self.model, self.journal, self._loop.queue.__contains__))
         if not isinstance(self.model, BatchModel):
             budget.lose(call.number for call in self._loop.queue.ready())
 

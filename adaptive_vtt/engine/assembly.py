@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
 from ..journal.prior import read_prior
-from ..models.base import ModelDefaults
+from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
 from ..strategies.by_need import ByNeed, needs_targets
 from ..surrogates import REGISTRY, Named, named
@@ -165,6 +165,7 @@ def assembled(
         probes,
         limits.rules(certify.rule()),
         watch,
+        waits=not isinstance(model, ConcurrentModel),
     )
     check_budget(limits.budget, loop.question)
     judging = Judging(judge, queue, budget, origin.key)

@@ -22,6 +22,7 @@ from ..types import Answer, Unanswered
 from .belief import Belief
 from .call_queue import Call
 from .endpoint import JournalRecord
+from .loop import Loop
 from .options import Sampling
 
 Back = tuple[Call, "Future[Answer | Unanswered] | None"]
@@ -165,34 +166,15 @@ between chunks keeps the model busy."""
 
 
 class Asking(Protocol):
-    """What the loop drives: an audit, as far as it asks and is told."""
+    """What is told of an audit as it goes on."""
 
     space: QuestionSpace
     model: ModelDefaults
     sampling: Sampling
     journal: Journal
 
-    def ask(self, n: int = 1) -> list[Call]:
-        """Up to ``n`` calls to make; [] where there are none now."""
-
-    def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
-        """Those of the calls that the cap allows beside ``sent`` calls on their way."""
-
-    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
-        """The answers to several calls by number."""
-
-    def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
-        """No answer will come to these calls; ``sent``: they may have been charged for."""
-
     def state(self) -> State:
         """Where the audit stands."""
-
-    def awaits(self, number: int) -> bool:
-        """Whether the call of this number was drawn and waits for its answer."""
-
-    @property
-    def waiting(self) -> int:
-        """How many calls may be made now without another draw."""
 
     @property
     def belief(self) -> Belief:
@@ -227,98 +209,99 @@ def progress_of(audit: Asking) -> Progress:
     return Progress(state, audit.cost, audit.space.concepts[concept], side)
 
 
-def run_model(audit: Asking, step: Callable[[], None]) -> None:
-    """Asks the audit's model until the audit ends, calling ``step`` whenever answers came.
+def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:
+    """Asks the model until the audit ends, calling ``step`` whenever answers came.
 
     What the model counted (``statistics``) goes into the journal, however it ends.
     """
-    model = audit.model
+    who = f"model {name_of(model)!r}"
     try:
         if isinstance(model, BatchModel):
-            run_rounds(audit, model, step)
+            run_rounds(loop, model, who, step)
         elif isinstance(model, ConcurrentModel):
-            run_concurrently(audit, model, step)
+            run_concurrently(loop, model, who, step)
         else:
-            run_batches(audit, step)
+            run_batches(loop, model, batch, step)
     except BaseException:
         with suppress(Exception):  # the first error is the one to tell of
-            _keep_statistics(audit)
+            _keep_statistics(loop, model)
         raise
-    _keep_statistics(audit)
+    _keep_statistics(loop, model)
 
 
-def _keep_statistics(audit: Asking) -> None:
-    told = audit.model.statistics()
+def _keep_statistics(loop: Loop, model: ModelDefaults) -> None:
+    told = model.statistics()
     if told is not None:
-        audit.journal.set_facts(endpoint=told)
+        loop.journal.set_facts(endpoint=told)
 
 
-def run_batches(audit: Asking, step: Callable[[], None]) -> None:
-    """``sampling.batch`` calls at a time, or all that wait: nothing is learnt between those.
+def run_batches(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:
+    """``batch`` calls at a time, or all that wait: nothing is learnt between those.
 
     A model that raises leaves them to be asked again.
     """
-    while calls := audit.ask(max(audit.sampling.batch, audit.waiting)):
+    while calls := loop.ask(max(batch, loop.waiting)):
         try:
-            answers = checked(audit.model, [c.prompt for c in calls])
+            answers = checked(model, [c.prompt for c in calls])
         except BaseException:
-            audit.take_back(calls, sent=True)
+            loop.take_back(calls, sent=True)
             raise
-        audit.tell_all(zip((c.number for c in calls), answers, strict=True))
+        loop.tell_all(zip((c.number for c in calls), answers, strict=True))
         step()
 
 
-def run_rounds(audit: Asking, model: BatchModel, step: Callable[[], None]) -> None:
+def run_rounds(loop: Loop, model: BatchModel, who: str, step: Callable[[], None]) -> None:
     """A round of ``model.batch`` calls at a time, submitted together.
 
     The journal knows what was submitted, so nothing is lost where the model raises: the next
     round is about the same calls, and the model finds their answers.
     """
-    record, who = JournalRecord(audit.journal, audit.awaits), f"model {name_of(audit.model)!r}"
-    while calls := audit.ask(max(model.batch, audit.waiting)):
+    record = JournalRecord(loop.journal, loop.queue.__contains__)
+    while calls := loop.ask(max(model.batch, loop.waiting)):
         try:
             said = model.ask_batch({call.number: call.prompt for call in calls}, record)
             for call in calls:
                 check_answer(said[call.number], call.prompt, who)
         except BaseException:
-            audit.take_back(calls)
+            loop.take_back(calls)
             raise
-        audit.tell_all((call.number, said[call.number]) for call in calls)
+        loop.tell_all((call.number, said[call.number]) for call in calls)
         step()
 
 
-def run_concurrently(audit: Asking, model: ConcurrentModel, step: Callable[[], None]) -> None:
+def run_concurrently(
+    loop: Loop, model: ConcurrentModel, who: str, step: Callable[[], None]
+) -> None:
     """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
 
     Some calls are drawn ahead, so that one can be sent the moment another comes back (``Flight``).
     Where anything fails, those on their way are waited for and kept: they are paid for. What did
     not come back is to be asked again.
     """
-    with Flight(model, audit.affordable) as flight:
+    with Flight(model, loop.budget.affordable) as flight:
         try:
             while True:
                 most = model.in_flight + max(1, model.in_flight // 2)
                 lacking = most - len(flight)
-                drawn = audit.ask(min(lacking, CHUNK)) if lacking > 0 else []
+                drawn = loop.ask(min(lacking, CHUNK)) if lacking > 0 else []
                 flight.add(drawn)
                 if not len(flight):
                     return
                 # a full chunk: there may be more to draw, so do not wait for an answer
                 if back := flight.back(wait=len(drawn) < CHUNK):
-                    _tell(audit, flight, back)
+                    _tell(loop, who, flight, back)
                     step()
         except BaseException:
             with suppress(Exception):  # the first error is the one to tell of
-                _tell(audit, flight, flight.end())
+                _tell(loop, who, flight, flight.end())
             if flight.calls:
-                audit.take_back(flight.calls, sent=True)
+                loop.take_back(flight.calls, sent=True)
             raise
 
 
-def _tell(audit: Asking, flight: Flight, back: Iterable[Back]) -> None:
+def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
     """Tells what came back whole, takes back what was lost, to be asked again; raises what went
-    wrong with the rest, which stays in flight."""
-    who = f"model {name_of(audit.model)!r}"
+    wrong with the rest, which stays in flight. ``who``: the model, for errors."""
     told, unsent, lost, wrong = [], [], [], []
     for call, future in back:
         if future is None:
@@ -333,11 +316,11 @@ def _tell(audit: Asking, flight: Flight, back: Iterable[Back]) -> None:
             wrong.append(error)
         else:
             told.append((call, answer))
-    audit.take_back(unsent)
+    loop.take_back(unsent)
     flight.land([*unsent, *lost, *(call for call, _ in told)])
-    audit.tell_all((call.number, answer) for call, answer in told)
+    loop.tell_all((call.number, answer) for call, answer in told)
     if lost:
-        audit.take_back(lost, sent=True)
+        loop.take_back(lost, sent=True)
     flight.paid(len(told) + len(lost))
     if wrong:
         raise wrong[0]

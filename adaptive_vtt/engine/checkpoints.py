@@ -20,14 +20,14 @@ of the mean f (1 - f), which no number of answers takes away.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..journal import Journal
 from ..journal.belief_groups import FACT, KINDS, Groups
-from ..journal.rows import BeliefRow
+from ..journal.rows import BeliefRow, CallRow
 from ..space import QuestionSpace
 from ..surrogates.base import Latent
 from ..types import Floats, Indices
@@ -72,7 +72,7 @@ class Checkpoints(Hook):
         self._sample: Sample | None = None
         self._told = False
 
-    def on_replay(self, loop: Loop, answered: Collection[int]) -> None:
+    def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
         self._known.update(row.draws for row in loop.journal.beliefs())
 
     def learnt(self, outcomes: Sequence[Observation]) -> None:

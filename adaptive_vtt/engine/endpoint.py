@@ -6,7 +6,7 @@ answered.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..errors import InputError, ModelError
@@ -115,7 +115,7 @@ FEWEST = 20
 """Fewest calls of which the unanswered share is judged: that of fewer is mostly chance."""
 
 
-class Failing:
+class Failing(Hook):
     """Counts the calls that this process made, and those that stayed unanswered.
 
     ``share``: raise ModelError when more than this share of calls stays unanswered, of
@@ -130,7 +130,7 @@ class Failing:
         self._answered = False
         self._calls, self._reasons = 0, Counter[str]()
 
-    def note(self, answers: Iterable[Answer | Unanswered]) -> None:
+    def on_told(self, loop: Loop, answers: Collection[Answer | Unanswered]) -> None:
         """Counts these; a call is unanswered where none of its questions has an answer."""
         for answer in answers:
             self._calls += 1
@@ -141,16 +141,16 @@ class Failing:
             else:
                 self._answered = True
 
-    def trust(self, calls: Collection[CallRow]) -> None:
-        """Takes note of calls that the journal holds from an earlier run.
-
-        They show that the model could be reached, so a first refused call does not end this run.
-        Where one of them has an answer, the model is known to answer: a run whose first calls
+    def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
+        """Calls of an earlier run show that the model could be reached, so a first refused call does
+        not end this run. Where one of them has an answer, the model is known to answer: a run whose first calls
         all stay unanswered then goes on, unless ``share`` ends it.
         """
         if calls:
             self._model.trusted = True
-        self._answered |= any(row.unanswered is None for call in calls for row in call.answers)
+        self._answered |= any(
+            row.unanswered is None for call in calls.values() for row in call.answers
+        )
 
     def check(self) -> None:
         """Raises ModelError where too many calls stayed unanswered."""

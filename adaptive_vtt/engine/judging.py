@@ -12,7 +12,7 @@ sentence, as a model does; nothing is lost by that, as the answer waits in the j
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -293,11 +293,11 @@ class Judging(Hook):
 
     # -- going on ----------------------------------------------------------------------
 
-    def on_replay(self, loop: Loop, answered: Collection[int]) -> None:
+    def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
         rows = loop.journal.judging()
         self._rows = len(rows)
         for row in rows:
-            if row.received and row.call not in answered:
+            if row.received and row.call not in calls:
                 values = tuple(from_json(said, "journal: judging") for said in row.said)
                 answer = Answer(values, row.cost, row.unconfirmed)
                 self._open[row.call] = _Open(answer, self._to_ask(row.call, answer))

@@ -5,7 +5,7 @@ and targets asked for later, and what is kept of beliefs. A hook is given the lo
 and keeps none, so that an audit that is dropped lets its journal go at once.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..certify import Certifier, Move, Target
-from ..errors import JournalError
+from ..errors import JournalError, OrderError
 from ..journal import Journal
 from ..journal.rows import CallRow, DrawRow, SourceRow
+from ..models.checking import as_answer, as_loss, check_answer
 from ..space import QuestionSpace
 from ..stopping import State, StoppingRule, contradicted
 from ..types import Answer, Unanswered
@@ -43,8 +44,8 @@ class Hook:
         """Whether the answer to this call is kept back."""
         return False
 
-    def on_replay(self, loop: "Loop", answered: Collection[int]) -> None:
-        """A journal is gone on with, of which the calls ``answered`` are committed."""
+    def on_replay(self, loop: "Loop", calls: Mapping[int, CallRow]) -> None:
+        """A journal is gone on with, in which these calls, by number, are answered."""
 
     def before_ask(self, loop: "Loop", *, wait: bool) -> bool:
         """Calls are about to be handed out: what was kept back may be finished by now, or be waited
@@ -57,6 +58,9 @@ class Hook:
 
     def after_draw(self, loop: "Loop") -> None:
         """A draw was made; its call is queued next."""
+
+    def on_told(self, loop: "Loop", answers: Collection[Said]) -> None:
+        """Answers came, to whatever was asked."""
 
     def before_commit(self, loop: "Loop") -> None:
         """Answers are about to be committed."""
@@ -121,6 +125,7 @@ class Loop:
     """An audit's state and its steps.
 
     ``sources``, ``probes``: the calls beside those that are drawn. ``rules``: any of them ends it.
+    ``waits``: whether ``ask`` waits for what hooks keep back, as nothing else is on its way then.
     ``hooks`` take part in their order.
     ``journal`` is there once it is open. ``failed``, ``astray``: a commit, or a draw, was not
     finished, so that the audit can only go on from its journal.
@@ -139,19 +144,22 @@ class Loop:
         probes: SideCalls,
         rules: Sequence[StoppingRule],
         watch: Stopwatch,
+        *,
+        waits: bool,
     ) -> None:
         self.selector, self.judge, self.queue = selector, judge, queue
         self.draw_order, self.budget, self.watch = draw_order, budget, watch
         self.rules, self.sources, self.beside = rules, sources, (probes, sources)
+        self.waits = waits
         self.hooks: list[Hook] = []
         self.failed = self.astray = False
 
     # -- asking ------------------------------------------------------------------------
 
-    def ask(self, n: int, *, wait: bool) -> list[Call]:
-        """Up to ``n`` calls to make. ``wait``: for what a hook keeps back."""
+    def ask(self, n: int) -> list[Call]:
+        """Up to ``n`` calls to make; [] where there are none now."""
         self.check_usable()
-        self._heard(wait=wait)
+        self._heard(wait=self.waits)
         while True:
             if len(self.queue.ready()) < n:
                 self._draw(n)
@@ -213,7 +221,8 @@ class Loop:
         self.queue.put(Call(row.call, row.draw, self.judge.prompt(row.call)), after=source)
 
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
-        """No answer will come to these; ``sent``: they may have been charged for."""
+        """No answer will come to these calls; ``ask`` gives them again. ``sent``: they were made,
+        and may have been charged for."""
         self.queue.take_back(calls)
         if sent:
             self.budget.lose(call.number for call in calls)
@@ -221,9 +230,30 @@ class Loop:
 
     # -- being told --------------------------------------------------------------------
 
-    def tell(self, answers: Mapping[int, Said]) -> dict[int, Exception]:
-        """Commits answers to calls by number, and learns from them; by number why an answer could
-        not be judged."""
+    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
+        """The answers to several calls by number, as ``Audit.tell`` takes them, in one commit. One
+        that cannot be judged is raised; its call is asked again."""
+        self.check_writable()
+        told = list(told)
+        if len({number for number, _ in told}) < len(told):
+            raise OrderError("tell: the same call was answered twice")
+        answers = {number: self._checked(number, answer) for number, answer in told}
+        for hook in self.hooks:
+            hook.on_told(self, answers.values())
+        for number, error in self._take(answers).items():
+            self.take_back([self.queue.expect(number)], sent=True)
+            raise error
+
+    def _checked(self, number: int, answer: object) -> Said:
+        call = self.queue.expect(number)
+        if not isinstance(answer, Said):
+            by_loss = self.space.oracle.tells_losses
+            answer = as_loss(answer, number) if by_loss else as_answer(answer, call.prompt, number)
+        check_answer(answer, call.prompt, "tell")
+        return answer
+
+    def _take(self, answers: Mapping[int, Said]) -> dict[int, Exception]:
+        """Commits answers, and learns from them; by number why some could not be judged."""
         seconds = self.watch.seconds()
         for hook in self.hooks:
             hook.before_commit(self)
@@ -268,15 +298,15 @@ class Loop:
 
     # -- going on, ending --------------------------------------------------------------
 
-    def replay(self) -> Sequence[CallRow]:
+    def replay(self) -> None:
         """Goes through the journal in the order in which things were drawn and learnt, up to where
-        it stopped; gives its calls."""
+        it stopped."""
         calls = {call.call: call for call in self.journal.calls()}
         for call in calls.values():
             self.draw_order.keep(call)
             self.budget.pay(call.cost)
         for hook in self.hooks:
-            hook.on_replay(self, calls.keys())
+            hook.on_replay(self, calls)
         for source in self.journal.sources():
             self._asker(number_of(source)).recall(source)
             self.budget.pay(source.cost)
@@ -297,7 +327,6 @@ class Loop:
             self.draw_order.learn()
             for hook in self.hooks:
                 hook.before_end(self)
-        return [*calls.values()]
 
     def adopt(self, targets: Sequence[Target]) -> None:
         """Makes these targets from the next draw on.
@@ -364,6 +393,11 @@ class Loop:
     def question(self) -> int:
         """The same in calls of the model, of which a comparison makes two of a prompt."""
         return self.most * self.space.oracle.models
+
+    @property
+    def waiting(self) -> int:
+        """How many calls may be made now without another draw."""
+        return len(self.queue.ready())
 
     @property
     def held(self) -> int:
