@@ -142,9 +142,11 @@ class Failing(Hook):
                 self._answered = True
 
     def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
-        """Calls of an earlier run show that the model could be reached, so a first refused call does
-        not end this run. Where one of them has an answer, the model is known to answer: a run whose first calls
-        all stay unanswered then goes on, unless ``share`` ends it.
+        """Calls of an earlier run show that the model could be reached, so a first refused call
+        does not end this run.
+
+        Where one of them has an answer, the model is known to answer: a run whose first calls all
+        stay unanswered then goes on, unless ``share`` ends it.
         """
         if calls:
             self._model.trusted = True
