@@ -141,7 +141,7 @@ def audit(
       ``labels`` where images come without; where nobody has any, ``concepts`` names what the model
       answers.
     - ``model``: a function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
-    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``suggestion``).
+    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``suggested``).
     - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
       that stands there is gone on with.
     - ``on_progress``: what follows the run, see ``Audit.run``. Default: a bar.

@@ -88,7 +88,7 @@ def assembled(
     renderings = Renderings(space)
     earlier = warm_start(certify, space, model.answers, renderings, device)
     net = taught(certify, space, facts)
-    cohort = population(certify, space, model.answers, renderings, device, facts)
+    cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
     given = certify.proxies or {}
     proxies = Proxies(space, given, earlier, memory, net, renderings, cohort)
     by_price = sampling.by_price and isinstance(chosen.strategy, ByNeed)
@@ -248,7 +248,7 @@ def warm_start(
     return WarmStart(read_prior(certify.prior_journal), space, make)
 
 
-def population(
+def cohort_losses(
     certify: Certify,
     space: QuestionSpace,
     answers: CallMode,
@@ -305,7 +305,7 @@ def fresh_belief(
             seed,
             device,
             proxies if proxies.names else None,
-            proxies.population,
+            proxies.cohort,
         )
     return Belief(
         space,

@@ -97,8 +97,8 @@ class DrawOrder:
         self,
         selector: Selector,
         both: bool,
-        blocks: Blocks | None = None,
-        learnt: Callable[[list[Observation]], object] = lambda outcomes: None,
+        blocks: Blocks | None,
+        learnt: Callable[[list[Observation]], object],
     ) -> None:
         self.calls: list[int] = []
         self.learned = 0

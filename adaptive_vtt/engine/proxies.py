@@ -88,10 +88,6 @@ class Renderings:
         rows = [self._rows_of(part, most, width) for part in parts]
         return np.concatenate(rows or [np.empty((0, width), np.uint8)])[back]
 
-    def pictures(self, images: Indices) -> Thumbnails:
-        """The same as pictures: (n, height, width, channels) uint8."""
-        return self.thumbnails(images).reshape(len(images), *self.shape)
-
     def _rows_of(self, images: Indices, most: int, width: int) -> Thumbnails:
         """Thumbnails of at most ``most`` distinct images."""
         self._request += 1
@@ -146,7 +142,7 @@ class Proxies:
     earlier audit of the same space foretells. ``memory``:
     what the oracle's details teach, which changes as the audit goes on. ``renderings``:
     small follow-ups. ``taught``: nets that learnt from this dataset.
-    ``population``: what a cohort tells, which is no proxy and kept beside them.
+    ``cohort``: what other models tell, which is no proxy and kept beside them.
     Raises InputError for arrays of another shape, and answers that are missing or NaN.
     """
 
@@ -158,7 +154,7 @@ class Proxies:
         memory: Memory | None = None,
         taught: "SelfTaught | None" = None,
         renderings: Renderings | None = None,
-        population: "CohortLosses | None" = None,
+        cohort: "CohortLosses | None" = None,
     ) -> None:
         self._space = space
         self._memory = memory
@@ -171,8 +167,8 @@ class Proxies:
         self.taught, self.renderings = taught, renderings or Renderings(space)
         if taught is not None:
             self._proxies[taught.name] = _Taught(taught, self.renderings, space)
-        self.population = population
-        self.prior_keys = [] if population is None else population.cohort.keys
+        self.cohort = cohort
+        self.prior_keys = [] if cohort is None else cohort.cohort.keys
         if prior is not None:
             self._proxies["prior journal"] = prior
             self.prior_keys = [*self.prior_keys, prior.key]
@@ -185,7 +181,7 @@ class Proxies:
     def content(self) -> list[tuple[str, str]]:
         """Name and content of each, for the audit's key."""
         told = [(name, proxy.content()) for name, proxy in self._proxies.items()]
-        return told + ([] if self.population is None else [("cohort", self.population.content)])
+        return told + ([] if self.cohort is None else [("cohort", self.cohort.content)])
 
     @property
     def untold(self) -> bool:
@@ -196,7 +192,7 @@ class Proxies:
     def facts(self) -> dict[str, Any]:
         """For a new journal: what the self-taught proxy is, and the cohort, where they are."""
         told = {} if self.taught is None else {"self_taught": self.taught.describe()}
-        return told if self.population is None else told | self.population.facts()
+        return told if self.cohort is None else told | self.cohort.facts()
 
     def changes(self, facts: Facts) -> dict[str, Any]:
         """For a journal that is gone on with: whether it ever taught other nets there."""

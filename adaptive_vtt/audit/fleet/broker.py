@@ -170,7 +170,7 @@ class Broker:
     ) -> Terms:
         """The member's next ``wanted`` calls, or as many as are left, where it is its turn.
 
-        ``gain``: what its next money is worth (``allocation``).
+        ``gain``: what its next money is worth (``leasing.Outlook``).
 
         A member that has to wait gives back what it does not need. ``extend``: it has a lease that
         is not used up, and keeps it where it cannot have more.

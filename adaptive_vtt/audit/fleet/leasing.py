@@ -20,17 +20,13 @@ the money went to another.
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
 from ...certify import Certifier
 from ...certify.forecast import forecasts
 from ...certify.further import further, longest
-from ...engine.belief import Belief
 from ...engine.budget import Account
-from ...engine.options import Certify, Sampling
-from ...models.base import ModelDefaults
 from ...types import Floats
 from .. import Audit
 from .broker import Broker, State, Terms
@@ -41,23 +37,11 @@ TINY = 1e-12
 FIGURES = ("more_calls", "more_calls_most", "more_cost", "more_cost_most")
 
 
-class Running(Protocol):
-    """What is read of an audit."""
-
-    certify: Certify
-    sampling: Sampling
-    model: ModelDefaults
-
-    @property
-    def belief(self) -> Belief:
-        """What it has learnt so far; the certifier among it."""
-
-
 class Outlook:
     """What an audit's next money is worth; ``paid``: whether money is what is short, and not calls
     alone."""
 
-    def __init__(self, audit: Running, *, paid: bool) -> None:
+    def __init__(self, audit: Audit, *, paid: bool) -> None:
         self._audit, self._paid = audit, paid
         certifier, self._likely = audit.belief.certifier, np.zeros(0)
         if certifier is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...certify.population import masks_of, target_of
-from ...certify.targets import Target, member, size
+from ...certify.targets import Target, size
 from ...engine.loop import Hook, Loop
 from ...engine.options import DISCOVER_BY, Certify
 from ...errors import InputError
@@ -21,6 +21,7 @@ from ...journal.facts import DiscoverFacts, Facts, read_facts
 from ...journal.rows import CallRow, DrawRow
 from ...space import QuestionSpace
 from ...types import Indices, TargetId
+from ..census import members
 from .proposers import atoms_of
 from .search import Evidence, Found, find
 
@@ -115,9 +116,7 @@ def asked_for(
 
 def _questions(space: QuestionSpace, target: Target, drawn: Indices) -> dict[str, Any]:
     """Which questions a target has, and which of them are among those ``drawn``."""
-    sample, variant, concept = space.parts(drawn)
-    truth = space.dataset.truth(sample, concept)
-    seen = drawn[member(space, [target], sample, variant, concept, truth)[0]]
+    seen = drawn[members(space, [target], drawn)[0]]
     return {"size": size(space, target), "seen": seen.tolist(), "masks": masks_of(target)}
 
 
