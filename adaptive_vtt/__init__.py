@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "audit",
     "Augment": "relations.augment",
-    "Certify": "engine.plan",
+    "Certify": "engine.options",
     "Cohort": "cohort",
     "Limits": "engine.options",
     "Pool": "pool",

@@ -139,7 +139,7 @@ def test_features_and_cheap_guesses_foretell_losses() -> None:
     guessed = Audit(Pool(400), half_width=0.2, seed=4, budget=30, proxies={"cheap": losses})
     told(guessed, losses)
     for audit in (by_features, guessed):
-        candidates = audit._selector.pool.candidates(99)
+        candidates = audit._loop.selector.pool.candidates(99)
         found = audit.belief.foreseen(candidates)
         items = candidates.question.numpy()
         assert found[losses[items] == 1].mean() > 2 * found[losses[items] == 0].mean()

@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from adaptive_vtt import QuestionSpace, relations
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.testing import TiledDataset, tiny_dataset
@@ -220,7 +220,7 @@ def use_huge_space() -> Candidates:
     assert space.count(concept="c3", side=1, relation="rotation") == 5 * 40_000_000 * int(
         (tile[:, 3] == 1).sum()
     )
-    pool = Pool(space, seed=0, limit=1000)
+    pool = CandidatePool(space, seed=0, limit=1000)
     first = pool.candidates(0)
     pool.remove(first.question[:10].numpy())
     assert len(pool) == space.size - 10
@@ -258,7 +258,7 @@ def test_candidates_are_a_uniform_subset_of_the_unseen(removed: int, limit: int)
     # often. The statistic is chi-squared with n - 1 degrees of freedom, shrunk by 1 - limit/n
     # for drawing without replacement. A uniform pool fails here for one seed in 1,000.
     space = QuestionSpace(tiny_dataset(12, 1), ["identity", "rotation"])
-    pool = Pool(space, seed=5, limit=limit)
+    pool = CandidatePool(space, seed=5, limit=limit)
     everything = space.nth(np.arange(space.size))
     pool.remove(everything[:removed])
     draws = [pool.candidates(draw).question.numpy() for draw in range(3000)]
@@ -291,7 +291,7 @@ def test_listed_and_sampled_pools_agree_on_what_is_unseen(
 ) -> None:
     unseen = {row[0] for row in eligible_by_hand(space)}
     limit = data.draw(st.integers(1, max(1, space.size - 1)))
-    pools = Pool(space, seed=0), Pool(space, seed=0, limit=limit)
+    pools = CandidatePool(space, seed=0), CandidatePool(space, seed=0, limit=limit)
     for draw in range(data.draw(st.integers(0, 4))):
         if not unseen:
             break
@@ -316,9 +316,9 @@ def test_candidates_follow_from_seed_and_draw_number() -> None:
     space = QuestionSpace(tiny_dataset(12, 1), ["identity", "rotation"])
 
     def drawn(seed: int, draw: int) -> list[int]:
-        return Pool(space, seed=seed, limit=10).candidates(draw).question.tolist()
+        return CandidatePool(space, seed=seed, limit=10).candidates(draw).question.tolist()
 
-    pool = Pool(space, seed=1, limit=10)
+    pool = CandidatePool(space, seed=1, limit=10)
     pool.candidates(7)  # looking at other draws before changes nothing
     assert pool.candidates(0).question.tolist() == drawn(1, 0)
     assert drawn(1, 0) != drawn(1, 1)
@@ -332,7 +332,7 @@ def test_every_candidate_stands_with_the_call_that_answers_it(
     answers: Any, concepts: int, limit: int
 ) -> None:
     made = QuestionSpace(tiny_dataset(12, concepts), ["identity", "rotation"])
-    pool = Pool(made, seed=1, limit=limit, answers=answers)
+    pool = CandidatePool(made, seed=1, limit=limit, answers=answers)
     for draw in range(12):
         found = pool.candidates(draw)
         number = found.question if answers == "one" else found.image

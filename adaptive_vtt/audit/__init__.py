@@ -8,9 +8,8 @@ import sys
 from types import ModuleType
 
 from ..engine.call_queue import Call
-from ..engine.options import Limits, Sampling
-from ..engine.plan import Certify
-from ..engine.run_loop import Progress
+from ..engine.calling import Progress
+from ..engine.options import Certify, Limits, Sampling
 from .asking import Audit
 from .inspection import read_result
 from .shortcut import audit

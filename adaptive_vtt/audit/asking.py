@@ -2,53 +2,44 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from .. import surrogates
 from ..certify.population import describe_population
 from ..certify.targets import Target
-from ..engine.assembly import features_changed, features_used, suited
+from ..engine.assembly import assembled, features_changed, features_used, suited
 from ..engine.audit_key import same_key
-from ..engine.audit_parts import assembled
 from ..engine.belief import Belief
 from ..engine.call_queue import Call as Call
-from ..engine.checks import check_cost, check_judge, check_model
-from ..engine.estimates import interval_rows
-from ..engine.journaled_ways import JournaledWays
+from ..engine.calling import Progress as Progress
+from ..engine.calling import progress_of, run_model
+from ..engine.checkpoints import Checkpoints
+from ..engine.endpoint import Failing, JournaledWays, submitted
 from ..engine.leasing import Leasing
+from ..engine.options import Certify as Certify
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
 from ..engine.options import Shorthands, grouped
-from ..engine.plan import Certify as Certify
-from ..engine.run_loop import Progress as Progress
-from ..engine.run_loop import progress_of, run_model
-from ..engine.selector import Draw
-from ..engine.sent_batches import submitted
-from ..engine.settings import describe_space, same_audit
-from ..errors import InputError, JournalError, OrderError
+from ..engine.settings import check_cost, check_judge, check_model, describe_space, same_audit
+from ..errors import InputError, OrderError
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
-from ..journal.rows import DrawRow
 from ..models.base import (
     BatchModel,
-    ConcurrentModel,
     ModelDefaults,
     ModelSource,
     adapted_model,
 )
-from ..models.checking import as_answer, as_loss, check_answer, name_of
+from ..models.checking import name_of
 from ..models.local.python import ByHand, model_of
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
-from ..stopping import State, contradicted, levels_of
+from ..stopping import State, levels_of
 from ..types import Answer, Unanswered
 from ..utils.stopwatch import Stopwatch
-from .discovering import Discovery
 from .inspection import Inspection
 from .progress import Hooks, followed
-from .receiving import Receiving
+from .slices.looking import Discovery
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,8 +86,8 @@ class Audit:
         self.space, self.model = space, _asked(space, model)
         self.certify = suited(self.certify, space)
         self._check()
-        self._rules = self.limits.rules(self.certify.rule())
-        self._parts = parts = assembled(
+        discovery, watch = Discovery(self.space, self.certify), Stopwatch(clock)
+        made = assembled(
             self.space,
             self.model,
             self.certify,
@@ -104,22 +95,20 @@ class Audit:
             self.limits,
             facts=recall(journal),
             device=device,
+            watch=watch,
         )
-        self._selector, self._judge = parts.selector, parts.judge
-        self._draw_order, self._queue = parts.draw_order, parts.queue
-        self._source_queue, self._repeat_probes = parts.source_queue, parts.repeat_probes
-        self._budget, self._failing = parts.budget, parts.failing
-        self._judging = parts.judging
-        self._astray, self._watch = False, Stopwatch(clock)
-        self._discovery = Discovery(self.space, self.certify, parts, self._rules)
+        self._made, self._loop, self._discovery = made, made.loop, discovery
+        self._failing = Failing(self.limits.fail_on_error, self.model)
+        self._leasing: Leasing | None = None
+        self._loop.hooks += [self._failing, discovery]
+        if self.limits.lease is not None:
+            self._leasing = Leasing(self.limits.lease, self.model, self.sampling.batch)
+            self._loop.hooks.append(self._leasing)
         with opened(journal) as self.journal:
             by = self.space.oracle.judge_by
             self._ways = JournaledWays(self.journal, self.model, None if by is None else by.model)
-            # neither knows the audit: one that is dropped lets its journal go at once
-            self._receiving = Receiving(parts, self.journal, self._ways, self._watch.seconds)
-            self._leasing = Leasing(
-                self.limits.lease, parts, self.model, self.sampling, self.journal
-            )
+            self._loop.journal = self.journal
+            self._loop.hooks.append(self._ways)
             self._begin(notes or {})
 
     def _check(self) -> None:
@@ -141,22 +130,7 @@ class Audit:
         draws of one ``ask``. Where the oracle compares with the source image's answer, the call
         about that image, made once, comes before any call about its follow-ups.
         """
-        self._usable()
-        self._receiving.judge(wait_for=not isinstance(self.model, ConcurrentModel))
-        while True:
-            if len(self._queue.ready()) < n:
-                self._draw(n)
-            calls = self.affordable(self._queue.ready()[:n], self._queue.under_way)
-            if calls or self._queue.under_way or not self._receiving.judge():  # sets money free
-                break
-        if self._budget.send(calls):
-            self.journal.set_facts(**self._budget.facts())
-        stuck = (self._queue.ready() or self._judging) and not (calls or self._queue.under_way)
-        if stuck and not self._paused:
-            self._draw_order.learn()
-            self._end()  # what waits can no longer be afforded
-        self._queue.hand_out(calls)
-        return calls
+        return self._loop.ask(n)
 
     def tell(
         self,
@@ -173,30 +147,23 @@ class Audit:
         number = call.number if isinstance(call, Call) else call
         if not isinstance(number, int):
             raise OrderError(f"tell: expected a call that ask() gave, got {call!r:.80}")
-        self.tell_all([(number, answer)])
+        self._loop.tell_all([(number, answer)])
 
-    def awaits(self, number: int) -> bool:
-        """Whether the call of this number was drawn and waits for its answer."""
-        return number in self._queue
+    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
+        """The answers to several calls by number, as ``tell`` takes them, in one commit."""
+        self._loop.tell_all(told)
 
     @property
     def waiting(self) -> int:
         """How many calls may be made now without another draw."""
-        return len(self._queue.ready())
-
-    def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
-        """Those of the calls that the cap allows beside ``sent`` calls on their way."""
-        return self._budget.affordable(calls, sent)
+        return self._loop.waiting
 
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again.
 
         ``sent``: they were made, and may have been charged for.
         """
-        self._queue.take_back(calls)
-        if sent:
-            self._budget.lose(call.number for call in calls)
-            self.journal.set_facts(**self._budget.facts())
+        self._loop.take_back(calls, sent=sent)
 
     def run(self, on_progress: Hooks = None, *, progress: Hooks = None) -> Result:
         """Asks the model until the audit ends, and gives the result.
@@ -212,25 +179,34 @@ class Audit:
 
             def step() -> None:
                 self._failing.check()
-                self._leasing.keep_up()
+                if self._leasing is not None:
+                    self._leasing.keep_up(self._loop)
                 if hooks:
                     told = progress_of(self)
                     for hook in hooks:
                         hook(told)
 
             try:
-                self._leasing.begin()
-                run_model(self, step)
-                while self._paused and self._leasing.renewed():
-                    run_model(self, step)
-                if self._leasing.over:
-                    self._draw_order.learn()
-                    self._end()
+                self._run(step)
             finally:
-                self._receiving.rest()
-                if not self._astray:  # else nobody knows what is drawn: it stays leased
-                    self._leasing.settle()
+                self._made.judging.keep_rest(self._loop)
+                # where a draw was not finished nobody knows what is drawn: it stays leased
+                if self._leasing is not None and not self._loop.astray:
+                    self._leasing.settle(self._loop)
         return self.result()
+
+    def _run(self, step: Callable[[], None]) -> None:
+        """Asks the model until the audit ends, or nothing more will be leased."""
+        asked = self._loop, self.model, self.sampling.batch, step
+        if self._leasing is None:
+            run_model(*asked)
+            return
+        self._leasing.begin(self._loop)
+        run_model(*asked)
+        while self._loop.paused and self._leasing.renewed(self._loop):
+            run_model(*asked)
+        if self._leasing.ends(self._loop):
+            self._loop.finish()
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
         """Makes these, under these names, targets of the draws to come, as slices become some.
@@ -238,7 +214,7 @@ class Audit:
         Raises InputError where no alpha was set aside for that when the audit began
         (``set_aside``), and for what is a target already.
         """
-        self._discovery.ask_for(targets, self.journal)
+        self._discovery.ask_for(targets, self._loop)
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
@@ -254,69 +230,48 @@ class Audit:
 
     def interval_rows(self) -> list[dict[str, Any]] | None:
         """``intervals`` as a journal has them; None where nothing is certified."""
-        drawn = max(self._selector.draws, 1)
-        return interval_rows(self._selector, max(self._leasing.calls / drawn, 1.0))
+        return self._loop.interval_rows()
 
     @property
     def stopped(self) -> str | None:
         """Why the audit has ended, or None."""
-        state = self.state()
-        if reason := contradicted(state):
-            return reason
-        if state.exhausted and not len(self._queue) and not self._judging:
-            return "every question was asked"
-        met = next((reason for r in self._rules if (reason := r.reached(state))), None)
-        return met or self._leasing.over
+        return self._loop.stopped
 
     @property
     def rules(self) -> list[str]:
         """The stopping rules in words; the first one met ends the audit."""
-        return [str(rule) for rule in self._rules]
+        return [str(rule) for rule in self._loop.rules]
 
     @property
     def prepared(self) -> str | None:
         """What was done before the first draw, in words: the self-taught proxy, or None."""
-        net = self._parts.proxies.taught
+        net = self._made.proxies.taught
         return None if net is None else str(net)
 
     @property
     def belief(self) -> Belief:
         """What the audit has learnt so far: to look at, not to change."""
-        return self._selector.belief
+        return self._loop.belief
 
     @property
     def targets(self) -> list[str]:
         """The names of the targets that are certified, in the order of their intervals."""
-        certifier = self._selector.certifier
+        certifier = self._loop.certifier
         return [t.name for t in certifier.targets] if certifier else []
 
     @property
     def cost(self) -> float:
         """What all answers cost so far."""
-        return self._budget.spent
+        return self._loop.budget.spent
 
     @property
     def interrupted(self) -> int:
         """How many calls were sent, or may have been, and never came back."""
-        return self._budget.lost
+        return self._loop.budget.lost
 
     def state(self) -> State:
         """Where the audit stands."""
-        uncertainty = self._selector.open_uncertainty()
-        certifier, next_calls = self._selector.certifier, self._source_queue.most
-        hard = self.belief.hard
-        state = State(
-            self._leasing.calls,
-            self._draw_order.questions,
-            self._watch.seconds(),
-            uncertainty,
-            next_calls=self._leasing.question,
-            cost=self.cost,
-            reserved=self._budget.reserved(len(self._queue) + next_calls),
-            hard=hard,
-            lowest=surrogates.lowest_with_hard_answers(self.sampling.form) if hard else 0.0,
-        )
-        return replace(state, **certifier.standing()) if certifier else state
+        return self._loop.state()
 
     def close(self) -> None:
         """Releases the journal's file."""
@@ -325,12 +280,14 @@ class Audit:
     def without_beliefs(self) -> Self:
         """The same audit, which keeps nothing of what it believes: for one whose calls alone are
         of interest. Its draws are the same."""
-        self._parts.checkpoints.kept = False
+        for hook in self._loop.hooks:
+            if isinstance(hook, Checkpoints):
+                hook.kept = False
         return self
 
     def __repr__(self) -> str:
         state = self.stopped or "running"
-        return f"Audit(model {name_of(self.model)!r}, {len(self._draw_order.calls)} calls, {state})"
+        return f"Audit(model {name_of(self.model)!r}, {self._loop.draws} calls, {state})"
 
     def __enter__(self) -> Self:
         return self
@@ -338,85 +295,14 @@ class Audit:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def _paused(self) -> bool:
-        """Whether nothing but its lease, which is used up, keeps it from going on."""
-        return self._leasing.used_up() and self.stopped is None
-
-    # -- drawing -----------------------------------------------------------------------
-
-    def _draw(self, n: int) -> None:
-        """Draws until ``n`` calls may be made, or the audit stops; at most ``n`` times.
-
-        Without that limit one slow call about a source would freeze beliefs for all draws of it.
-        """
-        rows: list[DrawRow] = []
-        self._astray = True  # until what was drawn is committed
-        while len(rows) < n and len(self._queue.ready()) < n:
-            if not self._draw_order.ready() or self._looks(rows):
-                break
-            if self._leasing.pauses(len(rows)) or self.stopped is not None:
-                break
-            lacking = n - max(len(rows), len(self._queue.ready()))
-            draw = self._selector.draw(self._draw_order.together(lacking))
-            if draw is None:
-                break
-            rows.append(self._row(draw))
-            self._selector.take(self._judge.questions_of(draw.call), draw.move, draw.why)
-            self._parts.take(rows[-1])
-            self._parts.wait_for(rows[-1])
-        if rows:
-            self.journal.add_draws(rows)
-        self._astray = False
-        waits = len(self._queue) or self._judging or self._paused
-        if not rows and not waits:
-            self._draw_order.learn()
-            if not self._repeat_probes.rest():
-                self._end()
-
-    def _looks(self, rows: list[DrawRow]) -> bool:
-        """Looks for slices where that is due. True: what was drawn is to be committed before."""
-        if not self._discovery.is_due(self.state):
-            return False
-        if not rows:
-            self._discovery.look(self.journal)
-        return bool(rows)
-
-    def _row(self, draw: Draw) -> DrawRow:
-        questions = self._judge.questions_of(draw.call)
-        draw = replace(draw, why=draw.why | self._draw_order.reasons())
-        return self._selector.row(draw, questions, self._draw_order.learned, self._watch.seconds())
-
-    # -- learning ----------------------------------------------------------------------
-
-    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
-        """The answers to several calls by number, as ``tell`` takes them, in one commit."""
-        self._writable()
-        told = list(told)
-        if len({number for number, _ in told}) < len(told):
-            raise OrderError("tell: the same call was answered twice")
-        answers = {number: self._checked(number, answer) for number, answer in told}
-        self._failing.note(answers.values())
-        errors = self._receiving.take(answers, learn=not self._astray)
-        for number, error in errors.items():
-            self.take_back([self._queue.expect(number)], sent=True)
-            raise error
-
-    def _checked(self, number: int, answer: object) -> Answer | Unanswered:
-        call = self._queue.expect(number)
-        if not isinstance(answer, Answer | Unanswered):
-            by_loss = self.space.oracle.tells_losses
-            answer = as_loss(answer, number) if by_loss else as_answer(answer, call.prompt, number)
-        check_answer(answer, call.prompt, "tell")
-        return answer
-
     # -- beginning, going on, ending ---------------------------------------------------
 
     def _begin(self, notes: Mapping[str, Any]) -> None:
         """Begins the journal, or goes on with it."""
-        raw, certifier, origin = self.journal.facts(), self._selector.certifier, self._parts.origin
-        settings, certificate = self._parts.settings, self.certify.describe(certifier)
-        self._budget.recall(read_lost(raw))  # of a journal that was set aside, too
+        raw, certifier, origin = self.journal.facts(), self._loop.certifier, self._made.origin
+        settings, certificate = self._made.settings, self.certify.describe(certifier)
+        budget, proxies = self._loop.budget, self._made.proxies
+        budget.recall(read_lost(raw))  # of a journal that was set aside, too
         facts = begun_facts(raw)
         if facts is None:
             self.journal.set_facts(
@@ -427,9 +313,9 @@ class Audit:
                 population=describe_population(certifier),
                 protocol=self.model.protocol(),
                 **origin.facts(),
-                **self._parts.proxies.facts(),
+                **proxies.facts(),
                 features=features_used(self.space),
-                **self._budget.facts(),
+                **budget.facts(),
                 **self._discovery.facts(),
                 **notes,
             )
@@ -443,43 +329,26 @@ class Audit:
         check_undamaged(self.journal)
         self._ways.recall(facts.ways, facts.bounds)
         self._replay()
-        told = {**self._stops(), **origin.changes(facts), **self._parts.proxies.changes(facts)}
-        told |= {**features_changed(self.space, facts), **self._budget.facts(), **notes}
-        told |= self._discovery.go_on(facts)
+        told = {**self._stops(), **origin.changes(facts), **proxies.changes(facts)}
+        told |= {**features_changed(self.space, facts), **budget.facts(), **notes}
+        told |= self._discovery.go_on(facts, self._loop.draws)
         if certifier and other_width and self.certify.half_width is not None:
-            certifier.aim_at(self.certify.half_width, len(self._draw_order.calls))
+            certifier.aim_at(self.certify.half_width, self._loop.draws)
             told["certificate"] = self.certify.describe(certifier)
         self.journal.set_facts(ended=None, intervals=None, **told)
 
     def _stops(self) -> dict[str, Any]:
         """When it ends, for the journal: in words, and the uncertainties that end it."""
-        return {"stop": self.rules, "stop_levels": levels_of(self._rules)}
+        return {"stop": self.rules, "stop_levels": levels_of(self._loop.rules)}
 
     def _replay(self) -> None:
         """Goes on from where the journal stopped: what waits there may have been sent."""
-        self._watch.before = self._parts.replay(self.journal)
-        if self.stopped is not None and not len(self._queue) and not self._judging:
-            self._draw_order.learn()
-            self._repeat_probes.rest()
-        self._judging.lose()
-        self._budget.submitted(submitted(self.model, self.journal, self.awaits))
+        self._loop.replay()
+        self._made.judging.lose()
+        budget = self._loop.budget
+        budget.submitted(submitted(self.model, self.journal, self._loop.queue.__contains__))
         if not isinstance(self.model, BatchModel):
-            self._budget.lose(call.number for call in self._queue.ready())
-
-    def _end(self) -> None:
-        ended = {"reason": self.stopped, "elapsed": round(self._watch.seconds(), 3)}
-        self._parts.checkpoints.finish(self.journal)
-        self.journal.set_facts(ended=ended, intervals=self.interval_rows())
-
-    def _usable(self) -> None:
-        self._writable()
-        self.journal.check_place()
-        if self._astray:
-            raise JournalError("audit: a draw could not be finished; resume from the journal")
-
-    def _writable(self) -> None:
-        if self._receiving.failed:
-            raise JournalError("audit: a step could not be finished; resume from the journal")
+            budget.lose(call.number for call in self._loop.queue.ready())
 
 
 def _asked(space: QuestionSpace, model: "ModelSource | None") -> ModelDefaults:

@@ -13,9 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..engine.options import Limits
-from ..engine.plan import Certify
-from ..engine.run_loop import OnProgress, Progress
+from ..engine.calling import OnProgress, Progress
+from ..engine.options import Certify, Limits
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
 """What follows a run: a function, True for a bar, several of these; None or False for nothing."""

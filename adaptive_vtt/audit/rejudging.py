@@ -33,8 +33,7 @@ from ..certify.population import differs, selected_by
 from ..certify.rules import Rules
 from ..certify.verify import verify
 from ..engine.belief import Observation
-from ..engine.journaled_answers import LOST, values_of
-from ..engine.judge import Judge
+from ..engine.judge import LOST, Judge, values_of
 from ..engine.judging import hash_of
 from ..engine.repeat_probes import repeated
 from ..engine.selector import teach
@@ -204,7 +203,9 @@ def _difference(facts: Facts, space: QuestionSpace, draws: list[DrawRow]) -> str
         name = space.dataset.sample_id(int(space.parts(draw.question)[0]))
         if name != draw.sample:
             return f"sample {draw.sample!r} then and {name!r} now"
-    return _counted_otherwise(facts, space) or _shown_otherwise(facts, space)
+    # answers are about the pictures that were asked about, not about those of other options
+    pictures = other_pictures(facts.space.shown, space.shown)
+    return _counted_otherwise(facts, space) or pictures
 
 
 def _counted_otherwise(facts: Facts, space: QuestionSpace) -> str | None:
@@ -214,11 +215,6 @@ def _counted_otherwise(facts: Facts, space: QuestionSpace) -> str | None:
         return "its journal does not say which questions belong to which target"
     counts = tuple(map(tuple, space.cell_counts.tolist()))
     return None if counts == facts.space.cell_counts else "which questions can be judged"
-
-
-def _shown_otherwise(facts: Facts, space: QuestionSpace) -> str | None:
-    """Answers are about the pictures that were asked about, not about those of other options."""
-    return other_pictures(facts.space.shown, space.shown)
 
 
 def _name(space: QuestionSpace) -> str:

@@ -1,19 +1,125 @@
-"""An audit in one line: ``adaptive_vtt.audit("folder", my_function)``."""
+"""An audit in one line: ``adaptive_vtt.audit("folder", my_function)``.
 
-from collections.abc import Iterable
+What to ask and to certify, where the user did not say, follows from what is known of the images.
+
+| what is known | oracle | certified, and the same under every relation |
+|---|---|---|
+| masks of all that is there | mask-drop: Dice down by a quarter, by half | EFR of both |
+| exactly one concept per image | top-class | misclassification rate |
+| labels | correctness | overall error (and, once, both rates of every concept) |
+| answers in words | multiple-choice; contains-truth without options | overall error |
+| nothing | consistency with the source image's answer | overall error |
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..datasets import as_dataset
+import numpy as np
+
+from ..datasets import Dataset, as_dataset
 from ..datasets.labels import Labels
+from ..engine.options import Filters
 from ..journal.files import JOURNAL
 from ..models.base import ModelSource
-from ..oracles import Oracle
+from ..oracles import (
+    REGISTRY,
+    Consistency,
+    ContainsTruth,
+    Correctness,
+    MaskDrop,
+    MultipleChoice,
+    Oracle,
+    TopClass,
+)
 from ..relations import Relation
 from ..results.result import Result
+from ..space import QuestionSpace
+from ..types import IDENTITY
 from .asking import Audit
 from .progress import Hooks
-from .suggestion import suggested
+
+RELATIONS = (IDENTITY, "gaussian_noise", "brightness_down", "rotation")
+"""What images are put through, unless said otherwise: noise, a darker and a tilted camera."""
+EVERYTHING, MISCLASSIFIED = ("overall", "relations"), ("misclassified",)
+HALF_WIDTH = 0.05
+"""How far intervals reach to either side, unless said otherwise."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The questions, and the targets that suit them: names, and filters for those of their own,
+    as ``certify.named_targets`` takes them."""
+
+    space: QuestionSpace
+    targets: tuple[str, ...]
+    where: Filters = field(default_factory=dict)
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of an audit: those given, and what is left to say of its targets.
+
+        Without ``half_width`` and ``at_most`` intervals reach HALF_WIDTH to either side.
+        """
+        found = dict(given)
+        if "certify" in given:
+            return found
+        if not {"half_width", "at_most"} & set(given):
+            found["half_width"] = HALF_WIDTH
+        if "targets" not in given:
+            found["where"] = {**self.where, **(given.get("where") or {})}
+            found["targets"] = [*self.targets, *found["where"]]
+        return found
+
+
+def suggested(
+    dataset: Dataset,
+    relations: Iterable[str | Relation] | None = None,
+    oracle: Oracle | str | None = None,
+) -> Suggestion:
+    """The questions about a dataset, by the table above.
+
+    ``relations`` and ``oracle`` (one, or its name) are taken where they are given. A dataset
+    without images is asked about as it is. Raises InputError where nothing can be asked.
+    """
+    suited, targets = _by_truths(dataset)
+    given: Oracle | None = REGISTRY.make(oracle, {}) if isinstance(oracle, str) else oracle
+    if relations is None:
+        relations = RELATIONS if dataset.has_images else (IDENTITY,)
+    if given is not None and type(given) is not type(suited):
+        targets = EVERYTHING
+    space = QuestionSpace(dataset, relations, oracle=given or suited)
+    if targets != MISCLASSIFIED:
+        return Suggestion(space, targets)
+    # the error of a relation would be over all classes of an image, most of which nobody confuses
+    names = dict.fromkeys(v.relation.name for v in space.variants)
+    where: Filters = {
+        f"misclassified under {name}": {"relation": [name], "truth": [1]} for name in names
+    }
+    return Suggestion(space, targets, where)
+
+
+def _by_truths(dataset: Dataset) -> tuple[Oracle, tuple[str, ...]]:
+    counts = np.asarray(dataset.counts)
+    if not counts.sum():
+        return Consistency(), EVERYTHING
+    concept, side = divmod(int(counts[:, ::-1].argmax()), 2)
+    labelled = dataset.sample(int(dataset.members(concept, 1 - side, np.zeros(1, int))[0]))
+    present = [concept for concept, truth in labelled.truth.items() if truth == 1]
+    if labelled.masks and all(labelled.masks.get(concept) is not None for concept in present):
+        return MaskDrop(), ("concepts", "relations")
+    if labelled.asks:
+        options = any(ask.options for ask in labelled.asks.values())
+        return (MultipleChoice() if options else ContainsTruth()), EVERYTHING
+    if are_classes(dataset):
+        return TopClass(), MISCLASSIFIED
+    return Correctness(), ("overall", "concepts", "relations")
+
+
+def are_classes(dataset: Dataset) -> bool:
+    """Whether every image is known to have exactly one of two or more concepts."""
+    truths = dataset.profile[0]
+    return truths.shape[1] > 1 and bool(((truths == 1).sum(axis=1) == 1).all())
 
 
 def audit(
@@ -35,7 +141,7 @@ def audit(
       ``labels`` where images come without; where nobody has any, ``concepts`` names what the model
       answers.
     - ``model``: a function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
-    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``suggestion``).
+    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``suggested``).
     - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
       that stands there is gone on with.
     - ``on_progress``: what follows the run, see ``Audit.run``. Default: a bar.

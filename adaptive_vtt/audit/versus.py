@@ -9,7 +9,8 @@ Every interval of a difference holds at every moment, all together (or each by i
 ``guarantee`` says), so each decision may be read off at any time.
 """
 
-from collections.abc import Hashable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -22,17 +23,19 @@ import pandas as pd
 from ..certify.compared import calls_of
 from ..certify.comparison import Comparison
 from ..certify.targets import named_targets
+from ..cohort.members import Known
 from ..engine.audit_key import version_of
-from ..engine.earlier_answers import Earlier, answered_keys, earlier_answers
-from ..engine.options import Shorthands, grouped
-from ..engine.plan import Certify
-from ..engine.replay import Replay
+from ..engine.judge import values_of
+from ..engine.options import Certify, Shorthands, grouped
+from ..engine.selector import Replay
+from ..engine.settings import describe_oracle
 from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, read_journal
-from ..journal.facts import is_begun, read_facts
-from ..journal.halves import HalfStore, KnownAnswers
+from ..journal.facts import Facts, is_begun, read_facts
+from ..journal.halves import HalfStore, KnownAnswers, key_of
 from ..models import Recorded
 from ..models.base import ModelSource, ModelUnderTest, adapted_model
+from ..models.checking import name_of
 from ..models.local.python import model_of
 from ..models.pair import BETWEEN, Halves, Pair, pair
 from ..oracles.paired import Paired
@@ -40,7 +43,8 @@ from ..results.result import SHOWN, Result
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..surrogates import Named
-from ..types import Floats, Indices
+from ..surrogates.difference_gp import DifferenceGP
+from ..types import Answer, CallMode, Floats, Indices, Unanswered
 from ..utils.interval_bars import Bar, bars, figure
 from . import Audit
 from .census import all_losses, means, unanswered
@@ -48,6 +52,92 @@ from .progress import Hooks
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """``answers`` by key of the prompt; ``asked`` (a,), ascending: the questions they are about;
+    of those that count the ``questions`` (n,), ascending, and their ``losses`` (n,)."""
+
+    answers: Mapping[str, Answer | Unanswered]
+    asked: Indices
+    questions: Indices
+    losses: Floats
+
+    def losses_of(self, question: Indices) -> Floats:
+        """(n,): NaN where none is known."""
+        return Known(self.questions, self.losses).of(question)
+
+
+def earlier_answers(
+    space: QuestionSpace, model: ModelUnderTest, journal: Journal, where: str
+) -> Earlier:
+    """What ``model`` said in the audit in a journal; ``where`` it stands, for errors.
+
+    A call of which anything turned out not to count is left out, as no answer is journaled that
+    could be judged again. Raises InputError where that audit was of another space, model,
+    version, template or oracle, or its answers were masks, which journals do not keep;
+    JournalError where there is no audit.
+    """
+    facts = read_facts(journal.facts())
+    check_same(space, model, facts, where)
+    if space.oracle.judges_masks:
+        raise InputError(
+            f"journal_a {where!r}: expected answers that journals keep, got masks, of which only "
+            "scores are kept; with use = 'proxy' what they lost is a hint"
+        )
+    calls = [call for call in journal.calls() if not any(row.excluded for row in call.answers)]
+    mode = facts.settings.answers
+    answers = {
+        key_of_call(space, mode, call.call): Answer(values_of(space, mode, call)) for call in calls
+    }
+    rows = sorted((row for call in calls for row in call.answers), key=lambda row: row.question)
+    judged = [(row.question, row.loss) for row in rows if row.loss is not None]
+    return Earlier(
+        answers,
+        np.array([row.question for row in rows], np.int64),
+        np.array([question for question, _ in judged], np.int64),
+        np.array([loss for _, loss in judged], float),
+    )
+
+
+def key_of_call(space: QuestionSpace, answers: CallMode, call: int) -> str:
+    """What the prompt of a call is told by; see ``journal.halves``."""
+    image = space.numbering.image_of(call) if answers == "one" else call
+    sample, variant = space.numbering.image_parts(image)
+    mine = space.asked[space.asked_by[call % len(space.concepts)]]
+    concepts = (mine,) if answers == "one" else space.asked
+    chosen = space.variants[variant]
+    return key_of(space.dataset.sample_id(sample), chosen.relation.name, chosen.severity, concepts)
+
+
+def answered_keys(space: QuestionSpace, journal: Journal) -> Counter[str]:
+    """How often a journal holds an answer to a prompt, by its key; repeat probes count, too."""
+    mode = read_facts(journal.facts()).settings.answers
+    again = [-1 - row.source for row in journal.sources() if row.repeat_probe]
+    calls: Iterable[int] = [*(row.call for row in journal.calls()), *again]
+    return Counter(key_of_call(space, mode, call) for call in calls)
+
+
+def check_same(space: QuestionSpace, model: ModelUnderTest, facts: Facts, where: str) -> None:
+    """Raises InputError, naming the first thing in which the audit of ``facts`` differs from one of
+    ``model`` that would be begun now."""
+    then = facts.begun_with
+    pairs = {
+        "space": (facts.space.fingerprint, space.fingerprint),
+        "model": (facts.settings.model, name_of(model)),
+        "model's version": (facts.model_version, version_of(model)),
+        "prompt template": (then.get("template"), adapted_model(model).template_hash),
+        "oracle": (then.get("oracle"), describe_oracle(space)),
+        "answers per call": (facts.settings.answers, adapted_model(model).answers),
+    }
+    for name, (before, now) in pairs.items():
+        if before != now:
+            raise InputError(
+                f"journal_a {where!r}: expected an audit of the same {name}, got {before!r} "
+                f"then and {now!r} now; with use = 'proxy' its answers are hints alone"
+            )
+
 
 Use = Literal["condition", "replay", "proxy"]
 """What is made of an earlier audit of model A: its answers stand as they are; its draws come first,
@@ -152,7 +242,7 @@ class Versus:
     - ``journal_a``: the journal of an earlier audit of ``a`` on this space. Default None: none.
     - ``use``: what is made of it. "condition": what A said there is taken as it is, free, and only
       what is missing is asked. "replay": the questions drawn there are asked first, in their order,
-      of B alone (see ``engine.replay``); it holds only where B was made, and ``targets`` chosen,
+      of B alone (see ``engine.selector``); it holds only where B was made, and ``targets`` chosen,
       without looking at that audit. For both, model A, the oracle and the space have to be the
       same. "proxy": hints alone, for an earlier version of A. Default "condition".
     - ``targets``, ``confidence``, ``guarantee``, ``where``, ``weights``, ``strategy``, ``seed``,
@@ -385,7 +475,6 @@ def _surrogate(certify: Certify, space: QuestionSpace, earlier: Earlier | None) 
             f"surrogate: expected True or False in a comparison, got {certify.surrogate!r}"
         )
     known = None if earlier is None else partial(_known_losses, space, earlier)
-    from ..surrogates.difference_gp import DifferenceGP  # imports PyTorch
 
     return Named("difference-gp", partial(DifferenceGP, known=known))
 

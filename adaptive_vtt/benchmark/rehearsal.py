@@ -6,7 +6,7 @@ from typing import Any
 
 from ..audit import Audit, Progress
 from ..datasets.base import CompleteDataset
-from ..engine.checks import check_cost
+from ..engine.settings import check_cost
 from ..errors import InputError
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
 from ..oracles import Case, Oracle, OracleDefaults, Outcome, Received, Version

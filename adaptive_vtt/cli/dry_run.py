@@ -14,10 +14,10 @@ from rich.table import Table
 from ..certify.forecast import Forecast, forecasts
 from ..config import Spec
 from ..config.building import NotImported, build_space, model_of
-from ..engine.checks import check_budget, check_cost, check_judge, check_model
-from ..engine.plan import DEFAULT_EXPLORATION, Certify
+from ..engine.judge import SourceCalls
+from ..engine.options import DEFAULT_EXPLORATION, Certify
 from ..engine.prices import Prices
-from ..engine.source_calls import SourceCalls
+from ..engine.settings import check_budget, check_cost, check_judge, check_model
 from ..models import ModelDefaults, adapted_model
 from ..space import QuestionSpace
 from ..stopping import SURELY_HARD

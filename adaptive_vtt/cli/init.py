@@ -18,7 +18,7 @@ import pandas as pd
 import typer
 from pydantic.fields import FieldInfo
 
-from ..audit.suggestion import RELATIONS, are_classes
+from ..audit.shortcut import RELATIONS, are_classes
 from ..config import Spec
 from ..config.section import Section, kind_name, kinds_of, shown_default
 from ..datasets import Dataset

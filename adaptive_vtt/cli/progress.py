@@ -15,8 +15,7 @@ from rich.text import Text
 
 from ..audit import Audit
 from ..audit import Progress as Step
-from ..engine.options import Limits
-from ..engine.plan import Certify
+from ..engine.options import Certify, Limits
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back

@@ -112,6 +112,6 @@ def _sentence(out: Path, way: str | None) -> str:
 
 def _sent(journal: Any) -> int:
     """How many calls are in batches that go on without this program."""
-    from ..engine.sent_batches import under_way  # slow, unless an audit was begun here
+    from ..engine.endpoint import under_way  # slow, unless an audit was begun here
 
     return sum(len(batch.calls) for batch in under_way(journal))

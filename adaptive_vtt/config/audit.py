@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..engine.options import Limits, Sampling
-from ..engine.plan import Certify
+from ..engine.options import Certify, Limits, Sampling
 from ..relations import reic, transformed
 from ..relations.medtest import from_files
 from ..relations.pasting import cut_outs

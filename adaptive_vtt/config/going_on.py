@@ -8,8 +8,8 @@ from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
 from ..audit.rejudging import rejudge
-from ..engine.lease import Lease
-from ..engine.sent_batches import give_up as give_up_batch
+from ..engine.budget import Lease
+from ..engine.endpoint import give_up as give_up_batch
 from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts

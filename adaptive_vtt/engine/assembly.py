@@ -1,8 +1,8 @@
-"""A fresh belief, put together from what an audit was asked for."""
+"""What drives an audit, put together from its options: its belief, its loop, and their parts."""
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +11,35 @@ import numpy as np
 from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
 from ..journal.prior import read_prior
+from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
+from ..strategies.by_need import ByNeed, needs_targets
 from ..surrogates import REGISTRY, Named, named
 from ..types import CallMode
 from ..utils.random_streams import generator
-from .audit_key import GIVEN, is_custom
+from ..utils.stopwatch import Stopwatch
+from .audit_key import GIVEN, Origin, is_custom, seed_for
 from .belief import Belief
-from .plan import DEFAULT_TARGETS, Certify
-from .proxies import Proxies
-from .renderings import Renderings
+from .budget import Budget, Judged
+from .call_queue import CallQueue, SourceQueue
+from .checkpoints import Checkpoints
+from .draw_order import Blocks, DrawOrder
+from .judge import Judge
+from .judging import Judging
+from .loop import Loop
+from .options import DEFAULT_TARGETS, Certify, Limits, Sampling
+from .prices import Prices
+from .proxies import Proxies, Renderings
+from .repeat_probes import RepeatProbes
+from .selector import Selector
+from .settings import check_budget, describe_settings, questions_per_call
 from .tensors import hashed
 
 if TYPE_CHECKING:
     from ..models.local.self_taught import SelfTaught
     from ..surrogates import LossSurrogate
     from ..surrogates.features import FollowUpFeatures
-    from .population import CohortLosses
-    from .warm_start import WarmStart
+    from .priors import CohortLosses, WarmStart
 
 QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
@@ -37,6 +49,128 @@ MAX_HASHED = 1_000_000
 MAX_PIXELS = 500_000_000
 """Pixels of all follow-ups together, above which none is taught by default and the question GP
 does not look at them: rendering them takes some 0.1 s per million."""
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What an audit is made of: its ``loop``, and ``judging``, one of the loop's hooks.
+
+    ``settings``: what the journal says of it; ``origin``: what its random choices follow from.
+    """
+
+    loop: Loop
+    judging: Judging
+    settings: dict[str, Any]
+    origin: Origin
+    proxies: Proxies
+
+
+def assembled(
+    space: QuestionSpace,
+    model: ModelDefaults,
+    certify: Certify,
+    sampling: Sampling,
+    limits: Limits,
+    *,
+    facts: Facts | None,
+    device: str,
+    watch: Stopwatch,
+) -> Assembled:
+    """The loop of an audit that has asked nothing yet, or goes on with a journal of ``facts``.
+
+    Raises InputError for options that do not fit.
+    """
+    exploration = sampling.share(certify.certifies)
+    chosen = sampling.chosen(certify.certifies)
+    if isinstance(chosen.strategy, ByNeed) and not certify.certifies:
+        raise needs_targets()
+    memory = space.oracle.memory(space)
+    renderings = Renderings(space)
+    earlier = warm_start(certify, space, model.answers, renderings, device)
+    net = taught(certify, space, facts)
+    cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
+    given = certify.proxies or {}
+    proxies = Proxies(space, given, earlier, memory, net, renderings, cohort)
+    by_price = sampling.by_price and isinstance(chosen.strategy, ByNeed)
+    prices = Prices.of(space, model, by_price, facts)
+    settings = describe_settings(
+        space,
+        model,
+        sampling,
+        chosen,
+        seed=seed_for(sampling.seed, facts),
+        exploration=exploration,
+        surrogate=surrogate_in_journal(certify),
+        proxies=proxies.names,
+        **({} if prices is None else {"prices": prices.facts}),
+    )
+    code = (chosen.strategy, memory, *space.oracle.code, *(v.relation for v in space.variants))
+    origin = Origin.of(
+        facts,
+        model,
+        proxies.prior_keys,
+        None if sampling.replay is None else sampling.replay.facts,
+        custom=surrogate_is_custom(certify)
+        or any(is_custom(part) for part in code if part is not None)
+        or proxies.untold,
+        features=features_used(space),
+        metadata=metadata_used(space),
+        weights=certify.weights,
+        settings=settings,
+        space=space.fingerprint,
+        plan=certify.meaning(),
+        proxies=proxies.content,
+    )
+    belief = fresh_belief(
+        certify,
+        space,
+        model.answers,
+        seed=origin.key,
+        device=device,
+        proxies=proxies,
+        begun=None if facts is None else facts.certificate,
+        even=not isinstance(chosen.strategy, ByNeed),
+        memory=memory,
+        form=sampling.form,
+        history=sampling.history,
+        prices=prices,
+    )
+    selector = Selector(
+        space,
+        chosen.strategy,
+        seed=origin.key,
+        exploration=exploration,
+        candidates=sampling.candidates,
+        answers=model.answers,
+        belief=belief,
+        replay=sampling.replay,
+    )
+    judge = Judge(space, model.answers, keep_masks=sampling.keep_masks)
+    queue = CallQueue()
+    checkpoints = Checkpoints(belief, origin.key)
+    draw_order = DrawOrder(
+        selector, certify.unanswered == "both", Blocks.of(model), checkpoints.learnt
+    )
+    probes = RepeatProbes(origin.key, sampling.repeat_probes, judge, queue, draw_order)
+    by = space.oracle.judge_by
+    judged = None if by is None else Judged(by.model, questions_per_call(space, model.answers))
+    budget = Budget(model, limits.max_cost, judged, limits.lease)
+    loop = Loop(
+        selector,
+        judge,
+        queue,
+        draw_order,
+        budget,
+        SourceQueue(judge.sources, queue, belief.sources),
+        probes,
+        limits.rules(certify.rule()),
+        watch,
+        waits=not isinstance(model, ConcurrentModel),
+    )
+    check_budget(limits.budget, loop.question)
+    judging = Judging(judge, queue, budget, origin.key)
+    loop.hooks += [checkpoints, judging, probes]
+    return Assembled(loop, judging, settings, origin, proxies)
 
 
 def suited(certify: Certify, space: QuestionSpace) -> Certify:
@@ -108,13 +242,13 @@ def warm_start(
     """
     if certify.prior_journal is None:
         return None
-    from .warm_start import WarmStart
+    from .priors import WarmStart
 
     make = _of_earlier(space, answers, renderings, device)
     return WarmStart(read_prior(certify.prior_journal), space, make)
 
 
-def population(
+def cohort_losses(
     certify: Certify,
     space: QuestionSpace,
     answers: CallMode,
@@ -126,7 +260,7 @@ def population(
     nothing is certified, which predictions serve."""
     if certify.cohort is None or not certify.certifies or certify.surrogate is False:
         return None
-    from .population import CohortLosses
+    from .priors import CohortLosses
 
     make = _of_earlier(space, answers, renderings, device)
     return CohortLosses(certify.cohort, space, make, facts)
@@ -171,7 +305,7 @@ def fresh_belief(
             seed,
             device,
             proxies if proxies.names else None,
-            proxies.population,
+            proxies.cohort,
         )
     return Belief(
         space,

@@ -124,6 +124,7 @@ class Belief:
         self.received = np.zeros(shape, dtype=np.float32)
         self.tally = np.zeros((*shape[:3], 2))
         self.hard, self._soft = 0, False
+        self._form = form
         self.sources: set[int] = set()  # asked about; shared with the audit
         self.asked: dict[int, None] = {}
         self.failed: set[tuple[int, int]] = set()
@@ -316,6 +317,11 @@ class Belief:
         if self._answers is None:
             return np.ones((len(self.space.concepts), 2))
         return array(self.uncertainty())
+
+    @property
+    def lowest(self) -> float:
+        """What no uncertainty falls below while all answers are 0 or 1; 0 where they are not."""
+        return surrogates.lowest_with_hard_answers(self._form) if self.hard else 0.0
 
     def _losses(self, outcomes: Sequence[Observation]) -> "Losses":
         numbers = np.array([o.question for o in outcomes])

@@ -1,10 +1,29 @@
-"""The calls that wait for an answer, in the order in which they may be made."""
+"""The calls that wait for an answer, in the order in which they may be made.
+
+A drawn call has the number of its question or image, 0 or more. One about source image s, or a
+version of it, has the number -1 - s, and a repeat probe, which asks call c again, REPEATED - c.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import InputError, OrderError
-from ..types import Image, Prompt
+from ..journal.rows import SourceRow
+from ..types import Answer, Image, Prompt, Unanswered
+from .judge import SourceCalls
+
+REPEATED = -(2**63)
+"""Calls about source images have larger numbers than this."""
+
+
+def is_repeat_probe(number: int) -> bool:
+    """Whether the call of this number is asked again."""
+    return number <= REPEATED
+
+
+def number_of(row: SourceRow) -> int:
+    """The number under which the call of such a row waited in the queue."""
+    return REPEATED + 1 + row.source if row.repeat_probe else -1 - row.source
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,3 +140,66 @@ class CallQueue:
         self._handed.discard(number)
         self._after.pop(number, None)
         self._part_of.pop(number, None)
+
+
+class SourceQueue:
+    """Puts calls about source images into the queue, each once, before those about follow-ups.
+
+    ``begun``: the sources asked about, whether answered or not.
+    """
+
+    def __init__(self, sources: SourceCalls, queue: CallQueue, begun: set[int]) -> None:
+        self.sources, self.begun, self._queue = sources, begun, queue
+
+    def owns(self, number: int) -> bool:
+        """Whether a call of this number is about a source image."""
+        return number < 0 and not is_repeat_probe(number)
+
+    def before(self, question: int, draw: int) -> int | None:
+        """Queues what has to be heard before ``question`` can be asked; its source, if any."""
+        if not self.sources.count:
+            return None
+        source = self.sources.of(question)
+        self.begun.add(source)
+        self._put(source, draw)
+        return source
+
+    def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
+        """The answer to the call of this number, ready for the journal."""
+        return self.sources.row(-1 - number, answer, elapsed)
+
+    def received(self, row: SourceRow) -> None:
+        """Takes the answer to a call; what was said may call for (more) versions."""
+        draw = self._queue.expect(-1 - row.source).draw
+        self.sources.know(row)
+        self._queue.done(-1 - row.source)
+        self._put(self.sources.root(row.source), draw)
+
+    def recall(self, row: SourceRow) -> None:
+        """An answer that the journal tells of."""
+        self.sources.know(row)
+        self.begun.add(self.sources.root(row.source))
+
+    @property
+    def calls(self) -> int:
+        """Calls about source images, made or waiting."""
+        return len(self.sources.known) + self._queue.parts
+
+    @property
+    def left(self) -> int:
+        """The most calls about source images that another question, and what is asked already, may
+        yet take."""
+        fresh = self.sources.most if len(self.begun) < self.sources.count else 0
+        return fresh + sum(map(self._not_received, self._queue.awaited))
+
+    def _not_received(self, source: int) -> int:
+        """How many versions may yet have to be asked about, beside those that wait."""
+        count, most = self.sources.count, self.sources.most
+        numbers = range(source, source + most * count, count)
+        return sum(n not in self.sources.known and -1 - n not in self._queue for n in numbers)
+
+    def _put(self, source: int, draw: int) -> None:
+        for number in self.sources.missing(source):
+            if -1 - number not in self._queue:
+                prompt = self.sources.prompt(number)
+                self._queue.put(Call(-1 - number, draw, prompt), part_of=source)

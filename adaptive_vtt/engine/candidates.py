@@ -17,7 +17,7 @@ SLICE = 4096
 """Questions that are predicted at once, where all of a space are."""
 
 
-class Pool:
+class CandidatePool:
     """The unseen questions of a space, of which about ``limit`` are looked at per draw.
 
     A space of up to ``limit`` questions is held as arrays; of a larger one, calls are
@@ -96,7 +96,7 @@ class Pool:
     def _by_call(self, table: Table) -> Candidates:
         """The columns of questions, in the order of their calls, with what call each is of."""
         if self.answers == "one":
-            unit, call = _counting(table.shape[1]), table[0]
+            unit, call = np.arange(table.shape[1]), table[0]
         else:
             call, unit = np.unique(table[1], return_inverse=True)
         return candidates_of((*table, unit, call), plain=self.plain)
@@ -235,14 +235,6 @@ class _Listed:
                 self._table[:, hole] = self._table[:, last]
                 self._place[int(self._table[0, hole])] = hole
             self._size = last
-
-
-_NUMBERS = np.arange(4096)
-
-
-def _counting(count: int) -> Indices:
-    """0, 1 ... count - 1, without making them anew for the usual sizes."""
-    return _NUMBERS[:count] if count <= len(_NUMBERS) else np.arange(count)
 
 
 def columns(space: QuestionSpace, questions: Indices) -> Table:

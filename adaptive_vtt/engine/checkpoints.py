@@ -20,20 +20,21 @@ of the mean f (1 - f), which no number of answers takes away.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..journal import Journal
 from ..journal.belief_groups import FACT, KINDS, Groups
-from ..journal.rows import BeliefRow
+from ..journal.rows import BeliefRow, CallRow
 from ..space import QuestionSpace
 from ..surrogates.base import Latent
-from ..types import Candidates, Floats, Indices
+from ..types import Floats, Indices
 from ..utils.random_streams import generator
 from .belief import FAILURE, Belief, Observation
 from .candidates import columns
+from .loop import Hook, Loop
 from .tensors import array, candidates_of, tensor
 
 FIRST, GROWTH = 4, 1.3
@@ -53,8 +54,8 @@ WIDTH = 128
 """Features beyond so many are projected at random before their principal components are found."""
 
 
-class Checkpoints:
-    """Counts what is learnt, and keeps what is believed until ``commit`` writes it.
+class Checkpoints(Hook):
+    """Counts what is learnt, and keeps what is believed until it is written.
 
     ``seed``: the audit's key. ``kept``: whether anything is kept from now on.
     """
@@ -71,9 +72,8 @@ class Checkpoints:
         self._sample: Sample | None = None
         self._told = False
 
-    def recall(self, rows: Sequence[BeliefRow]) -> None:
-        """These stand in the journal that is gone on with."""
-        self._known.update(row.draws for row in rows)
+    def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
+        self._known.update(row.draws for row in loop.journal.beliefs())
 
     def learnt(self, outcomes: Sequence[Observation]) -> None:
         """The belief has learnt the outcomes of one more draw."""
@@ -88,17 +88,18 @@ class Checkpoints:
             self._number += 1
             self._take(images=self._number % EVERY == 0)
 
-    def finish(self, journal: Journal) -> None:
-        """The audit ends: what is believed now is written, images too, and whatever waits."""
+    def on_end(self, loop: Loop) -> None:
+        """What is believed now is written, images too, and whatever waits."""
         if self._pending and self._pending[-1].draws == self._learned:
             self._known.remove(self._pending.pop().draws)
         if self._learned:
             self._take(images=True)
-        self._write(journal, self._pending)
+        self._write(loop.journal, self._pending)
 
-    def commit(self, journal: Journal) -> None:
+    def after_answers(self, loop: Loop) -> None:
         """Writes what was kept, but not of this moment, which may turn out to be the end."""
-        self._write(journal, [row for row in self._pending if row.draws < self._learned])
+        with loop.step():
+            self._write(loop.journal, [r for r in self._pending if r.draws < self._learned])
 
     def _write(self, journal: Journal, rows: list[BeliefRow]) -> None:
         if rows:
@@ -152,7 +153,10 @@ class Sample:
         ]
         paired = min(max(2 * groups.cells, FEWEST_PAIRED), MAX_PAIRED)
         self._shown = np.flatnonzero(_rank(self._image) < PER_IMAGE)
-        self._asked: Any = None if belief.losses is None else _candidates(table)
+        self._asked: Any = None
+        if belief.losses is not None:
+            asked = (*table, np.arange(len(questions)), table[0])
+            self._asked = candidates_of(asked)
         if isinstance(belief.losses, Latent):  # nothing that stays as it is is worked out twice
             self._asked = belief.losses.look(self._asked)
             self._paired: Any = self._asked[:paired]
@@ -261,10 +265,6 @@ def _places(
     found = left[:, :2] * scale[:2]
     found = found * np.where(found[np.abs(found).argmax(axis=0), [0, 1]] < 0, -1, 1)
     return [[round(float(x), 4), round(float(y), 4)] for x, y in found]
-
-
-def _candidates(table: Indices) -> Candidates:
-    return candidates_of((*table, np.arange(table.shape[1]), table[0]))
 
 
 def _rank(group: Indices) -> Indices:

@@ -1,12 +1,85 @@
-"""Answers in draw order: judged ones wait until every earlier draw is answered, too."""
+"""What a draw knows: answers in the order of the draws, each once all before it are answered.
 
-from typing import Any
+With c calls in flight, a draw follows from all but the last LAG * c draws: so many that one slow
+answer seldom holds up the others. Draws come in blocks of c / 2 that know the same, so that what
+is expected of a small space is worked out once per block. What is drawn then follows from the
+answers alone, in whatever order and however late they came, and from the c of every block. Where
+that changes, the first draw of a block says so in the journal ("in_flight" among its reasons), so
+that an interrupted audit goes on in the middle of a block as if nothing had happened. What decides
+about c, such as how fast answers come, lies before the block it is chosen for, so that every draw
+is random given all that came before it.
+"""
 
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from ..errors import JournalError
 from ..journal.rows import CallRow, DrawRow
+from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from .belief import Observation
-from .blocks import Blocks
-from .checkpoints import Checkpoints
-from .selector import Selector
+from .selector import IN_FLIGHT, Selector
+
+LAG = 2
+
+
+class Blocks:
+    """Blocks of ``calls() // parts`` draws, those from draw t on knowing draws 0 .. t - lag - 1,
+    where lag is ``lag`` times ``calls()``. ``adapts``: whether that changes, and is journaled."""
+
+    def __init__(
+        self, calls: Callable[[], int], *, lag: int, parts: int, adapts: bool = False
+    ) -> None:
+        self._calls, self._lag, self._parts, self._adapts = calls, lag, parts, adapts
+        self._told: int | None = None  # c as of the last draw that told it
+        self._level = 0
+        self._start = self._end = self._known = 0
+
+    @classmethod
+    def of(cls, model: ModelDefaults) -> Self | None:
+        """Those of an audit of ``model``; None where a draw knows all that was answered."""
+        if isinstance(model, BatchModel):  # a round knows all answers before it, none of its own
+            return cls(lambda: model.batch, lag=0, parts=1)
+        if not isinstance(model, ConcurrentModel):
+            return None
+        return cls(lambda: model.in_flight, lag=LAG, parts=2, adapts=model.adapts)
+
+    @property
+    def size(self) -> int:
+        """How many draws know what the next one knows, itself included."""
+        return self._end - self._start
+
+    def known(self, draw: int) -> int:
+        """How many draws the one of this number, the next, knows. Where it begins a block, c is
+        decided, once."""
+        if draw >= self._end:
+            self._begin(draw, self._calls())
+        return self._known
+
+    def to_tell(self, draw: int) -> int | None:
+        """c, where the draw of this number, the next, is to tell it; None where that is known."""
+        if not self._adapts or draw != self._start or self._level == self._told:
+            return None
+        self._told = self._level
+        return self._level
+
+    def restore(self, draw: int, reasons: Mapping[str, Any]) -> None:
+        """A draw that the journal tells of. Raises JournalError where its c is none."""
+        told = reasons.get(IN_FLIGHT)
+        if told is not None:
+            if not isinstance(told, int) or told < 1:
+                raise JournalError(
+                    f"journal: draws, row {draw}, {IN_FLIGHT}: expected a whole number, 1 or more, "
+                    f"got {told!r}; the journal is damaged: restore a copy of it"
+                )
+            self._told = told
+            self._begin(draw, told)
+        elif draw >= self._end:
+            self._begin(draw, self._calls() if self._told is None else self._told)
+
+    def _begin(self, draw: int, calls: int) -> None:
+        self._level = calls
+        self._start, self._end = draw, draw + max(1, calls // self._parts)
+        self._known = max(self._known, draw - self._lag * calls)
 
 
 class DrawOrder:
@@ -17,22 +90,22 @@ class DrawOrder:
 
     With ``blocks``, a draw knows what they say, and no other draws: what is drawn then does not
     depend on when answers came, nor on which draws were asked for together.
-    ``checkpoints`` are told of all that is learnt.
+    ``learnt`` is called with the outcomes of every draw that is learnt from.
     """
 
     def __init__(
         self,
         selector: Selector,
         both: bool,
-        blocks: Blocks | None = None,
-        checkpoints: Checkpoints | None = None,
+        blocks: Blocks | None,
+        learnt: Callable[[list[Observation]], object],
     ) -> None:
         self.calls: list[int] = []
         self.learned = 0
         self.questions = 0
         self._selector = selector
         self._both = both
-        self._blocks, self._checkpoints = blocks, checkpoints
+        self._blocks, self._learnt = blocks, learnt
         self._outcomes: dict[int, tuple[list[Observation], float]] = {}  # and what the call cost
 
     def keep(self, row: CallRow) -> None:
@@ -66,9 +139,9 @@ class DrawOrder:
         """How many draws, the next among them, know the same, where ``wanted`` are made now."""
         return wanted if self._blocks is None else self._blocks.size
 
-    def reasons(self) -> dict[str, Any]:
-        """What the next draw is to tell the journal of what it knows."""
-        return {} if self._blocks is None else self._blocks.reasons(len(self.calls))
+    def level(self) -> int | None:
+        """The calls in flight that the next draw is to tell the journal of; None: nothing new."""
+        return None if self._blocks is None else self._blocks.to_tell(len(self.calls))
 
     def restore(self, row: DrawRow) -> None:
         """Learns what a draw that the journal tells of, the next, knew."""
@@ -83,5 +156,4 @@ class DrawOrder:
             outcomes, cost = self._outcomes.pop(self.calls[self.learned])
             self._selector.learn(outcomes, cost)
             self.learned += 1
-            if self._checkpoints is not None:
-                self._checkpoints.learnt(outcomes)
+            self._learnt(outcomes)

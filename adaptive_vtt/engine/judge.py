@@ -1,24 +1,181 @@
-"""From questions to calls, and from a call's answer to judged rows for the journal."""
+"""From questions to calls, and from a call's answer to judged rows for the journal.
+
+Where an oracle compares a follow-up with its source, the source image is asked about first, once
+(``SourceCalls``). Some oracles then have to hear of versions of it, too (``oracles.Version``).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..journal.answer_json import writable
-from ..journal.rows import EXCLUDED, AnswerRow, CallRow
-from ..oracles import Case, Outcome
+from ..journal.answer_json import from_json, to_json, writable
+from ..journal.rows import EXCLUDED, AnswerRow, CallRow, SourceRow
+from ..oracles import Case, Outcome, Received, Version
 from ..oracles.judge_models import JUDGED, Query
 from ..oracles.margin import MARGIN
 from ..relations import FollowUp
 from ..space import QuestionSpace
-from ..types import Answer, Both, CallMode, Image, Indices, Prompt, Sample, Unanswered, Value
+from ..types import (
+    IDENTITY,
+    Answer,
+    Ask,
+    Both,
+    CallMode,
+    Image,
+    Indices,
+    Prompt,
+    Sample,
+    Unanswered,
+    Value,
+)
 from ..utils.image_codec import png
-from .journaled_answers import with_masks
-from .source_calls import SourceCalls, asks_of
+
+
+class SourceCalls:
+    """Source calls by number.
+
+    A source is a sample's place; where a call answers one concept, that times the number of
+    concepts plus the concept's place. Version v of source s is call ``s + (1 + v) * count``.
+    ``known``: what was said, by number.
+    """
+
+    def __init__(self, space: QuestionSpace, answers: CallMode) -> None:
+        self.space = space
+        self.answers = answers
+        self.known: dict[int, tuple[Value, ...]] = {}
+        # a few samples stay decoded: calls about one source come in a row, and decoding is slow
+        self._sample = lru_cache(maxsize=16)(space.dataset.sample)
+        self.per_sample = len(space.asked) if answers == "one" else 1
+        self.most = 1 + space.oracle.most_versions(space.dataset)
+
+    @property
+    def count(self) -> int:
+        """How many sources there can be; 0 where the oracle needs none."""
+        return len(self.space.dataset) * self.per_sample if self.space.oracle.needs_source else 0
+
+    def of(self, question: int) -> int:
+        """The source that a question's answer is compared with."""
+        sample, _, concept = self.space.numbering.parts(int(question))
+        return sample * self.per_sample + (concept if self.answers == "one" else 0)
+
+    def root(self, number: int) -> int:
+        """The source that a call is about, itself or a version of it."""
+        return number % self.count
+
+    def missing(self, source: int) -> list[int]:
+        """The calls still to make before follow-ups of ``source`` can be judged, as far as what
+        was said of it and its versions tells."""
+        if source not in self.known:
+            return [source]
+        numbers = (source + (1 + v) * self.count for v in self._versions(source))
+        return [number for number in numbers if number not in self.known]
+
+    def received(self, source: int, place: int) -> Value | Received | None:
+        """What was said of ``source`` about the space's concept at ``place``; None: nothing."""
+        said = self.known.get(source)
+        if said is None:
+            return None
+        where = 0 if self.answers == "one" else self.space.asked_by[place]
+        return said[where] if self.most == 1 else self._received(source, where)
+
+    def _received(self, source: int, where: int) -> Received:
+        numbers = {v: source + (1 + v) * self.count for v in range(self.most - 1)}
+        versions = {v: self.known[n][where] for v, n in numbers.items() if n in self.known}
+        return Received(self.known[source][where], versions)
+
+    def _versions(self, source: int) -> Mapping[int, Version]:
+        if self.most == 1:
+            return {}
+        sample = self._sample(source // self.per_sample)
+        return self.space.oracle.versions(sample, self._received(source, 0))
+
+    def prompt(self, number: int) -> Prompt:
+        """What is sent."""
+        source = self.root(number)
+        index, concept = divmod(source, self.per_sample)
+        sample = self._sample(index)
+        concepts = (self.space.asked[concept],) if self.answers == "one" else self.space.asked
+        image, relation, severity = sample.image, IDENTITY, 0
+        if number >= self.count:
+            version = self._versions(source)[number // self.count - 1]
+            image, relation, severity = version.make(), version.relation, version.severity
+        asks = asks_of(sample.id, sample.asks, concepts)
+        return Prompt(image, concepts, sample.id, relation, severity, asks)
+
+    def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
+        """The answer, ready for the journal."""
+        count = 1 if self.answers == "one" else len(self.space.asked)
+        values = (answer,) * count if isinstance(answer, Unanswered) else answer.values
+        said = (to_json(value) for value in values)
+        return SourceRow(number, tuple(said), answer.cost, elapsed, answer.unconfirmed)
+
+    def know(self, row: SourceRow) -> None:
+        """Keeps the answer, to judge follow-ups by."""
+        where = f"journal: sources, row {row.source}"
+        self.known[row.source] = tuple(from_json(said, where) for said in row.answers)
+
+
+def asks_of(sample_id: str, asks: Mapping[str, Ask], concepts: tuple[str, ...]) -> tuple[Ask, ...]:
+    """The words of each concept; none where the sample has none."""
+    if not asks:
+        return ()
+    missing = [concept for concept in concepts if concept not in asks]
+    if missing:
+        raise InputError(
+            f"sample {sample_id!r}: expected words for concept {missing[0]!r}, got none; ask one "
+            "question per call (answers = 'one')"
+        )
+    return tuple(asks[concept] for concept in concepts)
+
+
+MASK = "mask"
+"""Where a mask stands among an answer's details: packed bits, as those of source images do."""
+LOST = Unanswered("not journaled")
+"""In place of a value that the journal does not hold: a mask that was not kept, or a number in
+answer to a question that turned out not to count."""
+
+
+def with_masks(rows: Sequence[AnswerRow], values: Sequence[Value]) -> tuple[AnswerRow, ...]:
+    """The rows with the masks among their ``values``, one each. A mask that answers several
+    questions stands with the first of them."""
+    found, kept = [], set()
+    for row, value in zip(rows, values, strict=True):
+        if isinstance(value, np.ndarray) and id(value) not in kept:
+            kept.add(id(value))
+            row = replace(row, details={**(row.details or {}), MASK: to_json(value)})
+        found.append(row)
+    return tuple(found)
+
+
+def values_of(space: QuestionSpace, answers: CallMode, call: CallRow) -> tuple[Value, ...]:
+    """What the model said to a journaled call, in the order in which its concepts were sent.
+
+    Of a mask that was not kept it is the score that its oracle gave it; where not even that is
+    journaled, ``LOST``. Raises JournalError for a mask that is none.
+    """
+    rows = sorted(call.answers, key=lambda row: row.question)
+    places = [0] if answers == "one" else space.asked_by
+    found: list[Value] = [LOST] * (max(places) + 1)
+    for place, row in zip(places, rows, strict=True):
+        if found[place] is LOST:
+            found[place] = _value(row)
+    return tuple(found)
+
+
+def _value(row: AnswerRow) -> Value:
+    if row.details is not None and MASK in row.details:
+        return from_json(row.details[MASK], f"journal: answers, question {row.question}")
+    if row.said is not None:
+        return row.said
+    if row.answer is not None:
+        return row.answer
+    return LOST if row.excluded or row.unanswered is None else Unanswered(row.unanswered)
+
 
 PICTURE_BYTES = 64 * 2**20
 """Pictures of failing calls that a journal keeps, at most: those of some 600 photographs with their
@@ -59,10 +216,6 @@ class Judge:
                 f"oracle {type(space.oracle).__name__}: needs a model that answers all concepts "
                 "in one call (answers = 'all'), got one that answers one"
             )
-
-    def call_of(self, question: int) -> int:
-        """The call that answers ``question``."""
-        return question if self.answers == "one" else self.space.numbering.image_of(int(question))
 
     def all_questions_of(self, call: int) -> Indices:
         """Every question the call answers, those that cannot be judged included."""
@@ -109,7 +262,9 @@ class Judge:
 
     def expected(self, question: int) -> Any:
         """What the answer should be, as the oracle has it: 0 or 1, accepted words, a mask."""
-        return self._case(self.call_of(question), question, Unanswered("not asked")).expected
+        whole = self.answers == "all"
+        call = self.space.numbering.image_of(int(question)) if whole else question
+        return self._case(call, question, Unanswered("not asked")).expected
 
     def queries(self, call: int, answer: Answer) -> dict[int, Query]:
         """By question what the oracle's judge model may be asked about an answer."""

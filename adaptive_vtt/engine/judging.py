@@ -14,6 +14,7 @@ sentence, as a model does; nothing is lost by that, as the answer waits in the j
 import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ..errors import ModelError, one_line
@@ -28,6 +29,7 @@ from ..utils.random_streams import generator
 from .budget import Budget
 from .call_queue import CallQueue
 from .judge import Judge
+from .loop import Hook, Loop
 
 RECEIVED = -1
 """In place of a question's number: the answer that the judge is asked about."""
@@ -64,7 +66,7 @@ class Reply:
     lost: bool = False
 
 
-class Judging:
+class Judging(Hook):
     """The answers that wait for a judge, and the judge's calls. Does nothing without a judge.
 
     ``key``: the audit's, by which the answers to check are drawn.
@@ -80,18 +82,19 @@ class Judging:
         self._answered = False
         self._rows = 0
 
-    def __contains__(self, call: int) -> bool:
-        return call in self._open
-
-    def __len__(self) -> int:
+    @property
+    def held(self) -> int:
         """How many answers wait."""
         return len(self._open)
 
+    def holds(self, call: int) -> bool:
+        return call in self._open
+
     # -- what the audit heard ----------------------------------------------------------
 
-    def receive(
-        self, answers: Mapping[int, Said], journal: Journal, elapsed: float
-    ) -> dict[int, Said]:
+    def on_answers(
+        self, loop: Loop, answers: Mapping[int, Said], seconds: float
+    ) -> Mapping[int, Said]:
         """Keeps the answers of which a judge is to be asked; gives the others."""
         rest, rows = dict(answers), []
         for call, answer in answers.items():
@@ -99,9 +102,9 @@ class Judging:
             if asked and isinstance(answer, Answer):
                 del rest[call]
                 said = tuple(to_json(value) for value in answer.values)
-                rows.append(self._row(call, RECEIVED, "", said, answer, elapsed))
+                rows.append(self._row(call, RECEIVED, "", said, answer, seconds))
                 self._open[call] = _Open(answer, asked)
-        journal.add_judging(rows)
+        loop.journal.add_judging(rows)
         for row in rows:
             self._queue.done(row.call)
             self._budget.pay(row.cost)
@@ -124,6 +127,39 @@ class Judging:
         return share > 0 and generator(self._key, "judge", question).random() < share
 
     # -- what the judge is asked and says ----------------------------------------------
+
+    def after_answers(self, loop: Loop) -> None:
+        self.send(loop.journal)
+
+    def before_ask(self, loop: Loop, *, wait: bool) -> bool:
+        """Asks what may be asked, and takes what was said, all of it to ``wait`` for that. Raises
+        ModelError for a judge that cannot work."""
+        received = self._hear(loop, [])
+        while self.send(loop.journal):
+            received = self._hear(loop, self.replies(wait_for=wait)) or received
+            if not wait:
+                break
+        return received
+
+    def keep_rest(self, loop: Loop) -> None:
+        """Keeps what the judge is saying as a run ends: it is paid for."""
+        with suppress(Exception):
+            self._hear(loop, self.replies(every=True))
+
+    def _hear(self, loop: Loop, replies: Sequence[Reply]) -> bool:
+        """Commits replies, and the calls of which all is said; whether there were any."""
+        seconds = loop.watch.seconds()
+        for hook in loop.hooks:
+            hook.before_commit(loop)
+        with loop.step():
+            self.keep(replies, loop.journal, seconds)
+        rows = self.complete(seconds)
+        if rows:
+            loop.commit(rows)
+            for row in rows:
+                del self._open[row.call]
+            loop.draw_order.catch_up()
+        return bool(replies or rows)
 
     def send(self, journal: Journal) -> int:
         """Asks what may be asked now; gives how many replies there are to take or to wait for."""
@@ -195,15 +231,11 @@ class Judging:
 
     def complete(self, elapsed: float) -> list[CallRow]:
         """The calls of which all is said, judged."""
-        rows = []
-        for call, one in self._open.items():
-            if not one.left:
-                rows.append(self._judge.row(call, one.answer, elapsed, one.said))
-        return rows
-
-    def done(self, call: int) -> None:
-        """The call is committed."""
-        self._open.pop(call, None)
+        return [
+            self._judge.row(call, one.answer, elapsed, one.said)
+            for call, one in self._open.items()
+            if not one.left
+        ]
 
     def _asked(self, call: int, question: int) -> "Future[Said]":
         """The judge's answer, later; at once where it can only be called."""
@@ -211,23 +243,29 @@ class Judging:
         try:
             if isinstance(model, ConcurrentModel):
                 return model.submit(prompt)
-            return _done(checked(model, [prompt])[0])
+            called: Future[Said] = Future()
+            called.set_result(checked(model, [prompt])[0])
         except Exception as error:
-            failed: Future[Said] = Future()
-            failed.set_exception(error)
-            return failed
+            called = Future()
+            called.set_exception(error)
+        return called
 
     def _reply(self, call: int, question: int) -> Reply | None:
         """What came of a question; None where it is asked again, or no judge can work."""
         future = self._sent.pop((call, question))
         try:
             said = future.result()
-            check_answer(said, prompt_of("", question), f"judge {self._name!r}")
+            check_answer(
+                said, prompt_of("", question), f"judge {self._by.name if self._by else ''!r}"
+            )
         except CallLost:  # its worker died: it is asked again
             self._budget.judged.lose([question])
             return None
         except Exception as error:
-            if isinstance(error, ModelError) and self._cannot_work:
+            # a client's error that no call before went without says that none can succeed; that of
+            # a function may be about this reply
+            concurrent = isinstance(self._model, ConcurrentModel)
+            if isinstance(error, ModelError) and concurrent and not self._answered:
                 self._error = error
                 return None
             reason = f"{type(error).__name__}: {one_line(error)}"[:200]
@@ -248,28 +286,18 @@ class Judging:
             self._known[row.asked] = value
 
     @property
-    def _cannot_work(self) -> bool:
-        """Whether an error of the judge's client says that no call can succeed: one of a function
-        may be that of this reply."""
-        return not self._answered and isinstance(self._model, ConcurrentModel)
-
-    @property
     def _model(self) -> ModelDefaults:
         if self._by is None:
             raise ModelError("judge: none was given")
         return self._by.model
 
-    @property
-    def _name(self) -> str:
-        return "" if self._by is None else self._by.name
-
     # -- going on ----------------------------------------------------------------------
 
-    def recall(self, rows: Sequence[JudgingRow], answered: set[int]) -> None:
-        """What the journal tells; ``answered``: the calls that are committed."""
+    def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
+        rows = loop.journal.judging()
         self._rows = len(rows)
         for row in rows:
-            if row.received and row.call not in answered:
+            if row.received and row.call not in calls:
                 values = tuple(from_json(said, "journal: judging") for said in row.said)
                 answer = Answer(values, row.cost, row.unconfirmed)
                 self._open[row.call] = _Open(answer, self._to_ask(row.call, answer))
@@ -307,9 +335,3 @@ def prompt_of(text: str, question: int) -> Prompt:
 def hash_of(text: str) -> str:
     """By which the same words are told."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
-def _done(said: Said) -> "Future[Said]":
-    future: Future[Said] = Future()
-    future.set_result(said)
-    return future

@@ -1,118 +1,80 @@
-"""An audit and its lease: whether it may draw, and what it tells of itself (``engine.lease``)."""
+"""An audit and its lease: whether it may draw, and what it tells of itself (``budget.Lease``)."""
 
-from ..journal import Journal
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from ..stopping import CENTS
-from .audit_parts import Parts
-from .lease import Account, Lease
-from .options import Sampling
-from .repeat_probes import is_repeat_probe
-from .sent_batches import submitted
+from .budget import Account, Lease
+from .call_queue import is_repeat_probe
+from .endpoint import submitted
+from .loop import Hook, Loop
 
 FLIGHTS = 2
 """Leases are of so many calls, over those that a model takes at a time: it stays busy meanwhile."""
 
 
-class Leasing:
-    """What its lease lets an audit do; without one, everything.
+class Leasing(Hook):
+    """What its lease lets an audit of ``model`` do; ``batch``: calls that are asked at a time where
+    the model does not say."""
 
-    ``parts``, ``model``, ``sampling``, ``journal``: the audit's.
-    """
-
-    def __init__(
-        self,
-        lease: Lease | None,
-        parts: Parts,
-        model: ModelDefaults,
-        sampling: Sampling,
-        journal: Journal,
-    ) -> None:
-        self._lease, self._parts, self._model, self._journal = lease, parts, model, journal
-        self._batch = sampling.batch
+    def __init__(self, lease: Lease, model: ModelDefaults, batch: int) -> None:
+        self._lease, self._model, self._batch = lease, model, batch
         if isinstance(model, BatchModel):
             self._batch = model.batch
         elif isinstance(model, ConcurrentModel):
             self._batch = 1
 
-    def begin(self) -> None:
-        """Leases what was drawn before, or waits for its judge: that is finished first."""
-        if self._lease is not None and (len(self._parts.queue) or len(self._parts.judging)):
-            self._lease.renew(self.account())
+    def begin(self, loop: Loop) -> None:
+        """Leases what was drawn before, or is kept back: that is finished first."""
+        if loop.open:
+            self._lease.renew(self.account(loop))
 
-    def settle(self) -> None:
+    def settle(self, loop: Loop) -> None:
         """Gives back what will not be used."""
-        if self._lease is not None:
-            self._lease.settle(self.account())
+        self._lease.settle(self.account(loop))
 
-    @property
-    def over(self) -> str | None:
-        """Why no more will be leased, where that keeps the audit from its next question."""
-        over = None if self._lease is None else self._lease.over
-        return over if over and self.used_up() else None
+    def renewed(self, loop: Loop) -> bool:
+        """Whether more is leased now, where the lease was used up; waits for it."""
+        return self.pauses(loop) and self._lease.renew(self.account(loop))
 
-    def used_up(self) -> bool:
-        """Whether what is drawn next, and all calls that wait, may take more than is leased.
+    def keep_up(self, loop: Loop) -> None:
+        """Tells the lease where the audit stands."""
+        self._lease.keep_up(self.account(loop))
 
-        Draws that know the same (a batch) are not parted by a pause, as that would make another
-        audit of it: the lease pays for all of them, unless it is the last there is.
-        """
-        lease, budget = self._lease, self._parts.budget
-        if lease is None:
-            return False
-        draws = 1 if lease.short else self._batch
-        money = budget.spent + budget.reserved(
-            len(self._parts.queue) + draws * self._parts.source_queue.most
-        )
+    def before_draw(self, loop: Loop, drawn: int) -> bool:
+        """Draws that know the same (a batch) are not parted by a pause, as that would make another
+        audit of it, unless the lease is the last there is."""
+        parted = drawn > 0 and self._batch > 1 and not self._lease.short
+        return not parted and self.pauses(loop)
+
+    def pauses(self, loop: Loop) -> bool:
+        """Whether what is drawn next, all of a batch, and all calls that wait, may take more than
+        is leased; of the last lease that there is, the next draw alone."""
+        lease, draws = self._lease, 1 if self._lease.short else self._batch
+        money = loop.budget.spent + loop.budget.reserved(len(loop.queue) + draws * loop.most)
         if lease.money is not None and money > lease.money + CENTS:
             return True
-        return lease.calls is not None and self.calls + draws * self.question > lease.calls
+        return lease.calls is not None and loop.calls + draws * loop.question > lease.calls
 
-    def pauses(self, drawn: int) -> bool:
-        """Whether nothing may be drawn now, after ``drawn`` draws of the same ``ask``."""
-        whole = self._lease is None or (drawn > 0 and self._batch > 1 and not self._lease.short)
-        return not whole and self.used_up()
+    def ends(self, loop: Loop) -> str | None:
+        """Why no more will be leased, where that keeps the audit from its next question."""
+        return self._lease.over if self._lease.over and self.pauses(loop) else None
 
-    def renewed(self) -> bool:
-        """Whether more is leased now, where the lease was used up; waits for it."""
-        return self._lease is not None and self.used_up() and self._lease.renew(self.account())
+    def account(self, loop: Loop) -> Account:
+        return account_of(loop, self._model, self._batch)
 
-    def keep_up(self) -> None:
-        """Tells the lease where the audit stands."""
-        if self._lease is not None:
-            self._lease.keep_up(self.account())
 
-    def account(self) -> Account:
-        """What the audit took so far, and what it may take next."""
-        budget, queue = self._parts.budget, self._parts.queue
-        batched = submitted(self._model, self._journal, queue.__contains__)
-        sent = max(queue.under_way, len(batched))
-        return Account(
-            spent=budget.spent,
-            committed=budget.spent + budget.reserved(sent),
-            waiting=max(0, len(queue) - sent),
-            question=self.question,
-            together=max(self._flights, self._batch * self.question),
-            worst=budget.worst,
-            calls=self.calls,
-            unwritten=sum(map(is_repeat_probe, queue.numbers)),
-        )
-
-    @property
-    def calls(self) -> int:
-        """Of the model, drawn."""
-        return self._parts.budget.drawn + self._parts.source_queue.calls * self._models
-
-    @property
-    def question(self) -> int:
-        """Calls of the model that the next question may take, at most."""
-        return self._parts.source_queue.most * self._models
-
-    @property
-    def _flights(self) -> int:
-        """Calls that keep the model busy; how many it takes at a time may change."""
-        model = self._model
-        return FLIGHTS * model.in_flight if isinstance(model, ConcurrentModel) else 1
-
-    @property
-    def _models(self) -> int:
-        return self._parts.judge.space.oracle.models
+def account_of(loop: Loop, model: ModelDefaults, batch: int) -> Account:
+    """What an audit took so far, and what it may take next."""
+    budget, queue = loop.budget, loop.queue
+    batched = submitted(model, loop.journal, queue.__contains__)
+    sent = max(queue.under_way, len(batched))
+    flights = FLIGHTS * model.in_flight if isinstance(model, ConcurrentModel) else 1
+    return Account(
+        spent=budget.spent,
+        committed=budget.spent + budget.reserved(sent),
+        waiting=max(0, len(queue) - sent),
+        question=loop.question,
+        together=max(flights, batch * loop.question),
+        worst=budget.worst,
+        calls=loop.calls,
+        unwritten=sum(map(is_repeat_probe, queue.numbers)),
+    )

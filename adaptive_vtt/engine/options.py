@@ -1,22 +1,364 @@
-"""The options of an audit in groups, and each of them as a keyword of its own."""
+"""The options of an audit: what it certifies, how it samples, when it ends.
+
+They come in three groups, and each of them as a keyword of its own (``Shorthands``).
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
-from ..certify.comparison import Comparison
+import numpy as np
+
+from ..certify.certifier import Certifier
+from ..certify.comparison import MAX_AIM, Comparison
+from ..certify.population import target_of
+from ..certify.rules import Rules, by_size, shares
+from ..certify.sequences import BETS
+from ..certify.targets import Target, calls, fingerprint, largest, named_targets
 from ..cohort import Cohort
 from ..errors import InputError, unknown
+from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
-from ..stopping import AllOf, StoppingRule, check_rule, limits_of
+from ..space import QuestionSpace
+from ..stopping import (
+    MAX_CONFIDENCE,
+    AllOf,
+    Certified,
+    Compared,
+    Decided,
+    StoppingRule,
+    check_confidence,
+    check_half_width,
+    check_rule,
+    limits_of,
+)
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
-from ..types import Guarantee
+from ..types import CallMode, Guarantee, TargetId
 from ..utils.options import Option
-from .lease import Lease
-from .plan import DEFAULT_EXPLORATION, Certify, Filters
-from .replay import Replay
+from .budget import Lease
+from .selector import Replay
+
+Filters = Mapping[str, Mapping[str, Sequence[object]]]
+DECISION_WIDTH = 0.1
+"""Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
+FINE_CELL = 0.0005
+"""Between the means that bets are about where models are compared: a difference is two of them."""
+DEFAULT_EXPLORATION = 0.2
+"""The even share of the proposal where targets are certified."""
+SET_ASIDE = 0.1
+"""The share of what may go wrong that is kept for slices where they are looked for."""
+DISCOVER_BY = ("metadata", "cells")
+DEFAULT_TARGETS = ("concepts", "relations")
+
+
+@dataclass(frozen=True)
+class Certify:
+    """What an audit certifies, how surely, and by which predictions.
+
+    With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
+    What fields say is told beside them, in the words of SPEC.toml. Python takes more:
+
+    - ``half_width``: an audit that is gone on with may be given another, narrower or wider: see
+      ``rules.Rules.aiming``.
+    - ``targets``: names as in ``certify.named_targets``. Default: every concept's miss and
+      false-alarm rate, and every relation's error; of a ``Pool`` the mean loss of all items.
+    - ``weights``: Default None: by what is known of the targets' sizes (``rules.by_size``) where
+      the strategy is ``certify``; even under others, which do not turn to the rarest targets by
+      themselves.
+    - ``surrogate``: a name is that of another surrogate of losses: one that a package declares, or
+      ``file.py:name``; see CONTRIBUTING.md.
+    - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
+      They move effort, never what is certified.
+    - ``self_taught``: ``models.SelfTaught``. "auto": where labels decide what is right (oracles
+      correctness and top-class), some concept has 30 of them on each side, and rendering every
+      follow-up would take no more than a minute or so.
+    - ``prior_journal``: a question GP that learns its answers is a proxy (``engine.priors``).
+    - ``cohort``: how each of the other models follows from the others is the prior of this model's
+      losses (``engine.priors``).
+    - ``discover``, ``discover_by``: see ``slices``. Each slice becomes a target with the draw after
+      which it was found, certified to ``half_width``, too.
+    - ``set_aside``: what a journal was begun with stays.
+    - ``compare``: what decides which of two models is better, in place of ``half_width`` and
+      ``at_most``; set by ``Versus``. Default None: nothing is compared.
+    """
+
+    half_width: Annotated[
+        float | None,
+        Option(
+            "a goal: every target's rate is known to plus or minus this share, below 0.5; 0.05 is "
+            "5 percentage points",
+            gt=0,
+            lt=1,
+        ),
+    ] = None
+    at_most: Annotated[
+        float | None,
+        Option(
+            "a goal: of every target's rate it is sure whether it lies above this share", gt=0, lt=1
+        ),
+    ] = None
+    confidence: Annotated[
+        float,
+        Option("probability that what is certified holds at all times", gt=0, le=MAX_CONFIDENCE),
+    ] = 0.95
+    targets: Annotated[
+        Sequence[str],
+        Option(
+            "overall, concepts, concept:NAME, relations, severities, group:COLUMN, misclassified, "
+            "relation-concepts, relation-sides, or names of filters",
+            min_length=1,
+        ),
+    ] = DEFAULT_TARGETS
+    where: Annotated[
+        Filters | None,
+        Option(
+            "filters: name -> field -> allowed values; fields: relation, severity, concept, truth "
+            "(0 or 1), or a metadata column"
+        ),
+    ] = None
+    unanswered: Annotated[
+        Literal["loss", "both"],
+        Option("unanswered questions count as wrong, or (both) as either"),
+    ] = "loss"
+    surrogate: Annotated[
+        "bool | str | NamedSurrogate",
+        Option("predict losses; false: by each target's mean alone"),
+    ] = True
+    proxies: Annotated[
+        Mapping[str, ProxySource] | None,
+        Option("cheaper models: name -> CSV of answers, or file.py:name"),
+    ] = None
+    self_taught: Annotated[
+        bool | Literal["auto"],
+        Option(
+            "predict failures with small nets taught with the labelled source images: true, false, "
+            "or where labels judge answers and are enough, and images are small"
+        ),
+    ] = "auto"
+    prior_journal: Annotated[
+        PriorSource | None,
+        Option("journal.db of an audit of an earlier version of the model"),
+    ] = None
+    cohort: Annotated[
+        Cohort | None,
+        Option(
+            "run folders of audits of three or more other models on this space, or a pattern that "
+            "finds them (--after)"
+        ),
+    ] = None
+    guarantee: Annotated[
+        Guarantee,
+        Option("what holds with that probability: all intervals at once, or each by itself"),
+    ] = "all"
+    weights: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "a target's full name, such as 'overall error' -> its share of what may go wrong, "
+            "relative to the others' 1: a larger one takes fewer questions"
+        ),
+    ] = None
+    compare: Comparison | None = None
+    discover: Annotated[
+        int,
+        Option(
+            "look for up to so many slices, groups in which failures concentrate, and certify each "
+            "from then on",
+            ge=0,
+        ),
+    ] = 0
+    discover_by: Annotated[
+        Sequence[str],
+        Option(
+            "what proposes slices: metadata, cells (relation, severity, concept, truth), clusters "
+            "(of images; needs scikit-learn), words (of prompts)",
+            min_length=1,
+        ),
+    ] = DISCOVER_BY
+    set_aside: Annotated[
+        float | None,
+        Option(
+            "the share of what may go wrong that is kept for slices (default: 0.1 where any are "
+            "looked for); it may also be given to look for some later",
+            gt=0,
+            lt=1,
+        ),
+    ] = None
+
+    @property
+    def certifies(self) -> bool:
+        wanted = (self.half_width, self.at_most, self.compare)
+        return any(each is not None for each in wanted)
+
+    def check(self, exploration: float) -> None:
+        """Raises InputError for anything out of range."""
+        if self.half_width is not None:
+            check_half_width(self.half_width)
+        if self.at_most is not None and not 0 < self.at_most < 1:
+            raise InputError(f"at_most: expected a number between 0 and 1, got {self.at_most}")
+        check_confidence(self.confidence)
+        if self.guarantee not in ("all", "each"):
+            raise unknown("guarantee", str(self.guarantee), ("all", "each"))
+        if self.guarantee == "each" and self.weights:
+            raise InputError(
+                'weights: expected none where the guarantee is "each", as no target shares with '
+                f"others there; got {dict(self.weights)}"
+            )
+        if self.unanswered not in ("loss", "both"):
+            raise unknown("policy", str(self.unanswered), ("loss", "both"), "unanswered")
+        if self.self_taught not in (True, False, "auto"):
+            raise unknown("choice", str(self.self_taught), ("true", "false", "auto"), "self_taught")
+        self._check_discovery()
+        if self.certifies and exploration <= 0:
+            raise InputError(
+                f"exploration: expected a share above 0 where targets are certified, got "
+                f"{exploration}"
+            )
+
+    def _check_discovery(self) -> None:
+        if self.discover < 0:
+            raise InputError(f"discover: expected 0 or more slices, got {self.discover}")
+        if self.set_aside is not None and not 0 < self.set_aside < 1:
+            raise InputError(f"set_aside: expected a share between 0 and 1, got {self.set_aside}")
+        if not (self.discover or self.set_aside):
+            return
+        if self.half_width is None or self.at_most is not None or self.compare is not None:
+            asked = {"at_most": self.at_most, "a comparison": self.compare}
+            got = " and ".join(n for n, v in asked.items() if v is not None) or "nothing certified"
+            raise InputError(
+                "discover: expected an audit to a half_width alone, as slices are certified to it; "
+                f"got {got}"
+            )
+
+    def meaning(self) -> dict[str, Any]:
+        """What of it decides what draws are about, predictions aside: for the audit's key."""
+        return {
+            "certifies": self.certifies,
+            "confidence": self.confidence,
+            "targets": tuple(self.targets),
+            "where": self.where,
+            "unanswered": self.unanswered,
+        }
+
+    def rule(self) -> StoppingRule | None:
+        """Certified or decided, whichever is asked for; both where both are."""
+        if self.compare is not None:
+            rule = Compared(self.compare.margin, self.compare.at_least)
+            return rule if self.compare.stops else None
+        rules: list[Any] = []
+        if self.half_width is not None:
+            rules.append(Certified(self.half_width))
+        if self.at_most is not None:
+            rules.append(Decided(self.at_most))
+        if not rules:
+            return None
+        return rules[0] if len(rules) == 1 else rules[0] & rules[1]
+
+    def certifier(
+        self,
+        space: QuestionSpace,
+        answers: CallMode,
+        begun: CertificateFacts | None = None,
+        *,
+        even: bool = False,
+    ) -> Certifier | None:
+        """The certifier of the targets in ``space``; None where nothing is certified.
+
+        ``begun``: the certificate of the journal that is gone on with, which tells what the audit
+        bets by. ``even``: whether targets share alpha evenly, unless their weights are given.
+        """
+        if not self.certifies:
+            return None
+        targets = named_targets(space, self.targets, self.where)
+        by_bets = self.at_most is not None and (begun is None or begun.decides)
+        slices: Sequence[SliceFacts] = ()
+        aim = self.half_width or (DECISION_WIDTH if self.compare is None else MAX_AIM)
+        bets = BETS if self.compare is None else replace(BETS, cell=FINE_CELL)
+        if begun is not None:
+            slices, aim, bets = begun.slices, begun.aim, begun.bets
+        rules = Rules(
+            aim,
+            1 - self.confidence,
+            self.guarantee,
+            self._shares(space, targets, answers, begun, even),
+            self.at_most if by_bets else None,
+            by_bets and self.half_width is None,
+            bets,
+            () if begun is None else begun.aims,
+            self.compare,
+            self._set_aside(begun),
+            len(slices),
+        )
+        found = [target_of(TargetId("slice", filter=s.name), s.masks) for s in slices]
+        since = [0] * len(targets) + [s.since for s in slices]
+        return Certifier(space, [*targets, *found], answers=answers, rules=rules, since=since)
+
+    def _set_aside(self, begun: CertificateFacts | None) -> float:
+        """The share of alpha that is kept for slices: it was fixed before the first bet."""
+        if begun is None:
+            return (self.set_aside or SET_ASIDE) if self.discover or self.set_aside else 0.0
+        if self.discover and not begun.set_aside:
+            raise InputError(
+                "discover: expected an audit that set a share of its alpha aside for slices when "
+                "it began, got one that did not, so none can be certified any more; 'avtt slices "
+                "DIR' looks for some, and a new audit, begun with discover = N, certifies them"
+            )
+        return begun.set_aside
+
+    def _shares(
+        self,
+        space: QuestionSpace,
+        targets: Sequence[Target],
+        answers: CallMode,
+        begun: CertificateFacts | None,
+        even: bool,
+    ) -> tuple[float, ...] | None:
+        """Every target's share of alpha: as given, as journaled, or by its size; None: even."""
+        if self.guarantee == "each" or len(targets) == 1:
+            return None
+        if self.weights:
+            return shares(self.weights, [target.name for target in targets])
+        if begun is not None:
+            return begun.weights
+        if even:
+            return None
+        return by_size(
+            np.array([calls(space, t, answers) for t in targets], float),
+            np.array([largest(space, t, answers) for t in targets], float),
+            space.size if answers == "one" else len(space.dataset) * len(space.variants),
+        )
+
+    def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:
+        """For the journal: what is certified, to what, and how sure."""
+        if certifier is None:
+            return None
+        weights, changes = certifier.rules.weights, certifier.rules.changes
+        targets, aside = certifier.registered, certifier.rules.set_aside
+        return {
+            "half_width": self.half_width,
+            "at_most": self.at_most,
+            "aim": certifier.half_width,
+            "confidence": self.confidence,
+            "guarantee": self.guarantee,
+            "decided": "by bets" if certifier.decisions is not None else "by intervals",
+            "weights": weights if weights is None else [*weights],
+            "unanswered": self.unanswered,
+            "targets": [t.name for t in targets],
+            "ids": [t.id.as_dict() for t in targets],
+            "sizes": [int(n) for n in certifier.sizes[: len(targets)]],
+            "subsets": fingerprint(targets),
+            "bets": asdict(certifier.rules.bets),
+            **({} if self.compare is None else {"versus": self.compare.describe()}),
+            **({"set_aside": aside} if aside else {}),
+            **({"aims": [list(change) for change in changes]} if changes else {}),
+        }
+
+    def changes_width(self, begun: CertificateFacts | None) -> bool:
+        """Whether an audit begun with one half-width is gone on with to another."""
+        widths = (self.half_width, None if begun is None else begun.half_width)
+        return None not in widths and widths[0] != widths[1]
+
 
 Group = TypeVar("Group")
 
@@ -132,7 +474,7 @@ class Limits:
       ``UncertaintyBelow(0.5)``: needed beside half_width and at_most, where those are given, while
       a limit ends it anyway. Default None: nothing else.
     - ``lease``: what it may spend for now, in a fleet of audits that share one purse; see
-      ``engine.lease``. Default None: nothing is shared.
+      ``engine.budget``. Default None: nothing is shared.
     """
 
     budget: Annotated[int | None, Option("a limit: calls of the model, at most, ever", ge=1)] = None

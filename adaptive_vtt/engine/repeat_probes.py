@@ -14,30 +14,18 @@ from ..errors import InputError
 from ..journal.rows import AnswerRow, CallRow, SourceRow
 from ..types import Answer, Unanswered
 from ..utils.random_streams import generator
-from .call_queue import Call, CallQueue
+from .call_queue import REPEATED, Call, CallQueue, is_repeat_probe, number_of
 from .draw_order import DrawOrder
 from .judge import Judge
+from .loop import Hook, Loop
 
 FIRST = 25
 """The first repeat probe follows this many draws, the next twice as many, and so on."""
 TOLERANCE = 0.05
 """Answers differ where P(yes), or without it the loss, differs by more than this."""
-_BASE = -(2**63)
-"""Call c, asked again, waits in the queue as number _BASE - c. Calls about source images have
-numbers below 0 as well; the repeat probes' lie below all of those."""
 
 
-def is_repeat_probe(number: int) -> bool:
-    """Whether the call of this number is asked again."""
-    return number <= _BASE
-
-
-def number_of(row: SourceRow) -> int:
-    """The number under which the call of such a row waited in the queue."""
-    return _BASE + 1 + row.source if row.repeat_probe else -1 - row.source
-
-
-class RepeatProbes:
+class RepeatProbes(Hook):
     """Asks ``count`` calls again; which and when follows from the key and the draws.
 
     Half of them (rounded down) are due after 25, 50, 100 ... draws, the others when the audit is
@@ -64,15 +52,18 @@ class RepeatProbes:
         """How many are still to be asked."""
         return max(0, self.count - self.calls)
 
-    def after(self, drawn: int) -> None:
-        """Queues the one that is due after this many draws, if any."""
-        place = next((j for j in range(self.count // 2) if FIRST << j == drawn), None)
+    def owns(self, number: int) -> bool:
+        return is_repeat_probe(number)
+
+    def after_draw(self, loop: Loop) -> None:
+        """Queues the one that is due after so many draws, if any."""
+        place = next((j for j in range(self.count // 2) if FIRST << j == loop.draws), None)
         call = None if place is None else self._choose(place, self._chosen)
         if call is not None and (call in self._known or self.left):
             self._put(call)
 
-    def rest(self) -> bool:
-        """Queues those that are left, as the audit is to end; whether there are any."""
+    def before_end(self, loop: Loop) -> bool:
+        """Queues those that are left; whether there are any."""
         asked = self.calls
         while self.left:
             call = self._choose(self.calls, self._chosen | self._known)
@@ -83,7 +74,7 @@ class RepeatProbes:
 
     def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
         """The answer, ready for the journal."""
-        call = _BASE - number
+        call = REPEATED - number
         rows, open_ = self._judge.judged(call, answer), set[int]()
         if isinstance(answer, Answer):  # what a judge would have to read is not compared
             queries = self._judge.queries(call, answer)
@@ -115,7 +106,7 @@ class RepeatProbes:
     def _put(self, call: int) -> None:
         self._chosen.add(call)
         if call not in self._known:
-            self._queue.put(Call(_BASE - call, -1, self._judge.prompt(call)))
+            self._queue.put(Call(REPEATED - call, -1, self._judge.prompt(call)))
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,170 @@ from ..certify import Certifier, Move
 from ..certify.strata import DIGITS, Stratum
 from ..certify.targets import fingerprint
 from ..certify.units import per_unit
+from ..errors import AvttError, InputError, JournalError
+from ..journal import Journal, packed_proposal
+from ..journal.facts import Facts, ReplayFacts
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
-from ..types import CallMode, Candidates, Floats, Indices
+from ..types import Bools, CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
-from .candidates import Pool
-from .proposal import Proposal, mix, shares_of
-from .replay import Replay
+from .candidates import CandidatePool
 from .tensors import array
 
+
+@dataclass(frozen=True)
+class Proposal:
+    """m calls (m,) and their probabilities (m,), which sum to one."""
+
+    calls: Indices
+    probabilities: Floats
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """The place (0..m-1) of one call, by inverse transform."""
+        ends = np.cumsum(self.probabilities)
+        place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
+        # rounding may point past the end, or at a call of probability zero there
+        place = min(place, len(ends) - 1)
+        while self.probabilities[place] == 0:
+            place -= 1
+        return place
+
+    def pack(self) -> bytes:
+        """The proposal as bytes for the journal."""
+        return packed_proposal.pack(self.calls, self.probabilities)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "Proposal":
+        """The proposal that ``pack`` wrote; raises JournalError for what it cannot have written."""
+        return cls(*packed_proposal.unpack(packed))
+
+
+def mix(
+    calls: Indices, weights: Floats, exploration: float, even: Floats | None = None
+) -> Proposal:
+    """q = (1 - exploration) w / sum(w) + exploration * even, for m weights >= 0.
+
+    ``even`` (m,) is a proposal of its own, uniform by default. Raises AvttError where a strategy
+    returned something that is no set of weights.
+    """
+    if weights.shape != calls.shape:
+        raise AvttError(f"strategy: expected {calls.shape} weights, got {weights.shape}")
+    total = weights.sum()
+    # a sum is finite only where every weight is
+    if not (np.isfinite(total) and weights.min(initial=0.0) >= 0):
+        raise AvttError("strategy: expected finite weights of at least 0, got others")
+    if total <= 0:
+        raise AvttError(f"strategy: expected weight on some of {len(weights)} candidates, got none")
+    if exploration == 0:
+        return Proposal(calls, weights / total)
+    spread = 1 / len(weights) if even is None else even
+    return Proposal(calls, (1 - exploration) * weights / total + exploration * spread)
+
+
+def shares_of(
+    mixture: Mapping[str, Floats], mine: Bools, exploration: float, probability: float
+) -> dict[str, float]:
+    """The parts of a call's ``probability``, by reason, "even" last: each of the ``mixture`` of
+    weights (n,) gives what its questions ``mine`` weigh, and the exploration the rest."""
+    total = sum(float(part.sum()) for part in mixture.values())
+    found = {n: (1 - exploration) * float(part[mine].sum()) / total for n, part in mixture.items()}
+    return found | {"even": max(probability - sum(found.values()), 0.0)}
+
+
+class Replay:
+    """The draws of an earlier audit, gone through again before an audit draws questions of its own.
+
+    Where model A was audited before, B may be asked what A was asked, in A's order, so that of each
+    pair only B is paid for. The proposal of such a draw is A's, as journaled: it was fixed by A's
+    earlier answers and drawn by A's key, which knew nothing of B. So a draw is random given all
+    that comes before it in either audit, and what is expected of the pair at draw t may follow from
+    both models' losses on draws before t. From A's later losses it may not: those tell which
+    questions are still to come. That A's audit ended when it did follows from its answers by then,
+    so it may be gone on from.
+
+    It fails where B knows the draws: a model that was mended with what A's audit found, and targets
+    that were chosen by it, are right or wrong about these very questions and no others.
+
+    ``journal`` is that of an audit with ``facts``, at ``where`` for errors.
+
+    Proposals are read as they are needed, so the journal has to stay open. Raises InputError for
+    draws whose proposals leave candidates out.
+    """
+
+    def __init__(self, journal: Journal, facts: Facts, where: str) -> None:
+        if facts.settings.exploration <= 0:
+            got = "exploration = 0, with which some are never drawn"
+            raise InputError(_message(where, "proposals that give every candidate a chance", got))
+        self._journal, self._where = journal, where
+        self._subsets = facts.certificate and (facts.certificate.targets, facts.certificate.subsets)
+        self.draws: Sequence[DrawRow] = journal.draws(proposals=False)
+        self.facts = ReplayFacts(key=facts.key, draws=len(self.draws), head=journal.head)
+
+    def check(self, targets: Sequence[str], subsets: str, stratified: bool) -> None:
+        """Raises InputError where the draws chose among strata of other targets than these, named
+        and hashed (``certify.targets.fingerprint``); ``stratified``: whether these have some."""
+        if not any("stratum" in draw.why for draw in self.draws):
+            return
+        if not stratified or self._subsets != (tuple(targets), subsets):
+            mine = ", ".join(self._subsets[0]) if self._subsets else "none"
+            got = f"{', '.join(targets)}; A's draws chose groups of questions by its targets"
+            raise InputError(_message(self._where, f"the targets of that audit ({mine})", got))
+
+    def at(self, number: int) -> DrawRow | None:
+        """The draw of this number, without its proposal; None where the audit draws by itself."""
+        return self.draws[number] if number < len(self.draws) else None
+
+    def proposal(self, number: int) -> Proposal:
+        """The proposal of a draw. Raises JournalError where the draw is not of it."""
+        proposal, draw = Proposal.unpack(self._journal.proposal(number)), self.draws[number]
+        told = proposal.probabilities[proposal.calls == draw.call]
+        if len(told) != 1 or told[0] != draw.probability:
+            raise JournalError(
+                f"journal_a {self._where!r}: expected draw {number} to be drawn from its "
+                f"proposal, got "
+                "another proposal; the journal is damaged: restore a copy of it"
+            )
+        return proposal
+
+
+def _message(where: str, expected: str, got: str) -> str:
+    return f"journal_a {where!r}: replay: expected {expected}, got {got}; take use = 'condition'"
+
+
+IN_FLIGHT = "in_flight"
+"""The reason by which a draw tells how many calls are on their way."""
 MAX_AHEAD = 2**18
 """Questions of a space, at most, of which all losses are foreseen at once."""
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a call was drawn: what its proposal was made of, for the journal and the report.
+
+    ``candidates``: calls it was drawn among; ``eligible``: those of them with a chance.
+    ``reasons``: what the strategy went by, by its own names. ``price``: what the call sends and is
+    expected to cost (``Prices.reasons``). ``parts``: of its probability, by reason, where the
+    strategy is made of several. ``stratum``: the one it was drawn from; None: all calls.
+    ``in_flight``: c, where it changes with this draw (``draw_order.Blocks``).
+    """
+
+    candidates: int
+    eligible: int
+    reasons: Mapping[str, float | int] = field(default_factory=dict)
+    price: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
+    stratum: Stratum | None = None
+    in_flight: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a journal has it, in this order."""
+        counts = {"candidates": self.candidates, "eligible": self.eligible}
+        told = {**self.reasons, **counts, **self.price, **self.parts}
+        told |= {} if self.stratum is None else self.stratum.row()
+        return told if self.in_flight is None else {**told, IN_FLIGHT: self.in_flight}
 
 
 @dataclass(frozen=True)
@@ -37,7 +187,7 @@ class Draw:
     question: int
     probability: float
     proposal: Proposal
-    why: dict[str, Any] = field(default_factory=dict)
+    why: Why
     move: Move | None = None
 
 
@@ -69,7 +219,7 @@ class Selector:
         # nothing but NumPy goes by losses alone: no torch is needed then
         plain = space.oracle.tells_losses and self.belief.losses is None
         plain = plain and isinstance(strategy, ByNeed)
-        self.pool = Pool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
+        self.pool = CandidatePool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
         if isinstance(strategy, ByNeed) and self.belief.certifier is not None:
             self.belief.certifier.stratify()
         self.replay = replay
@@ -113,20 +263,15 @@ class Selector:
         chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
         stratum = self._expecting(stratum)
         question = int(candidates.question[chosen])
-        told = self.explain(candidates, proposal, chosen) | self.belief.price_of(place, question)
+        probability = float(proposal.probabilities[place])
+        why = self._why(proposal, place, question, stratum)
+        if isinstance(self.strategy, Reasoned):
+            why = replace(why, reasons=self.strategy.reasons(candidates, self.belief, chosen))
         if isinstance(self.strategy, Mixed):
-            told |= shares_of(
-                mixture, unit == place, exploration, float(proposal.probabilities[place])
-            )
-        return Draw(
-            number,
-            int(calls[place]),
-            question,
-            float(proposal.probabilities[place]),
-            proposal,
-            told | (stratum.row() if stratum else {}),
-            self._move(candidates, proposal, place, stratum),
-        )
+            parts = shares_of(mixture, unit == place, exploration, probability)
+            why = replace(why, parts=parts)
+        move = self._move(candidates, proposal, place, stratum)
+        return Draw(number, int(calls[place]), question, probability, proposal, why, move)
 
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
         """The strategy's weights, as the sum of those that it is made of."""
@@ -143,16 +288,15 @@ class Selector:
         self.belief.look_at(candidates)
         place = int(np.searchsorted(proposal.calls, earlier.call))
         stratum = self._expecting(Stratum.of(earlier.why))
-        told = self._counts(proposal) | self.belief.price_of(place, earlier.question)
-        return Draw(
-            earlier.draw,
-            earlier.call,
-            earlier.question,
-            float(proposal.probabilities[place]),
-            proposal,
-            told | (stratum.row() if stratum else {}),
-            self._move(candidates, proposal, place, stratum),
-        )
+        why = self._why(proposal, place, earlier.question, stratum)
+        move, probability = self._move(candidates, proposal, place, stratum), earlier.probability
+        return Draw(earlier.draw, earlier.call, earlier.question, probability, proposal, why, move)
+
+    def _why(self, proposal: Proposal, place: int, question: int, stratum: Stratum | None) -> Why:
+        """Of the call at ``place``, drawn for ``question``, without what the strategy says."""
+        eligible = int(np.count_nonzero(proposal.probabilities))
+        price = self.belief.price_of(place, question)
+        return Why(len(proposal.calls), eligible, price=price, stratum=stratum)
 
     def row(self, draw: Draw, questions: Indices, learned: int, elapsed: float) -> DrawRow:
         """The draw for the journal; ``questions`` are those of its call."""
@@ -168,31 +312,16 @@ class Selector:
             learned=learned,
             probability=draw.probability,
             proposal=draw.proposal.pack(),
-            why=draw.why,
+            why=draw.why.as_dict(),
             elapsed=elapsed,
             moves=moves,
         )
 
-    def explain(
-        self, candidates: Candidates, proposal: Proposal, place: int
-    ) -> dict[str, float | int]:
-        """What the strategy went by for the candidate question at ``place``, where it says so, and
-        how many calls it chose among: for the journal and the report."""
-        reasons: dict[str, float | int] = {}
-        if isinstance(self.strategy, Reasoned):
-            reasons = self.strategy.reasons(candidates, self.belief, place)
-        return {**reasons, **self._counts(proposal)}
-
-    @staticmethod
-    def _counts(proposal: Proposal) -> dict[str, float | int]:
-        eligible = int(np.count_nonzero(proposal.probabilities))
-        return {"candidates": len(proposal.calls), "eligible": eligible}
-
     def take(
         self, questions: Indices, move: Move | None = None, why: Mapping[str, Any] | None = None
     ) -> None:
-        """Counts one draw, made for the reasons ``why``, and takes the questions its call answers
-        out of the pool."""
+        """Counts one draw, of which the journal says ``why``, and takes the questions its call
+        answers out of the pool."""
         if self.belief.prices is not None and why is not None:
             self.belief.prices.take(why)
         if move is not None:

@@ -1,6 +1,6 @@
 """What a reader's answers certify: an audit of their own, and the comparison with the model.
 
-Both go through the model's draws again, by the proposals of then (``engine.replay``), and are
+Both go through the model's draws again, by the proposals of then (``engine.selector``), and are
 written as run folders, so that ``avtt verify``, ``report`` and ``gate`` read them as any other.
 """
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..audit import Audit, Certify, Limits, Sampling
 from ..audit.versus import Verdict, Versus
-from ..engine.replay import Replay
+from ..engine.selector import Replay
 from ..errors import AvttError
 from ..journal.facts import Facts
 from ..journal.files import JOURNAL

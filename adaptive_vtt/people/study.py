@@ -17,9 +17,8 @@ import json
 from collections.abc import Container, Iterator, Sequence
 from string import ascii_uppercase
 
-from ..engine.earlier_answers import key_of_call
-from ..engine.judge import Judge
-from ..engine.source_calls import asks_of
+from ..audit.versus import key_of_call
+from ..engine.judge import Judge, asks_of
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import Facts, read_facts

@@ -138,12 +138,12 @@ class Result:
         return self._source("beliefs").beliefs(of)
 
     def plot(self, name: str = INTERVALS, about: str | None = None) -> "Figure":
-        """The Plotly figure of that name: "intervals" (all targets), one of ``audit.figures``, or
-        of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one relation),
-        "through" (the same as the audit went on), "concept" (over severity, a panel per relation;
-        ``about`` one concept), "relation" (of one relation, by default the last, over concepts),
-        "images", "calibration" and "uncertainty". It brings a still picture for pages without
-        scripts.
+        """The Plotly figure of that name: "intervals" (all targets), one of ``inspection.figures``,
+        or of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one
+        relation), "through" (the same as the audit went on), "concept" (over severity, a panel per
+        relation; ``about`` one concept), "relation" (of one relation, by default the last, over
+        concepts), "images", "calibration" and "uncertainty". It brings a still picture for pages
+        without scripts.
 
         Raises InputError naming all there are for a name that is none of them.
         """

@@ -112,7 +112,7 @@ def errors(begin: Begin, seed: int, marks: Sequence[int]) -> dict[int, dict[str,
 def estimates(audit: Audit) -> dict[str, Floats]:
     """All targets' estimates now, (K,) each, kept within their intervals."""
     table = audit.intervals()
-    said = guesses(audit._selector)
+    said = guesses(audit._loop.selector)
     predicted = table["estimate"] if said is None else said.predictions
     return {
         "draws": table["pseudo_outcome_mean"].to_numpy(float),

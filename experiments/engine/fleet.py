@@ -9,7 +9,7 @@ when the money is gone, mean over seeds; "all" the money until all are, over wha
 - equal: a part of the cap for each member, and what it leaves is left
 - in turn: 16 calls each, round and round, while the money lasts
 - narrowing: first where half-widths are expected to narrow most, relatively, per money
-- fleet: by ``audit.fleet.allocation``
+- fleet: by ``audit.fleet.leasing``
 - foreseen: first who truly takes the least money per target, which nobody can know
 
     python -m adaptive_vtt.experiments.engine.fleet [--quick] [--seeds 10]
@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from adaptive_vtt.audit import Audit, Progress
-from adaptive_vtt.audit.fleet.allocation import Outlook
-from adaptive_vtt.audit.fleet.leasing import CALLS
+from adaptive_vtt.audit.fleet.leasing import CALLS, Outlook
+from adaptive_vtt.engine.leasing import account_of
 from adaptive_vtt.models.local.simulated import Simulated
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
@@ -63,7 +63,7 @@ class Priced(Simulated):
 @dataclass(frozen=True)
 class Course:
     """An audit as it went, after every call: the money (n,), which targets were settled (n, K), the
-    gain that ``audit.fleet.allocation`` saw, and the relative narrowing expected per money (n,)."""
+    gain that ``audit.fleet.leasing`` saw, and the relative narrowing expected per money (n,)."""
 
     money: Floats
     settled: Any
@@ -105,7 +105,7 @@ def course(member: int, seed: int) -> Course:
     outlook, rows = Outlook(audit, paid=True), []
 
     def note(_: Progress | None) -> None:
-        certifier, account = audit.belief.certifier, audit._leasing.account()
+        certifier, account = audit.belief.certifier, account_of(audit._loop, audit.model, 1)
         if certifier is None:
             return
         open_ = ~certifier.settled

@@ -21,14 +21,14 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.cli.main import main as avtt
-from adaptive_vtt.engine import audit_parts
+from adaptive_vtt.engine import assembly
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.checkpoints import Checkpoints
-from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.engine.loop import Loop
+from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.journal import Journal
 from adaptive_vtt.oracles.margin import margin
 from adaptive_vtt.relations import LabelPreserving, Relation
 from adaptive_vtt.space import QuestionSpace
@@ -117,16 +117,16 @@ def keeping_beliefs() -> dict[str, Any]:
             with stopwatch(spent):
                 super().learnt(outcomes)
 
-        def commit(self, journal: Journal) -> None:
+        def after_answers(self, loop: Loop) -> None:
             with stopwatch(spent):
-                super().commit(journal)
+                super().after_answers(loop)
 
-        def finish(self, journal: Journal) -> None:
+        def on_end(self, loop: Loop) -> None:
             with stopwatch(spent):
-                super().finish(journal)
+                super().on_end(loop)
 
     begun = time.process_time()
-    timed = patch.object(audit_parts, "Checkpoints", Timed)
+    timed = patch.object(assembly, "Checkpoints", Timed)
     with TemporaryDirectory() as out, timed, suppress(SystemExit):
         avtt(["audit", "--demo", "--half-width", "0.1", "--seed", "0", "--out", f"{out}/run"])
     whole = time.process_time() - begun

@@ -29,7 +29,7 @@ from adaptive_vtt.certify.comparison import MAX_AIM, Comparison
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.engine.belief import Belief, Observation
-from adaptive_vtt.engine.plan import FINE_CELL
+from adaptive_vtt.engine.options import FINE_CELL
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles.paired import Paired, difference
 from adaptive_vtt.strategies import get

@@ -25,8 +25,8 @@ from adaptive_vtt.certify.game import Move
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.plan import DEFAULT_EXPLORATION, FINE_CELL
-from adaptive_vtt.engine.proposal import mix
+from adaptive_vtt.engine.options import DEFAULT_EXPLORATION, FINE_CELL
+from adaptive_vtt.engine.selector import mix
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
 

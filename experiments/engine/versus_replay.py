@@ -24,8 +24,7 @@ import pandas as pd
 
 from adaptive_vtt.certify import Move
 from adaptive_vtt.certify.comparison import Comparison
-from adaptive_vtt.engine.proposal import Proposal
-from adaptive_vtt.engine.selector import Draw
+from adaptive_vtt.engine.selector import Draw, Proposal
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.strategies import get
 from adaptive_vtt.utils.files import write_text
@@ -37,7 +36,7 @@ MAX = 16_000
 
 
 class Drawn:
-    """Draws of an audit without a journal, as ``engine.replay.Replay`` gives those of one."""
+    """Draws of an audit without a journal, as ``engine.selector.Replay`` gives those of one."""
 
     def __init__(self, draws: Sequence[Draw], rows: Sequence[DrawRow]) -> None:
         self._proposals, self._rows = [draw.proposal for draw in draws], rows

@@ -10,7 +10,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.warm_start import WarmStart
+from adaptive_vtt.engine.priors import WarmStart
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
@@ -98,7 +98,7 @@ def test_an_audit_without_answers_foretells_nothing(earlier: Path) -> None:
 def test_where_losses_were_is_known_of_questions_that_were_not_asked(earlier: Path) -> None:
     """Easy and hard images, of which the earlier audit asked a few."""
     with audited(1, seed=2, budget=1, prior_journal=earlier) as audit:
-        hints = audit._parts.proxies._proxies["prior journal"]
+        hints = audit._made.proxies._proxies["prior journal"]
         unseen = np.setdiff1d(np.arange(SAMPLES), read_prior(earlier).questions)
         told = hints.losses(unseen, np.ones(len(unseen), np.int64))
     assert told[unseen >= SAMPLES // 2].min() > told[unseen < SAMPLES // 2].max()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.engine.proposal import Proposal
+from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import AvttError, InputError
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset

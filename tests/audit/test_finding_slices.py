@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.audit.slices import Evidence, atoms_of, find
-from adaptive_vtt.audit.slices.atoms import by_values, joined
+from adaptive_vtt.audit.slices.proposers import by_values, joined
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.population import masks_of, target_of
 from adaptive_vtt.datasets import from_table

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.audit.fleet import FLEET, Broker
 from adaptive_vtt.audit.fleet.broker import Caps, Member, read_fleet_db
-from adaptive_vtt.engine.lease import Account
+from adaptive_vtt.engine.budget import Account
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal.files import JOURNAL
 from adaptive_vtt.journal.locking import Lock

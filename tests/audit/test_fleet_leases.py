@@ -15,10 +15,10 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.fleet import FLEET, Broker, BrokerLease
-from adaptive_vtt.audit.fleet.allocation import Outlook
 from adaptive_vtt.audit.fleet.broker import Caps, read_fleet_db
+from adaptive_vtt.audit.fleet.leasing import Outlook
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.lease import Account
+from adaptive_vtt.engine.budget import Account
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Prompt, Unanswered

@@ -11,8 +11,7 @@ import pytest
 
 from adaptive_vtt import Audit
 from adaptive_vtt.audit.fleet import FLEET, Broker, check_alone, recount, wait_for_members
-from adaptive_vtt.audit.fleet.broker import Caps, Member
-from adaptive_vtt.audit.fleet.recounting import taken
+from adaptive_vtt.audit.fleet.broker import Caps, Member, taken
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.locking import Lock

@@ -75,7 +75,7 @@ def test_repeat_probes_that_wait_when_it_is_killed_need_not_be_there_again(broke
     with member(broker, Interrupted(), repeat_probes=4, budget=10) as audit:
         with pytest.raises(KeyboardInterrupt):
             audit.run()
-        assert len(audit._queue.numbers) == 4
+        assert len(audit._loop.queue.numbers) == 4
     with member(broker, Dear(), repeat_probes=4, budget=30) as audit:
         assert audit.run().calls > 10
 

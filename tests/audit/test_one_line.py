@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import adaptive_vtt as avtt
-from adaptive_vtt.audit.suggestion import suggested
+from adaptive_vtt.audit.shortcut import suggested
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
 from adaptive_vtt.errors import InputError, JournalError, ModelError

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit import discovering
 from adaptive_vtt.audit.rejudging import rejudge
+from adaptive_vtt.audit.slices import looking as looks
 from adaptive_vtt.audit.slices.looking import FIRST, Looking, is_due
 from adaptive_vtt.audit.slices.search import MIN_LIFT, Found
 from adaptive_vtt.certify import named_targets
@@ -265,8 +265,8 @@ def hostile(seed: int) -> int:
 
     journal = MemoryJournal()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discovering, "Looking", Worst)
-        patch.setattr(discovering, "is_due", lambda draws: draws in (4, 9, 15))
+        patch.setattr(looks, "Looking", Worst)
+        patch.setattr(looks, "is_due", lambda draws: draws in (4, 9, 15))
         Audit(
             space,
             model,

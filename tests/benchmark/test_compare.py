@@ -22,7 +22,7 @@ from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.building import build_audit, build_model, build_space
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.proposal import Proposal
+from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.oracles import Ordinal
 from adaptive_vtt.space import QuestionSpace

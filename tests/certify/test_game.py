@@ -18,7 +18,8 @@ from adaptive_vtt.certify.rules import Rules, by_size, shares
 from adaptive_vtt.certify.sequences import BETS, Sequences, Step
 from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine import audit_key, plan
+from adaptive_vtt.engine import audit_key
+from adaptive_vtt.engine import options as plan
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import FIGURES, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts

@@ -17,8 +17,7 @@ from adaptive_vtt.cli import audit as demo
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli import run_folder
 from adaptive_vtt.cli.progress import Live, clock, fitted, share_done, time_left
-from adaptive_vtt.engine.options import Limits
-from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.engine.options import Certify, Limits
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import run

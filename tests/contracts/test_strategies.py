@@ -17,8 +17,8 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo import scenes
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Observation
-from adaptive_vtt.engine.candidates import Pool
-from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.engine.candidates import CandidatePool
+from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import ReducedCaptions
@@ -58,7 +58,7 @@ def captioned() -> QuestionSpace:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[Belief, Pool]:
+def situations(draw: st.DrawFn) -> tuple[Belief, CandidatePool]:
     """A small random space, and what is known and left after a random history in it."""
     rows = draw(st.integers(1, 6))
     concepts = draw(st.integers(1, 3))
@@ -75,7 +75,7 @@ def situations(draw: st.DrawFn) -> tuple[Belief, Pool]:
     space = QuestionSpace(from_table(None, labels), names, severities=severities)
     answers: Literal["one", "all"] = draw(st.sampled_from(["one", "all"]))
     # with a limit below the size, candidates are sampled anew for each draw
-    pool = Pool(space, seed=0, limit=draw(st.sampled_from([4096, 3])), answers=answers)
+    pool = CandidatePool(space, seed=0, limit=draw(st.sampled_from([4096, 3])), answers=answers)
     belief = all_knowing(space, answers)
     asked = draw(st.lists(st.integers(0, space.size - 1), unique=True, max_size=space.size - 1))
     history: list[Observation] = []
@@ -133,7 +133,9 @@ def check_weights(strategy: Strategy, candidates: Candidates, belief: Belief) ->
 @pytest.mark.parametrize("name", NAMES)
 @given(situation=situations())
 @settings(max_examples=6)
-def test_weights_are_weights_after_any_history(name: str, situation: tuple[Belief, Pool]) -> None:
+def test_weights_are_weights_after_any_history(
+    name: str, situation: tuple[Belief, CandidatePool]
+) -> None:
     belief, pool = situation
     check_weights(strategies.get(name), pool.candidates(0), belief)
 
@@ -142,7 +144,7 @@ def test_weights_are_weights_after_any_history(name: str, situation: tuple[Belie
 @given(situation=situations())
 @settings(max_examples=3)
 def test_weights_depend_on_the_arguments_alone_and_change_neither(
-    name: str, situation: tuple[Belief, Pool]
+    name: str, situation: tuple[Belief, CandidatePool]
 ) -> None:
     belief, pool = situation
     candidates = pool.candidates(0)
@@ -172,7 +174,7 @@ def test_unknown_option_is_refused() -> None:
 @given(situation=situations())
 @settings(max_examples=3)
 def test_without_certificates_weights_are_weights_or_what_is_missing_is_named(
-    name: str, situation: tuple[Belief, Pool]
+    name: str, situation: tuple[Belief, CandidatePool]
 ) -> None:
     plain = Belief(situation[0].space, seed=0)
     candidates = situation[1].candidates(0)

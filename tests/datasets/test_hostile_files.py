@@ -30,7 +30,7 @@ from adaptive_vtt.datasets import (
     read_table,
 )
 from adaptive_vtt.datasets.formats.npz import NpzArray
-from adaptive_vtt.engine.proposal import Proposal
+from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import AvttError, InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.answer_json import from_json, to_json

@@ -57,7 +57,7 @@ def test_the_figures_are_those_of_the_belief() -> None:
     audit = audited()
     last, belief = audit.journal.beliefs()[-1], audit.belief
     groups = Groups(SPACE.concepts, [(v.relation.name, v.severity) for v in SPACE.variants])
-    pool = list(audit._selector.pool.everything())
+    pool = list(audit._loop.selector.pool.everything())
     assert len(pool) == 1, "all questions at once"
     candidates, losses = pool[0], belief.losses
     assert losses is not None
@@ -218,7 +218,7 @@ def test_a_comparison_believes_in_differences() -> None:
     ) as versus:
         versus.run()
         belief, row = versus.audit.belief, versus.audit.journal.beliefs()[-1]
-        pool = next(iter(versus.audit._selector.pool.everything()))
+        pool = next(iter(versus.audit._loop.selector.pool.everything()))
     gp = belief.losses
     assert isinstance(gp, DifferenceGP)
     parts = gp.a.joint(pool) + gp.b.joint(pool)

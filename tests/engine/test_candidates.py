@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.testing import tiny_dataset
 
 
 def test_near_the_end_what_is_left_is_not_worked_out_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A draw costs no more where most was asked, and is from exactly what was not."""
     space = QuestionSpace(tiny_dataset(60, 2), ["identity", "gaussian_noise"])
-    pool = Pool(space, seed=1, limit=50)
+    pool = CandidatePool(space, seed=1, limit=50)
     every = np.sort(space.nth(np.arange(space.size)))
     order = np.random.default_rng(0).permutation(every)
     cut = int(0.7 * len(order))
     pool.remove(order[:cut])
     made = []
-    whole = Pool._all
-    monkeypatch.setattr(Pool, "_all", lambda pool: made.append(1) or whole(pool))
+    whole = CandidatePool._all
+    monkeypatch.setattr(CandidatePool, "_all", lambda pool: made.append(1) or whole(pool))
     for draw, question in enumerate(order[cut:-1].tolist()):
         found = np.asarray(pool.candidates(draw).question)
         left = set(order[cut + draw :].tolist())

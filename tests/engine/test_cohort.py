@@ -17,7 +17,7 @@ from adaptive_vtt import Audit, Cohort, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_cohort import check_cohort
 from adaptive_vtt.cohort import Item, Member
-from adaptive_vtt.engine.population import CohortLosses
+from adaptive_vtt.engine.priors import CohortLosses
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts

@@ -154,7 +154,7 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
     audit, surrogate = audit_with(lambda loss: 0.96 * loss + 0.02, **options)
     row = audit.run().targets.iloc[0]
     rate = surrogate.losses[::2].mean()
-    found = guesses(audit._selector)
+    found = guesses(audit._loop.selector)
     assert row["excluded"] > 20
     assert found is not None
     assert found.predictions[0] == pytest.approx(rate, abs=0.05)

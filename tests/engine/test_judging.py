@@ -178,7 +178,7 @@ def test_a_judge_that_fails_gives_no_answer_and_ends_nothing(
     assert len(told) > 10
     assert all(why in str(answer.unanswered) for answer in told)
     assert all(answer.loss == 1.0 for answer in told)  # as any other that is not answered
-    assert result.cost + made._budget.judged.lost * JUDGE_PRICE <= 100.0
+    assert result.cost + made._loop.budget.judged.lost * JUDGE_PRICE <= 100.0
 
 
 def test_replies_are_shown_between_marks_that_they_cannot_hold() -> None:

@@ -68,7 +68,7 @@ def test_killed_as_it_keeps_failures_their_worst_price_is_not_forgotten() -> Non
     journal.add_judging = write  # type: ignore[method-assign]
     sent = len(journal.judging())
     again = audit(JudgeModel(Reader()), Voluble(), journal=journal, max_cost=400.0, batch=40)
-    assert again._budget.judged.lost >= sent > 10
+    assert again._loop.budget.judged.lost >= sent > 10
 
 
 def test_an_error_beside_an_answer_does_not_end_the_audit_later() -> None:
@@ -76,7 +76,7 @@ def test_an_error_beside_an_answer_does_not_end_the_audit_later() -> None:
     made = received(judge)
     judge.sent[0][0].set_exception(ModelError("HTTP 400"))
     judge.answer(1)
-    judging = made._judging
+    judging = made._made.judging
     judging.keep(judging.replies(wait_for=False), made.journal, 0.0)
     assert judging.replies(wait_for=False) == []
     before = len(judge.sent)
@@ -88,9 +88,9 @@ def test_a_call_of_a_judge_whose_worker_died_is_lost_and_asked_again() -> None:
     judge = Later()
     made = received(judge)
     judge.sent[0][0].set_exception(CallLost("worker: was ended by SIGKILL"))
-    judging = made._judging
+    judging = made._made.judging
     assert judging.replies(wait_for=False) == []
-    assert made._budget.judged.lost == 1
+    assert made._loop.budget.judged.lost == 1
     judging.send(made.journal)
     assert judge.sent[-1][1].asks == judge.sent[0][1].asks
     assert made.journal.facts()["judge_interrupted"] == 1
@@ -134,7 +134,7 @@ def test_money_kept_for_a_judge_that_has_not_spoken_does_not_end_the_audit() -> 
 def test_a_reply_that_is_known_takes_no_money_and_needs_none() -> None:
     judge = Later()
     made = received(judge, Same())
-    judging, budget = made._judging, made._budget
+    judging, budget = made._made.judging, made._loop.budget
     assert len(judge.sent) == 1
     assert budget.judged.open == 40  # a judge that fails is asked again, so that each may cost
     judge.answer(0)
@@ -167,8 +167,8 @@ def test_what_is_asked_is_hashed_once_however_many_replies_come(
     assert asked > 10
     for place in range(asked):
         judge.answer(place)
-        assert made._receiving.judge(wait_for=False)
-    assert len(made._judging) == 0
+        assert made._made.judging.before_ask(made._loop, wait=False)
+    assert made._made.judging.held == 0
     assert len(hashed) == asked
 
 

@@ -91,7 +91,7 @@ def test_twenty_kills_cost_no_more_than_is_booked_and_change_no_draw(tmp_path: P
     with _billed_audit(path, bill) as made:
         made.run()
         spent = made.cost
-        lost = made.interrupted * MODEL_PRICE + made._budget.judged.lost * JUDGE_PRICE
+        lost = made.interrupted * MODEL_PRICE + made._loop.budget.judged.lost * JUDGE_PRICE
     billed = sum(map(float, bill.read_text().split()))
     assert spent <= billed <= spent + lost  # all that is known is booked, the rest is reserved
     assert billed <= 25.0

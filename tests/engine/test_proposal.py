@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from adaptive_vtt.engine.proposal import Proposal, mix
+from adaptive_vtt.engine.selector import Proposal, mix
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.utils.random_streams import generator
 

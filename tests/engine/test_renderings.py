@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.renderings import Renderings
+from adaptive_vtt.engine.proxies import Renderings
 from adaptive_vtt.space import QuestionSpace
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 40, 20, 3), dtype=np.uint8)
@@ -51,7 +51,7 @@ def test_small_images_keep_their_pixels_and_grey_stays_grey():
     grey = IMAGES[:, :, :, :1]
     found = Renderings(space(grey), side=64)
     assert found.shape == (40, 20, 1)
-    np.testing.assert_array_equal(found.pictures(np.array([0]))[0], grey[0])
+    np.testing.assert_array_equal(found.thumbnails(np.array([0]))[0].reshape(found.shape), grey[0])
 
 
 def test_the_least_recently_used_make_room_and_come_out_the_same():

@@ -13,7 +13,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import verify as verifying
 from adaptive_vtt.certify import verify_draws
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.experiments.engine import long_audits
 from adaptive_vtt.journal import MemoryJournal, with_proposal
 from adaptive_vtt.results.report.page import render
@@ -95,7 +95,7 @@ def test_a_file_gives_draws_without_proposals_and_each_proposal_alone(
 def test_calls_that_answer_all_are_remembered_by_one_number() -> None:
     truths = np.ones((50, 10), np.int8)
     space = QuestionSpace(TiledDataset(truths, 1000), [long_audits.Blank("identity", (0,))])
-    pool = Pool(space, seed=0, limit=100, answers="all")
+    pool = CandidatePool(space, seed=0, limit=100, answers="all")
     for image in (3, 999, 3):
         pool.remove(np.arange(image * 10, image * 10 + 10))
     assert len(pool) == space.size - 20

@@ -13,8 +13,8 @@ import torch
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Observation
-from adaptive_vtt.engine.candidates import Pool
-from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.engine.candidates import CandidatePool
+from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.surrogates import AnswerGP, AnswerPoints
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -51,7 +51,7 @@ def test_predicted_losses_and_needs_come_to_the_same(answers: CallMode) -> None:
             certify, space(), answers, seed=0, device=device, proxies=Proxies(space(), {})
         )
         _learn(belief, 60)
-        candidates = Pool(space(), seed=0, limit=400, answers=answers).candidates(0)
+        candidates = CandidatePool(space(), seed=0, limit=400, answers=answers).candidates(0)
         belief.look_at(candidates)
         assert belief.predictions is not None
         assert belief.predictions.device.type == "cpu"  # where candidates are

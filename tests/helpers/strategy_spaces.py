@@ -9,8 +9,8 @@ from torch import Tensor
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Observation
-from adaptive_vtt.engine.candidates import Pool
-from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.engine.candidates import CandidatePool
+from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Candidates
@@ -51,7 +51,7 @@ def after(space: QuestionSpace, belief: Belief, count: int, seed: int = 0) -> Be
 
 
 def looked_at(space: QuestionSpace, belief: Belief, answers: Answers = "one") -> Candidates:
-    candidates = Pool(space, seed=0, answers=answers).candidates(0)
+    candidates = CandidatePool(space, seed=0, answers=answers).candidates(0)
     belief.look_at(candidates)
     return candidates
 

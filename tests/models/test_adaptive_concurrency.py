@@ -357,7 +357,7 @@ def test_killed_it_goes_on_with_the_draws_that_follow_from_the_journaled_levels(
 def undisturbed(levels: dict[int, int]) -> Audit:
     """An audit that is never interrupted, with as many calls in flight from each draw on."""
     audit = Audit(space(), Wavering(5), budget=44, **CERTIFIED)
-    order = audit._draw_order
+    order = audit._loop.draw_order
     assert order._blocks is not None
     order._blocks._calls = lambda: levels[max(d for d in levels if d <= len(order.calls))]
     return audit
@@ -391,7 +391,7 @@ def test_verify_refuses_a_draw_that_knew_what_was_not_answered(learned: int) -> 
 
 
 def test_a_level_that_is_none_is_refused() -> None:
-    from adaptive_vtt.engine.blocks import Blocks
+    from adaptive_vtt.engine.draw_order import Blocks
 
     with pytest.raises(JournalError, match=r"draws, row 7, in_flight: expected a whole .*, got 0"):
         Blocks.of(Wavering(1)).restore(7, {"in_flight": 0})  # type: ignore[union-attr]  # concurrent

@@ -218,8 +218,8 @@ def test_answers_on_their_way_are_kept_when_drawing_is_interrupted(tmp_path: Pat
     second = Busy(6)
     with Audit(space(), second, strategy=Vague(), journal=tmp_path / "j.db", **options) as audit:
         assert len(audit.journal.calls()) == len(first.asked)
-        assert isinstance(audit._selector.strategy, Vague)
-        audit._selector.strategy.last = 1000
+        assert isinstance(audit._loop.selector.strategy, Vague)
+        audit._loop.selector.strategy.last = 1000
         assert audit.run().calls == 40
     assert not set(first.asked) & set(second.asked)
 

@@ -111,7 +111,7 @@ class TestContract(ModelContract):
 
 
 def proxies(space: QuestionSpace, **options: object) -> list[str]:
-    return Audit(space, ScriptedModel(), **{**OPTIONS, **options})._parts.proxies.names
+    return Audit(space, ScriptedModel(), **{**OPTIONS, **options})._made.proxies.names
 
 
 @pytest.mark.usefixtures("quick")
@@ -160,12 +160,12 @@ def noisy(images: list[np.ndarray]) -> np.ndarray:
 @pytest.mark.usefixtures("quick")
 def test_predictions_are_of_the_follow_up_and_the_side_asked_about():
     audit = Audit(space(), PythonModel(noisy), **OPTIONS)
-    here, taught = audit.space, audit._parts.proxies.taught
+    here, taught = audit.space, audit._made.proxies.taught
     questions = here.nth(np.array([0, 5, 400, 630]))
     sample, variant, concept = here.parts(questions)
     truth = here.truth(questions)
     columns = (tensor(np.asarray(c)) for c in (sample, variant, concept, truth.astype(np.int64)))
-    found = array(audit._parts.proxies(*columns))[:, 0]
+    found = array(audit._made.proxies(*columns))[:, 0]
     for k, image in enumerate(here.image_of(questions).tolist()):
         said = taught.predict(here.follow_up(image).image[None], sample[[k]])[0, concept[k]]
         assert found[k] == pytest.approx(abs(said - truth[k]), abs=1e-5)

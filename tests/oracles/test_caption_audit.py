@@ -143,7 +143,7 @@ def test_certified_violation_rates_hold_and_can_be_verified(seeds: tuple[int, ..
             spaced, model, strategy="neyman", half_width=0.12, targets=["relations"], seed=seed
         )
         result = audit.run()
-        inside = members(spaced, audit._selector.certifier.targets, questions)  # type: ignore[union-attr]
+        inside = members(spaced, audit._loop.selector.certifier.targets, questions)  # type: ignore[union-attr]
         truth = inside @ losses / inside.sum(axis=1)
         assert (result.targets["lower"] <= truth + 1e-9).all()
         assert (result.targets["upper"] >= truth - 1e-9).all()

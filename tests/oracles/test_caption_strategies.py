@@ -38,7 +38,7 @@ def test_weights_are_weights_after_any_history(name: str) -> None:
     strategy = strategies.get(name)
     for budget in (30, 60, 150):
         audit = at_random(budget)
-        candidates = audit._selector.pool.candidates(0)
+        candidates = audit._loop.selector.pool.candidates(0)
         weights = strategy.weights(candidates, audit.belief)
         assert weights.shape == (len(candidates),)
         assert torch.isfinite(weights).all()

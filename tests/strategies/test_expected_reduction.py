@@ -11,7 +11,7 @@ import torch
 
 from adaptive_vtt import strategies
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.experiments.vtt import lookahead
 from adaptive_vtt.surrogates import AnswerGP, AnswerPoints
 from tests.helpers.strategy_spaces import (
@@ -103,7 +103,7 @@ def test_expected_reduction_of_a_call_is_the_sum_over_its_questions() -> None:
 
 def test_a_side_whose_answers_bring_nothing_new_is_left_alone() -> None:
     space = space_of(40, 2)
-    candidates = Pool(space, seed=0).candidates(0)
+    candidates = CandidatePool(space, seed=0).candidates(0)
     belief = Belief(space, seed=0)
     yes = candidates.question[candidates.cell == 1].tolist()
     assert len(yes) > 16

@@ -13,7 +13,7 @@ from adaptive_vtt import QuestionSpace, strategies
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.strategies.common import taken
 from adaptive_vtt.strategies.information import information
@@ -321,7 +321,7 @@ def test_every_strategy_is_listed() -> None:
 
 
 def test_candidates_taken_for_prediction_keep_their_calls() -> None:
-    candidates = Pool(space_of(), seed=0).candidates(0)
+    candidates = CandidatePool(space_of(), seed=0).candidates(0)
     some = taken(candidates, torch.tensor([3, 1]))
     assert some.question.tolist() == candidates.question[[3, 1]].tolist()
     assert some.call is candidates.call

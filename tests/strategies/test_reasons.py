@@ -33,7 +33,7 @@ def audited(answers: CallMode = "all", budget: int = 20, **options: Any) -> Audi
 
 
 def looked_at(audit: Audit) -> Candidates:
-    candidates = audit._selector.pool.candidates(99)
+    candidates = audit._loop.selector.pool.candidates(99)
     audit.belief.look_at(candidates)
     return candidates
 
@@ -60,20 +60,20 @@ def test_certify_names_the_target_for_which_the_question_counts_most() -> None:
     audit = audited()
     for _ in range(3):
         candidates = looked_at(audit)
-        draw = audit._selector.draw()
+        draw = audit._loop.selector.draw()
         assert draw is not None
-        candidates = audit._selector.pool.candidates(draw.number)
+        candidates = audit._loop.selector.pool.candidates(draw.number)
         parts = audit.belief.needs_by_target(candidates)
         place = int((candidates.question == draw.question).nonzero())
         mine = (candidates.unit == candidates.unit[place]).numpy()
         worth = parts.sum(axis=0)
         assert worth[place] == worth[mine].max()
-        assert draw.why["target"] == int(parts[:, place].argmax())
-        need = float(parts[draw.why["target"], place] / parts[:, mine].sum())
-        assert draw.why["need"] == pytest.approx(need, abs=1e-6)
+        assert draw.why.reasons["target"] == int(parts[:, place].argmax())
+        need = float(parts[draw.why.reasons["target"], place] / parts[:, mine].sum())
+        assert draw.why.reasons["need"] == pytest.approx(need, abs=1e-6)
         assert audit.belief.predictions is not None
         predicted = float(audit.belief.predictions[place])
-        assert draw.why["predicted_loss"] == pytest.approx(predicted, abs=1e-6)
+        assert draw.why.reasons["predicted_loss"] == pytest.approx(predicted, abs=1e-6)
         audit.ask(1)
 
 

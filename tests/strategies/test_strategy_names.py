@@ -7,7 +7,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, strategies
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.proposal import Proposal
+from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset

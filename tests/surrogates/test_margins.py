@@ -13,7 +13,7 @@ from torch import Tensor
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.judge import Judge
-from adaptive_vtt.engine.plan import Certify
+from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import Correctness, MaskDrop

@@ -1,15 +1,13 @@
 """Slices: groups of questions in which failures concentrate, found in the answers so far.
 
-Proposers say what questions may have in common (``Atom``): a file each, listed in ``PROPOSERS``.
+Proposers say what questions may have in common (``Atom``); ``PROPOSERS`` lists them.
 ``search.find`` looks at conjunctions of atoms and ranks them; ``looking`` says when an audit looks.
 What is found tells nothing certain: it becomes a target, and only draws made after that certify it
 (``certify.rules``: their share of alpha was set aside when the audit began).
 """
 
-from .atoms import Atom
-from .evidence import Evidence
 from .looking import explore
-from .proposers import PROPOSERS, atoms_of
-from .search import Found, find
+from .proposers import PROPOSERS, Atom, atoms_of
+from .search import Evidence, Found, find
 
 __all__ = ["PROPOSERS", "Atom", "Evidence", "Found", "atoms_of", "explore", "find"]

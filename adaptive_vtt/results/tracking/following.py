@@ -21,8 +21,8 @@ from threading import Thread
 from typing import Annotated, Any, Protocol
 
 from ...certify.comparison import Comparison
-from ...engine.plan import Certify
-from ...engine.run_loop import Asking, Progress, progress_of
+from ...engine.calling import Asking, Progress, progress_of
+from ...engine.options import Certify
 from ...errors import InputError, one_line
 from ...journal.facts import Facts, read_facts
 from ...models.network.keys import Key, scrubbed

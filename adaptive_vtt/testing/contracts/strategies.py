@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ...engine.assembly import fresh_belief
 from ...engine.belief import Belief, Observation
-from ...engine.candidates import Pool
-from ...engine.plan import Certify
+from ...engine.candidates import CandidatePool
+from ...engine.options import Certify
 from ...engine.proxies import Proxies
 from ...space import QuestionSpace
 from ...strategies import Strategy
@@ -90,13 +90,17 @@ class StrategyContract:
                 belief = fresh_belief(
                     certify, space, answers, seed=0, device="cpu", memory=memory, proxies=proxies
                 )
-                pool = Pool(space, seed=0, limit=4096, answers=answers)
+                pool = CandidatePool(space, seed=0, limit=4096, answers=answers)
                 _learn(belief, pool, space, share, said)
                 yield pool.candidates(0), belief
 
 
 def _learn(
-    belief: Belief, pool: Pool, space: QuestionSpace, share: float, said: tuple[float | None, ...]
+    belief: Belief,
+    pool: CandidatePool,
+    space: QuestionSpace,
+    share: float,
+    said: tuple[float | None, ...],
 ) -> None:
     """A history: this share of all images was asked about, and these answers came."""
     every = space.nth(np.arange(space.size))

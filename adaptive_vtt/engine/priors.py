@@ -1,8 +1,15 @@
-"""A cohort's losses as the question GP is told of them: a prior, and columns for every question.
+"""What is foretold of every question before the first draw: by an earlier audit, and by a cohort.
 
-A model that was asked a part of the questions tells of the others what a question GP makes of its
-answers (``warm_start``), or, where it came from a table, what the other models and its own mean
-say. Nothing here knows an answer of this audit.
+An earlier audit asked a small part of the questions, and this one seldom asks the same. What
+carries over is not the loss of one question but where losses are: which images, which relations. So
+a question GP of its own learns all that was found, once, and what it expects is a proxy of the new
+model (``WarmStart``). It may be wrong as any proxy may. It knows the earlier draws, and nothing of
+those to come, which follow from a key of their own (``audit_key``).
+
+Of a cohort, the question GP is told a prior and columns for every question (``CohortLosses``). A
+model that was asked a part of the questions tells of the others what a warm start from its audit
+expects, or, where it came from a table, what the other models and its own mean say. Nothing here
+knows an answer of this audit.
 """
 
 from collections.abc import Callable
@@ -10,20 +17,87 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..cohort import Cohort, Member
-from ..errors import JournalError
+from ..cohort import Cohort
+from ..errors import InputError, JournalError
 from ..journal.facts import Facts
+from ..journal.prior import Prior
 from ..space import QuestionSpace
-from ..surrogates import LossSurrogate
+from ..surrogates import Losses, LossSurrogate
 from ..surrogates.cohort import MAX_ROWS, Cells, CohortPrior, prior_of
 from ..surrogates.loss_mean import SIDES, EffectsPrior
 from ..types import Floats, Indices
-from .tensors import array, hashed, tensor
-from .warm_start import MAX_KEPT, WarmStart
+from .belief import Observation
+from .candidates import columns
+from .tensors import array, candidates_of, hashed, tensor
 
 if TYPE_CHECKING:
     from .tensors import Tensor
+
+
+NEUTRAL = 0.5
+"""The expected loss where the earlier audit found nothing."""
+MAX_KEPT = 2**24
+"""Questions of a space up to which expected losses are kept, 64 MB; else they are worked out again
+each time."""
+
+
+class WarmStart:
+    """Expected losses of questions, by ``surrogate`` once it has learnt what ``prior`` found.
+
+    ``surrogate`` makes one that has learnt nothing, when it is needed. Raises InputError where the
+    earlier audit was of another space.
+    """
+
+    def __init__(
+        self, prior: Prior, space: QuestionSpace, surrogate: Callable[[], LossSurrogate]
+    ) -> None:
+        then = prior.space
+        if then.fingerprint != space.fingerprint:
+            raise InputError(
+                f"prior journal {prior.where!r}: expected an audit of this space "
+                f"({space.dataset.name!r}, {space.size} questions), got one of "
+                f"{then.dataset!r} with {then.size}"
+            )
+        self._prior, self._space, self._make = prior, space, surrogate
+        self._learnt: LossSurrogate | None = None
+        self._kept = np.full(space.total if space.total <= MAX_KEPT else 0, np.nan, np.float32)
+
+    @property
+    def key(self) -> str:
+        """That of the earlier audit."""
+        return self._prior.key
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        if not len(self._prior.questions):
+            return np.full(len(question), NEUTRAL)
+        if not len(self._kept):
+            return self._expected(question)
+        new = np.unique(question[np.isnan(self._kept[question])])
+        if len(new):
+            self._kept[new] = self._expected(new)
+        return self._kept[question].astype(np.float64)
+
+    def content(self) -> str:
+        return f"{self._prior.key} {hashed(self._prior.questions, self._prior.losses)}"
+
+    def _expected(self, question: npt.NDArray[np.int64]) -> Floats:
+        if self._learnt is None:
+            self._learnt = self._taught()
+        table = columns(self._space, question)
+        places = np.arange(len(question))
+        return array(self._learnt.posterior(candidates_of((*table, places, question))).mean)
+
+    def _taught(self) -> LossSurrogate:
+        prior, surrogate = self._prior, self._make()
+        table = columns(self._space, prior.questions)
+        sample, variant, concept, truth = (tensor(np.ascontiguousarray(row)) for row in table[2:])
+        margins = np.array([Observation.of(row, False).margin for row in prior.answers], float)
+        losses = Losses(sample, variant, concept, truth, tensor(prior.losses), tensor(margins))
+        surrogate.observe(losses)
+        return surrogate
+
 
 MOSTLY = 0.5
 """The share of the space above which a journal's other questions need no question GP."""
@@ -144,7 +218,8 @@ def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
     one is missing."""
     if begun is None or begun.cohort is None:
         return cohort
-    there = {_key(member) or member.name: member for member in cohort.members}
+    keys = [member.journal and member.journal.key for member in cohort.members]
+    there = {key or m.name: m for key, m in zip(keys, cohort.members, strict=True)}
     then = list(zip(begun.cohort.models, begun.cohort.keys, strict=True))
     missing = [name for name, key in then if (key or name) not in there]
     if missing:
@@ -153,7 +228,3 @@ def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
             "give the cohort as it was, or begin a new audit"
         )
     return Cohort([there[key or name] for name, key in then])
-
-
-def _key(member: Member) -> str | None:
-    return None if member.journal is None else member.journal.key

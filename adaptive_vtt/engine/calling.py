@@ -1,0 +1,326 @@
+"""Asking the model until the audit ends: a batch at a time, a round, or many calls in flight."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Protocol, Self
+
+import numpy as np
+
+from ..journal import Journal
+from ..models.base import BatchModel, CallLost, ConcurrentModel, ModelDefaults
+from ..models.checking import check_answer, checked, name_of
+from ..space import QuestionSpace
+from ..stopping import State
+from ..types import Answer, Unanswered
+from .belief import Belief
+from .call_queue import Call
+from .endpoint import JournalRecord
+from .loop import Loop
+from .options import Sampling
+
+Back = tuple[Call, "Future[Answer | Unanswered] | None"]
+"""A call that came back, with its answer or what went wrong; None: it was not sent."""
+
+
+class Flight:
+    """Calls that wait to be sent, are on their way, or came back and were not taken out.
+
+    They are sent from a thread of its own, so that the next one goes out the moment an answer
+    comes, whatever the audit computes meanwhile: a refit takes as long as many answers.
+    ``affordable(calls, sent)`` gives those of the calls that the cap allows beside ``sent`` calls;
+    it is asked before each is sent, since what a call may cost can rise after it was drawn. Calls
+    count as sent until ``paid`` says that their cost is spent: for a moment they count as both,
+    never as neither.
+    """
+
+    def __init__(
+        self, model: ConcurrentModel, affordable: Callable[[Sequence[Call], int], list[Call]]
+    ) -> None:
+        self._model, self._affordable = model, affordable
+        self._calls: dict[int, Call] = {}
+        self._inbox: SimpleQueue[Sequence[Call] | None] = SimpleQueue()  # None: no more
+        self._coming: deque[Back] = deque()
+        self._news: SimpleQueue[None] = SimpleQueue()  # one for each that came
+        self._back: dict[int, Back] = {}
+        # each is counted up by one thread alone, and read by the other
+        self._sent = self._paid = 0
+        self._thread = threading.Thread(target=self._send, name="calls", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @property
+    def calls(self) -> list[Call]:
+        """All that were added and not landed."""
+        return list(self._calls.values())
+
+    def add(self, calls: Sequence[Call]) -> None:
+        """Calls to send, in this order, as soon as the model takes another."""
+        if calls:
+            self._calls.update({call.number: call for call in calls})
+            self._inbox.put(calls)
+
+    def back(self, *, wait: bool) -> list[Back]:
+        """All that came back and did not land; ``wait``: at least until another came."""
+        if wait:
+            self._news.get()
+        while not self._news.empty():
+            self._news.get()
+        while self._coming:
+            call, _ = self._coming[0]
+            self._back[call.number] = self._coming[0]  # before it is gone: this may be interrupted
+            self._coming.popleft()
+        return list(self._back.values())
+
+    def land(self, calls: Sequence[Call]) -> None:
+        """These are no longer in flight."""
+        for call in calls:
+            del self._calls[call.number], self._back[call.number]
+
+    def paid(self, count: int) -> None:
+        """So many of those that were sent count as spent from now on."""
+        self._paid += count
+
+    def end(self) -> list[Back]:
+        """Sends nothing more, and waits for all that are on their way."""
+        self._stop()
+        while len(back := self.back(wait=False)) < len(self):
+            self._news.get()
+        return back
+
+    def _stop(self) -> None:
+        self._inbox.put(None)
+        self._thread.join()
+
+    # -- the thread that sends -------------------------------------------------------------
+
+    def _send(self) -> None:
+        ahead: deque[Call] = deque()
+        live: list[Future[Answer | Unanswered]] = []
+        while (more := self._inbox.get()) is not None:
+            ahead.extend(more)
+            if any(map(_ends_the_audit, live)):  # what else is sent would be paid for in vain
+                self._give_back(ahead)
+                continue
+            live = [future for future in live if not future.done()]
+            while ahead and len(live) < self._model.in_flight:
+                if not self._affordable([ahead[0]], self._sent - self._paid):
+                    self._give_back(ahead)  # the server counted more than its bound
+                    break
+                live.append(self._submit(ahead.popleft()))
+        self._give_back(ahead)
+
+    def _give_back(self, ahead: deque[Call]) -> None:
+        while ahead:
+            self._came(ahead.popleft(), None)
+
+    def _submit(self, call: Call) -> "Future[Answer | Unanswered]":
+        """Sends a call; whatever goes wrong with that comes back as its answer would."""
+        self._sent += 1
+        future: Future[Answer | Unanswered]
+        try:
+            future = self._model.submit(call.prompt)
+        except BaseException as error:
+            future = Future()
+            future.set_exception(error)
+        future.add_done_callback(partial(self._came, call))
+        return future
+
+    def _came(self, call: Call, future: "Future[Answer | Unanswered] | None") -> None:
+        """In whatever thread an answer comes."""
+        self._coming.append((call, future))
+        self._news.put(None)
+        self._inbox.put(())
+
+
+def _ends_the_audit(future: "Future[Answer | Unanswered]") -> bool:
+    """Whether a call failed in a way that is no answer; a lost one is only asked again."""
+    if not future.done() or future.cancelled():
+        return False
+    error = future.exception()
+    return error is not None and not isinstance(error, CallLost)
+
+
+CHUNK = 8
+"""Most calls drawn in a row. Drawing takes time in which answers come back; looking for them
+between chunks keeps the model busy."""
+
+
+class Asking(Protocol):
+    """What is told of an audit as it goes on."""
+
+    space: QuestionSpace
+    model: ModelDefaults
+    sampling: Sampling
+    journal: Journal
+
+    def state(self) -> State:
+        """Where the audit stands."""
+
+    @property
+    def belief(self) -> Belief:
+        """What was learnt so far."""
+
+    @property
+    def cost(self) -> float:
+        """What all answers cost so far."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What ``run`` reports after every batch."""
+
+    state: State
+    cost: float
+    concept: str
+    side: int
+
+
+OnProgress = Callable[[Progress], object]
+"""What is called with every ``Progress`` of a run."""
+
+
+def progress_of(audit: Asking) -> Progress:
+    """Where the audit stands, and the side of a concept that is most uncertain."""
+    state = audit.state()
+    uncertainty = audit.belief.side_uncertainty()
+    if not state.exhausted:
+        uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
+    concept, side = divmod(int(np.argmax(uncertainty)), 2)
+    return Progress(state, audit.cost, audit.space.concepts[concept], side)
+
+
+def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:
+    """Asks the model until the audit ends, calling ``step`` whenever answers came.
+
+    What the model counted (``statistics``) goes into the journal, however it ends.
+    """
+    who = f"model {name_of(model)!r}"
+    try:
+        if isinstance(model, BatchModel):
+            run_rounds(loop, model, who, step)
+        elif isinstance(model, ConcurrentModel):
+            run_concurrently(loop, model, who, step)
+        else:
+            run_batches(loop, model, batch, step)
+    except BaseException:
+        with suppress(Exception):  # the first error is the one to tell of
+            _keep_statistics(loop, model)
+        raise
+    _keep_statistics(loop, model)
+
+
+def _keep_statistics(loop: Loop, model: ModelDefaults) -> None:
+    told = model.statistics()
+    if told is not None:
+        loop.journal.set_facts(endpoint=told)
+
+
+def run_batches(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:
+    """``batch`` calls at a time, or all that wait: nothing is learnt between those.
+
+    A model that raises leaves them to be asked again.
+    """
+    while calls := loop.ask(max(batch, loop.waiting)):
+        try:
+            answers = checked(model, [c.prompt for c in calls])
+        except BaseException:
+            loop.take_back(calls, sent=True)
+            raise
+        loop.tell_all(zip((c.number for c in calls), answers, strict=True))
+        step()
+
+
+def run_rounds(loop: Loop, model: BatchModel, who: str, step: Callable[[], None]) -> None:
+    """A round of ``model.batch`` calls at a time, submitted together.
+
+    The journal knows what was submitted, so nothing is lost where the model raises: the next
+    round is about the same calls, and the model finds their answers.
+    """
+    record = JournalRecord(loop.journal, loop.queue.__contains__)
+    while calls := loop.ask(max(model.batch, loop.waiting)):
+        try:
+            said = model.ask_batch({call.number: call.prompt for call in calls}, record)
+            for call in calls:
+                check_answer(said[call.number], call.prompt, who)
+        except BaseException:
+            loop.take_back(calls)
+            raise
+        loop.tell_all((call.number, said[call.number]) for call in calls)
+        step()
+
+
+def run_concurrently(
+    loop: Loop, model: ConcurrentModel, who: str, step: Callable[[], None]
+) -> None:
+    """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
+
+    Some calls are drawn ahead, so that one can be sent the moment another comes back (``Flight``).
+    Where anything fails, those on their way are waited for and kept: they are paid for. What did
+    not come back is to be asked again.
+    """
+    with Flight(model, loop.budget.affordable) as flight:
+        try:
+            while True:
+                most = model.in_flight + max(1, model.in_flight // 2)
+                lacking = most - len(flight)
+                drawn = loop.ask(min(lacking, CHUNK)) if lacking > 0 else []
+                flight.add(drawn)
+                if not len(flight):
+                    return
+                # a full chunk: there may be more to draw, so do not wait for an answer
+                if back := flight.back(wait=len(drawn) < CHUNK):
+                    _tell(loop, who, flight, back)
+                    step()
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to tell of
+                _tell(loop, who, flight, flight.end())
+            if flight.calls:
+                loop.take_back(flight.calls, sent=True)
+            raise
+
+
+def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
+    """Tells what came back whole, takes back what was lost, to be asked again; raises what went
+    wrong with the rest, which stays in flight. ``who``: the model, for errors."""
+    told, unsent, lost, wrong = [], [], [], []
+    for call, future in back:
+        if future is None:
+            unsent.append(call)
+            continue
+        try:
+            answer = future.result()
+            check_answer(answer, call.prompt, who)
+        except CallLost:
+            lost.append(call)
+        except Exception as error:
+            wrong.append(error)
+        else:
+            told.append((call, answer))
+    loop.take_back(unsent)
+    flight.land([*unsent, *lost, *(call for call, _ in told)])
+    loop.tell_all((call.number, answer) for call, answer in told)
+    if lost:
+        loop.take_back(lost, sent=True)
+    flight.paid(len(told) + len(lost))
+    if wrong:
+        raise wrong[0]

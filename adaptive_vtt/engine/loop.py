@@ -1,0 +1,467 @@
+"""The loop of an audit: draw, ask, commit what is answered, learn.
+
+Whatever else an audit does takes part by a ``Hook``: a lease, a judge model, repeat probes, slices
+and targets asked for later, and what is kept of beliefs. A hook is given the loop with every call
+and keeps none, so that an audit that is dropped lets its journal go at once.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..certify import Certifier, Move, Target
+from ..errors import JournalError, OrderError
+from ..journal import Journal
+from ..journal.rows import CallRow, DrawRow, SourceRow
+from ..models.checking import as_answer, as_loss, check_answer
+from ..space import QuestionSpace
+from ..stopping import State, StoppingRule, contradicted
+from ..types import Answer, Unanswered
+from ..utils.stopwatch import Stopwatch
+from .belief import Belief
+from .budget import Budget
+from .call_queue import Call, CallQueue, number_of
+from .draw_order import DrawOrder
+from .estimates import interval_rows
+from .judge import Judge
+from .selector import Selector, teach
+
+Said = Answer | Unanswered
+
+
+class Hook:
+    """What takes part in an audit's loop. Each step does nothing unless a hook has it otherwise."""
+
+    @property
+    def held(self) -> int:
+        """How many answers it keeps back, of which something is still to be found out."""
+        return 0
+
+    def holds(self, call: int) -> bool:
+        """Whether the answer to this call is kept back."""
+        return False
+
+    def on_replay(self, loop: "Loop", calls: Mapping[int, CallRow]) -> None:
+        """A journal is gone on with, in which these calls, by number, are answered."""
+
+    def before_ask(self, loop: "Loop", *, wait: bool) -> bool:
+        """Calls are about to be handed out: what was kept back may be finished by now, or be waited
+        for. Whether anything came of it."""
+        return False
+
+    def before_draw(self, loop: "Loop", drawn: int) -> bool:
+        """Whether nothing may be drawn now, ``drawn`` draws after those that are committed."""
+        return False
+
+    def after_draw(self, loop: "Loop") -> None:
+        """A draw was made; its call is queued next."""
+
+    def on_told(self, loop: "Loop", answers: Collection[Said]) -> None:
+        """Answers came, to whatever was asked."""
+
+    def before_commit(self, loop: "Loop") -> None:
+        """Answers are about to be committed."""
+
+    def on_answers(
+        self, loop: "Loop", answers: Mapping[int, Said], seconds: float
+    ) -> Mapping[int, Said]:
+        """Takes answers to drawn calls, by number, and gives those that are not kept back."""
+        return answers
+
+    def after_answers(self, loop: "Loop") -> None:
+        """Answers were committed and learnt from."""
+
+    def pauses(self, loop: "Loop") -> bool:
+        """Whether the audit may not go on for now, though nothing ends it."""
+        return False
+
+    def ends(self, loop: "Loop") -> str | None:
+        """Why the audit ends, where this decides it."""
+        return None
+
+    def before_end(self, loop: "Loop") -> bool:
+        """Nothing is left to draw, and all is answered. Whether there is something to ask yet."""
+        return False
+
+    def on_end(self, loop: "Loop") -> None:
+        """The audit has ended; its end is journaled next."""
+
+
+class SideCalls(Protocol):
+    """Calls that are not drawn. Their numbers lie below 0; answers are rows of "sources"."""
+
+    @property
+    def calls(self) -> int:
+        """How many were made or wait."""
+
+    @property
+    def left(self) -> int:
+        """How many another question, and what is asked already, may yet take."""
+
+    def owns(self, number: int) -> bool:
+        """Whether the call of this number is one of these."""
+
+    def row(self, number: int, answer: Said, elapsed: float) -> SourceRow:
+        """The answer, ready for the journal."""
+
+    def received(self, row: SourceRow) -> None:
+        """The answer to a call that waits is in the journal."""
+
+    def recall(self, row: SourceRow) -> None:
+        """The journal that is gone on with has this answer."""
+
+
+class Sources(SideCalls, Protocol):
+    """Those about source images."""
+
+    def before(self, question: int, draw: int) -> int | None:
+        """Queues what has to be heard before ``question`` can be asked; its source, if any."""
+
+
+class Loop:
+    """An audit's state and its steps.
+
+    ``sources``, ``probes``: the calls beside those that are drawn. ``rules``: any of them ends it.
+    ``waits``: whether ``ask`` waits for what hooks keep back, as nothing else is on its way then.
+    ``hooks`` take part in their order.
+    ``journal`` is there once it is open. ``failed``, ``astray``: a commit, or a draw, was not
+    finished, so that the audit can only go on from its journal.
+    """
+
+    journal: Journal
+
+    def __init__(
+        self,
+        selector: Selector,
+        judge: Judge,
+        queue: CallQueue,
+        draw_order: DrawOrder,
+        budget: Budget,
+        sources: Sources,
+        probes: SideCalls,
+        rules: Sequence[StoppingRule],
+        watch: Stopwatch,
+        *,
+        waits: bool,
+    ) -> None:
+        self.selector, self.judge, self.queue = selector, judge, queue
+        self.draw_order, self.budget, self.watch = draw_order, budget, watch
+        self.rules, self.sources, self.beside = rules, sources, (probes, sources)
+        self.waits = waits
+        self.hooks: list[Hook] = []
+        self.failed = self.astray = False
+
+    # -- asking ------------------------------------------------------------------------
+
+    def ask(self, n: int) -> list[Call]:
+        """Up to ``n`` calls to make; [] where there are none now."""
+        self.check_usable()
+        self._heard(wait=self.waits)
+        while True:
+            if len(self.queue.ready()) < n:
+                self._draw(n)
+            calls = self.budget.affordable(self.queue.ready()[:n], self.queue.under_way)
+            # what is heard sets money free
+            if calls or self.queue.under_way or not self._heard(wait=True):
+                break
+        if self.budget.send(calls):
+            self.journal.set_facts(**self.budget.facts())
+        waits = self.queue.ready() or self.held
+        if waits and not calls and not self.queue.under_way and not self.paused:
+            self.finish()  # what waits can no longer be afforded
+        self.queue.hand_out(calls)
+        return calls
+
+    def _draw(self, n: int) -> None:
+        """Draws until ``n`` calls may be made, or the audit stops; at most ``n`` times.
+
+        Without that limit one slow call about a source would freeze beliefs for all draws of it.
+        """
+        rows: list[DrawRow] = []
+        self.astray = True  # until what was drawn is committed
+        while len(rows) < n and len(self.queue.ready()) < n and self._may_draw(len(rows)):
+            lacking = n - max(len(rows), len(self.queue.ready()))
+            draw = self.selector.draw(self.draw_order.together(lacking))
+            if draw is None:
+                break
+            questions = self.judge.questions_of(draw.call)
+            draw = replace(draw, why=replace(draw.why, in_flight=self.draw_order.level()))
+            elapsed = self.watch.seconds()
+            rows.append(self.selector.row(draw, questions, self.draw_order.learned, elapsed))
+            self.selector.take(questions, draw.move, rows[-1].why)
+            self._count(rows[-1])
+            self._queue(rows[-1])
+        if rows:
+            self.journal.add_draws(rows)
+        self.astray = False
+        if not rows and not self.open and not self.paused:
+            self.draw_order.learn()
+            if not any([hook.before_end(self) for hook in self.hooks]):
+                self._end()
+
+    def _may_draw(self, drawn: int) -> bool:
+        if not self.draw_order.ready() or any(h.before_draw(self, drawn) for h in self.hooks):
+            return False
+        return self.stopped is None
+
+    def _count(self, row: DrawRow) -> None:
+        """The selector has taken this draw."""
+        self.draw_order.calls.append(row.call)
+        asked = self.space.oracle.models_asked(np.array([row.question]))
+        self.budget.drawn += int(asked[0])
+        for hook in self.hooks:
+            hook.after_draw(self)
+
+    def _queue(self, row: DrawRow) -> None:
+        """Queues the draw's call behind that of its source, where there is one to make."""
+        source = self.sources.before(row.question, row.draw)
+        self.queue.put(Call(row.call, row.draw, self.judge.prompt(row.call)), after=source)
+
+    def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
+        """No answer will come to these calls; ``ask`` gives them again. ``sent``: they were made,
+        and may have been charged for."""
+        self.queue.take_back(calls)
+        if sent:
+            self.budget.lose(call.number for call in calls)
+            self.journal.set_facts(**self.budget.facts())
+
+    # -- being told --------------------------------------------------------------------
+
+    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
+        """The answers to several calls by number, as ``Audit.tell`` takes them, in one commit. One
+        that cannot be judged is raised; its call is asked again."""
+        self.check_writable()
+        told = list(told)
+        if len({number for number, _ in told}) < len(told):
+            raise OrderError("tell: the same call was answered twice")
+        answers = {number: self._checked(number, answer) for number, answer in told}
+        for hook in self.hooks:
+            hook.on_told(self, answers.values())
+        for number, error in self._take(answers).items():
+            self.take_back([self.queue.expect(number)], sent=True)
+            raise error
+
+    def _checked(self, number: int, answer: object) -> Said:
+        call = self.queue.expect(number)
+        if not isinstance(answer, Said):
+            by_loss = self.space.oracle.tells_losses
+            answer = as_loss(answer, number) if by_loss else as_answer(answer, call.prompt, number)
+        check_answer(answer, call.prompt, "tell")
+        return answer
+
+    def _take(self, answers: Mapping[int, Said]) -> dict[int, Exception]:
+        """Commits answers, and learns from them; by number why some could not be judged."""
+        seconds = self.watch.seconds()
+        for hook in self.hooks:
+            hook.before_commit(self)
+        self._commit_beside({n: a for n, a in answers.items() if n < 0}, seconds)
+        drawn: Mapping[int, Said] = {n: a for n, a in answers.items() if n >= 0}
+        with self.step():
+            for hook in self.hooks:
+                drawn = hook.on_answers(self, drawn, seconds)
+        rows, errors = self.judge.rows(drawn, seconds)
+        self.commit(rows)
+        for row in rows:
+            self.queue.done(row.call)
+            self.budget.pay(row.cost)
+        if not self.astray:
+            self.draw_order.catch_up()
+        for hook in self.hooks:
+            hook.after_answers(self)
+        return errors
+
+    def commit(self, rows: list[CallRow]) -> None:
+        """Writes judged calls, and keeps what they teach until it is their turn."""
+        with self.step():
+            self.journal.add_calls(rows)
+        for row in rows:
+            self.judge.forget(row.call)
+            self.draw_order.keep(row)
+
+    def _commit_beside(self, answers: Mapping[int, Said], seconds: float) -> None:
+        rows = [self._asker(n).row(n, answer, seconds) for n, answer in answers.items()]
+        if rows:
+            with self.step():
+                self.journal.add_sources(rows)
+        for number, row in zip(answers, rows, strict=True):
+            self.budget.pay(row.cost)
+            self._asker(number).received(row)
+
+    def _asker(self, number: int) -> SideCalls:
+        return next(calls for calls in self.beside if calls.owns(number))
+
+    def _heard(self, *, wait: bool) -> bool:
+        return any([hook.before_ask(self, wait=wait) for hook in self.hooks])
+
+    # -- going on, ending --------------------------------------------------------------
+
+    def replay(self) -> None:
+        """Goes through the journal in the order in which things were drawn and learnt, up to where
+        it stopped."""
+        calls = {call.call: call for call in self.journal.calls()}
+        for call in calls.values():
+            self.draw_order.keep(call)
+            self.budget.pay(call.cost)
+        for hook in self.hooks:
+            hook.on_replay(self, calls)
+        for source in self.journal.sources():
+            self._asker(number_of(source)).recall(source)
+            self.budget.pay(source.cost)
+        kept = self.journal.pictures().values()
+        self.judge.pictures = sum(len(source) + len(follow_up) for source, follow_up in kept)
+        draws = self.journal.draws(proposals=False)
+        for row in draws:
+            self.draw_order.restore(row)
+            move = Move.of(row.moves) if row.moves else None
+            self.selector.restore(self.judge.questions_of(row.call), move, row.why)
+            self._count(row)
+            if row.call not in calls and not any(hook.holds(row.call) for hook in self.hooks):
+                self._queue(row)
+        self.draw_order.catch_up()
+        times = [draw.elapsed for draw in draws] + [call.elapsed for call in calls.values()]
+        self.watch.before = max(times, default=0.0)
+        if self.stopped is not None and not self.open:
+            self.draw_order.learn()
+            for hook in self.hooks:
+                hook.before_end(self)
+
+    def adopt(self, targets: Sequence[Target]) -> None:
+        """Makes these targets from the next draw on.
+
+        The certifier that has them goes through the journal as it will on resuming, so that an
+        interrupted audit goes on to the last bit as an undisturbed one.
+        """
+        before = self.selector.certifier
+        if before is None:
+            return
+        since = [*before.sequences.since.tolist(), *[self.selector.draws] * len(targets)]
+        rules = replace(before.rules, slices=before.rules.slices + len(targets))
+        every = [*before.targets, *targets]
+        certifier = Certifier(self.space, every, answers=before.answers, rules=rules, since=since)
+        calls = {c.call: c for c in self.journal.calls()}
+        for row in self.journal.draws(proposals=False):
+            questions, move = self.judge.questions_of(row.call), Move.of(row.moves)
+            certifier.restore(move, certifier.members(questions))
+            if row.draw < self.draw_order.learned:
+                teach(certifier, move, questions, self.draw_order.outcomes(calls[row.call]))
+        self.belief.certifier = certifier
+
+    def finish(self) -> None:
+        """Ends the audit with what is learnt by now, whatever waits."""
+        self.draw_order.learn()
+        self._end()
+
+    def _end(self) -> None:
+        ended = {"reason": self.stopped, "elapsed": round(self.watch.seconds(), 3)}
+        for hook in self.hooks:
+            hook.on_end(self)
+        self.journal.set_facts(ended=ended, intervals=self.interval_rows())
+
+    # -- where it stands ---------------------------------------------------------------
+
+    @property
+    def space(self) -> QuestionSpace:
+        return self.selector.space
+
+    @property
+    def belief(self) -> Belief:
+        return self.selector.belief
+
+    @property
+    def certifier(self) -> Certifier | None:
+        return self.selector.certifier
+
+    @property
+    def draws(self) -> int:
+        """How many were made."""
+        return len(self.draw_order.calls)
+
+    @property
+    def calls(self) -> int:
+        """Calls of the model that were drawn or asked beside them, answered or not."""
+        return self.budget.drawn + sum(b.calls for b in self.beside) * self.space.oracle.models
+
+    @property
+    def most(self) -> int:
+        """The most prompts that another question, and what is asked already, may yet take."""
+        return 1 + sum(b.left for b in self.beside)
+
+    @property
+    def question(self) -> int:
+        """The same in calls of the model, of which a comparison makes two of a prompt."""
+        return self.most * self.space.oracle.models
+
+    @property
+    def waiting(self) -> int:
+        """How many calls may be made now without another draw."""
+        return len(self.queue.ready())
+
+    @property
+    def held(self) -> int:
+        """Answers that hooks keep back."""
+        return sum(hook.held for hook in self.hooks)
+
+    @property
+    def open(self) -> bool:
+        """Whether a call waits, or something is still to be found out of an answer."""
+        return len(self.queue) + self.held > 0
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing but a hook keeps it from going on, for now."""
+        return any(hook.pauses(self) for hook in self.hooks) and self.stopped is None
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the audit has ended, or None."""
+        state = self.state()
+        if reason := contradicted(state):
+            return reason
+        if state.exhausted and not self.open:
+            return "every question was asked"
+        reasons = [
+            *(rule.reached(state) for rule in self.rules),
+            *(hook.ends(self) for hook in self.hooks),
+        ]
+        return next((reason for reason in reasons if reason), None)
+
+    def state(self) -> State:
+        """Where it stands, for stopping rules."""
+        state = State(
+            self.calls,
+            self.draw_order.questions,
+            self.watch.seconds(),
+            self.selector.open_uncertainty(),
+            next_calls=self.question,
+            cost=self.budget.spent,
+            reserved=self.budget.reserved(len(self.queue) + self.most),
+            hard=self.belief.hard,
+            lowest=self.belief.lowest,
+        )
+        return replace(state, **self.certifier.standing()) if self.certifier else state
+
+    def interval_rows(self) -> list[dict[str, Any]] | None:
+        """Every target's interval as a journal has it; None where nothing is certified."""
+        return interval_rows(self.selector, max(self.calls / max(self.selector.draws, 1), 1.0))
+
+    def check_usable(self) -> None:
+        """Raises JournalError where nothing can be asked any more."""
+        self.check_writable()
+        self.journal.check_place()
+        if self.astray:
+            raise JournalError("audit: a draw could not be finished; resume from the journal")
+
+    def check_writable(self) -> None:
+        """Raises JournalError where nothing can be told any more."""
+        if self.failed:
+            raise JournalError("audit: a step could not be finished; resume from the journal")
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """A commit, and what has to follow it: where it fails, the audit is ``failed``."""
+        before, self.failed = self.failed, True  # what failed once stays so
+        yield
+        self.failed = before
