@@ -43,7 +43,6 @@ from ..results.result import SHOWN, Result
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..surrogates import Named
-from ..surrogates.difference_gp import DifferenceGP
 from ..types import Answer, CallMode, Floats, Indices, Unanswered
 from ..utils.interval_bars import Bar, bars, figure
 from . import Audit
@@ -475,6 +474,7 @@ def _surrogate(certify: Certify, space: QuestionSpace, earlier: Earlier | None) 
             f"surrogate: expected True or False in a comparison, got {certify.surrogate!r}"
         )
     known = None if earlier is None else partial(_known_losses, space, earlier)
+    from ..surrogates.difference_gp import DifferenceGP  # imports PyTorch
 
     return Named("difference-gp", partial(DifferenceGP, known=known))
 

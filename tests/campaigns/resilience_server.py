@@ -213,9 +213,9 @@ ATTACKS: tuple[Attack, ...] = (
         ("NaN", math.nan, 5), ("infinite", math.inf, 5), ("minus infinite", -math.inf, 5),
         ("a fraction", 0.5, 5), ("in words", "many", 5), ("in digits", "300", 5),
         ("true", True, 5), ("null", None, None), ("a list", [300], 5), ("an object", {}, 5),
-        ("of 4,001 digits", "=" + "9" * 4001, 5), ("minus, of 4,001 digits", "=-" + "9" * 4001, 5),
-        ("1e400", "=1e400", 5),
+        ("minus, of 4,001 digits", "=-" + "9" * 4001, 5), ("1e400", "=1e400", 5),
     )),
+    Attack("count of 4,001 digits", counting("=" + "9" * 4001, 5), above=True, hopeless=True),
     Attack("count of 10 ** 12", counting(10**12, 5), above=True, hopeless=True),
     Attack("count just above the bound", counting(401, 33), above=True),
     *(Attack(f"usage {name}", usage(value)) for name, value in (
