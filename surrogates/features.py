@@ -155,7 +155,14 @@ class _Scaled:
         self._raw = raw
         values = raw(reference)
         self._centre = values.mean(axis=0)
-        _, sizes, axes = np.linalg.svd(values - self._centre, full_matrices=False)
+        # torch's heeds the threads that it is given; NumPy's takes all cores, and several times as
+        # long for so little
+        _, sizes, axes = (
+            part.numpy()
+            for part in torch.linalg.svd(
+                torch.from_numpy(values - self._centre), full_matrices=False
+            )
+        )
         self._axes = axes[: min(most, int((sizes > 1e-9 * max(sizes[0], 1e-9)).sum()))].T
         spread = float(np.sqrt((((values - self._centre) @ self._axes) ** 2).sum(axis=1).mean()))
         self._axes *= scale / max(spread, 1e-9)
