@@ -252,7 +252,8 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
     def _unpacked(self, x: Tensor) -> Units:
         start = 4 + self.pictures
-        return Units(*x[:, :4].long().unbind(1), x[:, 4:start], x[:, start:])
+        sample, variant, concept, truths = x[:, :4].long().unbind(1)
+        return Units(sample, variant, concept, truths, x[:, 4:start], x[:, start:])
 
     def covariance(self, one: Units, other: Units) -> Tensor:
         """(n, m) of two sets of units."""
