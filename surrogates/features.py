@@ -155,7 +155,10 @@ class _Scaled:
         self._raw = raw
         values = raw(reference)
         self._centre = values.mean(axis=0)
-        _, sizes, axes = np.linalg.svd(values - self._centre, full_matrices=False)
+        # torch's heeds the threads that it is given; NumPy's takes all cores, and several times as
+        # long for so little
+        found = torch.linalg.svd(torch.from_numpy(values - self._centre), full_matrices=False)
+        sizes, axes = found.S.numpy(), found.Vh.numpy()
         self._axes = axes[: min(most, int((sizes > 1e-9 * max(sizes[0], 1e-9)).sum()))].T
         spread = float(np.sqrt((((values - self._centre) @ self._axes) ** 2).sum(axis=1).mean()))
         self._axes *= scale / max(spread, 1e-9)
@@ -177,8 +180,10 @@ class _Remembered:
         self._known = np.zeros(count, bool)
 
     def __call__(self, samples: Indices) -> Floats:
-        fresh = np.unique(samples[~self._known[samples]])
-        for some in np.array_split(fresh, max(1, len(fresh) // 256)):
-            self._values[some] = self._compute(some)
-        self._known[fresh] = True
+        fresh = samples[~self._known[samples]]
+        if len(fresh):
+            fresh = np.unique(fresh)
+            for some in np.array_split(fresh, max(1, len(fresh) // 256)):
+                self._values[some] = self._compute(some)
+            self._known[fresh] = True
         return self._values[samples].astype(np.float64)

@@ -11,7 +11,7 @@ any answer beta is ``TOLD`` in all: what a cheaper model gets wrong is likelier 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -163,8 +163,9 @@ class LossMean:
             self._effects = torch.cat([self._effects, told])
             self._centre = torch.cat([self._centre, told])
             self._blocks.append(torch.eye(new, dtype=torch.float64, device=self.device))
+        design = _Design.of(judged, self._variants, self._sides)
         for _ in range(ROUNDS):
-            self._inverse = self._newton(judged)
+            self._inverse = self._newton(design, judged.loss)
             self._rescale(self._inverse)
         if len(self.beta):
             self._offset = (judged.features @ self.beta).mean()
@@ -234,53 +235,66 @@ class LossMean:
         known = len(self.beta)
         return cells + features[:, :known] @ self.beta if known else cells
 
-    def _newton(self, judged: Judged) -> Tensor:
+    def _newton(self, design: "_Design", loss: Tensor) -> Tensor:
         """Goes to the mode; returns the inverse Hessian there."""
-        variant, side = judged.variant, judged.side
-        features = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
         variance = self._known[1]
         parts = [block / scale for block, scale in zip(self._blocks, self._scales, strict=False)]
         block_diagonal: Any = torch.block_diag
         precision = block_diagonal(*parts[:2], (1 / variance).diag(), *parts[2:])
         for _ in range(8):
-            rate = torch.sigmoid(self._logits(variant, side, judged.features))
-            slope = self._collect(variant, side, judged.loss - rate, features)
-            hessian = precision + self._curvature(variant, side, rate * (1 - rate), features)
+            rate = torch.sigmoid(design.times(self._effects))
+            slope = design.collect(loss - rate) - precision @ (self._effects - self._centre)
+            hessian = design.curvature(rate * (1 - rate)).add_(precision)
             factor = torch.linalg.cholesky(hessian)
-            step = torch.cholesky_solve(
-                (slope - precision @ (self._effects - self._centre))[:, None], factor
-            )
             # a logit never has to move by more than this at once
-            self._effects = self._effects + step[:, 0].clamp(-2, 2)
+            step = torch.cholesky_solve(slope[:, None], factor)[:, 0].clamp_(-2, 2)
+            self._effects = self._effects + step
             if float(step.abs().max()) < 1e-6:
                 break
         return torch.cholesky_inverse(factor)
 
-    def _collect(self, variant: Tensor, side: Tensor, value: Tensor, features: Tensor) -> Tensor:
-        """X' value for the design matrix X = [one-hot variant, one-hot side, features]."""
-        return torch.cat(
-            [
-                torch.bincount(variant, value, self._variants),
-                torch.bincount(side, value, self._sides),
-                features.mT @ value,
-            ]
-        )
 
-    def _curvature(self, variant: Tensor, side: Tensor, weight: Tensor, features: Tensor) -> Tensor:
-        """X' diag(weight) X, without making X."""
-        v, s = self._variants, self._sides
-        cells = torch.bincount(variant.long() * s + side, weight, v * s).reshape(v, s)
-        weighted = features * weight[:, None]
-        across = features.new_zeros(v + s, features.shape[1])
-        across.index_add_(0, variant, weighted).index_add_(0, v + side, weighted)
-        inner = torch.cat(
-            [
-                torch.cat([cells.sum(1).diag(), cells], 1),
-                torch.cat([cells.mT, cells.sum(0).diag()], 1),
-            ]
-        )
-        outer = torch.cat([across.mT, features.mT @ weighted], 1)
-        return torch.cat([torch.cat([inner, across], 1), outer])
+class _Design(NamedTuple):
+    """X = [one-hot variant, one-hot side, 1, features] of n questions, never made in full: V
+    variants and S sides."""
+
+    variant: Tensor
+    side: Tensor
+    cell: Tensor  # variant * S + side
+    dense: Tensor  # n x (1 + P)
+    variants: int
+    sides: int
+
+    @classmethod
+    def of(cls, judged: Judged, variants: int, sides: int) -> "_Design":
+        dense = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
+        cell = judged.variant.long() * sides + judged.side
+        return cls(judged.variant, judged.side, cell, dense, variants, sides)
+
+    def times(self, effects: Tensor) -> Tensor:
+        """X effects, (n,)."""
+        tail = self.variants + self.sides
+        cells = effects[: self.variants, None] + effects[self.variants : tail]
+        return cells.reshape(-1)[self.cell] + self.dense @ effects[tail:]
+
+    def collect(self, value: Tensor) -> Tensor:
+        """X' value."""
+        variants = torch.bincount(self.variant, value, self.variants)
+        sides = torch.bincount(self.side, value, self.sides)
+        return torch.cat([variants, sides, self.dense.mT @ value])
+
+    def curvature(self, weight: Tensor) -> Tensor:
+        """X' diag(weight) X."""
+        v, tail = self.variants, self.variants + self.sides
+        cells = torch.bincount(self.cell, weight, v * self.sides).reshape(v, self.sides)
+        weighted = self.dense * weight[:, None]
+        found = weighted.new_zeros(tail + weighted.shape[1], tail + weighted.shape[1])
+        found.diagonal()[:v], found.diagonal()[v:tail] = cells.sum(1), cells.sum(0)
+        found[:v, v:tail], found[v:tail, :v] = cells, cells.mT
+        across = found[:tail, tail:]
+        across.index_add_(0, self.variant, weighted).index_add_(0, v + self.side, weighted)
+        found[tail:, :tail], found[tail:, tail:] = across.mT, self.dense.mT @ weighted
+        return found
 
 
 def _variant_prior(relation: Tensor, severity: Tensor) -> Tensor:

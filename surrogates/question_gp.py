@@ -425,9 +425,7 @@ class QuestionGP:
     def _follow_up_features(self, sample: Tensor, variant: Tensor) -> Tensor:
         if self._follow_ups is None:
             return torch.zeros(len(sample), 0, dtype=torch.float64, device=self.device)
-        images, image_of = torch.unique(sample * self._variants + variant, return_inverse=True)
-        parts = (images // self._variants).cpu(), (images % self._variants).cpu()
-        return self._follow_ups(*parts).to(self.device, torch.float64)[image_of]
+        return self._follow_ups(sample.cpu(), variant.cpu()).to(self.device, torch.float64)
 
     def _margins_of(self, losses: Losses) -> Tensor:
         if losses.margin is None:

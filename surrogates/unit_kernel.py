@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gpytorch
 import numpy as np
@@ -118,6 +118,14 @@ class Units:
         return torch.cat([numbers.double(), self.follow_up, self.features], 1)
 
 
+class Tables(NamedTuple):
+    """V x V each: what pairs of cells, of similar images, and of one image share."""
+
+    cells: Tensor
+    alike: Tensor
+    image: Tensor
+
+
 class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
     """The kernel above; times rho + (1 - rho) 1{same concept} unless concepts are ``columns``.
 
@@ -148,28 +156,53 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         start = [math.log(medians[name]) for name in LOSSES]
         self.register_buffer("start", torch.tensor(start, dtype=torch.float64, device=device))
         self.register_parameter("raw", torch.nn.Parameter(self.start.clone()))
+        self._forget()
 
     @property
     def noise(self) -> Tensor:
         return self._of("noise") + MIN_NOISE
 
+    def set_raw(self, raw: Floats) -> None:
+        """The logarithms of all weights."""
+        with torch.no_grad():
+            self.raw.copy_(torch.from_numpy(raw))
+        self._forget()
+
+    def _forget(self) -> None:
+        # between two fits neither weights nor tables change; both are asked for often
+        self._weights: dict[str, Tensor] | None = None
+        self._tables: Tables | None = None
+
     def _of(self, name: str) -> Tensor:
-        return self.raw[_PLACE[name]].exp()
+        if torch.is_grad_enabled():
+            return self.raw[_PLACE[name]].exp()
+        if self._weights is None:
+            self._weights = dict(zip(LOSSES, self.raw.exp().unbind(), strict=True))
+        return self._weights[name]
 
     def set_rates(self, rates: Tensor) -> None:
         """T from the failing rate (V,) of every variant."""
         spread = (rates * (1 - rates)).sqrt()
         together = torch.minimum(rates[:, None], rates)
         self.steps = (together - rates[:, None] * rates) / (spread[:, None] * spread)
+        self._forget()
 
-    def tables(self) -> tuple[Tensor, Tensor, Tensor]:
-        """V x V each: what pairs of cells, of similar images, and of one image share."""
+    def tables(self) -> Tables:
+        """As the weights are now."""
+        if torch.is_grad_enabled():
+            return self._made_tables()
+        if self._tables is None:
+            self._tables = self._made_tables()
+        return self._tables
+
+    def _made_tables(self) -> Tables:
         of, same = self._of, self.same
         white = torch.eye(len(same), dtype=torch.float64, device=same.device)
         cells = of("overall") + of("relation") * same + of("variant") * white
         cells = cells + self.line * (of("slope") + of("slope_relation") * same)
         alike = self.steps * (of("alike") + of("alike_relation") * same)
-        return cells, alike, self.steps * (of("image") + of("image_relation") * same)
+        image = self.steps * (of("image") + of("image_relation") * same)
+        return Tables(cells, alike, image)
 
     def similarity(self, one: Tensor, other: Tensor) -> Tensor:
         """G (n, m) of samples' features (n, d) and (m, d), in their precision."""
@@ -215,22 +248,31 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         """(n, m) covariance of two sets of packed units, or the diagonal."""
         if diag:
             return self.variance(x1[:, 1].long())
-        v1, v2 = x1[:, 1].long(), x2[:, 1].long()
-        cells, alike, image = self.tables()
-        own = (x1[:, :1] == x2[:, 0]).double()
+        return self.covariance(self._unpacked(x1), self._unpacked(x2))
+
+    def _unpacked(self, x: Tensor) -> Units:
         start = 4 + self.pictures
-        total = self.similarity(x1[:, start:], x2[:, start:]) * alike[v1][:, v2]
+        sample, variant, concept, truths = x[:, :4].long().unbind(1)
+        return Units(sample, variant, concept, truths, x[:, 4:start], x[:, start:])
+
+    def covariance(self, one: Units, other: Units) -> Tensor:
+        """(n, m) of two sets of units."""
+        rows, columns = one.variant[:, None], other.variant
+        cells, alike, image = self.tables()
+        own = one.sample[:, None] == other.sample
+        total = self.similarity(one.features, other.features) * alike[rows, columns]
         if self.pictures:
-            total = total + self.looks((x1[:, 3], x1[:, 4:start]), (x2[:, 3], x2[:, 4:start]))
-        total = total + cells[v1][:, v2] + own * image[v1][:, v2]
+            seen = other.truths, other.follow_up
+            total = total + self.looks((one.truths, one.follow_up), seen)
+        total = total + cells[rows, columns] + own * image[rows, columns]
         if not self.columns:
-            total = total * self.concept_table()[x1[:, 2].long()][:, x2[:, 2].long()]
+            total = total * self.concept_table()[one.concept[:, None], other.concept]
         return total
 
     def between(self, one: Units, other: Units) -> Tensor:
         """(n, m) covariance of two sets of units, without gradients."""
         with torch.no_grad():
-            return self.forward(one.packed(), other.packed())
+            return self.covariance(one, other)
 
 
 def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps: int) -> None:
@@ -241,34 +283,29 @@ def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps
     """
     from scipy.optimize import minimize  # torch's own L-BFGS imports its compiler: a second more
 
-    x, start = units.packed(), kernel.raw.detach().cpu().numpy().copy()
+    start = kernel.raw.detach().cpu().numpy().copy()
     best, best_value = start, math.inf
 
     def objective(raw: Floats) -> tuple[float, Floats]:
         nonlocal best, best_value
-        _set(kernel, raw)
-        value, slope = _penalised(kernel, x, residual, known)
+        kernel.set_raw(raw)
+        value, slope = _penalised(kernel, units, residual, known)
         if value < best_value:
             best, best_value = raw.copy(), value
         return value, slope
 
     with suppress(NotPSDError, NanError):
         minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": steps})
-    _set(kernel, best)
-
-
-@torch.no_grad()
-def _set(kernel: UnitKernel, raw: Floats) -> None:
-    kernel.raw.copy_(torch.from_numpy(raw))
+    kernel.set_raw(best)
 
 
 @torch.enable_grad()
 def _penalised(
-    kernel: UnitKernel, x: Tensor, residual: Tensor, known: Tensor
+    kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor
 ) -> tuple[float, Floats]:
-    """- log p(residual, weights) of packed units, up to a constant, and its derivative by the
+    """- log p(residual, weights) of units, up to a constant, and its derivative by the
     weights."""
-    covariance = kernel.forward(x, x)
+    covariance = kernel.covariance(units, units)
     value, slope = _likelihood(covariance.detach(), kernel.noise.detach(), residual, known)
     penalty = ((kernel.raw - kernel.start) ** 2).sum() / (2 * SPREAD**2)
     # the likelihood's derivative in closed form is three times faster than through Cholesky

@@ -87,8 +87,8 @@ class TableDataset(HeldTruths):
         return digest.hexdigest()
 
     def sample(self, index: int) -> Sample:
-        row = self._truths[index]
-        truth = {c: int(v) for c, v in zip(self.concepts, row, strict=True) if v != UNKNOWN}
+        row = self._truths[index].tolist()
+        truth = {c: v for c, v in zip(self.concepts, row, strict=True) if v != UNKNOWN}
         metadata = {name: values[index] for name, values in self._columns.items()}
         image = self._image(index)
         given = {c: m[index] for c, m in self._masks.items() if m[index] is not None}

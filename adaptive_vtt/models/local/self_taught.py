@@ -82,19 +82,35 @@ class Nets(NamedTuple):
     out: Tensor  # F x h x C
     level: Tensor  # F x 1 x C
 
-    def of(self, fold: int) -> Self:
+    def of(self, fold: int) -> "Net":
         """The net of one fold alone."""
-        hidden = self.bias.shape[2]
-        into = self.into[:, fold * hidden : (fold + 1) * hidden]
-        rest = (part[fold : fold + 1] for part in self[2:])
-        return type(self)(self.centre, into, *rest)
+        into = self.into.chunk(len(self.bias), 1)[fold]
+        return Net(into, self.bias[fold, 0], self.out[fold], self.level[fold, 0])
 
     def logits(self, pixels: Tensor) -> Tensor:
         """F x n x C, of pixels n x d in [0, 255]."""
         folds, _, hidden = self.bias.shape
-        inner = ((pixels - self.centre) / 255) @ self.into
+        inner = self.scaled(pixels) @ self.into
         inner = inner.reshape(-1, folds, hidden).transpose(0, 1)
         return (inner + self.bias).relu() @ self.out + self.level
+
+    def scaled(self, pixels: Tensor) -> Tensor:
+        """What the nets read of pixels n x d in [0, 255]."""
+        return (pixels - self.centre) / 255
+
+
+class Net(NamedTuple):
+    """One of them."""
+
+    into: Tensor  # d x h
+    bias: Tensor  # h
+    out: Tensor  # h x C
+    level: Tensor  # C
+
+    def logits(self, scaled: Tensor) -> Tensor:
+        """n x C, of scaled pixels n x d."""
+        inner = torch.addmm(self.bias, scaled, self.into).relu_()
+        return torch.addmm(self.level, inner, self.out)
 
 
 class SelfTaught(ModelDefaults):
@@ -121,6 +137,7 @@ class SelfTaught(ModelDefaults):
     ) -> None:
         self.concepts, self.shape = tuple(concepts), shape
         self._teams, self._known, self._ids = tuple(teams), known, ids
+        self._nets = [[nets.of(fold) for fold in range(FOLDS)] for nets, _ in self._teams]
         self.seconds = 0.0
 
     def __str__(self) -> str:
@@ -164,13 +181,14 @@ class SelfTaught(ModelDefaults):
     @torch.no_grad()
     def predict(self, pictures: Pictures, samples: Indices) -> Floats:
         """P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of source samples (n,)."""
-        said = np.zeros((len(samples), len(self.concepts)))
-        pixels = _pixels(pictures)
-        for nets, fold in self._teams:
-            for number in np.unique(fold[samples]).tolist():
-                mine = np.flatnonzero(fold[samples] == number)
-                said[mine] += nets.of(number).logits(pixels[mine])[0].sigmoid().double().numpy()
-        return np.where(self._known, said / len(self._teams), UNSURE)
+        scaled = self._teams[0][0].scaled(_pixels(pictures))  # all teams learnt the same images
+        said = torch.zeros(len(samples), len(self.concepts), dtype=torch.float64)
+        for nets, (_, fold) in zip(self._nets, self._teams, strict=True):
+            of = fold[samples]
+            for number in np.unique(of).tolist():
+                mine = torch.from_numpy(np.flatnonzero(of == number))
+                said.index_add_(0, mine, nets[number].logits(scaled[mine]).sigmoid_().double())
+        return np.where(self._known, said.numpy() / len(self._teams), UNSURE)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """P(yes) of each prompt's concepts; raises InputError for a prompt without an image."""
