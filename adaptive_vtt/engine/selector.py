@@ -145,6 +145,8 @@ def _message(where: str, expected: str, got: str) -> str:
 
 IN_FLIGHT = "in_flight"
 """The reason by which a draw tells how many calls are on their way."""
+LEAST = 1e-3
+"""An exploration below it stays as it is: baselines have next to none, and are to be plain draws."""
 MAX_AHEAD = 2**18
 """Questions of a space, at most, of which all losses are foreseen at once."""
 
@@ -357,8 +359,9 @@ class Selector:
     # -- certificates ------------------------------------------------------------------
 
     def _exploration(self) -> float:
-        """The exploration; larger where adaptive draws turn out worse than uniform ones."""
-        if self.certifier is None or self.certifier.settled.all():
+        """The exploration; larger where adaptive draws turn out worse than uniform ones, unless
+        draws are to be the strategy's alone."""
+        if self.exploration < LEAST or self.certifier is None or self.certifier.settled.all():
             return self.exploration
         excess = float(np.clip(self.certifier.variance_ratio() - 1, 0, 1))
         return self.exploration + (1 - self.exploration) * excess

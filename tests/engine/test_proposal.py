@@ -1,14 +1,18 @@
 """The proposal of a draw: probabilities that sum to one, keep the exploration, and are drawn
 from."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine.selector import Proposal, mix
 from adaptive_vtt.errors import AvttError
+from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.utils.random_streams import generator
 
 weight_lists = st.lists(
@@ -122,3 +126,19 @@ def test_a_draw_that_rounding_puts_at_the_end_is_never_of_probability_zero() -> 
 
     proposal = Proposal(np.arange(4), np.array([0.5, 0.5, 0.0, 0.0]))
     assert proposal.draw(Last(np.random.PCG64())) == 1
+
+
+def test_a_baseline_with_next_to_no_exploration_stays_plain(space: QuestionSpace) -> None:
+    """However noisy its draws look beside uniform ones, which others explore more for."""
+
+    def furthest(exploration: float) -> float:
+        options: dict[str, Any] = {"strategy": "random", "surrogate": False, "seed": 0}
+        options |= {"half_width": 0.1, "budget": 12, "exploration": exploration}
+        with Audit(space, ScriptedModel(), **options) as audit:
+            audit._loop.selector.certifier.variance_ratio = lambda: 2.0  # type: ignore[union-attr, method-assign]
+            audit.run()
+            found = [row.probability * row.why["eligible"] for row in audit.journal.draws()]
+        return float(np.abs(np.array(found) - 1).max())
+
+    assert furthest(1e-6) < 1e-5
+    assert furthest(0.2) > 0.01
