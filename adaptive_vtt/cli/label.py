@@ -19,7 +19,7 @@ from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
-from ..people import caption_figures, captions, realism
+from ..people import captions, realism
 from ..people.agreement import Scores
 from ..people.answers import (
     Answers,
@@ -31,13 +31,10 @@ from ..people.answers import (
     read_folder,
     read_own,
 )
-from ..people.caption_figures import Summary
-from ..people.cards import Asked, Card, Key, known
-from ..people.certified import FOLDER, read_by_all
-from ..people.page import Desk, write_page
-from ..people.pictures import Picture, Pictures
-from ..people.study import Study
-from ..people.terminal import run
+from ..people.captions import Summary
+from ..people.cards import Asked, Card, Key, Picture, Pictures, known
+from ..people.sessions import Desk, run, write_page
+from ..people.study import FOLDER, Study, read_by_all
 from ..results.report.beside_journal import Reading, Realism, write
 from ..results.report.people import reader_rows, realism_rows, wrong
 from ..results.report.section import figure
@@ -177,7 +174,7 @@ def _about_captions(directory: Path, journal: Journal, wanted: Wanted) -> None:
     found, folder = captions.items(journal), directory / LABELS
     asked = known([captions.card_of(item) for item in found])
     if wanted.summary:
-        figures = caption_figures.summarise(found, _checked(folder, asked))
+        figures = captions.summarise(found, _checked(folder, asked))
         if wanted.as_json:
             typer.echo(json.dumps(figures.as_dict(), indent=1, allow_nan=False))
         else:

@@ -11,7 +11,7 @@ from .. import surrogates
 from ..certify import Certifier
 from ..errors import InputError
 from ..journal.rows import AnswerRow
-from ..oracles.margin import margin
+from ..oracles.labels import margin
 from ..space import QuestionSpace
 from ..types import Candidates, Floats, Half, Indices, Memory
 from ..utils.random_streams import generator

@@ -17,7 +17,7 @@ from ..journal.answer_json import from_json, to_json, writable
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, SourceRow
 from ..oracles import Case, Outcome, Received, Version
 from ..oracles.judge_models import JUDGED, Query
-from ..oracles.margin import MARGIN
+from ..oracles.labels import MARGIN
 from ..relations import FollowUp
 from ..space import QuestionSpace
 from ..types import (

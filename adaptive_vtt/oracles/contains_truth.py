@@ -24,7 +24,7 @@ from ..types import Ask, Case, FollowUp, Outcome, Question, Sample, SourceAnswer
 from ..utils.options import Option
 from .base import OracleDefaults, UnansweredLoss
 from .choice import ERRORS, by_judge, in_words, scored, without_reading
-from .denials import without_denied
+from .choice_extraction import without_denied
 from .judge_models import YES_NO, JudgeModel, Query
 
 Accept = Literal["either", "yes", "name"]

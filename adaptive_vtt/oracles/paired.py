@@ -30,7 +30,7 @@ from ..types import (
 )
 from .base import Oracle, OracleDefaults
 from .choice import ASKED
-from .margin import MARGIN, margin
+from .labels import MARGIN, margin
 
 HALVES = ("a", "b")
 NEUTRAL = 0.5

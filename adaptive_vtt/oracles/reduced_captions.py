@@ -17,17 +17,35 @@ from ..errors import InputError
 from ..relations.base import RelationDefaults
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
 from ..relations.reic_selection import T_DOWN, T_UP, statuses
-from ..types import Box, FollowUp, Image, Outcome, Question, Received, Sample, Value, Version
+from ..types import (
+    Box,
+    Filler,
+    FollowUp,
+    Image,
+    Outcome,
+    Question,
+    Received,
+    Sample,
+    Value,
+    Version,
+)
 from ..utils.boxes import mask_of
 from ..utils.options import Option
 from ..utils.parts import describe_part
 from .base import Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
-from .caption_view import QUESTION, QuestionOption
-from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of, refusal
-from .captions.base import Filler, Reader, Same
-from .captions.localising import Located, by_detection, completed, rounded
-from .captions.occlusion import HIDDEN, VERSIONS, inpainted, occluded
+from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal
+from .captions import Reader, Same
+from .captions.localising import (
+    HIDDEN,
+    VERSIONS,
+    Located,
+    by_detection,
+    completed,
+    inpainted,
+    occluded,
+    rounded,
+)
 from .choice import scored
 
 if TYPE_CHECKING:
@@ -61,7 +79,7 @@ class Expected:
 
 
 def _lama(file: str, base: Path) -> Filler:
-    from .captions.lama import LaMa
+    from .captions.localising import LaMa
 
     return LaMa(base / file)
 

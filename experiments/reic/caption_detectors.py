@@ -35,11 +35,9 @@ from adaptive_vtt.demo.registering import RegisteredSight
 from adaptive_vtt.demo.scenery.seeing import Sight, Sighting
 from adaptive_vtt.demo.scenery.vocabulary import TAKEN_FOR
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.oracles.captions import language
-from adaptive_vtt.oracles.captions.base import Same
-from adaptive_vtt.oracles.captions.detectors import Described, Detected
+from adaptive_vtt.oracles.captions import Same, language
+from adaptive_vtt.oracles.captions.detectors import Described, Detected, OnnxDetector
 from adaptive_vtt.oracles.captions.localising import Located
-from adaptive_vtt.oracles.captions.onnx_detector import OnnxDetector
 from adaptive_vtt.oracles.captions.regions import Regions
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Image, Sample

@@ -44,8 +44,7 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
-from adaptive_vtt.oracles.captions import language
-from adaptive_vtt.oracles.captions.base import Same
+from adaptive_vtt.oracles.captions import Same, language
 from adaptive_vtt.oracles.captions.detectors import Described
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS

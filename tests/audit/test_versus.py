@@ -19,7 +19,7 @@ from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.halves import HalfStore
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.pair import pair
-from adaptive_vtt.oracles.correctness import Correctness
+from adaptive_vtt.oracles.labels import Correctness
 from adaptive_vtt.oracles.paired import Paired
 from adaptive_vtt.results.result import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset

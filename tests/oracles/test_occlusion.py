@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions.lama import LaMa
-from adaptive_vtt.oracles.captions.occlusion import (
+from adaptive_vtt.oracles.captions.localising import (
     MARGIN,
     VERSIONS,
+    LaMa,
     grown,
     innermost,
     inpainted,

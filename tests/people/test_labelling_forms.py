@@ -19,10 +19,8 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
 from adaptive_vtt.people.answers import Answers, keep, read_own
 from adaptive_vtt.people.captions import Item, card_of, items
-from adaptive_vtt.people.cards import NONE
-from adaptive_vtt.people.page import Desk, write_page
-from adaptive_vtt.people.pictures import Pictures
-from adaptive_vtt.people.terminal import run
+from adaptive_vtt.people.cards import NONE, Pictures
+from adaptive_vtt.people.sessions import Desk, run, write_page
 from adaptive_vtt.testing import tiny_dataset
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.labelled_audit import (

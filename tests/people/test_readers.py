@@ -32,13 +32,19 @@ from adaptive_vtt.people.answers import (
     read_file,
     read_folder,
 )
-from adaptive_vtt.people.cards import Asked, Card, known, yes_or_no
-from adaptive_vtt.people.certified import SEVERAL, audited, compared, read_by_all
-from adaptive_vtt.people.page import Desk, write_page
-from adaptive_vtt.people.pictures import Picture, Pictures
+from adaptive_vtt.people.cards import Asked, Card, Picture, Pictures, known, yes_or_no
 from adaptive_vtt.people.realism import QUESTIONS, REALISTIC, SAME, deck, pairs, summarise
-from adaptive_vtt.people.study import CLASS, Person, Study, before_the_gap
-from adaptive_vtt.people.terminal import keys, run
+from adaptive_vtt.people.sessions import Desk, keys, run, write_page
+from adaptive_vtt.people.study import (
+    CLASS,
+    SEVERAL,
+    Person,
+    Study,
+    audited,
+    before_the_gap,
+    compared,
+    read_by_all,
+)
 from adaptive_vtt.results.report import page
 from adaptive_vtt.results.report.beside_journal import REALISM, said_by_people
 from adaptive_vtt.results.report.beside_journal import write as write_beside

@@ -21,9 +21,8 @@ from adaptive_vtt.journal import read_journal
 from adaptive_vtt.people import realism
 from adaptive_vtt.people.answers import MAX_WORDS, Given, keep, later, read_own, to_csv
 from adaptive_vtt.people.cards import Asked, Card, yes_or_no
-from adaptive_vtt.people.page import Desk, write_page
-from adaptive_vtt.people.terminal import keys
-from adaptive_vtt.people.terminal import run as run_on_terminal
+from adaptive_vtt.people.sessions import Desk, keys, write_page
+from adaptive_vtt.people.sessions import run as run_on_terminal
 from adaptive_vtt.results.report.beside_journal import Cell, Realism
 from adaptive_vtt.results.report.people import realism_rows
 from tests.helpers.chromium import Browser, needs_chromium

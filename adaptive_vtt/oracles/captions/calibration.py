@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from .embeddings import EmbeddingSame, MiniLM, WordVectors
-from .sameness import AnyOf, Folding, Literal, Matcher
-from .thesaurus import Thesaurus
+from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus
 from .wordnet import WordNetSame
 
 

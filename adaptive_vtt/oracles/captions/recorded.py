@@ -14,10 +14,8 @@ from ...errors import InputError, unknown
 from ...models.local.recorded import read_captions, require_columns
 from ...types import IDENTITY, Box, Received
 from ...utils.parts import describe_part
-from . import language
-from .base import Reader, Same
-from .localising import by_detection, completed
-from .occlusion import HIDDEN, VERSIONS
+from . import Reader, Same, language
+from .localising import HIDDEN, VERSIONS, by_detection, completed
 
 PLAIN = -1
 """The place of an image itself among its versions."""

@@ -1,20 +1,101 @@
-"""Cohorts from run folders, tables, Inspect's logs and lm-evaluation-harness's samples."""
+"""Cohorts: what three or more other models lost on the same questions.
+
+They are read from run folders, tables, Inspect's logs and lm-evaluation-harness's samples.
+"""
 
 import glob
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import InputError, JournalError, listed, one_line
-from ..journal.files import JOURNAL, journal_at
-from ..journal.prior import read_prior
-from ..utils.extras import pip_install
-from .members import Item, Member
+import numpy as np
+
+from .errors import InputError, JournalError, listed, one_line
+from .journal.files import JOURNAL, journal_at
+from .journal.prior import Prior, read_prior
+from .space import QuestionSpace
+from .types import IDENTITY, Floats, Indices
+from .utils.extras import pip_install
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# -- models, and the questions of a space that they answered ---------------------------------------
+
+
+class Item(NamedTuple):
+    """What a loss is about. Without ``relation`` it is the source image, where the space has it,
+    else its only variant; without ``concept`` the only one."""
+
+    sample: str
+    relation: str | None = None
+    severity: int | None = None
+    concept: str | None = None
+
+
+class Known(NamedTuple):
+    """Questions (n,) of a space, ascending, and a model's losses (n,) in [0, 1]."""
+
+    questions: Indices
+    losses: Floats
+
+    def of(self, questions: Indices) -> Floats:
+        """(m,): the losses of other questions, NaN where none is known."""
+        if not len(self.questions):
+            return np.full(len(questions), np.nan)
+        place = np.searchsorted(self.questions, questions).clip(max=len(self.questions) - 1)
+        return np.where(self.questions[place] == questions, self.losses[place], np.nan)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model: its ``name``, and the ``losses`` of items, or what a ``journal`` holds."""
+
+    name: str
+    losses: Mapping[Item, float] | None = None
+    journal: Prior | None = None
+
+    def on(self, space: QuestionSpace) -> Known:
+        """What is known of the questions of a space; items that are none of it are left out."""
+        if self.journal is not None:
+            then = self.journal.space
+            if then.fingerprint != space.fingerprint:
+                raise InputError(
+                    f"cohort: {self.journal.where!r}: expected an audit of this space "
+                    f"({space.dataset.name!r}, {space.size} questions), got one of "
+                    f"{then.dataset!r} with {then.size}; leave it out"
+                )
+            return Known(self.journal.questions, self.journal.losses)
+        return _known(self.name, self.losses or {}, space)
+
+
+def _known(name: str, losses: Mapping[Item, float], space: QuestionSpace) -> Known:
+    samples = {space.dataset.sample_id(k): k for k in range(len(space.dataset))}
+    variants = {(v.relation.name, v.severity): k for k, v in enumerate(space.variants)}
+    concepts = {concept: k for k, concept in enumerate(space.concepts)}
+    source = next((k for (r, _), k in variants.items() if r == IDENTITY), 0)
+    found: dict[int, float] = {}
+    for item, loss in losses.items():
+        if item.concept is None and len(concepts) > 1:
+            raise InputError(
+                f"cohort: {name!r}, sample {item.sample!r}: expected a concept, as the space has "
+                f"{len(concepts)}, got none; add a column 'concept'"
+            )
+        sample = samples.get(item.sample)
+        where = (item.relation, item.severity or 0)
+        variant = source if item.relation is None else variants.get(where)  # type: ignore[arg-type]  # not None
+        concept = 0 if item.concept is None else concepts.get(item.concept)
+        if sample is not None and variant is not None and concept is not None:
+            found[space.numbering.number(sample, variant, concept)] = loss
+    questions = np.array(sorted(found), np.int64)
+    return Known(questions, np.array([found[q] for q in questions.tolist()], float))
+
+
+# -- sources ---------------------------------------------------------------------------------------
+
 
 KEYS = ("sample", "relation", "severity", "concept")
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -234,3 +315,100 @@ def _item(row: Mapping[str, Any], item: str, where: str) -> str:
             f"doc, got {listed([*row, *inside])}; item= names another"
         )
     return str(found)
+
+
+# -- the cohort ------------------------------------------------------------------------------------
+
+
+MIN_MODELS = 3
+"""Models that make a cohort: of fewer no spread can be learned."""
+
+
+class Cohort:
+    """Three or more models and what they lost, NaN where that is unknown: for ``Audit(cohort=)``.
+
+    ``from_runs``, ``from_table``, ``from_inspect`` and ``from_lm_eval`` make one of what there is;
+    ``+`` puts two together. Raises InputError for names that repeat.
+    """
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = tuple(members)
+        names = self.names
+        again = next((name for name in names if names.count(name) > 1), None)
+        if again is not None:
+            raise InputError(
+                f"cohort: expected every model once, got {again!r} twice; a model's own answers "
+                "would count for two"
+            )
+
+    @property
+    def names(self) -> list[str]:
+        return [member.name for member in self.members]
+
+    @property
+    def keys(self) -> list[str | None]:
+        """Those of the members' audits, None for members without a journal."""
+        return [None if m.journal is None else m.journal.key for m in self.members]
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __add__(self, other: "Cohort") -> "Cohort":
+        return Cohort((*self.members, *other.members))
+
+    def __repr__(self) -> str:
+        return f"Cohort({', '.join(self.names)})"
+
+    def on(self, space: QuestionSpace) -> list[Known]:
+        """What is known of each member in a space.
+
+        Raises InputError for fewer than three of which anything is known.
+        """
+        found = [member.on(space) for member in self.members]
+        some = sum(len(known.questions) > 0 for known in found)
+        if some < MIN_MODELS:
+            raise InputError(
+                f"cohort: expected {MIN_MODELS} models or more with losses on questions of this "
+                f"space, got {some} ({len(self)} in all); samples, relations, severities and "
+                "concepts go by the names that the dataset and [space] give them"
+            )
+        return found
+
+    @classmethod
+    def from_runs(cls, *folders: Path | str) -> "Cohort":
+        """Of run folders or journals of earlier audits; a pattern such as "runs/*" is all that it
+        matches. The name is the model's, and with it the folder's where models share one.
+
+        Raises InputError where nothing matches, JournalError for a file that is no journal.
+        """
+        return cls(runs(folders))
+
+    @classmethod
+    def from_table(cls, table: "pd.DataFrame", *, scores: bool = False) -> "Cohort":
+        """Of a table item x model of losses in [0, 1], or of ``scores``, 1 where all is right.
+
+        Columns ``sample`` (else the index), ``relation``, ``severity`` and ``concept`` name the
+        item, every other column is a model. NaN: unknown.
+        """
+        return cls(table_members(table, scores))
+
+    @classmethod
+    def from_inspect(cls, *logs: Path | str, scorer: str | None = None) -> "Cohort":
+        """Of Inspect's logs (``.eval``), a model each, by inspect-ai's own reader.
+
+        The sample's id is the question's or the dataset's sample; samples of ``avtt``'s own tasks
+        say all in their metadata. ``scorer``: whose scores count, where there are several.
+        """
+        return cls(inspect_members(logs, scorer))
+
+    @classmethod
+    def from_lm_eval(
+        cls, *files: Path | str, metric: str | None = None, item: str = "doc_id"
+    ) -> "Cohort":
+        """Of per-sample results of lm-evaluation-harness (``samples_*.jsonl``), a file or the
+        folder of a model each.
+
+        ``metric``: which field is the score, where there are several. ``item``: the field of a row,
+        or of its ``doc``, that names the dataset's sample.
+        """
+        return cls(lm_eval_members(files, metric, item))
