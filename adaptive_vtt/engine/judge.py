@@ -24,10 +24,10 @@ from ..types import (
     IDENTITY,
     Answer,
     Ask,
-    Both,
     CallMode,
     Image,
     Indices,
+    PairedAnswer,
     Prompt,
     Sample,
     Unanswered,
@@ -413,8 +413,8 @@ def _plain(value: Value) -> Value:
     """Numbers as plain floats, words as can be written down."""
     if isinstance(value, Unanswered | np.ndarray):
         return value
-    if isinstance(value, Both):
-        return Both(_plain(value.a), _plain(value.b))
+    if isinstance(value, PairedAnswer):
+        return PairedAnswer(_plain(value.a), _plain(value.b))
     return writable(value) if isinstance(value, str) else float(value)
 
 

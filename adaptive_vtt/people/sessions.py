@@ -27,7 +27,7 @@ Shown = Callable[[Card], Sequence[Picture]]
 
 
 @dataclass(frozen=True)
-class Desk:
+class Session:
     """What one reader works on. ``title`` and ``about`` stand at the top; ``option``: that of
     ``avtt label`` which chose this kind of reading, "" for captions."""
 
@@ -39,7 +39,7 @@ class Desk:
     option: str
 
 
-def write_page(path: Path, desk: Desk, shown: Shown, audit: Any) -> None:
+def write_page(path: Path, session: Session, shown: Shown, audit: Any) -> None:
     """Writes the page. ``audit``: JSON values that tell this audit from others; what a browser
     keeps of answers is kept apart by them, by the kind of reading and by the reader.
 
@@ -54,25 +54,25 @@ def write_page(path: Path, desk: Desk, shown: Shown, audit: Any) -> None:
         templates_of(HERE)
         .get_template("cards.html")
         .render(
-            data=data("form-data", _content(desk, shown, audit)),
+            data=data("form-data", _content(session, shown, audit)),
             style=Markup(STYLE.read_text(encoding="utf-8")),
             script=Markup((HERE / "cards.js").read_text(encoding="utf-8")),
-            title=f"{desk.title}: {desk.reader}",
-            option=f"{desk.option} " if desk.option else "",
-            about=desk.about,
+            title=f"{session.title}: {session.reader}",
+            option=f"{session.option} " if session.option else "",
+            about=session.about,
         )
     )
     write_text(path, html)
 
 
-def _content(desk: Desk, shown: Shown, audit: Any) -> dict[str, Any]:
+def _content(session: Session, shown: Shown, audit: Any) -> dict[str, Any]:
     """What cards.js works on."""
     pictures: dict[str, str] = {}
-    whose = _digest(json.dumps([audit, desk.option], sort_keys=True).encode())
-    cards = [_entry(card, [_added(p, pictures) for p in shown(card)]) for card in desk.cards]
+    whose = _digest(json.dumps([audit, session.option], sort_keys=True).encode())
+    cards = [_entry(card, [_added(p, pictures) for p in shown(card)]) for card in session.cards]
     return {
-        "store": f"avtt-answers/{whose}/{desk.reader}",
-        "person": desk.reader,
+        "store": f"avtt-answers/{whose}/{session.reader}",
+        "person": session.reader,
         "columns": COLUMNS,
         "unsure": UNSURE,
         "none": NONE,
@@ -81,7 +81,8 @@ def _content(desk: Desk, shown: Shown, audit: Any) -> dict[str, Any]:
         "pictures": pictures,
         "cards": cards,
         "answers": [
-            [one.card, one.question, one.answer, one.time.isoformat()] for one in desk.mine.values()
+            [one.card, one.question, one.answer, one.time.isoformat()]
+            for one in session.mine.values()
         ],
     }
 
@@ -114,7 +115,7 @@ MOVES = {BACK: "back", SKIP: "skip", QUIT: "quit"}
 
 
 def run(
-    desk: Desk,
+    session: Session,
     shown: Shown,
     save: Callable[[Given], None],
     key: Callable[[], str],
@@ -124,9 +125,9 @@ def run(
 ) -> None:
     """Asks what is left, in order, until the reader quits. ``key`` waits for one key, ``line`` for
     a line of words; every answer is saved as it is given."""
-    every = [(card, one) for card in desk.cards for one in card.asked]
+    every = [(card, one) for card in session.cards for one in card.asked]
     asked_keys = [(card.number, one.id) for card, one in every]
-    said = {about: given.answer for about, given in desk.mine.items()}
+    said = {about: given.answer for about, given in session.mine.items()}
 
     def left_from(place: int) -> int:
         """The first that is not answered, from a place on."""
@@ -149,7 +150,7 @@ def run(
                 place = max(0, place - 1)
                 continue
             if answer is not None:
-                save(Given(*asked_keys[place], desk.reader, answer, clock()))
+                save(Given(*asked_keys[place], session.reader, answer, clock()))
                 said[asked_keys[place]] = answer
             place = left_from(place + 1)
     rest = sum(about not in said for about in asked_keys)
