@@ -30,9 +30,8 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
         for level in UNCERTAINTIES:
             row[f"calls to {level:g}"] = _median([_first_below(run, level) for run in mine])
         row["calls"] = _median([run["calls"] for run in mine])
-        row["uncertainty at end"] = round(
-            float(np.median([run["uncertainty"][-1] for run in mine])), 4
-        )
+        ends = [run["uncertainty"][-1] for run in mine]
+        row["uncertainty at end"] = round(float(np.median(ends)), 4)
         row["seconds per call"] = round(float(np.median([run["seconds"] for run in mine])), 5)
         rows.append(row)
     return pd.DataFrame(rows, dtype=object)
@@ -46,7 +45,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     """
     grouped = by_strategy(runs)
     goals = [level for level, _ in runs[0]["calls_to"]]
-    base = _median([_calls_to_goal(run) for run in grouped[UNIFORM]])
+    base = _median([_calls(run["calls_to"][-1][1]) for run in grouped[UNIFORM]])
     rows = []
     for name, mine in grouped.items():
         row: dict[str, Any] = {"strategy": name, "repeats": len(mine)}
@@ -57,8 +56,8 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
         row["stopped at"] = _median([run["calls"] for run in mine])
         if truth is not None:
             row["RMSE at stop"] = _rmse([_errors(run, "certified", truth, -1) for run in mine])
-        row["coverage"] = _share([run.get("held") for run in mine])
-        row["ever missed"] = _share([run.get("missed") for run in mine])
+        row["coverage"] = _mean([run.get("held") for run in mine])
+        row["ever missed"] = _mean([run.get("missed") for run in mine])
         row["variance ratio"] = round(float(np.median([r["variance_ratio"] for r in mine])), 3)
         row["seconds per draw"] = round(float(np.median([run["seconds"] for run in mine])), 5)
         rows.append(row)
@@ -78,7 +77,7 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
                 row[f"RMSE at {mark}"] = _rmse(found)
             ends = [_errors(run, estimator, truth, -1) for run in mine]
             row["RMSE at stop"] = _rmse(ends)
-            row["bias at stop"] = _bias(ends)
+            row["bias at stop"] = _mean(ends)
             rows.append(row)
     return pd.DataFrame(rows, dtype=object)
 
@@ -91,8 +90,8 @@ def peeking_summary(runs: Sequence[Run]) -> dict[str, Any] | None:
     return {
         "repeats": len(peeks),
         "calls": _median([_calls(p["calls"]) for p in peeks]),
-        "coverage": _share([p["held"] for p in peeks if p["held"] is not None]),
-        "ever missed": _share([p["missed"] for p in peeks]),
+        "coverage": _mean([p["held"] for p in peeks if p["held"] is not None]),
+        "ever missed": _mean([p["missed"] for p in peeks]),
     }
 
 
@@ -117,23 +116,14 @@ def _rmse(errors: Sequence[Floats]) -> float | None:
     return round(float(np.sqrt(np.mean(known**2))), 4) if len(known) else None
 
 
-def _bias(errors: Sequence[Floats]) -> float | None:
-    known = _known(errors)
+def _mean(values: Sequence[Floats] | Sequence[bool | None]) -> float | None:
+    known = _known(values)
     return round(float(np.mean(known)), 4) if len(known) else None
 
 
-def _known(errors: Sequence[Floats]) -> Floats:
-    values = np.concatenate([np.ravel(e) for e in errors])
-    return np.asarray(values[~np.isnan(values)])
-
-
-def _share(values: Sequence[bool | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(float(np.mean(known)), 4) if known else None
-
-
-def _calls_to_goal(run: Run) -> float:
-    return _calls(run["calls_to"][-1][1])
+def _known(values: Sequence[Floats] | Sequence[bool | None]) -> Floats:
+    table = np.array(values, float)  # None becomes NaN
+    return np.asarray(table[~np.isnan(table)])
 
 
 def _calls(calls: int | None) -> float:

@@ -374,7 +374,10 @@ class CaptionMemory:
 
     def ambiguity(self, sample: int) -> Floats:
         """(V,): S_amb of every follow-up."""
-        rows, variants = np.full(len(self.relation), self.row(sample)), self._every
+        rows, variants = (
+            np.full(len(self.relation), self.row(sample)),
+            np.arange(len(self.relation)),
+        )
         _, ambiguous, disappeared = np.moveaxis(self.shares(rows, variants).sum(axis=1), 1, 0)
         return np.asarray(disappeared - ambiguous, np.float64)
 
@@ -387,10 +390,6 @@ class CaptionMemory:
         """(V,): the relation of every variant, by where it first stands."""
         names = [v.relation.name for v in self.space.variants]
         return np.array([names.index(name) for name in names])
-
-    @cached_property
-    def _every(self) -> Ints:
-        return np.arange(len(self.space.variants))
 
     # -- for the question GP -----------------------------------------------------------
 

@@ -31,20 +31,8 @@ Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")
 """What counts as naming an instrument that was put in: "Yes", its name, or either."""
 
-_NUMBERS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-)
-_AS_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS)}
+_NUMBERS = "zero one two three four five six seven eight nine ten"
+_AS_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS.split())}
 _TYPOS = {"rigth": "right", "instrumnet": "instrument", "grey": "gray", "centre": "center"}
 _NONE = ("no", "none", "not relevant", "0", "")
 

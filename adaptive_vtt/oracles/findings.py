@@ -87,7 +87,8 @@ class JudgeFindings:
     cost: float
 
     def __str__(self) -> str:
-        told = f"the judge was asked about {_replies(self.asked)}"
+        replies = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
+        told = f"the judge was asked about {replies}"
         told += f" ({self.checked:,} of them to check the rule)" * bool(self.checked)
         told += f" and read {self.settled:,}"
         told += f", {self.failed:,} calls of it failed" * bool(self.failed)
@@ -117,10 +118,6 @@ def found_by_judge(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> Judg
         agree=sum(one["judge"] == one["rule"] for one in both),
         cost=sum(row.cost for row in said),
     )
-
-
-def _replies(count: int) -> str:
-    return "1 reply" if count == 1 else f"{count:,} replies"
 
 
 def cost_of(

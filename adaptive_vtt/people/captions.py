@@ -196,6 +196,7 @@ def _box(box: Sequence[Any]) -> tuple[float, float, float, float]:
 Verdict = Literal["error", "fine"]
 UNKNOWN = "unknown"
 """Stands for the type of a violation without pre-label, or of which labels differ."""
+_LABELS = (*ERROR_TYPES, NONE, UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -255,14 +256,17 @@ def summarise(items: Sequence[Item], folder: Mapping[str, Answers]) -> Summary:
     given = {key: labels for key, labels in by_question(folder).items() if key in known}
     verdicts = {key: _decided(labels) for key, labels in given.items()}
     errors = _agreement(given, len(folder), _is_error, lambda labels: True)
-    kinds = _agreement(given, len(folder), str, _all_errors)
+    kinds = _agreement(given, len(folder), str, lambda labels: all(map(_is_error, labels)))
     confusion = _confusion(known, given, verdicts)
-    objects, cases = _objects(items, verdicts), _cases(items, verdicts)
+    objects = _level([(item.reported, [item.key]) for item in items], verdicts)
+    cases = _cases(items, verdicts)
     return Summary(
         labelled={name: sum(key in known for key in own) for name, own in folder.items()},
         objects=objects,
         cases=cases,
-        types=_types(confusion),
+        types={
+            kind: sum(row[kind] for row in confusion.values()) for kind in (*ERROR_TYPES, UNKNOWN)
+        },
         confusion=confusion,
         errors=errors,
         kinds=kinds,
@@ -278,15 +282,6 @@ def _decided(labels: Sequence[str]) -> Verdict | None:
     """What most say; None where opinions are divided."""
     error = majority(map(_is_error, labels))
     return None if error is None else "error" if error else "fine"
-
-
-def _type(labels: Sequence[str]) -> str:
-    """The type most give of those who see an error."""
-    return majority(filter(_is_error, labels)) or UNKNOWN
-
-
-def _objects(items: Sequence[Item], verdicts: Mapping[Key, Verdict | None]) -> Level:
-    return _level([(item.reported, [item.key]) for item in items], verdicts)
 
 
 def _cases(items: Sequence[Item], verdicts: Mapping[Key, Verdict | None]) -> Level:
@@ -337,16 +332,12 @@ def _confusion(
     found: dict[str, dict[str, int]] = {}
     for key, labels in given.items():
         if known[key].reported and verdicts[key]:
-            label = _type(labels) if verdicts[key] == "error" else NONE
-            row = found.setdefault(known[key].guess or UNKNOWN, dict.fromkeys(_CHOICES, 0))
+            # the type that most give of those who see an error
+            kind = majority(filter(_is_error, labels)) or UNKNOWN
+            label = kind if verdicts[key] == "error" else NONE
+            row = found.setdefault(known[key].guess or UNKNOWN, dict.fromkeys(_LABELS, 0))
             row[label] += 1
-    return {guess: found[guess] for guess in _CHOICES if guess in found}
-
-
-def _types(confusion: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Right violations by type."""
-    kinds = [*ERROR_TYPES, UNKNOWN]
-    return {kind: sum(row[kind] for row in confusion.values()) for kind in kinds}
+    return {guess: found[guess] for guess in _LABELS if guess in found}
 
 
 def _agreement(
@@ -359,10 +350,6 @@ def _agreement(
     shared = [ls for ls in given.values() if len(ls) == inspectors and wanted(ls)]
     chosen = [[choice(label) for label in labels] for labels in shared]
     return Agreement(kappa_of(chosen), len(shared))
-
-
-def _all_errors(labels: Sequence[str]) -> bool:
-    return all(map(_is_error, labels))
 
 
 def _notes(objects: Level, cases: Level) -> list[str]:
@@ -398,6 +385,3 @@ def _kappa_notes(inspectors: int, errors: Agreement, kinds: Agreement) -> list[s
         elif found.kappa is None:
             notes.append(f"no kappa of {name}: all said the same of every object")
     return notes
-
-
-_CHOICES = (*ERROR_TYPES, NONE, UNKNOWN)

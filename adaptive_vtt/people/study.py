@@ -154,7 +154,8 @@ class Person(ModelDefaults):
         }
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        return [self._said.get(_key(prompt), Unanswered("not read")) for prompt in prompts]
+        keys = [key_of(p.sample_id, p.relation, p.severity, p.concepts) for p in prompts]
+        return [self._said.get(key, Unanswered("not read")) for key in keys]
 
     def content(self) -> str:
         """Other answers are another reader."""
@@ -174,10 +175,6 @@ def before_the_gap(
             break
         found.append((card, answer))
     return found, sum(answer is not None for answer in answers)
-
-
-def _key(prompt: Prompt) -> str:
-    return key_of(prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts)
 
 
 def _class_value(concept: str, said: str) -> Value:

@@ -39,3 +39,7 @@ class Detector(Protocol):
 
     def detect(self, image: Image) -> tuple[Box, ...]:
         """What is in H x W x C uint8, surest first; label "" where the kind is not known."""
+
+    @property
+    def describe(self) -> str:
+        """Equal for detectors that find the same boxes: kind, file content, options."""

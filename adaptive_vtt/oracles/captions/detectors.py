@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -44,14 +44,6 @@ from . import Detector
 # -- datasets with the boxes that a detector finds, in place of annotated ones ---------------------
 
 
-class Described(Detector, Protocol):
-    """A detector that can say what its boxes depend on."""
-
-    @property
-    def describe(self) -> str:
-        """Equal for detectors that find the same boxes: kind, file content, options."""
-
-
 class Detected(View):
     """``dataset`` with the boxes that ``detector`` finds, each image looked at once.
 
@@ -59,7 +51,7 @@ class Detected(View):
     ``sample`` raises InputError for a sample without an image.
     """
 
-    def __init__(self, dataset: Dataset, detector: Described) -> None:
+    def __init__(self, dataset: Dataset, detector: Detector) -> None:
         super().__init__(dataset, dataset.concepts, range(len(dataset.concepts)))
         self.detector = detector
         self._found: dict[int, tuple[Box, ...]] = {}
@@ -155,9 +147,11 @@ def fastestdet(outputs: Sequence[Array], labels: int, picture: Size, where: str)
 
     output = np.asarray(outputs[0], float)
     if output.ndim != 4 or output.shape[:2] != (1, 5 + labels):
+        classes = output.shape[1] - 5 if output.ndim == 4 else 0
+        meant = f", which is for {classes}; name a file with so many lines" if classes > 0 else ""
         raise InputError(
             f"{where}: expected an output of shape (1, {5 + labels}, H, W) for {labels} labels, "
-            f"got {output.shape}{_labels_of(output)}"
+            f"got {output.shape}{meant}"
         )
     down, across = output.shape[2:]
     cells = output[0].reshape(5 + labels, -1).T
@@ -170,12 +164,6 @@ def fastestdet(outputs: Sequence[Array], labels: int, picture: Size, where: str)
     return Found(
         np.hstack([middle - half, middle + half]), classes, scores[np.arange(len(cells)), classes]
     )
-
-
-def _labels_of(output: Floats) -> str:
-    """How many labels a FastestDet's output is for, "" where it is none."""
-    classes = output.shape[1] - 5 if output.ndim == 4 else 0
-    return f", which is for {classes}; name a file with so many lines" if classes > 0 else ""
 
 
 def ssd(outputs: Sequence[Array], size: Size, picture: Size, where: str) -> Found:
@@ -233,7 +221,7 @@ class OnnxDetector:
 
     ``labels``: what class 0, 1 ... of the network is, as a list or as a text file with one per
     line; where class numbers start at 1 (most SSD networks), the first is the background.
-    ``layout``: see `detector_outputs`; "auto" takes a single output for FastestDet's where it has
+    ``layout``: see above; "auto" takes a single output for FastestDet's where it has
     four axes, else for YOLO's. Boxes with a score below ``threshold`` are dropped, and of two
     boxes with the same label whose intersection over union is above ``overlap`` the less sure one
     (both in (0, 1]; REIC names neither). ``size``: height and width of the input, or one number
@@ -374,11 +362,10 @@ class OnnxDetector:
             rectangles, scores.tolist(), classes.tolist(), 0.0, self.overlap
         )
         order = sorted(np.asarray(chosen).tolist(), key=lambda k: (-scores[k], k))
-        return tuple(self._box(edges[k].tolist(), classes[k], scores[k]) for k in order)
-
-    def _box(self, edges: Sequence[float], label: int, score: float) -> Box:
-        left, top, right, bottom = edges
-        return Box(self.labels[label], left, top, right, bottom, min(1.0, float(score)))
+        return tuple(
+            Box(self.labels[classes[k]], *edges[k].tolist(), min(1.0, float(scores[k])))
+            for k in order
+        )
 
 
 def _layout(axes: Sequence[int]) -> Layout:

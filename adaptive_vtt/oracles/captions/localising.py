@@ -112,20 +112,6 @@ def grown(box: Box, margin: float) -> Box:
     )
 
 
-def located(absent: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Which of n boxes an object belongs to (REIC, Algorithm 1, line 6).
-
-    ``absent``: n x 3, whether the caption of each occluded version leaves the object out. A box
-    is the object's where all three do. Raises InputError for another shape.
-    """
-    table = np.asarray(absent, np.bool_)
-    if table.ndim != 2 or table.shape[1] != len(VERSIONS):
-        raise InputError(
-            f"occlusion: expected a table n x {len(VERSIONS)} of what is absent, got {table.shape}"
-        )
-    return np.asarray(table.all(axis=1))
-
-
 def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
     """The boxes that contain no other one, in their order (REIC, Algorithm 1, line 10).
 
@@ -133,22 +119,12 @@ def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
     place. Of equal boxes the first is kept.
     """
 
-    def dropped(box: int, other: int) -> bool:
-        if box == other or not _contains(boxes[box], boxes[other]):
-            return False
-        return other < box or not _contains(boxes[other], boxes[box])
-
-    places = range(len(boxes))
-    return tuple(boxes[k] for k in places if not any(dropped(k, other) for other in places))
-
-
-def _contains(outer: Box, inner: Box) -> bool:
-    return (
-        outer.left <= inner.left
-        and outer.top <= inner.top
-        and outer.right >= inner.right
-        and outer.bottom >= inner.bottom
-    )
+    # how far each box reaches in each direction; one contains another where it reaches as far
+    reach = np.array([box.edges for box in boxes]).reshape(-1, 4) * [-1, -1, 1, 1]
+    contains = (reach[:, None] >= reach).all(axis=2)
+    earlier = np.tri(len(boxes), k=-1, dtype=bool)
+    outer = (contains & (~contains.T | earlier)).any(axis=1)
+    return tuple(box for box, drop in zip(boxes, outer, strict=True) if not drop)
 
 
 def _empty(sides: tuple[int, int, int, int]) -> bool:
@@ -306,13 +282,13 @@ def by_occlusion(
     """The boxes without which the object is not named any more.
 
     ``hidden``: what was named when a box was hidden, by box * 3 + version (blur, black,
-    inpaint). A box belongs to the object if that is absent from all three; one that was not
-    answered proves nothing. Of boxes within each other the inner ones count.
+    inpaint). A box belongs to the object if that is absent from all three (REIC, Algorithm 1, line
+    6); one that was not answered proves nothing. Of boxes within each other the inner ones count.
     """
     absent = np.zeros((len(boxes), len(VERSIONS)), dtype=bool)
     for place, names in hidden.items():
         absent[divmod(place, len(VERSIONS))] = not any(same(name, n) for n in names)
-    accepted = [box for box, there in zip(boxes, located(absent), strict=True) if there]
+    accepted = [box for box, there in zip(boxes, absent.all(axis=1), strict=True) if there]
     return Located(name, innermost(accepted))
 
 
