@@ -363,7 +363,7 @@ class Received:
 
 
 SourceAnswer = Value | Received | None
-"""What was said of a source image; a Heard where versions of it were asked about, too."""
+"""What was said of a source image; a ``Received`` where versions of it were asked about, too."""
 
 
 @dataclass(frozen=True)

@@ -309,7 +309,7 @@ class CaptionMemory:
 
     def checks(self, rows: Ints, variants: Ints) -> Floats:
         """n x M x 3: the probability that each of n follow-ups makes each of the three checks of
-        ``rates`` on each object; 0 or 1 where the image was captioned."""
+        ``Rates`` on each object; 0 or 1 where the image was captioned."""
         retained, _, disappeared = np.moveaxis(self.shares(rows, variants), -1, 0)
         left_out = self._left_out[rows]
         found = np.zeros((*retained.shape, 3))
@@ -341,7 +341,7 @@ class CaptionMemory:
         return np.where(there.any(axis=1), whole, 0.0)
 
     def rates(self, rows: Ints) -> Floats:
-        """n x M x 3: how likely each object is got wrong in each check of ``rates``."""
+        """n x M x 3: how likely each object is got wrong in each check of ``Rates``."""
         checks, wrong = np.moveaxis(self._own[rows], -1, 0)
         passed = (checks - wrong).astype(np.int64)
         expected = self._rates.predict(self._name[rows], self._size[rows], passed)

@@ -84,7 +84,10 @@ class Study:
             return None
         concepts = self._sent(card.number)
         if [one.id for one in card.asked] == [CLASS]:
-            return Answer(tuple(_class_value(name, said[CLASS]) for name in concepts))
+            chosen = said[CLASS]
+            return Answer(
+                tuple(CANNOT_TELL if chosen == UNSURE else float(chosen == c) for c in concepts)
+            )
         asked = {one.id: one for one in card.asked}
         return Answer(
             tuple(_value(asked[c], said[c]) if c in asked else NOT_ASKED for c in concepts)
@@ -175,10 +178,6 @@ def before_the_gap(
             break
         found.append((card, answer))
     return found, sum(answer is not None for answer in answers)
-
-
-def _class_value(concept: str, said: str) -> Value:
-    return CANNOT_TELL if said == UNSURE else float(said == concept)
 
 
 def _value(asked: Asked, said: str) -> Value:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 from typing import Literal as OneOf
@@ -18,7 +17,7 @@ from ...errors import InputError, one_line, unknown
 from ...utils.extras import pip_install
 from . import Reader
 from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
-from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus, singular
+from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus, data_lines, singular
 from .wordnet import WordNetSame, wordnet_folder
 
 # -- which words are nouns: by spaCy, by TextBlob, or by a small tagger of our own -----------------
@@ -105,11 +104,10 @@ class BuiltIn:
 def _listed() -> dict[str, set[str]]:
     """Class -> its words, from words.txt; verbs also as they follow he, she or it."""
     classes: dict[str, set[str]] = {}
-    text = files(__package__).joinpath("data", "words.txt").read_text(encoding="utf-8")
-    for line in text.splitlines():
+    for line in data_lines("words.txt"):
         if line.startswith("["):
             words = classes.setdefault(line.strip("[]"), set())
-        elif line and line[0] != "#":
+        else:
             words.update(line.split())
     for name in ("verb", "verb or noun"):
         for ending, put in (("", "s"), ("", "es"), ("y", "ies")):  # what is no word does no harm
@@ -235,9 +233,8 @@ OPEN: dict[str, Callable[[_Place], str]] = {
 
 
 def listed(name: str) -> frozenset[str]:
-    """The first column of a data file of this package, without its comments."""
-    lines = files(__package__).joinpath("data", name).read_text(encoding="utf-8").splitlines()
-    return frozenset(line.split("\t")[0] for line in lines if line and line[0] != "#")
+    """The first column of a file in ``data``."""
+    return frozenset(line.split("\t")[0] for line in data_lines(name))
 
 
 ABSTRACT = listed("abstract.tsv")

@@ -156,6 +156,12 @@ def _singular(word: str) -> str:
     return word
 
 
+def data_lines(name: str) -> list[str]:
+    """The lines of a file in ``data``, but for comments and empty ones."""
+    lines = files(__package__).joinpath("data", name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and line[0] != "#"]
+
+
 # -- a short list of everyday things, which needs nothing installed --------------------------------
 
 
@@ -211,13 +217,8 @@ def _words() -> frozenset[str]:
 @cache
 def _lines() -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """Of each line the word with its synonyms, and the kinds."""
-    text = files(__package__).joinpath("data", "kinds.txt").read_text(encoding="utf-8")
-    found = []
-    for line in text.splitlines():
-        if line and line[0] != "#":
-            names, _, kinds = line.replace("=", ",").partition(">")
-            found.append((_split(names), _split(kinds)))
-    return tuple(found)
+    parts = [line.replace("=", ",").partition(">") for line in data_lines("kinds.txt")]
+    return tuple((_split(names), _split(kinds)) for names, _, kinds in parts)
 
 
 def _split(part: str) -> tuple[str, ...]:
