@@ -363,7 +363,7 @@ class OnnxDetector:
         )
         order = sorted(np.asarray(chosen).tolist(), key=lambda k: (-scores[k], k))
         return tuple(
-            Box(self.labels[classes[k]], *edges[k].tolist(), min(1.0, float(scores[k])))
+            Box(self.labels[classes[k]], *edges[k].tolist(), score=min(1.0, float(scores[k])))
             for k in order
         )
 

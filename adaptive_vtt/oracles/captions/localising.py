@@ -124,7 +124,7 @@ def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
     contains = (reach[:, None] >= reach).all(axis=2)
     earlier = np.tri(len(boxes), k=-1, dtype=bool)
     outer = (contains & (~contains.T | earlier)).any(axis=1)
-    return tuple(box for box, drop in zip(boxes, outer, strict=True) if not drop)
+    return tuple(boxes[k] for k in np.flatnonzero(~outer).tolist())
 
 
 def _empty(sides: tuple[int, int, int, int]) -> bool:
@@ -288,8 +288,8 @@ def by_occlusion(
     absent = np.zeros((len(boxes), len(VERSIONS)), dtype=bool)
     for place, names in hidden.items():
         absent[divmod(place, len(VERSIONS))] = not any(same(name, n) for n in names)
-    accepted = [box for box, there in zip(boxes, absent.all(axis=1), strict=True) if there]
-    return Located(name, innermost(accepted))
+    accepted = np.flatnonzero(absent.all(axis=1)).tolist()
+    return Located(name, innermost([boxes[k] for k in accepted]))
 
 
 def rounded(box: Box) -> list[float]:
