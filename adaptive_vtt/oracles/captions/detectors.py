@@ -362,10 +362,8 @@ class OnnxDetector:
             rectangles, scores.tolist(), classes.tolist(), 0.0, self.overlap
         )
         order = sorted(np.asarray(chosen).tolist(), key=lambda k: (-scores[k], k))
-        return tuple(
-            Box(self.labels[classes[k]], *edges[k].tolist(), score=min(1.0, float(scores[k])))
-            for k in order
-        )
+        rows = np.column_stack([edges, scores.clip(max=1)]).tolist()
+        return tuple(Box(self.labels[classes[k]], *rows[k]) for k in order)
 
 
 def _layout(axes: Sequence[int]) -> Layout:
