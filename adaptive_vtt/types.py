@@ -176,14 +176,14 @@ class Unanswered:
 
 
 @dataclass(frozen=True)
-class Both:
+class PairedAnswer:
     """What two models said of one concept: of model A, and of model B."""
 
     a: "Value"
     b: "Value"
 
 
-Value = float | Mask | str | Unanswered | Both
+Value = float | Mask | str | Unanswered | PairedAnswer
 """What a model says of one concept; what both say, where two are compared."""
 
 
@@ -335,7 +335,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Half:
+class PairedLoss:
     """What one of several models lost, and by how much its answer was right; None: not known."""
 
     loss: float
@@ -363,7 +363,7 @@ class Received:
 
 
 SourceAnswer = Value | Received | None
-"""What was said of a source image; a Heard where versions of it were asked about, too."""
+"""What was said of a source image; a ``Received`` where versions of it were asked about, too."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import pandas as pd
 from ..certify.compared import calls_of
 from ..certify.comparison import Comparison
 from ..certify.targets import named_targets
-from ..cohort.members import Known
+from ..cohort import Known
 from ..engine.audit_key import version_of
 from ..engine.judge import values_of
 from ..engine.options import Certify, Shorthands, grouped

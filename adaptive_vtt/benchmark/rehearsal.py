@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..audit import Audit, Progress
+from ..audit import Audit
 from ..datasets.base import CompleteDataset
 from ..engine.settings import check_cost
 from ..errors import InputError
@@ -63,7 +63,7 @@ def rehearse(
         for loss in losses:
             space.oracle = _Coins(oracle, loss)
             with Audit(space, _Nobody(known), **options) as audit:
-                result = audit.run(_steps(progress))
+                result = audit.run(lambda step: progress(step.state.calls))
             price = result.cost if known.prices_known else None
             certified = bool(len(result.targets)) and bool(result.reached.all())
             likely = None if price is None else price / known.most_attempts
@@ -72,13 +72,6 @@ def rehearse(
     finally:
         space.oracle = oracle
     return found
-
-
-def _steps(progress: Callable[[int], object]) -> Callable[[Progress], None]:
-    def step(step: Progress) -> None:
-        progress(step.state.calls)
-
-    return step
 
 
 class _Nobody(ModelDefaults):

@@ -1,4 +1,4 @@
-"""Runs to tables: one row per strategy, and one per strategy and estimator."""
+"""Runs to tables and a page: one row per strategy, and one per strategy and estimator."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..results.report.plots import COLOURS as ROLES
+from ..results.report.plots import Figure, chart, figure_page, frame, level_of, table
+from ..results.report.section import amount, data
 from ..types import Floats
+from ..utils.plotly_text import shown
 from .runs import MARKS, UNIFORM, Run
+
+# -- tables ----------------------------------------------------------------------------------------
+
 
 UNCERTAINTIES = (0.75, 0.5, 0.25, 0.1)
 """Mean uncertainties, as shares of the prior, to which calls are counted."""
@@ -23,9 +30,8 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
         for level in UNCERTAINTIES:
             row[f"calls to {level:g}"] = _median([_first_below(run, level) for run in mine])
         row["calls"] = _median([run["calls"] for run in mine])
-        row["uncertainty at end"] = round(
-            float(np.median([run["uncertainty"][-1] for run in mine])), 4
-        )
+        ends = [run["uncertainty"][-1] for run in mine]
+        row["uncertainty at end"] = round(float(np.median(ends)), 4)
         row["seconds per call"] = round(float(np.median([run["seconds"] for run in mine])), 5)
         rows.append(row)
     return pd.DataFrame(rows, dtype=object)
@@ -39,7 +45,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     """
     grouped = by_strategy(runs)
     goals = [level for level, _ in runs[0]["calls_to"]]
-    base = _median([_calls_to_goal(run) for run in grouped[UNIFORM]])
+    base = _median([_calls(run["calls_to"][-1][1]) for run in grouped[UNIFORM]])
     rows = []
     for name, mine in grouped.items():
         row: dict[str, Any] = {"strategy": name, "repeats": len(mine)}
@@ -50,8 +56,8 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
         row["stopped at"] = _median([run["calls"] for run in mine])
         if truth is not None:
             row["RMSE at stop"] = _rmse([_errors(run, "certified", truth, -1) for run in mine])
-        row["coverage"] = _share([run.get("held") for run in mine])
-        row["ever missed"] = _share([run.get("missed") for run in mine])
+        row["coverage"] = _mean([run.get("held") for run in mine])
+        row["ever missed"] = _mean([run.get("missed") for run in mine])
         row["variance ratio"] = round(float(np.median([r["variance_ratio"] for r in mine])), 3)
         row["seconds per draw"] = round(float(np.median([run["seconds"] for run in mine])), 5)
         rows.append(row)
@@ -71,7 +77,7 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
                 row[f"RMSE at {mark}"] = _rmse(found)
             ends = [_errors(run, estimator, truth, -1) for run in mine]
             row["RMSE at stop"] = _rmse(ends)
-            row["bias at stop"] = _bias(ends)
+            row["bias at stop"] = _mean(ends)
             rows.append(row)
     return pd.DataFrame(rows, dtype=object)
 
@@ -84,8 +90,8 @@ def peeking_summary(runs: Sequence[Run]) -> dict[str, Any] | None:
     return {
         "repeats": len(peeks),
         "calls": _median([_calls(p["calls"]) for p in peeks]),
-        "coverage": _share([p["held"] for p in peeks if p["held"] is not None]),
-        "ever missed": _share([p["missed"] for p in peeks]),
+        "coverage": _mean([p["held"] for p in peeks if p["held"] is not None]),
+        "ever missed": _mean([p["missed"] for p in peeks]),
     }
 
 
@@ -110,23 +116,14 @@ def _rmse(errors: Sequence[Floats]) -> float | None:
     return round(float(np.sqrt(np.mean(known**2))), 4) if len(known) else None
 
 
-def _bias(errors: Sequence[Floats]) -> float | None:
-    known = _known(errors)
+def _mean(values: Sequence[Floats] | Sequence[bool | None]) -> float | None:
+    known = _known(values)
     return round(float(np.mean(known)), 4) if len(known) else None
 
 
-def _known(errors: Sequence[Floats]) -> Floats:
-    values = np.concatenate([np.ravel(e) for e in errors])
-    return np.asarray(values[~np.isnan(values)])
-
-
-def _share(values: Sequence[bool | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(float(np.mean(known)), 4) if known else None
-
-
-def _calls_to_goal(run: Run) -> float:
-    return _calls(run["calls_to"][-1][1])
+def _known(values: Sequence[Floats] | Sequence[bool | None]) -> Floats:
+    table = np.array(values, float)  # None becomes NaN
+    return np.asarray(table[~np.isnan(table)])
 
 
 def _calls(calls: int | None) -> float:
@@ -142,3 +139,197 @@ def _median(values: Sequence[float]) -> float | None:
 def _first_below(run: Run, level: float) -> float:
     below = np.flatnonzero(np.array(run["uncertainty"]) <= level)
     return float(run["at"][below[0]]) if len(below) else float("inf")
+
+
+# -- the page: Plotly figures and tables, in one file that needs no network ------------------------
+
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's palette, told apart by colour-blind readers too."""
+INKS = ("#fefefe", "#111111", "#111111", "#111111", "#111111", "#111111", ROLES["surface"])
+"""Words on these colours; black is light in the dark."""
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+POINTS = 160
+BAR = 36
+"""Pixels of height per bar, with the space below it."""
+HALF_WIDTHS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
+
+
+def uncertainty_page(runs: Sequence[Run]) -> str:
+    """Mean uncertainty over calls: a faint line per run, a strong one per strategy."""
+    lines = [
+        {
+            **_line(number, name, run["at"], run["uncertainty"]),
+            "showlegend": run["seed"] == 0,
+            "opacity": 1.0 if run["seed"] == 0 else 0.35,
+        }
+        for number, (name, mine) in enumerate(by_strategy(runs).items())
+        for run in mine
+    ]
+    layout = {
+        "xaxis": {"title": {"text": "calls"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "mean uncertainty, share of prior"}, "range": [0, 1.02]},
+        "showlegend": True,
+    }
+    label = "Uncertainty of the answer GPs over calls"
+    figure = chart("uncertainty", {"all": {"data": lines, "layout": layout}}, label)
+    lead = "Seed 0 is strong, the other repeats are faint."
+    return figure_page("Strategies compared", lead, [(label, figure)])
+
+
+def certified_page(
+    runs: Sequence[Run], goal: float, confidence: float, tables: dict[str, pd.DataFrame]
+) -> str:
+    """Widest interval over calls, calls to the goal, and the tables."""
+    widths, bars = _widths(runs, goal), _bars(runs)
+    calls = "Calls until every target is within"
+    rows = [[str(name), said] for name, said in zip(bars["y"], bars["text"], strict=True)]
+    place = frame("calls", f"{calls} ±{goal:g}", ["strategy", "calls (median)"], rows)
+    parts = [
+        (
+            "Widest interval over calls (median; band: all repeats)",
+            chart("widths", {"all": widths}, "Widest half-width over calls"),
+        ),
+        (
+            f"{calls} ±{goal:g} (median; dots: repeats)",
+            place + data("calls-data", {"all": _calls_bars(runs, bars)}),
+        ),
+        *((title, table(title, found)) for title, found in tables.items()),
+    ]
+    lead = f"All intervals hold at all times with probability {confidence:g}."
+    return figure_page("Strategies compared", lead, parts)
+
+
+def _widths(runs: Sequence[Run], goal: float) -> Figure:
+    """A line for the median and a band from least to most; a run that stopped stays there."""
+    bands, lines = [], []
+    for number, (name, mine) in enumerate(by_strategy(runs).items()):
+        last = max(run["at"][-1] for run in mine)
+        grid = np.unique(np.geomspace(1, last, POINTS).round())
+        curves = np.array([_at(run, grid) for run in mine])
+        low, middle, high = curves.min(axis=0), np.median(curves, axis=0), curves.max(axis=0)
+        bands.append(
+            {
+                "type": "scatter",
+                "name": f"{shown(name)}: all repeats",
+                "x": [*grid.tolist(), *grid[::-1].tolist()],
+                "y": [*high.tolist(), *low[::-1].tolist()],
+                "fill": "toself",
+                "fillcolor": _faint(_colour(number)),
+                "line": {"width": 0},
+                "hoverinfo": "skip",
+                "legendgroup": shown(name),
+                "showlegend": False,
+            }
+        )
+        lines.append(_line(number, name, grid.tolist(), middle.tolist()))
+    layout = {**_log_axes(goal, max(run["at"][-1] for run in runs)), "showlegend": True}
+    words = {"at": goal, "text": f"stop: ±{goal:g}", "colour": "muted"}
+    return {"data": [*bands, *lines], "layout": {**layout, "shapes": [level_of(words, 1, False)]}}
+
+
+def _log_axes(goal: float, last: int) -> dict[str, Any]:
+    calls = [base * 10**power for power in range(7) for base in (1, 2, 5)]
+    return {
+        "xaxis": {
+            "title": {"text": "calls"},
+            "type": "log",
+            "tickvals": calls,
+            "ticktext": [f"{c:,}" for c in calls],
+            "range": [0, float(np.log10(last * 1.05))],
+        },
+        "yaxis": {
+            "title": {"text": "widest half-width"},
+            "type": "log",
+            "tickvals": list(HALF_WIDTHS),
+            "ticktext": [f"{w:g}" for w in HALF_WIDTHS],
+            "range": [float(np.log10(0.9 * goal)), float(np.log10(0.56))],
+        },
+    }
+
+
+def _at(run: Run, grid: Floats) -> Floats:
+    place = np.searchsorted(run["at"], grid, side="right") - 1
+    return np.array(run["half_width"])[np.maximum(place, 0)]
+
+
+def _bars(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """Per strategy the median of calls, at least those made where it did not get there."""
+    found: dict[str, list[Any]] = {
+        name: [] for name in ("y", "x", "text", "colour", "ink", "pattern")
+    }
+    for number, (name, mine) in enumerate(by_strategy(runs).items()):
+        reached = [run["calls_to"][-1][1] for run in mine]
+        middle = float(np.median([np.inf if calls is None else calls for calls in reached]))
+        short = bool(np.isinf(middle))
+        height = max(run["calls"] for run in mine) if short else middle
+        found["y"].append(name)
+        found["x"].append(height)
+        found["text"].append(f"more than {amount(height)}" if short else amount(height))
+        found["colour"].append(_faint(_colour(number)) if short else _colour(number))
+        found["ink"].append(ROLES["text"] if short else INKS[number % len(INKS)])
+        found["pattern"].append("/" if short else "")
+    return found
+
+
+def _calls_bars(runs: Sequence[Run], bars: dict[str, list[Any]]) -> Figure:
+    """The median as a bar, the repeats as dots; no dots for those that did not get there."""
+    dots = [
+        (calls, shown(name))
+        for name, mine in by_strategy(runs).items()
+        for run in mine
+        if (calls := run["calls_to"][-1][1]) is not None
+    ]
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "name": "median",
+        "x": bars["x"],
+        "y": [shown(name) for name in bars["y"]],
+        "text": bars["text"],
+        "textposition": "inside",
+        "constraintext": "none",
+        "insidetextanchor": "start",
+        "insidetextfont": {"color": bars["ink"]},
+        "marker": {"color": bars["colour"], "pattern": {"shape": bars["pattern"]}},
+        "hovertemplate": "%{y}: %{text}<extra></extra>",
+    }
+    repeats = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "repeats",
+        "x": [calls for calls, _ in dots],
+        "y": [name for _, name in dots],
+        "marker": {"color": ROLES["text"], "size": 7, "symbol": "circle-open"},
+        "hovertemplate": "%{y}: %{x} calls<extra></extra>",
+    }
+    layout = {
+        "height": 110 + BAR * len(bars["y"]),
+        "showlegend": False,
+        "xaxis": {"title": {"text": "calls"}, "rangemode": "tozero"},
+        "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False},
+    }
+    return {"data": [bar, repeats], "layout": layout}
+
+
+def _line(number: int, name: str, x: Sequence[float], y: Sequence[float]) -> dict[str, Any]:
+    dash = DASHES[number // len(COLOURS) % len(DASHES)]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": shown(name),
+        "legendgroup": shown(name),
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": _colour(number), "dash": dash, "width": 2.5},
+        "hovertemplate": "%{y:.3~g}<br>%{x} calls",
+    }
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def _faint(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.18)"

@@ -17,7 +17,7 @@ from ..audit.census import MAX_CALLS, all_answers, all_losses, calls_of, means
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
 from ..benchmark.executors import check_executor, run_all
-from ..benchmark.figure import certified_page, uncertainty_page
+from ..benchmark.summary import certified_page, uncertainty_page
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_audit, build_model, build_space, unworked

@@ -19,7 +19,7 @@ from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
-from ..people import caption_figures, captions, realism
+from ..people import captions, realism
 from ..people.agreement import Scores
 from ..people.answers import (
     Answers,
@@ -31,13 +31,10 @@ from ..people.answers import (
     read_folder,
     read_own,
 )
-from ..people.caption_figures import Summary
-from ..people.cards import Asked, Card, Key, known
-from ..people.certified import FOLDER, read_by_all
-from ..people.page import Desk, write_page
-from ..people.pictures import Picture, Pictures
-from ..people.study import Study
-from ..people.terminal import run
+from ..people.captions import Summary
+from ..people.cards import Asked, Card, Key, Picture, Pictures, known
+from ..people.sessions import Session, run, write_page
+from ..people.study import FOLDER, Study, read_by_all
 from ..results.report.beside_journal import Reading, Realism, write
 from ..results.report.people import reader_rows, realism_rows, wrong
 from ..results.report.section import figure
@@ -177,7 +174,7 @@ def _about_captions(directory: Path, journal: Journal, wanted: Wanted) -> None:
     found, folder = captions.items(journal), directory / LABELS
     asked = known([captions.card_of(item) for item in found])
     if wanted.summary:
-        figures = caption_figures.summarise(found, _checked(folder, asked))
+        figures = captions.summarise(found, _checked(folder, asked))
         if wanted.as_json:
             typer.echo(json.dumps(figures.as_dict(), indent=1, allow_nan=False))
         else:
@@ -192,8 +189,8 @@ def _about_captions(directory: Path, journal: Journal, wanted: Wanted) -> None:
             raise InputError(
                 "nothing to label: no violation was found; --sample or --all asks more"
             )
-        desk = Desk(cards, reader, read_own(folder, reader), "Labels", ABOUT_CAPTIONS, "")
-        _ask(directory, folder, journal, desk, _Shown(pictures_of(journal)), wanted.html)
+        session = Session(cards, reader, read_own(folder, reader), "Labels", ABOUT_CAPTIONS, "")
+        _ask(directory, folder, journal, session, _Shown(pictures_of(journal)), wanted.html)
 
 
 def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
@@ -210,12 +207,12 @@ def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
         shown = _Shown(pictures_of(journal, fine=True))
         if wanted.sample is None and not wanted.everything:
             count = realism.PAIRS
-        found_cards = realism.deck(journal, count, shown)
+        found_cards = realism.cards(journal, count, shown)
         if not found_cards:
             raise InputError("nothing to judge: the data are gone, and no picture was kept")
         mine = read_own(folder, reader)
-        desk = Desk(found_cards, reader, mine, "Realism", ABOUT_PAIRS, "--realism")
-        _ask(directory, folder, journal, desk, shown, wanted.html)
+        session = Session(found_cards, reader, mine, "Realism", ABOUT_PAIRS, "--realism")
+        _ask(directory, folder, journal, session, shown, wanted.html)
 
 
 def _about_questions(directory: Path, journal: Journal, wanted: Wanted) -> None:
@@ -234,8 +231,8 @@ def _about_questions(directory: Path, journal: Journal, wanted: Wanted) -> None:
         reader, cards = _named(wanted), list(study.cards(wanted.sample))
         shown = _Shown(Pictures(journal, space, fine=True), follow_up_alone=True)
         mine = read_own(folder, reader)
-        desk = Desk(cards, reader, mine, "Questions", ABOUT_QUESTIONS, "--questions")
-        _ask(directory, folder, journal, desk, shown, wanted.html)
+        session = Session(cards, reader, mine, "Questions", ABOUT_QUESTIONS, "--questions")
+        _ask(directory, folder, journal, session, shown, wanted.html)
 
 
 # -- asking --------------------------------------------------------------------------------
@@ -262,22 +259,22 @@ def _named(wanted: Wanted) -> str:
 
 
 def _ask(
-    directory: Path, folder: Path, journal: Journal, desk: Desk, shown: _Shown, html: bool
+    directory: Path, folder: Path, journal: Journal, session: Session, shown: _Shown, html: bool
 ) -> None:
     """Writes the page, or asks on the terminal."""
     if html:
-        path, facts = folder / f"{desk.reader}.html", journal.facts()
-        option = f"{desk.option} " if desk.option else ""
-        write_page(path, desk, shown, [facts["space"], facts["settings"]])
+        path, facts = folder / f"{session.reader}.html", journal.facts()
+        option = f"{session.option} " if session.option else ""
+        write_page(path, session, shown, [facts["space"], facts["settings"]])
         typer.echo(
-            f"wrote {path}: {len(desk.cards)} cards; 'avtt label {directory} {option}--take FILE' "
-            "takes the answers it saves"
+            f"wrote {path}: {len(session.cards)} cards; "
+            f"'avtt label {directory} {option}--take FILE' takes the answers it saves"
         )
         return
     if not sys.stdin.isatty():
         raise InputError("expected a terminal to label on, got none; --html writes a page instead")
     console = Console(highlight=False)
-    run(desk, shown, lambda given: keep(folder, [given]), typer.getchar, console, input)
+    run(session, shown, lambda given: keep(folder, [given]), typer.getchar, console, input)
 
 
 def _built_space(journal: Journal) -> tuple[QuestionSpace, Spec]:

@@ -9,8 +9,7 @@ from pydantic import Field, SerializeAsAny, ValidationError
 from ..datasets import REGISTRY, Dataset
 from ..datasets.regions import grid_regions, object_regions
 from ..errors import InputError, one_line
-from ..oracles.captions import DETECTORS
-from ..oracles.captions.detectors import Described
+from ..oracles.captions import DETECTORS, Detector
 from ..utils.toml import toml_of
 from .section import Kinds, PlugIn, Section
 from .sentences import sentence
@@ -80,9 +79,9 @@ class DetectorSection(Kinds):
     registry = DETECTORS
     default = "onnx"
 
-    def build(self, base: Path) -> Described:
+    def build(self, base: Path) -> Detector:
         """The detector; relative paths start at ``base``."""
-        found: Described = self.made(base)
+        found: Detector = self.made(base)
         return found
 
 

@@ -14,7 +14,7 @@ from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..oracles.judge_findings import cost_of
+from ..oracles.findings import cost_of
 from ..results.gate import asked_later
 from ..results.result import Result
 from ..space import QuestionSpace

@@ -11,9 +11,9 @@ from .. import surrogates
 from ..certify import Certifier
 from ..errors import InputError
 from ..journal.rows import AnswerRow
-from ..oracles.margin import margin
+from ..oracles.labels import margin
 from ..space import QuestionSpace
-from ..types import Candidates, Floats, Half, Indices, Memory
+from ..types import Candidates, Floats, Indices, Memory, PairedLoss
 from ..utils.random_streams import generator
 from .prices import Prices
 from .tensors import array, joined, tensor
@@ -328,12 +328,12 @@ class Belief:
         truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
 
-        def losses(told: Iterable[Observation | Half]) -> "Losses":
+        def losses(told: Iterable[Observation | PairedLoss]) -> "Losses":
             found = np.array([(one.loss, one.margin) for one in told], np.float64)  # None: NaN
             lost, margins = found.T
             return surrogates.Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))
 
-        halves = zip(*(self.space.oracle.halves(o.details) for o in outcomes), strict=True)
+        halves = zip(*(self.space.oracle.paired_losses(o.details) for o in outcomes), strict=True)
         return replace(losses(outcomes), halves=tuple(map(losses, halves)) or None)
 
 

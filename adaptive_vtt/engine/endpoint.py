@@ -16,7 +16,7 @@ from ..journal.facts import BatchFacts, read_facts
 from ..journal.rows import CallRow
 from ..models.base import BatchModel, ModelDefaults
 from ..models.checking import name_of
-from ..types import Answer, Both, Unanswered, Value
+from ..types import Answer, PairedAnswer, Unanswered, Value
 from .call_queue import number_of
 from .loop import Hook, Loop
 
@@ -178,6 +178,6 @@ class Failing(Hook):
 
 def _missing(value: Value) -> str | None:
     """Why there is no answer; of two models, why there is none of one of them."""
-    if isinstance(value, Both):
+    if isinstance(value, PairedAnswer):
         return _missing(value.a) or _missing(value.b)
     return value.reason if isinstance(value, Unanswered) else None

@@ -17,17 +17,17 @@ from ..journal.answer_json import from_json, to_json, writable
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, SourceRow
 from ..oracles import Case, Outcome, Received, Version
 from ..oracles.judge_models import JUDGED, Query
-from ..oracles.margin import MARGIN
+from ..oracles.labels import MARGIN
 from ..relations import FollowUp
 from ..space import QuestionSpace
 from ..types import (
     IDENTITY,
     Answer,
     Ask,
-    Both,
     CallMode,
     Image,
     Indices,
+    PairedAnswer,
     Prompt,
     Sample,
     Unanswered,
@@ -413,8 +413,8 @@ def _plain(value: Value) -> Value:
     """Numbers as plain floats, words as can be written down."""
     if isinstance(value, Unanswered | np.ndarray):
         return value
-    if isinstance(value, Both):
-        return Both(_plain(value.a), _plain(value.b))
+    if isinstance(value, PairedAnswer):
+        return PairedAnswer(_plain(value.a), _plain(value.b))
     return writable(value) if isinstance(value, str) else float(value)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import JournalError, one_line
-from ..types import Both, Mask, Unanswered, Value
+from ..types import Mask, PairedAnswer, Unanswered, Value
 from ..utils.image_files import MAX_PIXELS
 
 
@@ -18,7 +18,7 @@ def to_json(value: Value) -> Any:
     two models said as both of it."""
     if isinstance(value, Unanswered):
         return {"unanswered": value.reason}
-    if isinstance(value, Both):
+    if isinstance(value, PairedAnswer):
         return {"a": to_json(value.a), "b": to_json(value.b)}
     if isinstance(value, str):
         return writable(value)
@@ -47,7 +47,7 @@ def from_json(said: Any, where: str = "journal") -> Value:
         if "unanswered" in said:
             return Unanswered(str(said["unanswered"]))
         if "a" in said:
-            return Both(from_json(said["a"], where), from_json(said["b"], where))
+            return PairedAnswer(from_json(said["a"], where), from_json(said["b"], where))
         return _mask(said)
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
         raise JournalError(

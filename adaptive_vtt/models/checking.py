@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import AvttError, InputError, ModelError, listed, one_line
-from ..types import Answer, Both, Image, Prompt, Unanswered, Value
+from ..types import Answer, Image, PairedAnswer, Prompt, Unanswered, Value
 from ..utils.other_code import place_of
 from .base import ModelUnderTest, adapted_model
 
@@ -160,7 +160,7 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
             f"got {len(answer.values)} for {where}"
         )
     for concept, value in zip(prompt.concepts, answer.values, strict=True):
-        for half in (value.a, value.b) if isinstance(value, Both) else (value,):
+        for half in (value.a, value.b) if isinstance(value, PairedAnswer) else (value,):
             _check_value(half, prompt, who, f"{where}, concept {concept!r}")
 
 

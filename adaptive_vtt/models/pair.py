@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from ..errors import InputError
 from ..journal.endpoint_facts import WayFacts
-from ..types import Answer, Both, Prompt, Unanswered, Value
+from ..types import Answer, PairedAnswer, Prompt, Unanswered, Value
 from .base import (
     BatchModel,
     ConcurrentModel,
@@ -39,7 +39,7 @@ class Halves(Protocol):
 
 
 class Pair(ModelDefaults):
-    """Models ``a`` and ``b`` as one whose answers are ``Both``; a call costs what both cost.
+    """Models ``a`` and ``b`` as one, answering with ``PairedAnswer``; a call costs what both cost.
 
     ``halves``, which may be set later: where what one said is kept until the other was heard; None:
     nowhere. Raises InputError for models that differ in what one call answers.
@@ -249,7 +249,7 @@ def joined(prompt: Prompt, a: Said, b: Said) -> Answer:
         check_answer(said, prompt, name)
     values = zip(_values(a, prompt), _values(b, prompt), strict=True)
     unconfirmed = a.unconfirmed + b.unconfirmed
-    return Answer(tuple(Both(*two) for two in values), a.cost + b.cost, unconfirmed)
+    return Answer(tuple(PairedAnswer(*two) for two in values), a.cost + b.cost, unconfirmed)
 
 
 def _values(said: Said, prompt: Prompt) -> tuple[Value, ...]:

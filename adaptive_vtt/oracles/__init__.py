@@ -6,14 +6,11 @@ from ..types import Case, Outcome, Received, Version
 from ..utils.lazy import lazily
 from ..utils.registry import Registry
 from .base import Oracle, OracleDefaults, adapted
-from .correctness import Correctness
-from .told import Told
+from .labels import Consistency, Correctness, Ordinal, Told, TopClass
 
 if TYPE_CHECKING:
     from .caption_classes import CaptionClasses
     from .choice import MultipleChoice
-    from .classes import Ordinal, TopClass
-    from .consistency import Consistency
     from .contains_truth import ContainsTruth
     from .masks import MaskConsistency, MaskDrop, overlap
     from .reduced_captions import ReducedCaptions
@@ -23,8 +20,6 @@ __getattr__, __dir__ = lazily(
     {
         "caption_classes": "CaptionClasses",
         "choice": "MultipleChoice",
-        "classes": "Ordinal TopClass",
-        "consistency": "Consistency",
         "contains_truth": "ContainsTruth",
         "masks": "MaskConsistency MaskDrop overlap",
         "reduced_captions": "ReducedCaptions",
@@ -36,10 +31,10 @@ REGISTRY = Registry(
     "oracles",
     ("needs_source", "judge"),
     {
-        "correctness": f"{__name__}.correctness:Correctness",
-        "top-class": f"{__name__}.classes:TopClass",
-        "ordinal": f"{__name__}.classes:Ordinal",
-        "consistency": f"{__name__}.consistency:Consistency",
+        "correctness": f"{__name__}.labels:Correctness",
+        "top-class": f"{__name__}.labels:TopClass",
+        "ordinal": f"{__name__}.labels:Ordinal",
+        "consistency": f"{__name__}.labels:Consistency",
         "mask-drop": f"{__name__}.masks:MaskDrop",
         "mask-consistency": f"{__name__}.masks:MaskConsistency",
         "multiple-choice": f"{__name__}.choice:MultipleChoice",

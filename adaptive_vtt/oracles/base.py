@@ -13,10 +13,10 @@ from ..types import (
     Case,
     ConceptsAre,
     FollowUp,
-    Half,
     Indices,
     Memory,
     Outcome,
+    PairedLoss,
     Question,
     Received,
     Sample,
@@ -139,7 +139,7 @@ class OracleDefaults:
         """(n,), in 1..models: how many models each question has to be asked."""
         return np.full(len(questions), self.models)
 
-    def halves(self, details: Mapping[str, Any] | None) -> Sequence[Half]:
+    def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
         """What each of several models lost, from the details of an outcome; () of one model."""
         return ()
 

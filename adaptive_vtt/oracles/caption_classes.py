@@ -16,9 +16,8 @@ from ..relations.base import RelationDefaults
 from ..types import Box, FollowUp, Outcome, Question, Sample, SourceAnswer
 from ..utils.options import Option
 from .base import UnansweredLoss
-from .caption_view import QUESTION, QuestionOption
-from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of
-from .captions.base import Reader, Same
+from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of
+from .captions import Reader, Same
 from .captions.localising import rounded
 from .choice import scored
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..types import Box
-from .captions.base import Same
+from .captions import Same
 from .captions.localising import Located
 
 ERROR_TYPES = MappingProxyType(

@@ -24,27 +24,15 @@ from ..types import Ask, Case, FollowUp, Outcome, Question, Sample, SourceAnswer
 from ..utils.options import Option
 from .base import OracleDefaults, UnansweredLoss
 from .choice import ERRORS, by_judge, in_words, scored, without_reading
-from .denials import without_denied
+from .choice_extraction import without_denied
 from .judge_models import YES_NO, JudgeModel, Query
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")
 """What counts as naming an instrument that was put in: "Yes", its name, or either."""
 
-_NUMBERS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-)
-_AS_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS)}
+_NUMBERS = "zero one two three four five six seven eight nine ten"
+_AS_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS.split())}
 _TYPOS = {"rigth": "right", "instrumnet": "instrument", "grey": "gray", "centre": "center"}
 _NONE = ("no", "none", "not relevant", "0", "")
 

@@ -26,7 +26,7 @@ from ..types import (
 )
 from ..utils.options import Option
 from .base import OracleDefaults, UnansweredLoss
-from .consistency import Agreement
+from .labels import Agreement
 
 ROUNDING = 1e-9
 """Slack in the relative drop of a score: a drop of exactly the threshold t is not above it, and

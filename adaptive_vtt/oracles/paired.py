@@ -16,12 +16,12 @@ from ..errors import InputError
 from ..journal.answer_json import to_json
 from ..relations.base import RelationDefaults
 from ..types import (
-    Both,
     Case,
     FollowUp,
-    Half,
     Indices,
     Outcome,
+    PairedAnswer,
+    PairedLoss,
     Question,
     Sample,
     SourceAnswer,
@@ -30,15 +30,16 @@ from ..types import (
 )
 from .base import Oracle, OracleDefaults
 from .choice import ASKED
-from .margin import MARGIN, margin
+from .labels import MARGIN, margin
 
-HALVES = ("a", "b")
+MODELS = ("a", "b")
+"""The two models: names of their parts of whatever is paired, and keys of the details."""
 NEUTRAL = 0.5
 """The loss of a model of which nothing is told."""
 
 
 class Paired(OracleDefaults):
-    """Judges what two models said (``Both``) by ``oracle``, each for itself.
+    """Judges what two models said (``PairedAnswer``) by ``oracle``, each for itself.
 
     What each lost and said stands in the outcome's details, under "a" and "b". A question counts
     where it counts for both. ``known`` (n,), ascending: the questions whose answers by model A are
@@ -101,7 +102,7 @@ class Paired(OracleDefaults):
         def one(said: SourceAnswer) -> Any:
             return self.oracle.expect(relation, follow_up, sample, question, said)
 
-        if isinstance(source_answer, Both):
+        if isinstance(source_answer, PairedAnswer):
             return Expected(one(source_answer.a), one(source_answer.b))
         return one(source_answer)
 
@@ -115,22 +116,22 @@ class Paired(OracleDefaults):
         """(n,): how many of the two models each question has to be asked."""
         return self.models - np.isin(questions, self.known).astype(np.int64)
 
-    def halves(self, details: Mapping[str, Any] | None) -> Sequence[Half]:
-        return [_lost(details, side) for side in HALVES]
+    def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
+        return [_lost(details, model) for model in MODELS]
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
         sides = []
-        for side in HALVES:
+        for model in MODELS:
             mine = [
                 replace(
                     case,
-                    answer=_half(case.answer, side),
-                    expected=_half(case.expected, side),
-                    source_answer=_half(case.source_answer, side),
+                    answer=_part(case.answer, model),
+                    expected=_part(case.expected, model),
+                    source_answer=_part(case.source_answer, model),
                 )
                 for case in cases
             ]
-            said = [_half(value, side) for value in values]
+            said = [_part(value, model) for value in values]
             sides.append((mine, self.oracle.judge_call(mine, said)))
         (cases_a, lost_a), (cases_b, lost_b) = sides
         return [_pair(*four) for four in zip(cases_a, lost_a, cases_b, lost_b, strict=True)]
@@ -144,15 +145,15 @@ class Expected:
     b: Any
 
 
-def _half(value: Any, side: str) -> Any:
+def _part(value: Any, model: str) -> Any:
     """One model's part of what both said, or are expected to say; else what both share."""
-    return getattr(value, side) if isinstance(value, Both | Expected) else value
+    return getattr(value, model) if isinstance(value, PairedAnswer | Expected) else value
 
 
-def _lost(details: Mapping[str, Any] | None, side: str) -> Half:
+def _lost(details: Mapping[str, Any] | None, model: str) -> PairedLoss:
     """What one model lost, from the details of a pair."""
-    told = (details or {}).get(side, {})
-    return Half(float(told.get("loss", NEUTRAL)), told.get(MARGIN))
+    told = (details or {}).get(model, {})
+    return PairedLoss(float(told.get("loss", NEUTRAL)), told.get(MARGIN))
 
 
 def difference(lost_a: float, lost_b: float) -> float:

@@ -5,8 +5,9 @@ Source: REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Re
 follow-up still shows says whether its caption must name it, must not, or may.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,17 +18,34 @@ from ..errors import InputError
 from ..relations.base import RelationDefaults
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
 from ..relations.reic_selection import T_DOWN, T_UP, statuses
-from ..types import Box, FollowUp, Image, Outcome, Question, Received, Sample, Value, Version
+from ..types import (
+    Box,
+    Filler,
+    FollowUp,
+    Outcome,
+    Question,
+    Received,
+    Sample,
+    Value,
+    Version,
+)
 from ..utils.boxes import mask_of
 from ..utils.options import Option
 from ..utils.parts import describe_part
 from .base import Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
-from .caption_view import QUESTION, QuestionOption
-from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of, refusal
-from .captions.base import Filler, Reader, Same
-from .captions.localising import Located, by_detection, completed, rounded
-from .captions.occlusion import HIDDEN, VERSIONS, inpainted, occluded
+from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal
+from .captions import Reader, Same
+from .captions.localising import (
+    HIDDEN,
+    VERSIONS,
+    Located,
+    by_detection,
+    completed,
+    inpainted,
+    occluded,
+    rounded,
+)
 from .choice import scored
 
 if TYPE_CHECKING:
@@ -61,7 +79,7 @@ class Expected:
 
 
 def _lama(file: str, base: Path) -> Filler:
-    from .captions.lama import LaMa
+    from .captions.localising import LaMa
 
     return LaMa(base / file)
 
@@ -171,7 +189,7 @@ class ReducedCaptions(CaptionOracle):
                 place = number * len(VERSIONS) + v
                 if received is not None and not lost:
                     break
-                hiding = self._hiding(sample.image, box, version)
+                hiding = partial(occluded, sample.image, box, version, fill=self.fill)
                 found[place] = Version(f"{HIDDEN}{version}", number + 1, hiding)
                 if received is not None:
                     lost = self._still_lost(lost, received.versions.get(place))
@@ -190,9 +208,6 @@ class ReducedCaptions(CaptionOracle):
             return []
         there = self.reader.objects(said)
         return [name for name in names if not any(self.same(name, n) for n in there)]
-
-    def _hiding(self, image: Image, box: Box, version: str) -> Callable[[], Image]:
-        return lambda: occluded(image, box, version, fill=self.fill)
 
     def _by_detection(self, names: Sequence[str], boxes: Sequence[Box]) -> list[Located]:
         return by_detection(names, boxes if self.detection else (), self.same)
@@ -233,16 +248,18 @@ class ReducedCaptions(CaptionOracle):
             return None
         height, width = sample.image.shape[:2]
         reduction = follow_up.details["reduction"]
-        located, visible, status = [], [], []
-        for one in self._located(sample, received):
+        located = self._located(sample, received)
+        visible: list[float | None] = []
+        status = []
+        for one in located:
             mask = mask_of(one.boxes, height, width)
             seen = float(visible_shares([mask], [reduction])[0, 0]) if mask.any() else None
-            located.append(one)
+            code = None if seen is None else int(statuses(np.array(seen), self.down, self.up))
             visible.append(seen)
-            status.append("unlocated" if seen is None else self._status(seen))
+            status.append("unlocated" if code is None else STATUS[code])
         return Expected(
             caption,
-            tuple(located),
+            located,
             tuple(visible),
             tuple(status),
             sample.boxes,
@@ -262,9 +279,6 @@ class ReducedCaptions(CaptionOracle):
             n for n in labels if n not in other and not any(self.same(n, o.name) for o in located)
         ]
         return {label: tuple(b for b in boxes if b.label == label) for label in free}
-
-    def _status(self, share: float) -> str:
-        return STATUS[int(statuses(np.array(share), self.down, self.up))]
 
     def judge(
         self,

@@ -1,14 +1,19 @@
 """What there is to label: every object that a caption audit looked at, with its pre-label."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
 
 from ..errors import InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..oracles.caption_rules import ERROR_TYPES, rule_of
 from ..utils.random_streams import generator
+from .agreement import Scores, kappa_of, majority, scores
+from .answers import Answers, by_question
 from .cards import NONE, Asked, Card, Key
 
 CHOICES = {NONE: "no error"} | {type: f"{type}: {what}" for type, what in ERROR_TYPES.items()}
@@ -178,3 +183,205 @@ def _verdict(item: Item) -> str:
 def _box(box: Sequence[Any]) -> tuple[float, float, float, float]:
     left, top, right, bottom = map(float, box)
     return left, top, right, bottom
+
+
+# -- what the labels say of the audit's verdicts ---------------------------------------------------
+# Tables I and VI of REIC for one audit. Each object, reported as a violation or not, is right or
+# wrong by the majority of those who labelled it. Where only a part of the reported or of the other
+# objects was labelled, its shares stand for the rest; labelled parts are random (``to_label``). All
+# figures are about the follow-ups the audit asked about, which an adaptive audit does not choose
+# evenly.
+
+
+Verdict = Literal["error", "fine"]
+UNKNOWN = "unknown"
+"""Stands for the type of a violation without pre-label, or of which labels differ."""
+_LABELS = (*ERROR_TYPES, NONE, UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Level:
+    """Verdicts at one level, against labels.
+
+    ``reported`` and ``others``: how many there are; ``tp``, ``fp``, ``fn``, ``tn``: how many
+    of them were labelled, and how; ``undecided``: opinions are divided. The scores hold for
+    all, labelled or not, and are None where too little was labelled to tell.
+    """
+
+    reported: int
+    others: int
+    tp: int
+    fp: int
+    fn: int
+    tn: int
+    undecided: int
+    scores: Scores
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Fleiss' kappa over ``count`` objects that all inspectors labelled; None: undefined."""
+
+    kappa: float | None
+    count: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of one audit's labels.
+
+    ``labelled``: objects per inspector. ``types``: violations by majority type, those on
+    whose type opinions are divided under UNKNOWN. ``confusion``: pre-label -> label -> count,
+    of labelled violations. ``errors`` and ``kinds``: agreement on whether there is an error,
+    and, of objects that all call one, on its type. ``notes``: what could not be told, and why.
+    """
+
+    labelled: dict[str, int]
+    objects: Level
+    cases: Level
+    types: dict[str, int]
+    confusion: dict[str, dict[str, int]]
+    errors: Agreement
+    kinds: Agreement
+    notes: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures for JSON; what is unknown is null."""
+        return asdict(self)
+
+
+def summarise(items: Sequence[Item], folder: Mapping[str, Answers]) -> Summary:
+    """The figures of ``folder``'s labels (inspector -> labels) of all judged ``items``."""
+    known = {item.key: item for item in items}
+    given = {key: labels for key, labels in by_question(folder).items() if key in known}
+    verdicts = {key: _decided(labels) for key, labels in given.items()}
+    errors = _agreement(given, len(folder), _is_error, lambda labels: True)
+    kinds = _agreement(given, len(folder), str, lambda labels: all(map(_is_error, labels)))
+    confusion = _confusion(known, given, verdicts)
+    objects = _level([(item.reported, [item.key]) for item in items], verdicts)
+    cases = _cases(items, verdicts)
+    return Summary(
+        labelled={name: sum(key in known for key in own) for name, own in folder.items()},
+        objects=objects,
+        cases=cases,
+        types={
+            kind: sum(row[kind] for row in confusion.values()) for kind in (*ERROR_TYPES, UNKNOWN)
+        },
+        confusion=confusion,
+        errors=errors,
+        kinds=kinds,
+        notes=[*_notes(objects, cases), *_kappa_notes(len(folder), errors, kinds)],
+    )
+
+
+def _is_error(label: str) -> bool:
+    return label != NONE
+
+
+def _decided(labels: Sequence[str]) -> Verdict | None:
+    """What most say; None where opinions are divided."""
+    error = majority(map(_is_error, labels))
+    return None if error is None else "error" if error else "fine"
+
+
+def _cases(items: Sequence[Item], verdicts: Mapping[Key, Verdict | None]) -> Level:
+    """Follow-ups: a reported one is right where any violation reported in it is an error; any
+    other is right where no object is one. It counts once all of these objects are labelled."""
+    cases: dict[int, list[Item]] = {}
+    for item in items:
+        cases.setdefault(item.question, []).append(item)
+    rows = []
+    for case in cases.values():
+        reported = [item.key for item in case if item.reported]
+        rows.append((bool(reported), reported or [item.key for item in case]))
+    return _level(rows, verdicts)
+
+
+def _level(rows: Sequence[tuple[bool, list[Key]]], verdicts: Mapping[Key, Verdict | None]) -> Level:
+    """``rows``: whether reported, and the objects of which any error makes it one."""
+    counts: Counter[tuple[bool, Verdict]] = Counter()
+    undecided = 0
+    for reported, keys in rows:
+        if any(key not in verdicts for key in keys):
+            continue
+        found = {verdicts[key] for key in keys}
+        if None in found and "error" not in found:
+            undecided += 1
+        else:
+            counts[reported, "error" if "error" in found else "fine"] += 1
+    total = Counter(reported for reported, _ in rows)
+    tp, fp = counts[True, "error"], counts[True, "fine"]
+    fn, tn = counts[False, "error"], counts[False, "fine"]
+    all_ = (*_scaled(tp, fp, total[True]), *_scaled(fn, tn, total[False]))
+    return Level(total[True], total[False], tp, fp, fn, tn, undecided, scores(*all_))
+
+
+def _scaled(one: int, other: int, total: int) -> tuple[float, float]:
+    """The two counts, brought to add up to ``total``; NaN where there are none to tell by."""
+    if one + other == 0:
+        return (np.nan, np.nan) if total else (0.0, 0.0)
+    return one / (one + other) * total, other / (one + other) * total
+
+
+def _confusion(
+    known: Mapping[Key, Item],
+    given: Mapping[Key, Sequence[str]],
+    verdicts: Mapping[Key, Verdict | None],
+) -> dict[str, dict[str, int]]:
+    """Pre-label -> label -> count, of violations on which people are decided."""
+    found: dict[str, dict[str, int]] = {}
+    for key, labels in given.items():
+        if known[key].reported and verdicts[key]:
+            # the type that most give of those who see an error
+            kind = majority(filter(_is_error, labels)) or UNKNOWN
+            label = kind if verdicts[key] == "error" else NONE
+            row = found.setdefault(known[key].guess or UNKNOWN, dict.fromkeys(_LABELS, 0))
+            row[label] += 1
+    return {guess: found[guess] for guess in _LABELS if guess in found}
+
+
+def _agreement(
+    given: Mapping[Key, Sequence[str]],
+    inspectors: int,
+    choice: Callable[[str], Any],
+    wanted: Callable[[Sequence[str]], bool],
+) -> Agreement:
+    """Of objects that all inspectors labelled and that are ``wanted``."""
+    shared = [ls for ls in given.values() if len(ls) == inspectors and wanted(ls)]
+    chosen = [[choice(label) for label in labels] for labels in shared]
+    return Agreement(kappa_of(chosen), len(shared))
+
+
+def _notes(objects: Level, cases: Level) -> list[str]:
+    """Which scores are missing, and which are estimates."""
+    notes = []
+    for name, level in (("objects", objects), ("cases", cases)):
+        reported, others = level.tp + level.fp, level.fn + level.tn
+        if level.reported == 0:
+            notes.append(f"{name}: no violation was reported, so there is no precision")
+        elif reported == 0:
+            notes.append(f"{name}: no precision until reported violations are labelled")
+        if level.others and others == 0:
+            notes.append(
+                f"{name}: no accuracy, recall and F1 until some without violation are labelled, "
+                "too (--sample)"
+            )
+        for what, done, total in (
+            ("reported", reported, level.reported),
+            ("other", others, level.others),
+        ):
+            if 0 < done < total:
+                notes.append(f"{name}: {done} labelled of {total} {what} stand for the rest")
+    return notes
+
+
+def _kappa_notes(inspectors: int, errors: Agreement, kinds: Agreement) -> list[str]:
+    if inspectors < 2:
+        return ["no kappa: it takes the labels of two inspectors or more"]
+    notes = []
+    for name, found in (("errors", errors), ("types", kinds)):
+        if found.count == 0:
+            notes.append(f"no kappa of {name}: no such object was labelled by all inspectors")
+        elif found.kappa is None:
+            notes.append(f"no kappa of {name}: all said the same of every object")
+    return notes

@@ -1,7 +1,19 @@
 """What people are shown: cards with pictures, and questions to answer about each."""
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..engine.settings import same_audit
+from ..errors import AvttError
+from ..journal import Journal
+from ..journal.facts import read_facts
+from ..space import QuestionSpace
+from ..types import Image
+from ..utils.image_codec import jpeg, png
 
 UNSURE = "unsure"
 """The answer of somebody who cannot tell."""
@@ -72,3 +84,94 @@ def known(cards: Sequence[Card]) -> dict[Key, Asked]:
 def yes_or_no(id: str, text: str) -> Asked:
     """A question to be answered with yes or no."""
     return Asked(id, text, {YES: "Yes", NO: "No"})
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+SIDE = 640
+"""Pictures are shrunk to this many pixels on the longer side."""
+FINE_SIDE = 1280
+"""The same where details matter."""
+SMALL = 256 * 256
+"""Pixels of a picture that is kept as it is where details matter: a JPEG would blur it."""
+
+
+class Pictured(Protocol):
+    """What is about a question, and its call."""
+
+    @property
+    def question(self) -> int: ...
+
+    @property
+    def call(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A JPEG or PNG file, named by its usual ending."""
+
+    data: bytes
+    ending: str
+
+    @property
+    def address(self) -> str:
+        """The picture as a data address."""
+        return f"data:image/{self.ending};base64,{b64encode(self.data).decode('ascii')}"
+
+
+class Pictures:
+    """Source and follow-up of judged questions.
+
+    ``space``: that of the audit (raises JournalError for another), or None where the data
+    are gone; then there are thumbnails of a few failing calls. ``fine``: larger and sharper
+    pictures, for whoever judges the picture itself.
+    """
+
+    def __init__(
+        self, journal: Journal, space: QuestionSpace | None = None, *, fine: bool = False
+    ) -> None:
+        facts = read_facts(journal.facts())
+        if space is not None:
+            same_audit(facts, space, {})
+        self._space = space
+        self._kept = journal.pictures()
+        self._fine = fine
+
+    def of(self, item: Pictured) -> tuple[Picture, Picture] | None:
+        """Source and follow-up; None where there are none to be had."""
+        made = self._made(item)
+        if made is None and item.call in self._kept:
+            source, follow_up = self._kept[item.call]
+            return Picture(source, "png"), Picture(follow_up, "png")
+        return made
+
+    def _made(self, item: Pictured) -> tuple[Picture, Picture] | None:
+        if self._space is None:
+            return None
+        number = int(self._space.image_of(np.array([item.question]))[0])
+        try:
+            source, follow_up = self._space.pair(number)
+        except AvttError:  # a file is gone since; the journal may still have a thumbnail
+            return None
+        if source.image is None or follow_up.image is None:
+            return None
+        return self._picture(source.image), self._picture(follow_up.image)
+
+    def _picture(self, image: Image) -> Picture:
+        if self._fine and image.shape[0] * image.shape[1] <= SMALL:
+            return Picture(png(image), "png")
+        side, quality = (FINE_SIDE, 95) if self._fine else (SIDE, 88)
+        return Picture(jpeg(_shrunk(image, side), quality), "jpeg")
+
+
+def _shrunk(image: Image, side: int) -> Image:
+    """No longer than ``side`` pixels either way."""
+    import cv2
+
+    height, width = image.shape[:2]
+    scale = side / max(height, width)
+    if scale < 1:
+        size = (max(1, round(scale * width)), max(1, round(scale * height)))
+        return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+    return image

@@ -47,7 +47,7 @@ def pairs(journal: Journal) -> list[tuple[Card, tuple[str, int]]]:
     return list(found.values())
 
 
-def deck(
+def cards(
     journal: Journal,
     count: int | None = PAIRS,
     is_shown: Callable[[Card], object] = lambda card: True,
@@ -73,7 +73,7 @@ def deck(
         return [items[k] for k in rng.permutation(len(items))]
 
     by_relation = [
-        list(_in_turn([shuffled(cards) for _, cards in sorted(severities.items())]))
+        list(_in_turn([shuffled(alike) for _, alike in sorted(severities.items())]))
         for _, severities in sorted(cells.items())
     ]
     found: list[Card] = []

@@ -14,20 +14,30 @@ picture to the last: someone who remembers a source image, tires or learns is no
 
 import hashlib
 import json
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
 from string import ascii_uppercase
+from typing import Any
 
-from ..audit.versus import key_of_call
+import pandas as pd
+
+from ..audit import Audit, Certify, Limits, Sampling
+from ..audit.versus import Verdict, Versus, key_of_call
 from ..engine.judge import Judge, asks_of
-from ..errors import InputError
+from ..engine.selector import Replay
+from ..errors import AvttError, InputError
 from ..journal import Journal
 from ..journal.facts import Facts, read_facts
+from ..journal.files import JOURNAL
 from ..journal.halves import key_of
 from ..models.base import ModelDefaults
+from ..results.report.beside_journal import Compared, Reader, Reading, identity
+from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..types import Answer, Ask, Prompt, Unanswered, Value
-from .answers import Answers
+from .answers import Answers, by_question
 from .cards import UNSURE, YES, Asked, Card, Key, yes_or_no
+from .realism import agreement
 
 CLASS = "class"
 """The one question about a picture that is of exactly one class."""
@@ -74,7 +84,10 @@ class Study:
             return None
         concepts = self._sent(card.number)
         if [one.id for one in card.asked] == [CLASS]:
-            return Answer(tuple(_class_value(name, said[CLASS]) for name in concepts))
+            chosen = said[CLASS]
+            return Answer(
+                tuple(CANNOT_TELL if chosen == UNSURE else float(chosen == c) for c in concepts)
+            )
         asked = {one.id: one for one in card.asked}
         return Answer(
             tuple(_value(asked[c], said[c]) if c in asked else NOT_ASKED for c in concepts)
@@ -144,7 +157,8 @@ class Person(ModelDefaults):
         }
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        return [self._said.get(_key(prompt), Unanswered("not read")) for prompt in prompts]
+        keys = [key_of(p.sample_id, p.relation, p.severity, p.concepts) for p in prompts]
+        return [self._said.get(key, Unanswered("not read")) for key in keys]
 
     def content(self) -> str:
         """Other answers are another reader."""
@@ -164,14 +178,6 @@ def before_the_gap(
             break
         found.append((card, answer))
     return found, sum(answer is not None for answer in answers)
-
-
-def _key(prompt: Prompt) -> str:
-    return key_of(prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts)
-
-
-def _class_value(concept: str, said: str) -> Value:
-    return CANNOT_TELL if said == UNSURE else float(said == concept)
 
 
 def _value(asked: Asked, said: str) -> Value:
@@ -197,3 +203,188 @@ def _check(facts: Facts, space: QuestionSpace) -> None:
             "--questions: expected an oracle that judges answers by the truth alone, got one that "
             f"judges {judged}, which people cannot give on a page"
         )
+
+
+# -- what a reader's answers certify ---------------------------------------------------------------
+# An audit of the reader's own, and the comparison with the model. Both go through the model's draws
+# again, by the proposals of then (``engine.selector``), and are written as run folders, so that
+# ``avtt verify``, ``report`` and ``gate`` read them as any other.
+
+
+FOLDER = "readers"
+"""Where answers and audits of readers stand in the folder of the model's audit."""
+VERSUS = "versus"
+"""Where the comparison stands in a reader's folder."""
+SEVERAL = (
+    "pictures of one source image are asked about more than once: who remembers the first answers "
+    "the next by it"
+)
+
+
+class Then(ModelDefaults):
+    """The model that was audited, as the journal names it; it is not asked again."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.name, self.version = facts.settings.model, facts.model_version
+        self.answers = facts.settings.answers
+        self.template_hash = facts.begun_with.get("template")
+        self.takes_words, self.needs_image = True, False
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [Unanswered("the model is not asked again") for _ in prompts]
+
+
+def read_by_all(
+    study: Study,
+    terms: Mapping[str, Any],
+    readers: Mapping[str, Answers],
+    run: Path,
+) -> Reading:
+    """What every reader's answers come to; their audits are written into FOLDER/NAME of ``run``,
+    the folder of the model's audit.
+
+    ``terms``: what the model's audit certified, as keywords of ``Certify``; {} where it certified
+    nothing.
+    """
+    cards = list(study.cards())
+    found = [_reader(study, cards, terms, name, own, run) for name, own in readers.items()]
+    return Reading(
+        audit=identity(study.facts),
+        confidence=terms.get("confidence"),
+        readers=found,
+        kappa=agreement(by_question(readers), None, len(readers)),
+    )
+
+
+def _reader(
+    study: Study,
+    cards: Sequence[Card],
+    terms: Mapping[str, Any],
+    name: str,
+    own: Answers,
+    run: Path,
+) -> Reader:
+    answered, count = before_the_gap(study, cards, own)
+    losses = [loss for card, answer in answered for loss in study.losses(card, answer)]
+    targets: list[Compared] = []
+    notes = _notes(study, answered, count, len(cards))
+    if answered and terms:
+        person, mine = Person(name, study, answered), run / FOLDER / name
+        result = audited(study, person, terms, len(answered), mine)
+        try:
+            apart = compared(study, person, terms, len(answered), run, mine / VERSUS)
+            differences = apart.targets
+        except AvttError as error:
+            differences = pd.DataFrame()
+            notes.append(f"not compared with the model: {error}")
+        targets = _side_by_side(summarise(study.journal), result, differences)
+    elif answered:
+        notes.append("the audit certifies nothing, so neither do these answers")
+    return Reader(
+        name=name,
+        answered=count,
+        certified=len(answered),
+        wrong=sum(losses) / len(losses) if losses else None,
+        targets=targets,
+        notes=notes,
+    )
+
+
+def audited(
+    study: Study, person: ModelDefaults, terms: Mapping[str, Any], count: int, folder: Path
+) -> Result:
+    """An audit of a reader over the first ``count`` draws of the model's, in a new ``folder``."""
+    _clear(folder)
+    replay = Replay(study.journal, study.facts, "the audit")
+    sampling = Sampling(replay=replay, seed=study.facts.settings.seed)
+    with Audit(
+        study.space,
+        person,
+        certify=Certify(**terms, self_taught=False),
+        sampling=sampling,
+        limits=Limits(budget=count, fail_on_error=1),
+        journal=folder / JOURNAL,
+    ) as audit:
+        result = audit.run()
+        result.save(folder)
+    return result
+
+
+def compared(
+    study: Study,
+    person: ModelDefaults,
+    terms: Mapping[str, Any],
+    count: int,
+    run: Path,
+    folder: Path,
+) -> Verdict:
+    """Model and reader on the same draws: A is the model, audited in ``run``, B the reader."""
+    _clear(folder)
+    aims = ("half_width", "at_most")
+    with Versus(
+        study.space,
+        Then(study.facts),
+        person,
+        journal_a=run / JOURNAL,
+        use="replay",
+        budget=count + 1,  # a pair that may have to ask both is reserved as two calls
+        fail_on_error=1,
+        self_taught=False,
+        seed=study.facts.settings.seed,
+        journal=folder / JOURNAL,
+        **{name: value for name, value in terms.items() if name not in aims},
+    ) as versus:
+        verdict = versus.run()
+        verdict.result.save(folder)
+    return verdict
+
+
+def _clear(folder: Path) -> None:
+    """Takes away what an earlier summary wrote: all of it follows from the answers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for pattern in (f"{JOURNAL}*", "result.json", "report.html"):
+        for path in folder.glob(pattern):
+            path.unlink()
+
+
+def _side_by_side(model: Result, reader: Result, differences: pd.DataFrame) -> list[Compared]:
+    """Every target of both audits, by its name."""
+    theirs = {str(row["target"]): row for row in model.targets.to_dict("records")}
+    apart = {str(row["target"]): row for row in differences.to_dict("records")}
+    found = []
+    for row in reader.targets.to_dict("records"):
+        name = str(row["target"])
+        if name in theirs:
+            other = apart.get(name)
+            found.append(
+                Compared(
+                    target=name,
+                    model=_interval(theirs[name]),
+                    reader=_interval(row),
+                    difference=None
+                    if other is None
+                    else (other["delta"], other["lower"], other["upper"]),
+                    decision="" if other is None else other["decision"],
+                )
+            )
+    return found
+
+
+def _interval(row: Mapping[Any, Any]) -> tuple[float, float, float]:
+    return float(row["estimate"]), float(row["lower"]), float(row["upper"])
+
+
+def _notes(study: Study, answered: Sequence[Any], count: int, drawn: int) -> list[str]:
+    """What to know before trusting a reader's figures."""
+    notes = []
+    if count > len(answered):
+        notes.append(
+            f"{count - len(answered)} answers after the first question that was left out do not "
+            "count: a certificate takes the questions in the order in which they were drawn"
+        )
+    if len(answered) < drawn:
+        notes.append(f"{len(answered)} of {drawn} questions: more answers, narrower intervals")
+    samples = [study.sample_of(card.number) for card, _ in answered]
+    if len(set(samples)) < len(samples):
+        notes.append(SEVERAL)
+    return notes

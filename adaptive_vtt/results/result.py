@@ -21,8 +21,14 @@ from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SpaceFacts, read_facts
 from ..journal.protocol_facts import ProtocolFacts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
-from ..oracles.caption_findings import Findings, found
-from ..oracles.judge_findings import JudgeFindings, cost_of, found_by_judge, unconfirmed_of
+from ..oracles.findings import (
+    Findings,
+    JudgeFindings,
+    cost_of,
+    found,
+    found_by_judge,
+    unconfirmed_of,
+)
 from ..types import TargetId
 from ..utils.files import write_text
 from ..utils.interval_bars import Bar, bars, figure

@@ -92,7 +92,7 @@ class VersusEntry(_Part):
 
 
 class CaptionEntry(_Part):
-    """What was found in captions; see ``oracles.caption_findings.Findings``."""
+    """What was found in captions; see ``oracles.findings.Findings``."""
 
     judged: Count
     comparable: Count

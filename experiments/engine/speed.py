@@ -29,7 +29,7 @@ from adaptive_vtt.engine.loop import Loop
 from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.oracles.margin import margin
+from adaptive_vtt.oracles.labels import margin
 from adaptive_vtt.relations import LabelPreserving, Relation
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get

@@ -30,7 +30,7 @@ from adaptive_vtt.certify import named_targets
 from adaptive_vtt.demo.drawn_scenes import Scenes, scenes
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles import ReducedCaptions
-from adaptive_vtt.oracles.caption_findings import thing
+from adaptive_vtt.oracles.findings import thing
 from adaptive_vtt.relations import reic
 from adaptive_vtt.relations.reduction import visible_shares
 from adaptive_vtt.utils.files import write_text

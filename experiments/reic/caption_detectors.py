@@ -35,11 +35,9 @@ from adaptive_vtt.demo.registering import RegisteredSight
 from adaptive_vtt.demo.scenery.seeing import Sight, Sighting
 from adaptive_vtt.demo.scenery.vocabulary import TAKEN_FOR
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.oracles.captions import language
-from adaptive_vtt.oracles.captions.base import Same
-from adaptive_vtt.oracles.captions.detectors import Described, Detected
+from adaptive_vtt.oracles.captions import Detector, Same, language
+from adaptive_vtt.oracles.captions.detectors import Detected, OnnxDetector
 from adaptive_vtt.oracles.captions.localising import Located
-from adaptive_vtt.oracles.captions.onnx_detector import OnnxDetector
 from adaptive_vtt.oracles.captions.regions import Regions
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Image, Sample
@@ -89,7 +87,7 @@ class Fallible(View):
         return replace(found, boxes=tuple(boxes))
 
 
-def drawn(dataset: Dataset, seed: int, real: Described | None = None) -> dict[str, Dataset]:
+def drawn(dataset: Dataset, seed: int, real: Detector | None = None) -> dict[str, Dataset]:
     """Drawn scenes with the boxes of three detectors, and of a real one where there is one."""
     found = {
         "exact boxes": dataset,
@@ -186,7 +184,7 @@ def summary(found: pd.DataFrame) -> dict[str, Any]:
 
 
 def on_photographs(
-    exact: Dataset, real: Described | None, same: Same, seeds: int
+    exact: Dataset, real: Detector | None, same: Same, seeds: int
 ) -> dict[str, pd.DataFrame]:
     """Both tables, by title."""
     detectors = {"boxes by hand": exact, "region proposals": Detected(exact, Regions())}

@@ -19,8 +19,7 @@ import pandas as pd
 
 from adaptive_vtt.demo.template_captioner import Told
 from adaptive_vtt.oracles.caption_classes import CaptionClasses
-from adaptive_vtt.oracles.captions import language
-from adaptive_vtt.oracles.captions.base import Same
+from adaptive_vtt.oracles.captions import Same, language
 from adaptive_vtt.relations.metaic import MetaIC
 from adaptive_vtt.relations.pasting import NOT_ELIGIBLE, cut_outs
 from adaptive_vtt.relations.reic import KINDS

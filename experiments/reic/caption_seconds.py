@@ -15,8 +15,7 @@ import pandas as pd
 
 from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.oracles.captions import language
-from adaptive_vtt.oracles.captions.base import Same
+from adaptive_vtt.oracles.captions import Same, language
 from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS

@@ -44,9 +44,7 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
-from adaptive_vtt.oracles.captions import language
-from adaptive_vtt.oracles.captions.base import Same
-from adaptive_vtt.oracles.captions.detectors import Described
+from adaptive_vtt.oracles.captions import Detector, Same, language
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.utils.files import write_text
@@ -249,7 +247,7 @@ def cheap_tables(runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
     }
 
 
-def costly_tables(run: Run, timed: int, real: Described | None = None) -> dict[str, pd.DataFrame]:
+def costly_tables(run: Run, timed: int, real: Detector | None = None) -> dict[str, pd.DataFrame]:
     """The others, of one run. ``timed``: images whose seconds are taken; ``real``: a detector."""
     dataset, bench, same, seed = run.dataset, run.bench, run.oracle.same, run.seed
     settings = {

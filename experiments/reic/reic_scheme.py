@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions.base import Same
+from adaptive_vtt.oracles.captions import Same
 from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, visible_shares

@@ -19,11 +19,11 @@ from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.halves import HalfStore
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.pair import pair
-from adaptive_vtt.oracles.correctness import Correctness
+from adaptive_vtt.oracles.labels import Correctness
 from adaptive_vtt.oracles.paired import Paired
 from adaptive_vtt.results.result import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Answer, Both, Outcome, Prompt, Unanswered
+from adaptive_vtt.types import Answer, Outcome, PairedAnswer, Prompt, Unanswered
 
 TARGETS = ("overall", "relations")
 
@@ -252,7 +252,7 @@ def test_a_pair_is_one_answer_and_both_are_checked():
     prompt = Prompt(None, ("c0", "c1"), "s0", "identity", 0)
     (said,) = pair(a, b).ask([prompt])
     assert isinstance(said, Answer)
-    assert all(isinstance(value, Both) for value in said.values)
+    assert all(isinstance(value, PairedAnswer) for value in said.values)
     assert said.cost == 2
     b.answers = "one"
     with pytest.raises(InputError, match="one call answers the same, got 'old' \\(all\\)"):
@@ -280,7 +280,7 @@ def test_two_models_are_asked_at_once_and_the_pair_waits_for_the_slower():
     a.sent[0].set_result(Answer((0.25,), 1.0))
     assert not together.done()
     b.sent[0].set_result(Unanswered("busy", 0.5))
-    assert together.result() == Answer((Both(0.25, Unanswered("busy", 0.5)),), 1.5)
+    assert together.result() == Answer((PairedAnswer(0.25, Unanswered("busy", 0.5)),), 1.5)
     failed = pair(a, b).submit(prompt)  # type: ignore[attr-defined]
     a.sent[1].set_exception(ValueError("broken"))
     b.sent[1].set_result(Answer((0.5,)))

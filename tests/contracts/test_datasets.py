@@ -18,7 +18,7 @@ from adaptive_vtt.datasets import (
 from adaptive_vtt.datasets.regions import grid_regions, object_regions
 from adaptive_vtt.datasets.subset import Subset
 from adaptive_vtt.demo import phantom, scenes
-from adaptive_vtt.oracles.caption_view import Captioned
+from adaptive_vtt.oracles.captioned import Captioned
 from adaptive_vtt.testing import TiledDataset, tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract
 from tests.helpers.small_datasets import idrid_files, isic_files, medmnist

@@ -20,7 +20,7 @@ from adaptive_vtt.demo.scenery.vocabulary import ENDOSCOPY, EVERYDAY, Vocabulary
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.captions import language
-from adaptive_vtt.oracles.captions.occlusion import VERSIONS, occluded, pixels
+from adaptive_vtt.oracles.captions.localising import VERSIONS, occluded, pixels
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch

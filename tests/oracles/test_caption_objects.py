@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions import calibration, taggers
-from adaptive_vtt.oracles.captions.nouns import ABSTRACT, COMPOUNDS, PLACES, NounReader
+from adaptive_vtt.oracles.captions import calibration, language
+from adaptive_vtt.oracles.captions.language import ABSTRACT, COMPOUNDS, PLACES, NounReader, Spacy
 from adaptive_vtt.oracles.captions.sameness import singular
-from adaptive_vtt.oracles.captions.taggers import Spacy
 
 DATA = Path(calibration.__file__).parent / "data"
 
@@ -84,7 +83,7 @@ def test_objects_are_distinct_words_of_any_caption(caption: str | list[str]) -> 
     assert len({singular(name) for name in objects}) == len(objects)
     for name in objects:
         assert name == name.lower()
-        assert set(name.split()) <= {word.lower() for word in taggers.WORD.findall(text)}
+        assert set(name.split()) <= {word.lower() for word in language.WORD.findall(text)}
 
 
 def test_built_in_tagger_is_as_accurate_as_stated() -> None:
@@ -150,7 +149,7 @@ def test_missing_spacy_and_missing_pipeline_say_what_to_install(
 
 
 @pytest.mark.skipif(
-    not (find_spec("spacy") and any(map(find_spec, taggers.MODELS))),
+    not (find_spec("spacy") and any(map(find_spec, language.MODELS))),
     reason="needs spaCy and its small English pipeline",
 )
 def test_spacy_itself() -> None:

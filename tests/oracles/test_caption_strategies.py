@@ -11,8 +11,7 @@ import torch
 from adaptive_vtt import Audit, QuestionSpace, strategies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.caption_memory import CaptionMemory
-from adaptive_vtt.oracles.caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
+from adaptive_vtt.oracles.caption_memory import DISAPPEARED, RETAINED, UNNAMED, CaptionMemory, Rates
 from tests.helpers.captioned import faulty, space
 
 

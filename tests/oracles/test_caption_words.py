@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.captions import calibration
 from adaptive_vtt.oracles.captions.embeddings import MiniLM
-from adaptive_vtt.oracles.captions.language import reader, same
-from adaptive_vtt.oracles.captions.nouns import NounReader
-from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding, Literal, Matcher, singular
-from adaptive_vtt.oracles.captions.thesaurus import Thesaurus
+from adaptive_vtt.oracles.captions.language import NounReader, reader, same
+from adaptive_vtt.oracles.captions.sameness import (
+    AnyOf,
+    Folding,
+    Literal,
+    Matcher,
+    Thesaurus,
+    singular,
+)
 from adaptive_vtt.oracles.captions.wordnet import FOLDER_VARIABLE
 from tests.helpers.small_lexicons import folder, glove
 

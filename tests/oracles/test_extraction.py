@@ -13,9 +13,8 @@ from adaptive_vtt.models import Prompt, Unanswered
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, template
 from adaptive_vtt.models.replies import conclusion, refused
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome
-from adaptive_vtt.oracles.choice_extraction import extract
+from adaptive_vtt.oracles.choice_extraction import STRUCK, extract, without_denied
 from adaptive_vtt.oracles.contains_truth import contains
-from adaptive_vtt.oracles.denials import STRUCK, without_denied
 from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, YES_NO, Referee, matching, yes_no
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question

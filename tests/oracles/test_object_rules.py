@@ -15,7 +15,7 @@ from adaptive_vtt.oracles.caption_classes import (
     classes_named,
     plural,
 )
-from adaptive_vtt.oracles.captions.base import Reader, Same
+from adaptive_vtt.oracles.captions import Reader, Same
 from adaptive_vtt.relations.rome import ROME
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Box, FollowUp, Outcome, Question, Unanswered

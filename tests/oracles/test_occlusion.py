@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions.lama import LaMa
-from adaptive_vtt.oracles.captions.occlusion import (
+from adaptive_vtt.oracles.captions.localising import (
     MARGIN,
     VERSIONS,
+    LaMa,
+    by_occlusion,
     grown,
     innermost,
     inpainted,
-    located,
     occluded,
     pixels,
 )
+from adaptive_vtt.oracles.captions.sameness import Literal
 from adaptive_vtt.types import Box, Image
 from adaptive_vtt.utils.random_streams import generator
 
@@ -107,11 +108,12 @@ def test_versions_and_blurs_that_are_none_are_refused() -> None:
 
 
 def test_a_box_is_the_objects_only_if_all_three_captions_leave_it_out() -> None:
-    table = np.array(np.unravel_index(np.arange(8), (2, 2, 2))).T
-    assert located(table).tolist() == [False] * 7 + [True]
-    assert located(np.zeros((0, 3))).shape == (0,)
-    with pytest.raises(InputError, match=r"expected a table n x 3 .* got \(2, 2\)"):
-        located(np.zeros((2, 2)))
+    table = np.array(np.unravel_index(np.arange(8), (2, 2, 2))).T  # box x version: left out?
+    boxes = [Box("", 20 * k, 0, 20 * k + 9, 9) for k in range(8)]
+    hidden = {k: () if absent else ("dog",) for k, absent in enumerate(table.ravel())}
+    assert by_occlusion("dog", boxes, hidden, Literal()).boxes == (boxes[7],)
+    del hidden[23]  # one caption is not there
+    assert by_occlusion("dog", boxes, hidden, Literal()).boxes == ()
 
 
 def test_of_boxes_within_each_other_the_smallest_is_kept() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions.onnx_detector import OnnxDetector
+from adaptive_vtt.oracles.captions.detectors import OnnxDetector
 from adaptive_vtt.types import Box
 
 pytest.importorskip("onnxruntime")

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.people.agreement import fleiss_kappa, majority, scores
 from adaptive_vtt.people.answers import Answers
-from adaptive_vtt.people.caption_figures import summarise
-from adaptive_vtt.people.captions import Item, to_label
+from adaptive_vtt.people.captions import Item, summarise, to_label
 from adaptive_vtt.people.cards import NONE
 from tests.helpers.labelled_audit import found, journal, plain_item, said, space
 

@@ -19,10 +19,8 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
 from adaptive_vtt.people.answers import Answers, keep, read_own
 from adaptive_vtt.people.captions import Item, card_of, items
-from adaptive_vtt.people.cards import NONE
-from adaptive_vtt.people.page import Desk, write_page
-from adaptive_vtt.people.pictures import Pictures
-from adaptive_vtt.people.terminal import run
+from adaptive_vtt.people.cards import NONE, Pictures
+from adaptive_vtt.people.sessions import Session, run, write_page
 from adaptive_vtt.testing import tiny_dataset
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.labelled_audit import (
@@ -46,8 +44,8 @@ NASTY = '</script><b>"cup", 1\'</b>'
 # -- on the terminal ----------------------------------------------------------------------
 
 
-def desk(queue: list[Item], mine: Answers, reader: str = "ann") -> Desk:
-    return Desk([card_of(item) for item in queue], reader, mine, "Labels", "", "")
+def session(queue: list[Item], mine: Answers, reader: str = "ann") -> Session:
+    return Session([card_of(item) for item in queue], reader, mine, "Labels", "", "")
 
 
 def press(folder: Path, queue: list[Item], journal: Journal, keys: str) -> str:
@@ -62,7 +60,7 @@ def press(folder: Path, queue: list[Item], journal: Journal, keys: str) -> str:
             raise EOFError from None  # as where the terminal is closed
 
     run(
-        desk(queue, read_own(folder, "ann")),
+        session(queue, read_own(folder, "ann")),
         lambda card: Pictures(journal).of(card) or (),
         lambda given: keep(folder, [given]),
         key,
@@ -162,7 +160,7 @@ def test_the_page_holds_everything_and_no_caption_breaks_out(
     queue = items(journal)
     mine = {queue[1].key: said(queue[1], "ann", "1.1")}
     shown = Pictures(journal, space)
-    write_page(tmp_path / "a.html", desk(queue, mine), lambda c: shown.of(c) or (), ["audit"])
+    write_page(tmp_path / "a.html", session(queue, mine), lambda c: shown.of(c) or (), ["audit"])
     data, addresses = page(tmp_path / "a.html")
     assert addresses == []  # nothing is loaded
     card = data["cards"][0]
@@ -181,7 +179,7 @@ def test_answers_in_the_browser_are_kept_apart_by_audit_and_inspector(
 ) -> None:
     stores = set()
     for audit, who in (([1], "ann"), ([2], "ann"), ([1], "bo")):
-        write_page(tmp_path / "a.html", desk(found, {}, who), lambda card: (), audit)
+        write_page(tmp_path / "a.html", session(found, {}, who), lambda card: (), audit)
         stores.add(page(tmp_path / "a.html")[0]["store"])
     assert len(stores) == 3
 

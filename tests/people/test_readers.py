@@ -23,6 +23,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import Journal, MemoryJournal, read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.oracles import Consistency, MultipleChoice, TopClass
+from adaptive_vtt.people import realism
 from adaptive_vtt.people.answers import (
     Answers,
     Given,
@@ -32,13 +33,19 @@ from adaptive_vtt.people.answers import (
     read_file,
     read_folder,
 )
-from adaptive_vtt.people.cards import Asked, Card, known, yes_or_no
-from adaptive_vtt.people.certified import SEVERAL, audited, compared, read_by_all
-from adaptive_vtt.people.page import Desk, write_page
-from adaptive_vtt.people.pictures import Picture, Pictures
-from adaptive_vtt.people.realism import QUESTIONS, REALISTIC, SAME, deck, pairs, summarise
-from adaptive_vtt.people.study import CLASS, Person, Study, before_the_gap
-from adaptive_vtt.people.terminal import keys, run
+from adaptive_vtt.people.cards import Asked, Card, Picture, Pictures, known, yes_or_no
+from adaptive_vtt.people.realism import QUESTIONS, REALISTIC, SAME, pairs, summarise
+from adaptive_vtt.people.sessions import Session, keys, run, write_page
+from adaptive_vtt.people.study import (
+    CLASS,
+    SEVERAL,
+    Person,
+    Study,
+    audited,
+    before_the_gap,
+    compared,
+    read_by_all,
+)
 from adaptive_vtt.results.report import page
 from adaptive_vtt.results.report.beside_journal import REALISM, said_by_people
 from adaptive_vtt.results.report.beside_journal import write as write_beside
@@ -99,23 +106,23 @@ def asked() -> Journal:
 
 def test_pairs_are_shown_evenly_over_relations_and_severities_and_alike_to_all(asked: Journal):
     change = {card.number: change for card, change in pairs(asked)}
-    shown = deck(asked, 45)
-    assert shown == deck(asked, 45)
+    shown = realism.cards(asked, 45)
+    assert shown == realism.cards(asked, 45)
     assert len({card.number for card in shown}) == 45
     relations = Counter(change[card.number][0] for card in shown)
     assert set(relations) == {"gaussian_noise", "brightness_up", "rotation"}  # no source itself
     assert set(relations.values()) == {15}
     assert set(Counter(change[card.number] for card in shown).values()) == {3}
-    assert [c.number for c in deck(asked, 9)] == [c.number for c in shown[:9]]
-    assert len(deck(asked, None)) == len(change)
-    odd = deck(asked, None, lambda card: card.number % 2)
+    assert [c.number for c in realism.cards(asked, 9)] == [c.number for c in shown[:9]]
+    assert len(realism.cards(asked, None)) == len(change)
+    odd = realism.cards(asked, None, lambda card: card.number % 2)
     assert {card.number % 2 for card in odd} == {1}
     with pytest.raises(InputError, match="expected 1 or more pairs, got 0"):
-        deck(asked, 0)
+        realism.cards(asked, 0)
 
 
 def test_a_pair_counts_where_most_say_yes_and_a_tie_does_not(asked: Journal):
-    cards = deck(asked, 3)
+    cards = realism.cards(asked, 3)
     given = {
         "ann": [("yes", "yes"), ("yes", "unsure"), ("no", "no")],
         "bob": [("yes", "yes"), ("no", "yes"), ("yes", "no")],
@@ -144,7 +151,7 @@ def test_a_pair_counts_where_most_say_yes_and_a_tie_does_not(asked: Journal):
 
 def test_a_report_tells_realism_of_its_own_audit_alone(asked: Journal, tmp_path: Path):
     facts = read_facts(asked.facts())
-    card = deck(asked, 1)[0]
+    card = realism.cards(asked, 1)[0]
     found = summarise(
         asked, {"<b>ann": by_key([said(card.number, q.id, "yes") for q in QUESTIONS])}
     )
@@ -220,8 +227,10 @@ NASTY = '</script><b>"cup"</b>'
 def test_the_page_holds_everything_and_gives_nothing_away(tmp_path: Path):
     card = Card(7, 7, 7, ("picture",), (Asked("task", NASTY, {"A": "polyp", "B": "ulcer"}),))
     picture = Picture(b"bytes", "png")
-    desk = Desk([card, card], "ann", by_key([said(7, "task", "B")]), "Questions", "", "--questions")
-    write_page(tmp_path / "p.html", desk, lambda card: [picture], {"audit": 1})
+    session = Session(
+        [card, card], "ann", by_key([said(7, "task", "B")]), "Questions", "", "--questions"
+    )
+    write_page(tmp_path / "p.html", session, lambda card: [picture], {"audit": 1})
     html = (tmp_path / "p.html").read_text()
     assert NASTY not in html
     assert html.count(picture.address) == 1  # each picture once
@@ -245,9 +254,9 @@ def test_the_page_holds_everything_and_gives_nothing_away(tmp_path: Path):
 def test_the_terminal_asks_what_is_left_and_saves_each_answer(tmp_path: Path):
     free = Card(2, 2, 2, (), (Asked("why", "Why?", {}),))
     cards = [Card(1, 1, 1, ("first",), QUESTIONS), free]
-    desk = Desk(cards, "ann", by_key([said(1, REALISTIC, "no")]), "", "", "")
+    session = Session(cards, "ann", by_key([said(1, REALISTIC, "no")]), "", "", "")
     pressed, kept, shown = iter("xuq"), [], Console(file=io.StringIO(), width=80)
-    run(desk, lambda c: [], kept.append, lambda: next(pressed), shown, lambda: "a tool")
+    run(session, lambda c: [], kept.append, lambda: next(pressed), shown, lambda: "a tool")
     assert [(g.card, g.question, g.answer) for g in kept] == [
         (1, SAME, "unsure"),
         (2, "why", "a tool"),
@@ -262,7 +271,7 @@ def test_readers_see_fine_pictures(asked: Journal):
     questions = QuestionSpace(
         tiny_dataset(40, 2), ["identity", "gaussian_noise", "brightness_up", "rotation"]
     )
-    card = deck(asked, 1)[0]
+    card = realism.cards(asked, 1)[0]
     coarse, fine = (Pictures(asked, questions, fine=f).of(card) for f in (False, True))
     assert coarse is not None
     assert fine is not None

@@ -21,9 +21,8 @@ from adaptive_vtt.journal import read_journal
 from adaptive_vtt.people import realism
 from adaptive_vtt.people.answers import MAX_WORDS, Given, keep, later, read_own, to_csv
 from adaptive_vtt.people.cards import Asked, Card, yes_or_no
-from adaptive_vtt.people.page import Desk, write_page
-from adaptive_vtt.people.terminal import keys
-from adaptive_vtt.people.terminal import run as run_on_terminal
+from adaptive_vtt.people.sessions import Session, keys, write_page
+from adaptive_vtt.people.sessions import run as run_on_terminal
 from adaptive_vtt.results.report.beside_journal import Cell, Realism
 from adaptive_vtt.results.report.people import realism_rows
 from tests.helpers.chromium import Browser, needs_chromium
@@ -181,7 +180,7 @@ def test_nobody_has_answered_yet(audited: Path, tmp_path: Path):
 def test_pairs_are_of_what_was_asked(audited: Path):
     with closing(read_journal(audited / "journal.db")) as journal:
         asked = {draw.call for draw in journal.draws(proposals=False)}
-        assert {card.call for card in realism.deck(journal)} <= asked
+        assert {card.call for card in realism.cards(journal)} <= asked
 
 
 @pytest.mark.slow
@@ -217,8 +216,8 @@ WORDS = Card(2, 2, 2, (), (Asked("why", "Why?", {}), yes_or_no("c0", "Is it ther
 @needs_chromium
 def test_words_are_kept_as_they_are_written_and_no_button_goes_away(tmp_path: Path):
     """Else the click on an answer that ends the writing is lost with its button."""
-    desk = Desk([WORDS], "ann", {}, "Questions", "", "--questions")
-    write_page(tmp_path / "p.html", desk, lambda card: [], [])
+    session = Session([WORDS], "ann", {}, "Questions", "", "--questions")
+    write_page(tmp_path / "p.html", session, lambda card: [], [])
     with Browser(tmp_path / "profile") as browser:
         browser.open((tmp_path / "p.html").as_uri())
         browser.until("document.querySelectorAll('textarea').length")
@@ -240,9 +239,9 @@ def test_words_are_kept_as_they_are_written_and_no_button_goes_away(tmp_path: Pa
 def test_more_words_than_a_file_takes_are_not_taken(tmp_path: Path):
     lines, pressed = iter(["x" * (MAX_WORDS + 1), "a tool"]), iter("y")
     console = Console(file=io.StringIO(), width=80)
-    desk = Desk([WORDS], "ann", {}, "", "", "")
+    session = Session([WORDS], "ann", {}, "", "", "")
     run_on_terminal(
-        desk,
+        session,
         lambda card: [],
         lambda given: keep(tmp_path, [given]),
         lambda: next(pressed),

@@ -17,7 +17,7 @@ from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import Correctness, MaskDrop
-from adaptive_vtt.oracles.margin import SUREST, margin
+from adaptive_vtt.oracles.labels import SUREST, margin
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates import Losses, QuestionGP
 from adaptive_vtt.surrogates.coordinates import Margins

@@ -34,7 +34,7 @@ from ...journal import Journal, SQLiteJournal
 from ...journal.facts import read_lost
 from ...journal.files import JOURNAL, connect_to_read
 from ...journal.locking import holder
-from ...oracles.judge_findings import cost_of
+from ...oracles.findings import cost_of
 from ...stopping import CENTS
 
 FLEET = "fleet.db"

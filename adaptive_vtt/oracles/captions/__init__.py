@@ -1,5 +1,8 @@
 """Language and localisation: what captions name, and where it is in the picture."""
 
+from typing import Protocol
+
+from ...types import Box, Image
 from ...utils.registry import Registry
 
 TAGGERS = Registry("tagger", "taggers", ("objects",), {})
@@ -10,8 +13,33 @@ DETECTORS = Registry(
     "detectors",
     ("detect", "describe"),
     {
-        "onnx": f"{__name__}.onnx_detector:OnnxDetector",
+        "onnx": f"{__name__}.detectors:OnnxDetector",
         "regions": f"{__name__}.regions:Regions",
     },
 )
 """Every kind of detector that a SPEC.toml may name."""
+
+
+class Reader(Protocol):
+    """Finds the objects a caption names."""
+
+    def objects(self, caption: str) -> tuple[str, ...]:
+        """Lower-case noun phrases, each once, in the order of the caption."""
+
+
+class Same(Protocol):
+    """Decides whether two words (or phrases) mean the same object."""
+
+    def __call__(self, one: str, other: str) -> bool:
+        """Symmetric; True for equal words."""
+
+
+class Detector(Protocol):
+    """Finds things in images."""
+
+    def detect(self, image: Image) -> tuple[Box, ...]:
+        """What is in H x W x C uint8, surest first; label "" where the kind is not known."""
+
+    @property
+    def describe(self) -> str:
+        """Equal for detectors that find the same boxes: kind, file content, options."""

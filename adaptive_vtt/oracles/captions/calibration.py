@@ -12,7 +12,6 @@ prints, for each way that can be used here, precision and recall on the held-out
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,7 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from .embeddings import EmbeddingSame, MiniLM, WordVectors
-from .sameness import AnyOf, Folding, Literal, Matcher
-from .thesaurus import Thesaurus
+from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus, data_lines
 from .wordnet import WordNetSame
 
 
@@ -37,8 +35,7 @@ class Pair:
 
 def pairs() -> list[Pair]:
     """All of data/pairs.tsv."""
-    text = files(__package__).joinpath("data", "pairs.tsv").read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    rows = [line.split("\t") for line in data_lines("pairs.tsv")]
     return [Pair(one, other, yes == "yes", half == "held out") for half, yes, one, other in rows]
 
 

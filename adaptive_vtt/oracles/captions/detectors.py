@@ -1,25 +1,47 @@
-"""Datasets with the boxes that a detector finds, in place of annotated ones."""
+"""Object detectors in ONNX files, and datasets with the boxes that a detector finds.
+
+The outputs of a network are read in three layouts.
+
+"yolo": one output of numbers in pixels of the network's input, which holds the picture with its
+proportions kept, on grey (a letterbox). 1 x (4 + C) x N (centre x, centre y, width, height, and C
+class scores, as of YOLOv8), or 1 x N x (5 + C) (the score that there is anything comes before the
+class scores, as of YOLOv5). The number of labels C tells them apart.
+
+"ssd": outputs of boxes, class numbers and scores. Boxes 1 x N x 4 are top, left, bottom, right as
+shares of the picture (TensorFlow's object detection exports); boxes N x 4 are left, top, right,
+bottom in pixels of the network's input (torchvision's).
+
+"fastestdet": one output 1 x (5 + C) x H x W about a grid of H x W cells laid over the picture: the
+score that there is anything, where the middle is (by tanh, cells to the right of the cell's
+own left edge and below its top one), width and height (by sigmoid, shares of the picture),
+and C class scores (github.com/dog-qiuqiu/FastestDet). Its networks are trained on pictures
+with blue first.
+
+Sizes are (height, width).
+"""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from ...datasets.base import Dataset
+from ...datasets.scanning import choose
 from ...datasets.view import View
-from ...errors import InputError
-from ...types import Box, Image, Sample
-from .base import Detector
+from ...errors import InputError, one_line, unknown
+from ...models.local.onnx import TYPES, session
+from ...models.local.tensors import InputShape, Preprocessing, fitted
+from ...types import Box, Floats, Image, Sample
+from ...utils.files import why_unread
+from ...utils.options import Option, at_base
+from . import Detector
 
-
-class Described(Detector, Protocol):
-    """A detector that can say what its boxes depend on."""
-
-    @property
-    def describe(self) -> str:
-        """Equal for detectors that find the same boxes: kind, file content, options."""
+# -- datasets with the boxes that a detector finds, in place of annotated ones ---------------------
 
 
 class Detected(View):
@@ -29,7 +51,7 @@ class Detected(View):
     ``sample`` raises InputError for a sample without an image.
     """
 
-    def __init__(self, dataset: Dataset, detector: Described) -> None:
+    def __init__(self, dataset: Dataset, detector: Detector) -> None:
         super().__init__(dataset, dataset.concepts, range(len(dataset.concepts)))
         self.detector = detector
         self._found: dict[int, tuple[Box, ...]] = {}
@@ -57,3 +79,310 @@ class Detected(View):
                     )
             self._found[index] = found
         return self._found[index]
+
+
+# -- what a network's outputs say ------------------------------------------------------------------
+
+
+Array = npt.NDArray[Any]
+Size = tuple[int, int]
+
+GREY = 114
+"""Grey level (0..255) of the border around the picture in a letterbox, as YOLO networks were
+trained with."""
+ROLES = {"boxes": ("box",), "classes": ("class", "label"), "scores": ("score",)}
+"""The outputs of the SSD layout, and what their names hold."""
+
+
+class Found(NamedTuple):
+    """N candidates: edges N x 4 (left, top, right, bottom) in pixels, class numbers, scores."""
+
+    edges: Floats
+    classes: npt.NDArray[np.int64]
+    scores: Floats
+
+
+def letterbox(image: Image, size: Size, channels: int | None) -> Image:
+    """The image H x W x C as large as it fits into the middle of a grey canvas."""
+    scale, top, left = _placed(image.shape[:2], size)
+    tall, wide = (max(1, round(side * scale)) for side in image.shape[:2])
+    small = fitted(image, InputShape(1, channels, tall, wide, True))
+    canvas = np.full((*size, small.shape[2]), GREY, np.uint8)
+    canvas[top : top + tall, left : left + wide] = small
+    return canvas
+
+
+def yolo(outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str) -> Found:
+    """The candidates of a picture that stood in a letterbox of ``size``.
+
+    Raises InputError for an output of the wrong shape.
+    """
+    rows = _yolo_rows(np.asarray(outputs[0], float), labels, where)
+    scale, top, left = _placed(picture, size)
+    middle, half = rows[:, :2] - [left, top], rows[:, 2:4] / 2
+    scores = rows[:, 4:]
+    classes = scores.argmax(axis=1)
+    edges = np.hstack([middle - half, middle + half]) / scale
+    return Found(edges, classes, scores[np.arange(len(rows)), classes])
+
+
+def _yolo_rows(output: Floats, labels: int, where: str) -> Floats:
+    """N x (4 + C), the class scores last."""
+    if output.ndim == 3 and output.shape[:2] == (1, 4 + labels):
+        return output[0].T
+    if output.ndim == 3 and output.shape[::2] == (1, 5 + labels):
+        return np.hstack([output[0, :, :4], output[0, :, 4:5] * output[0, :, 5:]])
+    raise InputError(
+        f"{where}: expected an output of shape (1, {4 + labels}, N) or (1, N, {5 + labels}) "
+        f"for {labels} labels, got {output.shape}"
+    )
+
+
+def fastestdet(outputs: Sequence[Array], labels: int, picture: Size, where: str) -> Found:
+    """The candidates of a picture that was drawn out to the input, one per cell.
+
+    Raises InputError for an output of the wrong shape.
+    """
+    from scipy.special import expit
+
+    output = np.asarray(outputs[0], float)
+    if output.ndim != 4 or output.shape[:2] != (1, 5 + labels):
+        classes = output.shape[1] - 5 if output.ndim == 4 else 0
+        meant = f", which is for {classes}; name a file with so many lines" if classes > 0 else ""
+        raise InputError(
+            f"{where}: expected an output of shape (1, {5 + labels}, H, W) for {labels} labels, "
+            f"got {output.shape}{meant}"
+        )
+    down, across = output.shape[2:]
+    cells = output[0].reshape(5 + labels, -1).T
+    corners = np.indices((down, across))[::-1].reshape(2, -1).T
+    sides = np.array(picture[::-1])
+    middle = (corners + np.tanh(cells[:, 1:3])) / (across, down) * sides
+    half = expit(cells[:, 3:5]) / 2 * sides
+    scores = cells[:, :1] * cells[:, 5:]
+    classes = scores.argmax(axis=1)
+    return Found(
+        np.hstack([middle - half, middle + half]), classes, scores[np.arange(len(cells)), classes]
+    )
+
+
+def ssd(outputs: Sequence[Array], size: Size, picture: Size, where: str) -> Found:
+    """The candidates of a picture that was drawn out to ``size``.
+
+    Raises InputError for outputs of the wrong shape.
+    """
+    boxes, classes, scores = (np.asarray(output, float) for output in outputs)
+    fits = boxes.ndim in (2, 3) and boxes.shape[-1] == 4 and boxes.shape[:-2] in ((), (1,))
+    if not fits or not classes.shape == scores.shape == boxes.shape[:-1]:
+        raise InputError(
+            f"{where}: expected boxes, classes and scores of shape (1, N, 4), (1, N), (1, N) or "
+            f"(N, 4), (N,), (N,), got {boxes.shape}, {classes.shape}, {scores.shape}"
+        )
+    height, width = picture
+    if boxes.ndim == 3:  # shares, from the top
+        edges = boxes[0][:, [1, 0, 3, 2]] * [width, height, width, height]
+    else:
+        across, down = width / size[1], height / size[0]
+        edges = boxes * [across, down, across, down]
+    return Found(edges, classes.ravel().astype(np.int64), scores.ravel())
+
+
+def roles(outputs: Sequence[str], where: str) -> list[str]:
+    """Which outputs hold boxes, classes and scores: by name, else the first three in order."""
+    if len(outputs) < len(ROLES):
+        raise InputError(f"{where}: expected outputs {', '.join(ROLES)}, got {', '.join(outputs)}")
+    # TensorFlow's exports also give raw boxes, and scores of all classes
+    plain = [name for name in outputs if "raw" not in name and "multi" not in name]
+    named = [[n for n in plain if any(w in n.lower() for w in words)] for words in ROLES.values()]
+    if all(len(names) == 1 for names in named):
+        return [names[0] for names in named]
+    return list(outputs[: len(ROLES)])
+
+
+def _placed(picture: Sequence[int], size: Size) -> tuple[float, int, int]:
+    """The scale of a picture in a letterbox, and where its top and left are."""
+    scale = min(size[0] / picture[0], size[1] / picture[1])
+    top, left = ((s - max(1, round(p * scale))) // 2 for s, p in zip(size, picture, strict=True))
+    return scale, top, left
+
+
+# -- detectors -------------------------------------------------------------------------------------
+
+
+Layout = Literal["auto", "yolo", "ssd", "fastestdet"]
+
+SIDES = {"yolo": 640, "fastestdet": 352}
+"""The side of a network's input where its file leaves it free, by layout; for the third
+layout that of the picture."""
+
+
+class OnnxDetector:
+    """A ``Detector`` from an ONNX file with one image input.
+
+    ``labels``: what class 0, 1 ... of the network is, as a list or as a text file with one per
+    line; where class numbers start at 1 (most SSD networks), the first is the background.
+    ``layout``: see above; "auto" takes a single output for FastestDet's where it has
+    four axes, else for YOLO's. Boxes with a score below ``threshold`` are dropped, and of two
+    boxes with the same label whose intersection over union is above ``overlap`` the less sure one
+    (both in (0, 1]; REIC names neither). ``size``: height and width of the input, or one number
+    for both; default the file's, and where it has none, 640 (YOLO), 352 (FastestDet) or the
+    picture's own. ``mean``, ``std``: see `Preprocessing`; ``providers``: where it runs, in order
+    of preference (default: the CPU). Needs onnxruntime (the extra ``onnx``). Raises InputError
+    for what does not fit.
+    """
+
+    def __init__(
+        self,
+        path: Annotated[Path | str, Option("the file", reads=at_base)],
+        *,
+        labels: Annotated[
+            Sequence[str] | Path | str,
+            Option("text file of class names, one per line", reads=at_base, type=str),
+        ],
+        layout: Annotated[Layout, Option("how the outputs are laid out")] = "auto",
+        threshold: Annotated[
+            float, Option("boxes less sure than this are left out", gt=0, le=1)
+        ] = 0.5,
+        overlap: Annotated[
+            float, Option("of boxes that overlap more one is kept", gt=0, le=1)
+        ] = 0.45,
+        size: Annotated[
+            int | tuple[int, int] | None,
+            Option("side of the input (default: the file's)", type=int),
+        ] = None,
+        mean: Sequence[float] = (0.0,),
+        std: Sequence[float] = (1.0,),
+        providers: Sequence[str] | None = None,
+    ) -> None:
+        self._where = f"detector {str(path)!r}"
+        choose("layout", layout, get_args(Layout), self._where)
+        for name, value in (("threshold", threshold), ("overlap", overlap)):
+            if not 0 < value <= 1:
+                raise InputError(f"{self._where}: expected {name} in (0, 1], got {value}")
+        self.labels = _labels(labels)
+        self.threshold, self.overlap = threshold, overlap
+        self._session = session(Path(path), providers or ("CPUExecutionProvider",), "detector")
+        given = self._session.get_outputs()
+        outputs = [output.name for output in given]
+        self.layout = (
+            _layout([len(output.shape) for output in given]) if layout == "auto" else layout
+        )
+        self._outputs = roles(outputs, self._where) if self.layout == "ssd" else outputs[:1]
+        self._preprocessing = Preprocessing(tuple(mean), tuple(std))
+        self._take_input((size, size) if isinstance(size, int) else size)
+        self._try()
+        options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
+        content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
+        self.describe = f"ONNX detector {content} {options!r}"
+        """What the boxes depend on: the file's content and all options."""
+
+    def detect(self, image: Image) -> tuple[Box, ...]:
+        """The boxes in H x W x C uint8, surest first, clipped to the picture."""
+        height, width = image.shape[:2]
+        canvas = self._canvas(image)
+        size, outputs = (canvas.shape[0], canvas.shape[1]), self._run(canvas)
+        if self.layout == "yolo":
+            found = yolo(outputs, len(self.labels), size, (height, width), self._where)
+        elif self.layout == "fastestdet":
+            found = fastestdet(outputs, len(self.labels), (height, width), self._where)
+        else:
+            found = ssd(outputs, size, (height, width), self._where)
+        return self._kept(found._replace(edges=found.edges.clip(0, [width, height] * 2)))
+
+    def _try(self) -> None:
+        """Looks at a black picture, so that what does not fit is said before an audit begins."""
+        height, width = self._shape.height, self._shape.width
+        if self.layout != "ssd" or (height and width):
+            self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
+
+    def _canvas(self, image: Image) -> Image:
+        """The image as the network takes it, H x W x C."""
+        if self.layout == "ssd":
+            return fitted(image, self._shape)
+        side = SIDES[self.layout]
+        size = self._shape.height or side, self._shape.width or side
+        if self.layout == "yolo":
+            return letterbox(image, size, self._shape.channels)
+        shape = replace(self._shape, height=size[0], width=size[1])
+        return fitted(image, shape)[:, :, ::-1]
+
+    def _take_input(self, size: tuple[int, int] | None) -> None:
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            names = ", ".join(one.name for one in inputs)
+            raise InputError(f"{self._where}: expected one input, an image, got {names}")
+        if inputs[0].type not in TYPES:
+            raise unknown("input type", inputs[0].type, TYPES, self._where)
+        self._input, self._dtype = inputs[0].name, TYPES[inputs[0].type]
+        self._bare = len(inputs[0].shape) == 3  # torchvision's take an image, not a batch
+        shape = InputShape.of([1] * self._bare + list(inputs[0].shape), self._where)
+        if shape.batch not in (None, 1):
+            raise InputError(f"{self._where}: expected an input of one image, got {shape.batch}")
+        height, width = size or (shape.height, shape.width)
+        for wanted, fixed in ((height, shape.height), (width, shape.width)):
+            if (wanted is not None and wanted < 1) or fixed not in (None, wanted):
+                raise InputError(
+                    f"{self._where}: expected a size of {shape.height or 'any'} x "
+                    f"{shape.width or 'any'} (height x width), got {height} x {width}"
+                )
+        self._shape = InputShape(1, shape.channels, height, width, shape.channels_first)
+
+    def _run(self, canvas: Image) -> list[npt.NDArray[Any]]:
+        tensor = self._preprocessing.apply(
+            canvas,
+            InputShape(1, self._shape.channels, None, None, self._shape.channels_first),
+            dtype=self._dtype,
+        )
+        tensor = tensor if self._bare else tensor[None]
+        try:
+            return self._session.run(self._outputs, {self._input: tensor})
+        except Exception as error:  # onnxruntime's errors have no base of their own
+            raise InputError(
+                f"{self._where}: cannot run on an input of shape {tensor.shape}: "
+                f"{one_line(error)[:200]}"
+            ) from None
+
+    def _kept(self, found: Found) -> tuple[Box, ...]:
+        """Sure enough, on the picture, and each thing once per label."""
+        import cv2
+
+        sides = found.edges[:, 2:] - found.edges[:, :2]
+        sure = (found.scores >= self.threshold) & (sides > 0).all(axis=1)
+        if not sure.any():
+            return ()
+        edges, classes, scores = (part[sure] for part in found)
+        if classes.min() < 0 or classes.max() >= len(self.labels):
+            wrong = classes[(classes < 0) | (classes >= len(self.labels))][0]
+            raise InputError(
+                f"{self._where}: expected classes 0 to {len(self.labels) - 1}, one per label, "
+                f"got {wrong}"
+            )
+        rectangles = np.hstack([edges[:, :2], sides[sure]]).tolist()
+        chosen = cv2.dnn.NMSBoxesBatched(
+            rectangles, scores.tolist(), classes.tolist(), 0.0, self.overlap
+        )
+        order = sorted(np.asarray(chosen).tolist(), key=lambda k: (-scores[k], k))
+        rows = np.column_stack([edges, scores.clip(max=1)]).tolist()
+        return tuple(Box(self.labels[classes[k]], *rows[k]) for k in order)
+
+
+def _layout(axes: Sequence[int]) -> Layout:
+    """That of outputs with so many axes each."""
+    if len(axes) > 1:
+        return "ssd"
+    return "fastestdet" if axes[0] == 4 else "yolo"
+
+
+def _labels(given: Sequence[str] | Path | str) -> tuple[str, ...]:
+    if isinstance(given, str | Path):
+        try:
+            text = Path(given).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{given}: expected a text file of labels, one per line, and cannot read it: "
+                f"{why_unread(Path(given), error)}"
+            ) from None
+        given = [line.strip() for line in text.rstrip().splitlines()]
+    if not given:
+        raise InputError("detector: expected labels, one per class, got none")
+    return tuple(given)

@@ -14,10 +14,8 @@ from ...errors import InputError, unknown
 from ...models.local.recorded import read_captions, require_columns
 from ...types import IDENTITY, Box, Received
 from ...utils.parts import describe_part
-from . import language
-from .base import Reader, Same
-from .localising import by_detection, completed
-from .occlusion import HIDDEN, VERSIONS
+from . import Reader, Same, language
+from .localising import HIDDEN, VERSIONS, by_detection, completed
 
 PLAIN = -1
 """The place of an image itself among its versions."""
@@ -26,9 +24,9 @@ PLAIN = -1
 class RecordedNaming:
     """The objects that captions name, in the boxes of these names; see ``relations.reic.Naming``.
 
-    ``captions``: by the sample's id; a Heard where versions of it with a box hidden were captioned,
-    too (by box * 3 + version), which locate what no box bears the name of. ``reader`` and ``same``:
-    as oracles take them (default: ``oracles.captions.language``).
+    ``captions``: by the sample's id; a ``Received`` where versions of it with a box hidden were
+    captioned, too (by box * 3 + version), which locate what no box bears the name of. ``reader``
+    and ``same``: as oracles take them (default: ``oracles.captions.language``).
     """
 
     def __init__(
@@ -99,7 +97,9 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
     require_columns(table, ("sample", "caption"), str(file))
     known, said = set(samples), dict[tuple[str, int], str]()
     for number, row in enumerate(table.to_dict("records"), start=1):
-        where, relation = f"{file}: row {number}", _relation(row.get("relation"))
+        where, told = f"{file}: row {number}", row.get("relation")
+        # in JSON, rows about an image itself may leave the relation out
+        relation = told if isinstance(told, str) and told else IDENTITY
         if relation != IDENTITY and not relation.startswith(HIDDEN):
             continue
         key = _sample(row["sample"], known, where), _place(relation, row.get("severity"), where)
@@ -124,11 +124,6 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
     for (sample, place), caption in said.items():
         versions[sample][place] = caption
     return {sample: Received(of.pop(PLAIN), of) for sample, of in versions.items()}
-
-
-def _relation(told: object) -> str:
-    """That of a row; in JSON, rows about an image itself may leave it out."""
-    return told if isinstance(told, str) and told else IDENTITY
 
 
 def _sample(told: object, known: Collection[str], where: str) -> str:

@@ -7,6 +7,7 @@ ablation "Group-3") and number folding need nothing installed.
 
 from collections.abc import Collection, Sequence
 from functools import cache
+from importlib.resources import files
 
 VOC = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv"}
 WHOLE = frozenset(("hot dog", "teddy bear", "stuffed animal", "stuffed bear", "ice cream"))
@@ -153,3 +154,72 @@ def _singular(word: str) -> str:
         if word.endswith(ending):
             return word.removesuffix(ending) + put
     return word
+
+
+def data_lines(name: str) -> list[str]:
+    """The lines of a file in ``data``, but for comments and empty ones."""
+    lines = files(__package__).joinpath("data", name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and line[0] != "#"]
+
+
+# -- a short list of everyday things, which needs nothing installed --------------------------------
+
+
+class Thesaurus(Matcher):
+    """Synonyms, or one a kind of the other, among the classes of COCO and PASCAL VOC and what
+    people call them (``data/kinds.txt``). A phrase that is not there goes by its end."""
+
+    describe = "everyday synonyms and kinds"
+
+    def compare(self, one: str, other: str) -> bool:
+        pairs = _pairs()
+        return any((a, b) in pairs for a in _ends(one) for b in _ends(other))
+
+
+def _ends(phrase: str) -> tuple[str, ...]:
+    """The longest end of a phrase, in the singular, that the list knows; () where none is."""
+    words = singular(phrase).split()
+    ends = (" ".join(words[start:]) for start in range(len(words)))
+    return next(((end,) for end in ends if end in _words()), ())
+
+
+@cache
+def _pairs() -> frozenset[tuple[str, str]]:
+    """All pairs of words that mean the same, both ways round, equal words included."""
+    found = {(word, word) for word in _words()}
+    below: dict[str, set[str]] = {}
+    for names, kinds in _lines():
+        found |= {(a, b) for a in names for b in names}
+        for name in names:
+            below.setdefault(name, set()).update(kinds)
+    for name in below:
+        for kind in _all_below(name, below):
+            found |= {(name, kind), (kind, name)}
+    return frozenset(found)
+
+
+def _all_below(name: str, below: dict[str, set[str]]) -> set[str]:
+    """Kinds of kinds are kinds, too."""
+    found: set[str] = set()
+    rest = [name]
+    while rest:
+        new = below.get(rest.pop(), set()) - found
+        found |= new
+        rest.extend(new)
+    return found
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(word for names, kinds in _lines() for word in (*names, *kinds))
+
+
+@cache
+def _lines() -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+    """Of each line the word with its synonyms, and the kinds."""
+    parts = [line.replace("=", ",").partition(">") for line in data_lines("kinds.txt")]
+    return tuple((_split(names), _split(kinds)) for names, _, kinds in parts)
+
+
+def _split(part: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in part.split(",") if word.strip())

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from ...oracles.margin import margin
+from ...oracles.labels import margin
 from ...types import Floats
 from ..outcomes import FAILED, confusion
 from .content import Content

@@ -17,7 +17,7 @@ from ...journal.belief_groups import Believed, believed
 from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ...oracles.choice import ASKED
-from ...oracles.judge_findings import cost_of, unconfirmed_of
+from ...oracles.findings import cost_of, unconfirmed_of
 from ...types import IDENTITY, SIDES, Floats
 from ..outcomes import FAILED, judged
 from ..result import warned

@@ -9,7 +9,7 @@ import numpy as np
 from ...certify.further import Range
 from ...engine.repeat_probes import repeated
 from ...journal.rows import EXCLUDED
-from ...oracles.judge_findings import found_by_judge
+from ...oracles.findings import found_by_judge
 from ...oracles.judge_models import JUDGED
 from ...types import Indices
 from .certified import words

@@ -11,9 +11,9 @@ from typing import Any
 from ...certify.compared import ALIKE
 from ...certify.unseen import unseen
 from ...journal.rows import AnswerRow, CallRow
-from ...oracles.caption_findings import found as found_in_captions
-from ...oracles.caption_findings import judged as judged_captions
 from ...oracles.caption_rules import ERROR_TYPES, rule_of
+from ...oracles.findings import found as found_in_captions
+from ...oracles.findings import judged as judged_captions
 from ...utils.image_headers import declared_size
 from .content import Failure, question_in_words
 from .evidence import Evidence

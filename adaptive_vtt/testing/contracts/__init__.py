@@ -15,24 +15,18 @@ from typing import TYPE_CHECKING
 from ...utils.lazy import lazily
 
 if TYPE_CHECKING:
-    from .datasets import DatasetContract
+    from .answers import ModelContract, OracleContract
+    from .inputs import DatasetContract, RelationContract
     from .journals import JournalContract
-    from .models import ModelContract
-    from .oracles import OracleContract
-    from .relations import RelationContract
-    from .strategies import StrategyContract
-    from .surrogates import SurrogateContract
+    from .learners import StrategyContract, SurrogateContract
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "datasets": "DatasetContract",
+        "answers": "ModelContract OracleContract",
+        "inputs": "DatasetContract RelationContract",
         "journals": "JournalContract",
-        "models": "ModelContract",
-        "oracles": "OracleContract",
-        "relations": "RelationContract",
-        "strategies": "StrategyContract",
-        "surrogates": "SurrogateContract",
+        "learners": "StrategyContract SurrogateContract",
     },
 )
 

@@ -1,17 +1,113 @@
-"""The cards on a terminal: one question at a time, one key per answer."""
+"""A reader's session: the cards as one page for any browser, or one by one on a terminal."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .answers import MAX_WORDS, Given
-from .cards import NONE, SIGNS, Asked, Card
-from .page import Desk, Shown
+from ..utils.files import write_text
+from .answers import COLUMNS, MAX_WORDS, Answers, Given
+from .cards import NONE, SIGNS, UNSURE, Asked, Card, Picture
+
+# -- one page with everything inside ---------------------------------------------------------------
+
+
+HERE = Path(__file__).parent
+STYLE = HERE.parent / "results" / "report" / "page.css"
+Shown = Callable[[Card], Sequence[Picture]]
+"""The pictures of a card; () where there are none to be had."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one reader works on. ``title`` and ``about`` stand at the top; ``option``: that of
+    ``avtt label`` which chose this kind of reading, "" for captions."""
+
+    cards: Sequence[Card]
+    reader: str
+    mine: Answers
+    title: str
+    about: str
+    option: str
+
+
+def write_page(path: Path, session: Session, shown: Shown, audit: Any) -> None:
+    """Writes the page. ``audit``: JSON values that tell this audit from others; what a browser
+    keeps of answers is kept apart by them, by the kind of reading and by the reader.
+
+    Nothing of it tells more than the cards do.
+    """
+    from markupsafe import Markup
+
+    from ..results.report.section import data
+    from ..utils.html_templates import templates_of
+
+    html = (
+        templates_of(HERE)
+        .get_template("cards.html")
+        .render(
+            data=data("form-data", _content(session, shown, audit)),
+            style=Markup(STYLE.read_text(encoding="utf-8")),
+            script=Markup((HERE / "cards.js").read_text(encoding="utf-8")),
+            title=f"{session.title}: {session.reader}",
+            option=f"{session.option} " if session.option else "",
+            about=session.about,
+        )
+    )
+    write_text(path, html)
+
+
+def _content(session: Session, shown: Shown, audit: Any) -> dict[str, Any]:
+    """What cards.js works on."""
+    pictures: dict[str, str] = {}
+    whose = _digest(json.dumps([audit, session.option], sort_keys=True).encode())
+    cards = [_entry(card, [_added(p, pictures) for p in shown(card)]) for card in session.cards]
+    return {
+        "store": f"avtt-answers/{whose}/{session.reader}",
+        "person": session.reader,
+        "columns": COLUMNS,
+        "unsure": UNSURE,
+        "none": NONE,
+        "signs": SIGNS,
+        "most_words": MAX_WORDS,
+        "pictures": pictures,
+        "cards": cards,
+        "answers": [
+            [one.card, one.question, one.answer, one.time.isoformat()]
+            for one in session.mine.values()
+        ],
+    }
+
+
+def _entry(card: Card, pictures: Sequence[str]) -> dict[str, Any]:
+    found = asdict(card)
+    del found["question"], found["call"]
+    for one in found["asked"]:
+        one["choices"] = list(one["choices"].items())  # pairs: JavaScript would put "3" first
+    return found | {"pictures": pictures}
+
+
+def _added(picture: Picture, pictures: dict[str, str]) -> str:
+    """Adds a picture's address to ``pictures``, each only once; its name there."""
+    name = _digest(picture.data)
+    pictures.setdefault(name, picture.address)
+    return name
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+# -- a terminal: one question at a time, one key per answer ----------------------------------------
+
 
 QUIT, BACK, SKIP = "q", "b", "s"
 """What moves, unless it is an answer to what is asked."""
@@ -19,7 +115,7 @@ MOVES = {BACK: "back", SKIP: "skip", QUIT: "quit"}
 
 
 def run(
-    desk: Desk,
+    session: Session,
     shown: Shown,
     save: Callable[[Given], None],
     key: Callable[[], str],
@@ -29,9 +125,9 @@ def run(
 ) -> None:
     """Asks what is left, in order, until the reader quits. ``key`` waits for one key, ``line`` for
     a line of words; every answer is saved as it is given."""
-    every = [(card, one) for card in desk.cards for one in card.asked]
+    every = [(card, one) for card in session.cards for one in card.asked]
     asked_keys = [(card.number, one.id) for card, one in every]
-    said = {about: given.answer for about, given in desk.mine.items()}
+    said = {about: given.answer for about, given in session.mine.items()}
 
     def left_from(place: int) -> int:
         """The first that is not answered, from a place on."""
@@ -54,7 +150,7 @@ def run(
                 place = max(0, place - 1)
                 continue
             if answer is not None:
-                save(Given(*asked_keys[place], desk.reader, answer, clock()))
+                save(Given(*asked_keys[place], session.reader, answer, clock()))
                 said[asked_keys[place]] = answer
             place = left_from(place + 1)
     rest = sum(about not in said for about in asked_keys)

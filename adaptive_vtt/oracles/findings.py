@@ -1,11 +1,73 @@
-"""What a judge model was asked in an audit, what came of it, and what it cost."""
+"""What a journal's captions and its judge model came to: counts, agreement, cost."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..journal.rows import CallRow, JudgingRow, SourceRow
+from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
 from .judge_models import JUDGED
+
+# -- captions --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Follow-ups ``judged``, those of them that show something ``comparable``, the objects
+    ``checked`` in them, ``ambiguous`` or ``unlocated``; ``violations``, and of so many
+    ``distinct`` things (image and ``thing``)."""
+
+    judged: int
+    comparable: int
+    checked: int
+    ambiguous: int
+    unlocated: int
+    violations: int
+    distinct: int
+
+    def as_dict(self) -> dict[str, int]:
+        """For JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.comparable} of {self.judged} follow-ups could be checked: {self.violations} "
+            f"violations, of {self.distinct} different things"
+        )
+
+
+def judged(calls: Sequence[CallRow]) -> list[AnswerRow]:
+    """The answers whose objects were checked, those that do not count left out."""
+    answers = (a for call in calls for a in call.answers)
+    return [a for a in answers if "objects" in (a.details or {}) and not a.excluded]
+
+
+def found(calls: Sequence[CallRow], draws: Sequence[DrawRow]) -> Findings | None:
+    """None where nothing was about captions."""
+    captioned = any("objects" in (a.details or {}) for call in calls for a in call.answers)
+    if not captioned:
+        return None
+    samples = {draw.call: draw.sample for draw in draws}
+    details: list[tuple[str, Any]] = [(samples[a.call], a.details) for a in judged(calls)]
+    every = [(sample, one) for sample, each in details for one in each["objects"]]
+    broken = [(sample, one) for sample, one in every if one["rule"] is not None]
+    status = [one["status"] for _, one in every]
+    return Findings(
+        len(details),
+        sum(each["comparable"] for _, each in details),
+        status.count("retained") + status.count("disappeared"),
+        status.count("ambiguous"),
+        status.count("unlocated"),
+        len(broken),
+        len({(sample, thing(one)) for sample, one in broken}),
+    )
+
+
+def thing(one: Mapping[str, Any]) -> str:
+    """What an object of the details is: the detector's label, or else its name."""
+    return str(one.get("label") or one["name"])
+
+
+# -- the judge model -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -25,7 +87,8 @@ class JudgeFindings:
     cost: float
 
     def __str__(self) -> str:
-        told = f"the judge was asked about {_replies(self.asked)}"
+        replies = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
+        told = f"the judge was asked about {replies}"
         told += f" ({self.checked:,} of them to check the rule)" * bool(self.checked)
         told += f" and read {self.settled:,}"
         told += f", {self.failed:,} calls of it failed" * bool(self.failed)
@@ -55,10 +118,6 @@ def found_by_judge(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> Judg
         agree=sum(one["judge"] == one["rule"] for one in both),
         cost=sum(row.cost for row in said),
     )
-
-
-def _replies(count: int) -> str:
-    return "1 reply" if count == 1 else f"{count:,} replies"
 
 
 def cost_of(

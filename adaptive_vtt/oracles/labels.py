@@ -1,0 +1,216 @@
+"""Oracles for answers that are numbers: by the truth, by the source image's answer, or as told.
+
+``margin`` says by how much such an answer was right.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from ..datasets.base import Dataset
+from ..datasets.view import View
+from ..relations.base import RelationDefaults
+from ..types import (
+    UNKNOWN,
+    Case,
+    FollowUp,
+    Outcome,
+    Question,
+    Sample,
+    SourceAnswer,
+    Unanswered,
+    Value,
+)
+from ..utils.options import Option
+from .base import OracleDefaults, UnansweredLoss
+
+# -- one concept by its truth ----------------------------------------------------------------------
+
+
+class Correctness(OracleDefaults):
+    """Loss 1 where the answer lies on the wrong side of ``threshold``; a = (f + truth) / 2.
+
+    An unanswered question counts as ``unanswered_loss`` (1 by default).
+    Source: Concept-centric VTT, section 2.1, equation 2.
+    """
+
+    concepts_are = "labels"
+
+    def __init__(
+        self,
+        threshold: Annotated[float, Option("Yes from this on", gt=0, le=1)] = 0.5,
+        unanswered_loss: UnansweredLoss = 1.0,
+    ) -> None:
+        self.threshold = threshold
+        self.unanswered_loss = unanswered_loss
+
+    def judge(
+        self, question: Question, answer: Any, expected: int, source_answer: Any = None
+    ) -> Outcome:
+        if isinstance(answer, Unanswered):
+            return Outcome(self.unanswered_loss)
+        says_yes = answer >= self.threshold
+        return Outcome(float(says_yes != bool(expected)), (answer + expected) / 2)
+
+
+# -- classes of which every image has one: the likeliest is the answer -----------------------------
+
+
+class _Likeliest(OracleDefaults):
+    """Looks at all concepts of a call at once, so calls have to answer all of them."""
+
+    whole_call = True
+
+    def __init__(self, unanswered_loss: UnansweredLoss = 1.0) -> None:
+        self.unanswered_loss = unanswered_loss
+
+    def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
+        said = likeliest(values)
+        return [self._judge(case, said, len(values)) for case in cases]
+
+    def _judge(self, case: Case, said: int | None, classes: int) -> Outcome:
+        if said is None or not isinstance(case.answer, float):
+            return Outcome(self.unanswered_loss)
+        return Outcome(self._loss(case, said, classes), (case.answer + case.expected) / 2)
+
+    def _loss(self, case: Case, said: int, classes: int) -> float:
+        raise TypeError(f"{type(self).__name__} defines no loss")
+
+
+class TopClass(_Likeliest):
+    """Loss 1 for the true class where another is likelier, and for another that is likeliest.
+
+    The first of equals counts as the likeliest. The miss rate of a class is 1 - its recall;
+    with the false-alarm rates they give precision, F1 and Cohen's kappa.
+    """
+
+    concepts_are = "classes"
+
+    def _loss(self, case: Case, said: int, classes: int) -> float:
+        return float((case.place == said) != bool(case.expected))
+
+
+class Ordinal(_Likeliest):
+    """Classes in order: the distance of the likeliest from the true one, over the largest.
+
+    Only the true class of an image is asked about; losses are k / (C - 1).
+    """
+
+    rates = MappingProxyType({"mean distance": 1})
+
+    def view(self, dataset: Dataset) -> Dataset:
+        every = range(len(dataset.concepts))
+        return View(dataset, dataset.concepts, every, (UNKNOWN, UNKNOWN, 1))
+
+    def _loss(self, case: Case, said: int, classes: int) -> float:
+        return abs(case.place - said) / max(1, classes - 1)
+
+
+def likeliest(values: Sequence[Value]) -> int | None:
+    """The place of the largest of the answers there are; None where there is none."""
+    numbers = [v if isinstance(v, float) else -1.0 for v in values]
+    return numbers.index(max(numbers)) if max(numbers) >= 0 else None
+
+
+# -- the follow-up's answer against the source image's; no label is needed -------------------------
+
+
+VIOLATIONS = MappingProxyType({"violation rate": 1})
+
+
+class Agreement(OracleDefaults):
+    """Base of oracles for which the source's answer is the truth, of every sample."""
+
+    needs_source = True
+    rates = VIOLATIONS
+
+    def view(self, dataset: Dataset) -> Dataset:
+        return View(dataset, dataset.concepts, range(len(dataset.concepts)), (1, 1, 1))
+
+
+class Consistency(Agreement):
+    """Loss 1 where Yes became No or No became Yes without the relation saying so.
+
+    Every sample counts, labelled or not; "truth" 1 stands for "as expected of the source's
+    answer", and the coordinate is that of the probability of it. A follow-up whose source
+    was not answered is excluded.
+    """
+
+    def __init__(
+        self,
+        threshold: Annotated[float, Option("Yes from this on", gt=0, le=1)] = 0.5,
+        unanswered_loss: UnansweredLoss = 1.0,
+    ) -> None:
+        self.threshold = threshold
+        self.unanswered_loss = unanswered_loss
+
+    def expect(
+        self,
+        relation: RelationDefaults,
+        follow_up: FollowUp,
+        sample: Sample,
+        question: Question,
+        source_answer: SourceAnswer,
+    ) -> int | None:
+        if not isinstance(source_answer, float):
+            return None
+        return relation.expect(int(source_answer >= self.threshold), follow_up)
+
+    def judge(
+        self, question: Question, answer: Any, expected: int | None, source_answer: Any = None
+    ) -> Outcome:
+        if expected is None:
+            return Outcome(0.0, excluded="the source image was not answered")
+        if isinstance(answer, Unanswered):
+            return Outcome(self.unanswered_loss)
+        agrees = (answer >= self.threshold) == bool(expected)
+        likely = answer if expected else 1 - answer
+        return Outcome(float(not agrees), (likely + 1) / 2)
+
+
+# -- no verdict: what is told of a question is what was lost on it ---------------------------------
+
+
+class Told(OracleDefaults):
+    """The answer, in [0, 1], is the loss; an unanswered question counts as ``unanswered_loss``."""
+
+    tells_losses = True
+    rates = MappingProxyType({"mean loss": 0})
+
+    def __init__(self, unanswered_loss: float = 1.0) -> None:
+        self.unanswered_loss = unanswered_loss
+
+    def judge(
+        self, question: Question, answer: Any, expected: Any, source_answer: Any = None
+    ) -> Outcome:
+        unanswered = isinstance(answer, Unanswered)
+        return Outcome(self.unanswered_loss if unanswered else float(answer))
+
+
+# -- by how much an answer was right ---------------------------------------------------------------
+
+
+MARGIN = "margin"
+"""Where a margin stands among an answer's details, if its oracle gave one."""
+
+SUREST = 8.0
+"""Largest size of a margin that is a logit: a probability of .9997."""
+
+MIN = 1 / (1 + math.exp(SUREST))
+"""The probability whose logit is -SUREST."""
+
+
+def margin(truth: int, coordinate: float | None, details: Mapping[str, Any] | None) -> float | None:
+    """By how much an answer was right: what its oracle found, else the logit of the probability
+    it gave to the truth, from -SUREST to SUREST; None where nothing was answered.
+
+    Follows from what is journaled alone, so that an audit that goes on learns the same.
+    """
+    if details is not None and MARGIN in details:
+        return float(details[MARGIN])
+    if coordinate is None:
+        return None
+    yes = 2 * coordinate - truth
+    right = min(max(yes if truth else 1 - yes, MIN), 1 - MIN)
+    return math.log(right / (1 - right))
