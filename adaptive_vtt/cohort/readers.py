@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, JournalError, listed, one_line
 from ..journal.files import JOURNAL, journal_at
 from ..journal.prior import read_prior
-from ..utils.extras import pip_install
+from ..utils.importing import pip_install
 from .members import Item, Member
 
 if TYPE_CHECKING:

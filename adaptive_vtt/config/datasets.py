@@ -11,7 +11,7 @@ from ..datasets.regions import grid_regions, object_regions
 from ..errors import InputError, one_line
 from ..oracles.captions import DETECTORS
 from ..oracles.captions.detectors import Described
-from ..utils.toml import toml_of
+from ..utils.files import toml_of
 from .section import Kinds, PlugIn, Section
 from .sentences import sentence
 

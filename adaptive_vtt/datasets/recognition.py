@@ -15,14 +15,11 @@ import pandas as pd
 
 from ..errors import InputError, listed
 from .base import Dataset
-from .formats.class_folder import SPLITS, from_class_folders
-from .formats.image_folder import NOTHING, from_images
-from .formats.mask_folder import LAYOUTS, from_masks
+from .formats.folders import LAYOUTS, NOTHING, SPLITS, from_class_folders, from_images, from_masks
 from .formats.table_file import EMPTY, read_rows, read_table
 from .formats.voc import from_voc
-from .labels import Labels, as_labels, image_ids
 from .scanning import ENDINGS, image_files
-from .table import WORDS, from_table
+from .table import WORDS, Labels, as_labels, from_table, image_ids
 
 TABLES = (".csv", ".parquet")
 CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")

@@ -18,10 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, unknown
-from ..types import UNKNOWN, Ask, Box, Floats, Indices, Mask, Sample, Truths
-from ..utils.boxes import mask_of
-from .base import CompleteDataset, Dataset, adapted_dataset
-from .held_truths import HeldTruths
+from ..types import UNKNOWN, Ask, Box, Floats, Indices, Mask, Sample, Truths, mask_of
+from .base import CompleteDataset, Dataset, HeldTruths, adapted_dataset
 from .scanning import each
 
 IMAGE, PLACE = "image", "region"

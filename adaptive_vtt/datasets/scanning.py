@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from ..errors import InputError, unknown
-from ..utils.files import instead
+from ..utils.files import REMEDY, holds, inside, instead
 from ..utils.image_files import read_image
-from ..utils.inside import REMEDY, holds, inside
 from ..utils.options import Option, at_base
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
@@ -180,3 +179,21 @@ def _is_broken(path: Path) -> bool:
 
 def _is_shown(path: Path) -> bool:
     return path.is_file() and not path.name.startswith(".")  # "._a.jpg" is a leaving of macOS
+
+
+class Reading:
+    """What becomes of malformed entries: an error, or skipped and remembered."""
+
+    def __init__(self, skip: bool) -> None:
+        self._skip = skip
+        self.skipped: list[str] = []
+
+    def attempt(self, make: Callable[[], T]) -> T | None:
+        """What ``make`` returns; None where it raises InputError and entries are skipped."""
+        try:
+            return make()
+        except InputError as error:
+            if not self._skip:
+                raise
+            self.skipped.append(str(error))
+            return None

@@ -17,10 +17,20 @@ from ..errors import InputError
 from ..relations.base import RelationDefaults
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
 from ..relations.reic_selection import T_DOWN, T_UP, statuses
-from ..types import Box, FollowUp, Image, Outcome, Question, Received, Sample, Value, Version
-from ..utils.boxes import mask_of
+from ..types import (
+    Box,
+    FollowUp,
+    Image,
+    Outcome,
+    Question,
+    Received,
+    Sample,
+    Value,
+    Version,
+    mask_of,
+)
 from ..utils.options import Option
-from ..utils.parts import describe_part
+from ..utils.other_code import describe_part
 from .base import Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .caption_view import QUESTION, QuestionOption

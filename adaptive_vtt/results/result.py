@@ -24,8 +24,8 @@ from ..journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from ..oracles.caption_findings import Findings, found
 from ..oracles.judge_findings import JudgeFindings, cost_of, found_by_judge, unconfirmed_of
 from ..types import TargetId
+from ..utils.figures import Bar, bars, figure
 from ..utils.files import write_text
-from ..utils.interval_bars import Bar, bars, figure
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
 from .outcomes import FAILED as FAILED

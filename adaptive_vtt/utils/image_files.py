@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import Image, Mask
-from .image_headers import declared_size, is_tiff, orientation, tiff_has_alpha
-from .inside import contents, opened
+from .files import contents, opened
+from .image_codec import declared_size, is_tiff, orientation, tiff_has_alpha
 
 MAX_PIXELS = 100_000_000
 """Images above this many pixels are refused before they are decoded."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, one_line, unknown
-from .loading import is_target, load_object
+from .other_code import is_target, load_object
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets import from_hugging_face
-from adaptive_vtt.datasets.formats import arrow_images
-from adaptive_vtt.datasets.formats.arrow_images import opened_parquet
+from adaptive_vtt.datasets.formats import image_rows as arrow_images
+from adaptive_vtt.datasets.formats.image_rows import opened_parquet
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import UNKNOWN
 from adaptive_vtt.utils.image_codec import png

@@ -21,10 +21,10 @@ import pandas as pd
 from ...errors import InputError, unknown
 from ...types import UNKNOWN, Ask, Image
 from ...utils.options import Option, at_base
-from ..scanning import BrokenOption, choose
+from ..scanning import BrokenOption, Reading, choose
+from ..table import WordedDataset
 from ..vqa.taxonomy import TASKS, category_of, granularity, named, task_names, visual_prompt
-from ..worded import WordedDataset
-from .image_rows import Reading, Row, Stored, parquet_rows, tsv_rows
+from .image_rows import Row, Stored, parquet_rows, tsv_rows
 
 NEEDED = ("index", "question", "task", "answer")
 GROUPS = ("category", "task", "subtask", "scene", "dataset", "prompt", "granularity", "options")

@@ -23,11 +23,9 @@ from ...utils.files import instead
 from ...utils.image_files import MASK_THRESHOLD
 from ...utils.options import Option, at_base
 from ...utils.tables import check_columns
-from ..labels import one_per_class
 from ..scanning import natural
-from ..table import TableDataset, from_table
-from ..worded import WordedDataset
-from .arrow_images import Images, Place, StoredMask, opened_arrow, opened_parquet
+from ..table import TableDataset, WordedDataset, from_table, one_per_class
+from .image_rows import Images, Place, StoredMask, opened_arrow, opened_parquet
 
 QUESTION = "question"
 """The concept of questions in words."""

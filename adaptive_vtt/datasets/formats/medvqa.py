@@ -26,8 +26,8 @@ from ..scanning import (
     choose,
     unreadable,
 )
+from ..table import WordedDataset
 from ..vqa.medvqa_questions import NAMES, QUESTIONS, recognised
-from ..worded import WordedDataset
 
 Several = Literal["all", "any"]
 SEGMENTATION = "segmentation"

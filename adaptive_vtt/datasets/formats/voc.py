@@ -16,8 +16,7 @@ from typing import Annotated, Any
 
 from ...errors import InputError, one_line, unknown
 from ...types import UNKNOWN, Box
-from ...utils.files import instead
-from ...utils.inside import contents
+from ...utils.files import contents, instead
 from ...utils.options import Option
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
 from ..scanning import (
@@ -25,11 +24,11 @@ from ..scanning import (
     Folder,
     FolderOption,
     OutsideOption,
+    Reading,
     choose,
     natural,
     unreadable,
 )
-from .image_rows import Reading
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 

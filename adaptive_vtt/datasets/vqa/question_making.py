@@ -1,12 +1,16 @@
-"""How each kind of question is made from a sample's labels, masks and boxes."""
+"""How each kind of question is made from a sample's labels, masks and boxes, and in which words.
 
-from collections.abc import Callable, Mapping, Sequence
+The words are ours, in plain English. Counting questions take the numbers of all samples together.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ...errors import InputError
 from ...relations.visual_prompts import (
     COLOURS,
     Box,
@@ -16,10 +20,59 @@ from ...relations.visual_prompts import (
     draw_contour,
 )
 from ...types import Image, Sample
-from .boxes import distractors, shared
-from .marked import CELLS, cell, is_boxed, places, reaches
+from .marked import CELLS, cell, distractors, is_boxed, places, reaches, shared
 from .taxonomy import LESION, POSITION, ROLES, TASKS, Role, category_of
-from .wording import worded
+
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "presence": (
+            "Can any {subject} be seen in this image?",
+            "Does the image show any {subject}?",
+        ),
+        "type": ("What does this image show?", "Which of these is to be seen in the image?"),
+        "severity": (
+            "How severe is the {subject} in this image, as {column}?",
+            "Which grade ({column}) has the {subject} in this image?",
+        ),
+        "counting": (
+            "How many separate regions of {subject} are in this image?",
+            "Count the regions of {subject}: how many does the image show?",
+        ),
+        "counting boxes": (
+            "How many objects of the kind {subject} are in this image?",
+            "Count the objects of the kind {subject}: how many does the image show?",
+        ),
+        "position": (
+            "In which part of the image is the {subject}?",
+            "The image is cut into three by three parts. Which of them holds the {subject}?",
+        ),
+        "grounding": (
+            "Which box [x1, y1, x2, y2], in pixels, holds the {subject}?",
+            "Where is the {subject}? Choose its box, [x1, y1, x2, y2] in pixels.",
+        ),
+        "selection": (
+            "Which of the boxes is around the {subject}?",
+            "What colour has the box that holds the {subject}?",
+        ),
+        "box": ("What is inside the {colour} box?", "What does the {colour} box mark?"),
+        "contour": ("What is inside the {colour} outline?", "What does the {colour} outline mark?"),
+        "multi": (
+            "Several regions are marked. What does the {colour} {mark} mark?",
+            "Of the regions that are marked, what is in the {colour} {mark}?",
+        ),
+        "coordinate": (
+            "What is in the box {box}, in pixels [x1, y1, x2, y2]?",
+            "The box {box} ([x1, y1, x2, y2] in pixels) holds something. What is it?",
+        ),
+    }
+)
+"""Wordings of each kind; one is drawn per question."""
+
+
+def worded(kind: str, rng: np.random.Generator, **told: Any) -> str:
+    """A question of this kind, by one of its wordings."""
+    return WORDS[kind][int(rng.integers(len(WORDS[kind])))].format(**told)
+
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
 """The options of counting questions, always in this order, where few images show more than 4."""
@@ -95,7 +148,7 @@ def subjects(kind: str, sample: Sample, plan: Plan) -> list[str]:
     """What questions of this kind about this sample would be about: their classes.
 
     The right answer of presence and severity questions belongs to the class, too. Those of
-    counting follow from the numbers of all samples: ``counting.counting_subjects``.
+    counting follow from the numbers of all samples: ``counting_subjects``.
     """
     there = [c for c in plan.concepts if sample.truth.get(c) == 1]
     known = [c for c in plan.concepts if c in sample.truth]
@@ -352,3 +405,93 @@ def least_apart(right: int) -> float:
 
 def _copy(sample: Sample) -> Image:
     return np.ascontiguousarray(sample.require_image().copy())
+
+
+@dataclass(frozen=True)
+class Number:
+    """How many of a concept a sample shows; ``there``: its label says that it shows some;
+    ``exact``: they were counted, where a mask's pieces are told apart up to six."""
+
+    concept: str
+    number: int
+    there: bool
+    exact: bool
+
+
+def numbers_in(sample: Sample, plan: Plan) -> list[Number]:
+    """The numbers that are known of a sample, of concepts that can be counted.
+
+    Raises InputError for a column of numbers that is not there, or holds no whole number.
+    """
+    return [
+        Number(c, count(sample, c, plan), truth == 1, c in plan.counts or c not in sample.masks)
+        for c in plan.concepts
+        if (truth := sample.truth.get(c)) is not None
+        and plan.role(c).counting
+        and _is_counted(sample, c, plan)
+    ]
+
+
+def large_numbers(numbers: Iterable[Number]) -> dict[str, tuple[int, ...]]:
+    """Concept -> the numbers that occur, where most images that show it show more than four."""
+    exact: dict[str, list[int]] = {}
+    for one in numbers:
+        if one.there and one.exact:
+            exact.setdefault(one.concept, []).append(one.number)
+    most = len(MANY) - 2
+    return {c: tuple(sorted(set(n) - {0})) for c, n in exact.items() if np.median(n) > most}
+
+
+def counting_subjects(found: Sequence[tuple[int, Number]], plan: Plan) -> list[tuple[int, str]]:
+    """The (sample, subject) of counting questions; the right answer belongs to the subject.
+
+    ``found``: samples and their numbers; ``plan``: with its large numbers. There is none about a
+    concept whose number is only known to be 0, nor without a wrong number.
+    """
+    countable = {one.concept for _, one in found if one.there} | set(plan.counts)
+    return [
+        (index, f"{one.concept}{AS}{_option(one.number, one.concept, plan)}")
+        for index, one in found
+        if one.concept in countable and _has_wrong(one, plan)
+    ]
+
+
+def _has_wrong(one: Number, plan: Plan) -> bool:
+    large = plan.numbers.get(one.concept)
+    return large is None or any(abs(n - one.number) >= least_apart(one.number) for n in large)
+
+
+def _is_counted(sample: Sample, concept: str, plan: Plan) -> bool:
+    """Whether the number is known: an empty cell says that nobody counted."""
+    if concept in plan.counts:
+        column = plan.counts[concept]
+        return column not in sample.metadata or as_text(sample.metadata[column]) != ""
+    marked = concept in sample.masks or is_boxed(sample, concept)
+    return marked or sample.truth.get(concept) == 0
+
+
+def count(sample: Sample, concept: str, plan: Plan) -> int:
+    """How many there are: as a column says, else boxes, else connected pieces of the mask.
+
+    Raises InputError for a column that is not there, or holds no whole number.
+    """
+    if concept in plan.counts:
+        column = plan.counts[concept]
+        if column not in sample.metadata:
+            raise InputError(f"build: sample {sample.id!r} has no metadata column {column!r}")
+        value = sample.metadata[column]
+        try:
+            number = int(value)
+        except (TypeError, ValueError):
+            number = -1
+        if number < 0:
+            raise InputError(
+                f"build: sample {sample.id!r}, column {column!r}: expected a whole number of "
+                f"{concept!r}, 0 or more, got {value!r}"
+            )
+        return number
+    return 0 if sample.truth.get(concept) == 0 else len(places(sample, concept))
+
+
+def _option(number: int, concept: str, plan: Plan) -> str:
+    return str(number) if concept in plan.numbers else MANY[min(number, len(MANY) - 1)]

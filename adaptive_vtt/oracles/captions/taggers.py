@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from ...errors import InputError, one_line
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 from .sameness import singular
 
 Token = tuple[str, bool]
