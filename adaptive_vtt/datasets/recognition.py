@@ -154,11 +154,16 @@ def _table(path: Path) -> Layout:
         file, folder = found
         options["images"] = folder
     rest = _roles(table.drop(columns=[file] if file else []), str(path))
-    if file is None or not table[file].is_unique:
-        rest["id_column"] = rest["id_column"] or _no_id(path, [*map(str, table)])
+    if file is not None and table[file].is_unique:
+        rest["metadata"] += [rest["id_column"]] if rest["id_column"] else []
+        rest["id_column"] = file
+    elif rest["id_column"]:
         options["file_column"] = file
     else:
-        rest["id_column"], rest["metadata"] = file, rest["metadata"] + _listed(rest["id_column"])
+        raise InputError(
+            f"{path}: expected a column whose values all differ, to tell samples apart, found none "
+            f"among {', '.join(map(str, table))}"
+        )
     return Layout("table", path, {k: v for k, v in {**options, **rest}.items() if v})
 
 
@@ -174,7 +179,7 @@ def _of_rows(table: pd.DataFrame) -> Dataset:
     paths = [_file(Path(), name) for name in texts[files[0]].astype(str)]
     roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
     chosen = roles["class_column"] or roles["concepts"]
-    others = roles["metadata"] + _listed(roles["id_column"])
+    others = roles["metadata"] + ([roles["id_column"]] if roles["id_column"] else [])
     ids = texts[roles["id_column"]].tolist() if roles["id_column"] else image_ids(paths)
     return from_table(
         [path for path in paths if path is not None],
@@ -240,14 +245,3 @@ def _file(folder: Path, name: str) -> Path | None:
         return None
     paths = (folder / f"{name}{ending}" for ending in ("", *ENDINGS))
     return next((path for path in paths if path.is_file()), None)
-
-
-def _listed(name: str | None) -> list[str]:
-    return [] if name is None else [name]
-
-
-def _no_id(path: Path, columns: list[str]) -> str:
-    raise InputError(
-        f"{path}: expected a column whose values all differ, to tell samples apart, found none "
-        f"among {', '.join(columns)}"
-    )

@@ -8,19 +8,19 @@ whole image lacks is absent from its regions. A concept that the image shows wit
 may be in any of them: that is unknown, and never asked.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, unknown
-from ..types import UNKNOWN, Ask, Box, Floats, Indices, Mask, Sample, Truths, mask_of
-from .base import CompleteDataset, Dataset, HeldTruths, adapted_dataset
+from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths, mask_of
+from .base import Dataset, adapted_dataset
 from .scanning import each
+from .view import Taken
 
 IMAGE, PLACE = "image", "region"
 """Metadata of a region: the id of its image, and its place on the grid or what it is cut around."""
@@ -71,7 +71,7 @@ def object_regions(
     return _cut(dataset, partial(_around, margin=margin, least_side=least_side), least)
 
 
-class Regions(HeldTruths):
+class Regions(Taken):
     """Regions of the images of ``dataset``; ``sources`` (n,) says of which sample each one is, and
     ``rectangles`` n x 4 where: left, top, right, bottom in pixels, the last two exclusive."""
 
@@ -83,35 +83,18 @@ class Regions(HeldTruths):
         places: list[str],
         truths: Truths,
     ) -> None:
-        self.dataset: CompleteDataset = adapted_dataset(dataset)
-        self.sources, self.rectangles = sources, rectangles
-        self.name, self.concepts = f"{dataset.name}, regions", dataset.concepts
-        super().__init__(truths)
+        super().__init__(dataset, sources, truths)
+        self.name = f"{dataset.name}, regions"
+        self.rectangles = rectangles
         self._places = np.array(places, dtype=object)
         self._last: tuple[int, Sample] | None = None
 
     @property
-    def has_images(self) -> bool:
-        return True
-
-    @property
     def metadata_columns(self) -> tuple[str, ...]:
-        return (*self.dataset.metadata_columns, IMAGE, PLACE)
+        return (*super().metadata_columns, IMAGE, PLACE)
 
-    @property
-    def most_boxes(self) -> int | None:
-        return self.dataset.most_boxes
-
-    @property
-    def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
-        return self.dataset.asked
-
-    @cached_property
-    def fingerprint(self) -> str:
-        digest = hashlib.blake2b(self.dataset.fingerprint.encode(), digest_size=12)
-        for part in (self.sources, self.rectangles, self._truths):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
+    def _told_apart(self) -> tuple[npt.NDArray[np.generic], ...]:
+        return self.sources, self.rectangles, self._truths
 
     def pixels(self, samples: Indices) -> Floats:
         left, top, right, bottom = self.rectangles[samples].T
@@ -136,9 +119,6 @@ class Regions(HeldTruths):
             boxes=tuple(_clipped(source.boxes, left, top, right, bottom)),
         )
 
-    def asks(self, index: int) -> Mapping[str, Ask]:
-        return self.dataset.asks(int(self.sources[index]))
-
     def sample_id(self, index: int) -> str:
         left, top, right, bottom = self.rectangles[index].tolist()
         source = self.dataset.sample_id(int(self.sources[index]))
@@ -152,7 +132,7 @@ class Regions(HeldTruths):
             return np.array(ids, dtype=object)
         if column not in self.metadata_columns:
             raise unknown("metadata column", column, self.metadata_columns, f"{self.name!r}")
-        return self.dataset.metadata_values(column)[self.dataset.profile_row(self.sources)]
+        return super().metadata_values(column)
 
     def _source(self, index: int) -> Sample:
         """The whole image; the last one is kept, as regions often come in the order of images."""
@@ -260,16 +240,13 @@ def _on_grid(sample: Sample, rows: int, columns: int) -> list[tuple[Rectangle, s
             f"regions: sample {sample.id!r}: expected an image of {rows} x {columns} pixels or "
             f"more (height x width), got {height} x {width}"
         )
-    y, x = _edges(height, rows), _edges(width, columns)
+    y = [row * height // rows for row in range(rows + 1)]
+    x = [column * width // columns for column in range(columns + 1)]
     return [
         ((x[c], y[r], x[c + 1], y[r + 1]), f"row {r + 1} column {c + 1}")
         for r in range(rows)
         for c in range(columns)
     ]
-
-
-def _edges(length: int, parts: int) -> list[int]:
-    return [place * length // parts for place in range(parts + 1)]
 
 
 def _around(sample: Sample, margin: float, least_side: int) -> list[tuple[Rectangle, str]]:

@@ -92,7 +92,9 @@ class Folder:
         if not folder.is_dir():
             raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
         found = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
-        shown = sorted((path for path in found if _is_shown(path)), key=natural)
+        # "._a.jpg" is a leaving of macOS
+        shown = [path for path in found if path.is_file() and not path.name.startswith(".")]
+        shown.sort(key=natural)
         return [self.file(os.path.join(below, path.name), str(folder)) for path in shown]
 
     def _is_outside(self, name: str) -> bool:
@@ -165,8 +167,7 @@ def unreadable(paths: Sequence[Path], broken: str, where: str) -> set[Path]:
     choose("value of broken", broken, ("refuse", "skip"), where)
     if broken == "refuse":
         return set()
-    flags = each(_is_broken, paths)
-    return {path for path, bad in zip(paths, flags, strict=True) if bad}
+    return {path for path, bad in zip(paths, each(_is_broken, paths), strict=True) if bad}
 
 
 def _is_broken(path: Path) -> bool:
@@ -177,15 +178,15 @@ def _is_broken(path: Path) -> bool:
     return False
 
 
-def _is_shown(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(".")  # "._a.jpg" is a leaving of macOS
-
-
 class Reading:
-    """What becomes of malformed entries: an error, or skipped and remembered."""
+    """What becomes of malformed entries, as ``broken`` says: an error, or skipped and remembered.
 
-    def __init__(self, skip: bool) -> None:
-        self._skip = skip
+    Raises InputError, which names ``where``, for another value.
+    """
+
+    def __init__(self, broken: str, where: str) -> None:
+        choose("value of broken", broken, ("refuse", "skip"), where)
+        self._skip = broken == "skip"
         self.skipped: list[str] = []
 
     def attempt(self, make: Callable[[], T]) -> T | None:

@@ -228,25 +228,23 @@ class LazyMasks(Mapping[str, Mask]):
         self._decoded: dict[str, Mask] = {}
 
     def __getitem__(self, concept: str) -> Mask:
-        if concept not in self._decoded:
-            self._decoded[concept] = self._decode(self._sources[concept], concept)
-        return self._decoded[concept]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sources)
-
-    def __len__(self) -> int:
-        return len(self._sources)
-
-    def _decode(self, source: Any, concept: str) -> Mask:
-        where = f"{self._where}, mask of {concept!r}"
+        if concept in self._decoded:
+            return self._decoded[concept]
+        source, where = self._sources[concept], f"{self._where}, mask of {concept!r}"
         if isinstance(source, str | Path):
             mask = read_mask(as_path(source), where)
         else:
             mask = as_mask(source, where)
         if self._shape is not None:
             same_size(mask.shape, self._shape, where)
+        self._decoded[concept] = mask
         return mask
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
 
 
 def same_size(mask: Sequence[int], image: Sequence[int], where: str) -> None:
@@ -315,7 +313,7 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     try:
         values = labels.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
-        labels = labels.map(_from_word)
+        labels = labels.map(lambda c: WORDS.get(c.strip().lower(), c) if isinstance(c, str) else c)
         values = labels.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float, copy=True)
         values[np.isnan(values) & labels.notna().to_numpy()] = np.inf
     wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
@@ -326,10 +324,6 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
             f"{labels.iat[row, column]!r} at sample {ids[row]!r}, concept {concepts[column]!r}"
         )
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
-
-
-def _from_word(cell: Any) -> Any:
-    return WORDS.get(cell.strip().lower(), cell) if isinstance(cell, str) else cell
 
 
 def _features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -394,21 +388,24 @@ class WordedDataset(TableDataset):
     def guessing(self) -> npt.NDArray[np.float64]:
         """n x C: the error of who guesses among the options, 1 - 1 / their number; else 1/2."""
         found = np.full((len(self), len(self.concepts)), 0.5)
-        for row, asks in enumerate(self._asks):
-            for concept, ask in asks.items():
-                if ask.options:
-                    found[row, self.concepts.index(concept)] = 1 - 1 / len(ask.options)
+        for row, column, ask in self._questions():
+            if ask.options:
+                found[row, column] = 1 - 1 / len(ask.options)
         return found
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float32]:
         """n x C: characters of the words of each question, and of its options."""
         found = np.zeros((len(self), len(self.concepts)), np.float32)
+        for row, column, ask in self._questions():
+            found[row, column] = len(ask.text) + sum(map(len, ask.options))
+        return found
+
+    def _questions(self) -> Iterator[tuple[int, int, Ask]]:
+        """Sample, concept and words of each question."""
         for row, asks in enumerate(self._asks):
             for concept, ask in asks.items():
-                length = len(ask.text) + sum(map(len, ask.options))
-                found[row, self.concepts.index(concept)] = length
-        return found
+                yield row, self.concepts.index(concept), ask
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:
         return self._lengths[samples, concepts].astype(float)

@@ -134,16 +134,15 @@ class View(DatasetDefaults):
         return samples, self._reading[truths[:, self.base]]
 
 
-class Subset(HeldTruths):
-    """The samples of ``dataset`` at the places ``kept`` (m,), ascending, and no other."""
+class Taken(HeldTruths):
+    """Base: m samples that come of those of ``dataset``, number k of its sample ``sources[k]``,
+    with ``truths`` m x C of their own."""
 
-    def __init__(self, dataset: Dataset, kept: Indices) -> None:
+    def __init__(self, dataset: Dataset, sources: Indices, truths: Truths) -> None:
+        super().__init__(truths)
         self.dataset: CompleteDataset = adapted_dataset(dataset)
-        self.kept = np.asarray(kept, np.int64)
+        self.sources = sources
         self.name, self.concepts = dataset.name, dataset.concepts
-        super().__init__(self.dataset.truth(self.kept[:, None], np.arange(len(self.concepts))))
-        features = self.dataset.features
-        self.features = None if features is None else features[self.kept]
 
     @property
     def has_images(self) -> bool:
@@ -154,11 +153,6 @@ class Subset(HeldTruths):
         return self.dataset.metadata_columns
 
     @property
-    def guessing(self) -> Floats | None:
-        found = self.dataset.guessing
-        return None if found is None else found[self.kept]
-
-    @property
     def most_boxes(self) -> int | None:
         return self.dataset.most_boxes
 
@@ -166,26 +160,47 @@ class Subset(HeldTruths):
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
         return self.dataset.asked
 
-    def pixels(self, samples: Indices) -> Floats:
-        return self.dataset.pixels(self.kept[samples])
-
-    def characters(self, samples: Indices, concepts: Indices) -> Floats:
-        return self.dataset.characters(self.kept[samples], concepts)
-
     @cached_property
     def fingerprint(self) -> str:
         digest = hashlib.blake2b(self.dataset.fingerprint.encode(), digest_size=12)
-        digest.update(self.kept.tobytes())
+        for part in self._told_apart():
+            digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
 
-    def sample(self, index: int) -> Sample:
-        return self.dataset.sample(int(self.kept[index]))
+    def _told_apart(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """What the fingerprint covers besides the dataset."""
+        return (self.sources,)
 
     def asks(self, index: int) -> Mapping[str, Ask]:
-        return self.dataset.asks(int(self.kept[index]))
-
-    def sample_id(self, index: int) -> str:
-        return self.dataset.sample_id(int(self.kept[index]))
+        return self.dataset.asks(int(self.sources[index]))
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
-        return self.dataset.metadata_values(column)[self.dataset.profile_row(self.kept)]
+        return self.dataset.metadata_values(column)[self.dataset.profile_row(self.sources)]
+
+
+class Subset(Taken):
+    """The samples of ``dataset`` at the places ``kept`` (m,), ascending, and no other."""
+
+    def __init__(self, dataset: Dataset, kept: Indices) -> None:
+        kept = np.asarray(kept, np.int64)
+        every = np.arange(len(dataset.concepts))
+        super().__init__(dataset, kept, dataset.truth(kept[:, None], every))
+        features = self.dataset.features
+        self.features = None if features is None else features[kept]
+
+    @property
+    def guessing(self) -> Floats | None:
+        found = self.dataset.guessing
+        return None if found is None else found[self.sources]
+
+    def pixels(self, samples: Indices) -> Floats:
+        return self.dataset.pixels(self.sources[samples])
+
+    def characters(self, samples: Indices, concepts: Indices) -> Floats:
+        return self.dataset.characters(self.sources[samples], concepts)
+
+    def sample(self, index: int) -> Sample:
+        return self.dataset.sample(int(self.sources[index]))
+
+    def sample_id(self, index: int) -> str:
+        return self.dataset.sample_id(int(self.sources[index]))

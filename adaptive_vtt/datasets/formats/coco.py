@@ -26,7 +26,7 @@ from ...types import Box, Mask
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
-from ..scanning import BrokenOption, Folder, OutsideOption, Reading, choose, unreadable
+from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unreadable
 
 _FINE = 4
 """Factor by which polygons are drawn larger than the image, to be sampled at pixel centres: a drawn
@@ -136,8 +136,7 @@ def from_coco(
     saves most of its memory. Errors name file, image or annotation id, and field.
     """
     path, folder = Path(labels), Folder(Path(images), allow_outside)
-    choose("value of broken", broken, ("refuse", "skip"), "COCO")
-    reading = Reading(broken == "skip")
+    reading = Reading(broken, "COCO")
     content = _content(path, outlines)
     names = _names(content["categories"], path)
     pictures = _pictures(content["images"], path, folder, reading)

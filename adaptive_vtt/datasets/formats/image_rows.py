@@ -8,12 +8,13 @@ Parquet. Hugging Face's ``datasets`` keeps an image as a struct of ``bytes`` (a 
 import base64
 import binascii
 import csv
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from ...errors import InputError, one_line, unknown
 from ...types import Image, Mask
 from ...utils.files import why_unread
 from ...utils.image_codec import declared_size
-from ...utils.image_files import MAX_PIXELS, as_mask, read_image
+from ...utils.image_files import MAX_PIXELS, as_mask, image_of
 from ...utils.importing import pip_install
 from ...utils.tables import MAX_HEADER, check_columns, check_width
 from ..scanning import Reading
@@ -41,25 +42,23 @@ class Place:
 
 
 @dataclass(frozen=True)
-class InFile:
-    """Base: an image within a file, which reads like a path, so that ``read_image`` takes it for
-    one; ``name`` is what errors call it."""
+class Stored:
+    """An image within a file: what errors call it, how many pixels it has, and what reads the bytes
+    of the image file that it is (a PNG, JPEG ...)."""
 
     name: str
-
-    def data(self) -> bytes:
-        """The bytes of the image: a PNG, JPEG ..."""
-        raise TypeError(f"{type(self).__name__} defines no data")
-
-    def read_bytes(self) -> bytes:
-        return self.data()
-
-    def __str__(self) -> str:
-        return self.name
+    pixels: float
+    data: Callable[[], bytes]
 
     def decoded(self, where: str) -> Image:
         """H x W x C uint8; raises InputError, beginning with ``where``, where it is no image."""
-        return read_image(cast(Path, self), where)
+        try:
+            data = self.data()
+        except OSError as error:
+            raise InputError(
+                f"{where}: cannot read image {self.name!r}: {error.strerror or error}"
+            ) from None
+        return image_of(data, self.name, where)
 
 
 class Images:
@@ -74,20 +73,25 @@ class Images:
 
     def __getitem__(self, index: int, /) -> Image:
         """H x W x C uint8; raises InputError where the cell holds no image."""
-        return self._cell(index, value_at(self._places[index], self._column)).image()
+        return self._decoded(index, value_at(self._places[index], self._column))
 
     def __iter__(self) -> Iterator[Image]:
         """All, as above, in one pass over each file: ``[index]`` reads a group from its start."""
         for index, value in enumerate(_values(self._places, self._column)):
-            yield self._cell(index, value).image()
+            yield self._decoded(index, value)
 
     def pixels(self, index: int) -> float:
         """Of one image as its file declares them; NaN where it does not."""
-        size = declared_size(self._cell(index, value_at(self._places[index], self._column)).data())
+        value = value_at(self._places[index], self._column)
+        size = declared_size(_written(value, self._name(index)))
         return np.nan if size is None else float(size[0] * size[1])
 
-    def _cell(self, index: int, value: Any) -> "_Cell":
-        return _Cell(f"{self._names[index]}, column {self._column!r}", value)
+    def _decoded(self, index: int, value: Any) -> Image:
+        name = self._name(index)
+        return image_of(_written(value, name), name, name)
+
+    def _name(self, index: int) -> str:
+        return f"{self._names[index]}, column {self._column!r}"
 
 
 @dataclass(frozen=True)
@@ -104,28 +108,18 @@ class StoredMask:
         return as_mask(image if self.value is None else image[..., 0] == self.value, "mask")
 
 
-@dataclass(frozen=True)
-class _Cell(InFile):
-    """What a cell holds."""
-
-    value: Any
-
-    def data(self) -> bytes:
-        data = self.value.get("bytes") if isinstance(self.value, dict) else self.value
-        if not isinstance(data, bytes):
-            raise InputError(
-                f"{self.name}: expected the image itself, got {_outside(self.value)}; save_to_disk "
-                "and push_to_hub write images into the file"
-            )
+def _written(value: Any, name: str) -> bytes:
+    """The bytes of the image that a cell holds: themselves, or the field of a struct."""
+    data, path = value, value
+    if isinstance(value, dict):
+        data, path = value.get("bytes"), value.get("path")
+    if isinstance(data, bytes):
         return data
-
-    def image(self) -> Image:
-        return self.decoded(self.name)
-
-
-def _outside(value: Any) -> str:
-    path = value.get("path") if isinstance(value, dict) else value
-    return "nothing" if path is None else f"{str(path)[:80]!r}"
+    raise InputError(
+        f"{name}: expected the image itself, got "
+        f"{'nothing' if path is None else repr(str(path)[:80])}; save_to_disk and push_to_hub "
+        "write images into the file"
+    )
 
 
 def value_at(place: Place, column: str) -> Any:
@@ -169,12 +163,6 @@ def opened_arrow(path: Path) -> Any:
         raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
 
 
-@lru_cache(maxsize=64)
-def opened_parquet(path: Path) -> Any:
-    """A Parquet file that stays open."""
-    return parquet_file(path)
-
-
 def parquet_file(path: Path) -> Any:
     """A Parquet file, read page by page: by default a whole row group would be in memory."""
     parquet = imported("pyarrow.parquet", path)
@@ -184,10 +172,12 @@ def parquet_file(path: Path) -> Any:
         raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
 
 
+opened_parquet = lru_cache(maxsize=64)(parquet_file)
+"""A Parquet file that stays open."""
+
+
 def imported(module: str, path: Path) -> Any:
     """pyarrow, or a part of it; raises InputError where it is not installed."""
-    from importlib import import_module
-
     try:
         return import_module(module)
     except ImportError:
@@ -201,22 +191,6 @@ _LONG = 1024
 """Length in bytes from which a field is taken for the image and cut out before the row is
 parsed."""
 
-T = TypeVar("T")
-
-
-class Stored(Protocol):
-    """An image somewhere in a file."""
-
-    @property
-    def pixels(self) -> float:
-        """How many it has."""
-
-    def data(self) -> bytes:
-        """The image file's bytes."""
-
-    def decoded(self, where: str) -> Image:
-        """H x W x C; raises InputError where it is no image."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -225,28 +199,6 @@ class Row:
     cells: dict[str, str]
     image: Stored
     where: str
-
-
-@dataclass(frozen=True)
-class _InText(InFile):
-    pixels: float
-    file: Path
-    offset: int
-    length: int
-
-    def data(self) -> bytes:
-        with self.file.open("rb") as file:
-            file.seek(self.offset)
-            return base64.b64decode(file.read(self.length))
-
-
-@dataclass(frozen=True)
-class _InParquet(InFile):
-    pixels: float
-    place: Place
-
-    def data(self) -> bytes:
-        return _bytes(value_at(self.place, IMAGE), self.name)
 
 
 def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
@@ -286,16 +238,26 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
         cells = (row for batch in batches for row in batch.to_pylist())
         for at, row in enumerate(cells):
             number += 1
-            stored = _InParquet(f"{path}, row {number}", np.nan, Place(path, group, at))
-            found = reading.attempt(partial(_parquet_row, stored, row))
+            place = Place(path, group, at)
+            found = reading.attempt(partial(_parquet_row, place, row, f"{path}, row {number}"))
             if found is not None:
                 yield found
 
 
-def _parquet_row(stored: "_InParquet", row: dict[str, Any]) -> Row:
-    pixels = _checked(_bytes(row.pop(IMAGE), stored.name), stored.name)
+def _parquet_row(place: Place, row: dict[str, Any], where: str) -> Row:
+    pixels = _checked(_bytes(row.pop(IMAGE), where), where)
     cells = {c: "" if v is None else str(v) for c, v in row.items()}
-    return Row(cells, replace(stored, pixels=pixels), stored.name)
+    return Row(cells, Stored(where, pixels, partial(_parquet_bytes, place, where)), where)
+
+
+def _parquet_bytes(place: Place, where: str) -> bytes:
+    return _bytes(value_at(place, IMAGE), where)
+
+
+def _text_bytes(path: Path, offset: int, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return base64.b64decode(file.read(length))
 
 
 def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
@@ -328,7 +290,8 @@ def _text_row(path: Path, where: str, offset: int, line: bytes, header: list[str
         start = line.index(coded)
         stop = start + len(coded)
     pixels = _checked(_decoded(line[start:stop], where), where)
-    return Row(found, _InText(where, pixels, path, offset + start, stop - start), where)
+    data = partial(_text_bytes, path, offset + start, stop - start)
+    return Row(found, Stored(where, pixels, data), where)
 
 
 def _longest(line: bytes) -> tuple[int, int]:

@@ -25,7 +25,6 @@ from ..scanning import (
     FolderOption,
     OutsideOption,
     Reading,
-    choose,
     natural,
     unreadable,
 )
@@ -48,8 +47,7 @@ def from_voc(
     Errors name the file, the object and the field.
     """
     top = Path(path)
-    choose("value of broken", broken, ("refuse", "skip"), "VOC")
-    reading = Reading(broken == "skip")
+    reading = Reading(broken, "VOC")
     parts = top / "Annotations", top / "JPEGImages"
     annotations, images = (Folder(part, allow_outside, top) for part in parts)
     found = (
