@@ -231,6 +231,7 @@ class LazyMasks(Mapping[str, Mask]):
         if concept in self._decoded:
             return self._decoded[concept]
         source, where = self._sources[concept], f"{self._where}, mask of {concept!r}"
+        source = source() if callable(source) else source
         if isinstance(source, str | Path):
             mask = read_mask(as_path(source), where)
         else:
@@ -271,9 +272,9 @@ def from_table(
     ``images``: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
     or None where answers are recorded. ``labels``: n x C, indexed by sample id, one column per
     concept, 0, 1 or NaN (unknown); or an array, or n classes, see ``as_labels``.
-    ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for
-    concepts that have some, n arrays (H x W, bool, or uint8 with the inside above 127), paths,
-    or None where the sample has none. ``skipped``: names of files left out, for the record.
+    ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for concepts that have
+    some, n arrays (H x W, bool, or uint8 with the inside above 127), paths, functions that make an
+    array, or None where the sample has none. ``skipped``: names of files left out, for the record.
     Raises InputError for a label outside {0, 1, unknown}, ids that repeat, columns that
     repeat, parts of different length, masks of no concept, and files that do not exist.
     """

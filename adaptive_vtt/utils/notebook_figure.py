@@ -35,9 +35,14 @@ def svg(figure: Mapping[str, Any]) -> str:
     grid = layout.get("grid") or {"rows": 1, "columns": 1}
     rows, columns = int(grid["rows"]), int(grid["columns"])
     high = HEIGHT if rows == 1 else PANEL * rows
-    parts = [_text(8, 18, _named(layout.get("title", {}), "text"), size=14)]
+    title = layout.get("title", "")
+    title = title.get("text", "") if isinstance(title, Mapping) else title or ""
+    parts = [_text(8, 18, str(title), size=14)]
     for k, (end, traces) in enumerate(panels.items()):
-        left, right = (LEFT, WIDTH - 20) if columns == 1 else _column(k % columns, columns)
+        left, right = float(LEFT), WIDTH - 20.0
+        if columns > 1:
+            wide = WIDTH / columns
+            left, right = k % columns * wide + 44, (k % columns + 1) * wide - 10
         top = TOP + (k // columns) * (high - TOP - BOTTOM) / rows
         bottom = top + (high - TOP - BOTTOM) / rows - (0 if rows == 1 else 30)
         box = left, top + (0 if rows == 1 else 14), right, bottom
@@ -46,7 +51,13 @@ def svg(figure: Mapping[str, Any]) -> str:
         if len(panels) > 1:
             notes = [n for n in layout.get("annotations", ()) if n.get("xref") == f"x{end} domain"]
             parts += [_text(left, box[1] - 4, _cut(n["text"])) for n in notes]
-    named = [(t["name"], c) for ts in panels.values() for t, c in ts if _is_listed(t)]
+    named = [
+        (trace["name"], colour)
+        for traces in panels.values()
+        for trace, colour in traces
+        if trace.get("name") and trace.get("showlegend") is not False
+        if trace["type"] != "heatmap"
+    ]
     for k, (name, colour) in enumerate(named[:MAX_NAMED]):
         x, y = 10 + (k % 4) * 165, high + 12 + 16 * (k // 4)
         parts.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{escape(colour)}"/>')
@@ -162,7 +173,10 @@ def _scale(
         return places.get, [(places[v], _cut(v, room)) for v in names]
     to = math.log10 if axis.get("type") == "log" else float
     known = [to(v) for v in values if to is float or v > 0]
-    low, high = axis.get("range") or _extent(known, axis.get("rangemode") == "tozero")
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    pad = 0.05 * ((high - low) or 1)
+    start_at = 0.0 if axis.get("rangemode") == "tozero" else low - pad
+    low, high = axis.get("range") or (start_at, high + pad)
     width = (high - low) or 1.0
 
     def place(value: Any) -> float | None:
@@ -178,23 +192,12 @@ def _scale(
     return place, [(place(v) or start, words) for v, words in zip(marks, told, strict=True)]
 
 
-def _extent(known: Sequence[float], from_zero: bool) -> tuple[float, float]:
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    pad = 0.05 * ((high - low) or 1)
-    return (0.0 if from_zero else low - pad), high + pad
-
-
 def _marks(low: float, high: float) -> list[float]:
     """Four to eight round numbers between."""
     rough = (high - low) / 5 or 1.0
     power = 10 ** math.floor(math.log10(rough))
     step = power * min((1, 2, 5, 10), key=lambda k: abs(k * power - rough))
     return [k * step for k in range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)]
-
-
-def _column(k: int, columns: int) -> tuple[float, float]:
-    wide = WIDTH / columns
-    return k * wide + 44, (k + 1) * wide - 10
 
 
 def _shade(scale: Any, share: float) -> str:
@@ -209,11 +212,6 @@ def _colour(trace: Trace, other: str) -> str:
     return next((c for c in held if isinstance(c, str)), other)
 
 
-def _is_listed(trace: Trace) -> bool:
-    listed = trace.get("showlegend") is not False and trace.get("name")
-    return bool(listed) and trace["type"] != "heatmap"
-
-
 def _step(places: Sequence[float]) -> float:
     return abs(places[1] - places[0]) if len(places) > 1 else 60.0
 
@@ -224,10 +222,6 @@ def _many(value: Any) -> bool:
 
 def _first(value: Any, other: Any) -> Any:
     return other if value is None else value
-
-
-def _named(holder: Any, name: str) -> str:
-    return str(holder.get(name, "") if isinstance(holder, Mapping) else holder or "")
 
 
 def _cut(words: Any, most: int = LETTERS) -> str:

@@ -12,14 +12,13 @@ first, bit 32 saying that more follow, and from the fourth on the difference to 
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import InputError
 from ...types import Box, Mask
@@ -33,21 +32,21 @@ _FINE = 4
 outline is one pixel wide, which at the image's own size would make masks too large."""
 
 
-class Outlines:
-    """The mask H x W of all outlines together, drawn when it is read as an array."""
+Drawn = Callable[[], Mask]
 
-    def __init__(self, outlines: Sequence[Any], height: int, width: int, where: str) -> None:
-        self._outlines, self._size, self._where = outlines, (height, width), where
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Mask:
-        """Raises InputError for an outline that is no COCO segmentation."""
-        drawn = np.zeros(self._size, np.bool_)
-        try:
-            for outline in self._outlines:
-                drawn |= mask(outline, *self._size)
-        except InputError as error:
-            raise InputError(f"{self._where}: {error}") from None
-        return drawn
+def _drawn(outlines: Sequence[Any], height: int, width: int, where: str) -> Mask:
+    """The mask H x W of all outlines together.
+
+    Raises InputError for an outline that is no COCO segmentation.
+    """
+    drawn = np.zeros((height, width), np.bool_)
+    try:
+        for outline in outlines:
+            drawn |= mask(outline, height, width)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return drawn
 
 
 def mask(outline: Any, height: int, width: int) -> Mask:
@@ -173,13 +172,14 @@ class _Thing(NamedTuple):
 
 def _masks(
     pictures: Sequence[Picture], label: str, outlines: Mapping[str, list[Any]], path: Path
-) -> list[Outlines | None]:
-    def of(picture: Picture) -> Outlines | None:
+) -> list[Drawn | None]:
+    """What draws the mask of each picture that has outlines of ``label``."""
+    found: list[Drawn | None] = []
+    for picture in pictures:
         where = f"{path}, image {picture.id}, segmentation of {label!r}"
-        found = outlines.get(picture.id)
-        return None if found is None else Outlines(found, picture.height, picture.width, where)
-
-    return [of(picture) for picture in pictures]
+        mine, size = outlines.get(picture.id), (picture.height, picture.width)
+        found.append(None if mine is None else partial(_drawn, mine, *size, where))
+    return found
 
 
 def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:

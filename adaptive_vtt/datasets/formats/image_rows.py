@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import InputError, one_line, unknown
 from ...types import Image, Mask
@@ -86,26 +85,18 @@ class Images:
         size = declared_size(_written(value, self._name(index)))
         return np.nan if size is None else float(size[0] * size[1])
 
+    def mask(self, index: int, value: int | None) -> Mask:
+        """One image as a mask: inside is above 127, or, with ``value``, where the pixel (its first
+        channel) is that."""
+        image = self[index]
+        return as_mask(image if value is None else image[..., 0] == value, "mask")
+
     def _decoded(self, index: int, value: Any) -> Image:
         name = self._name(index)
         return image_of(_written(value, name), name, name)
 
     def _name(self, index: int) -> str:
         return f"{self._names[index]}, column {self._column!r}"
-
-
-@dataclass(frozen=True)
-class StoredMask:
-    """The mask of one row, decoded when it is made an array: inside is above 127, or, with
-    ``value``, where the pixel (its first channel) is that."""
-
-    images: Images
-    index: int
-    value: int | None
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Mask:
-        image = self.images[self.index]
-        return as_mask(image if self.value is None else image[..., 0] == self.value, "mask")
 
 
 def _written(value: Any, name: str) -> bytes:

@@ -53,12 +53,20 @@ def read_table(
     """
     path = Path(labels)
     table = read_rows(path)
-    apart = [file_column, class_column, *(metadata or [])]
-    _check_columns(table, id_column, [c for c in apart if c], images, path)
-    ids = table[id_column]
-    known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
-    others = table.drop(columns=[id_column, *(set(apart) - {None})])
-    chosen = _concepts(others, concepts, path)
+    apart = [name for name in (file_column, class_column, *(metadata or [])) if name]
+    if id_column not in table:
+        error = unknown("column", id_column, list(map(str, table.columns)), str(path))
+        raise InputError(f"{error}{_advised_id_column(table, images)}")
+    for column in apart:
+        if column not in table:
+            raise unknown("column", column, list(map(str, table.columns)), str(path))
+    known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
+    others = table.drop(columns=list({id_column, *apart}))
+    names = list(map(str, others.columns))
+    for concept in concepts or ():
+        if concept not in names:
+            raise unknown("concept", concept, names, str(path))
+    chosen = concepts or names
     if class_column is None:
         _check_labels(others, chosen, images, path)
     truths = known[chosen] if class_column is None else one_per_class(known[class_column])
@@ -79,27 +87,6 @@ def read_table(
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _check_columns(
-    table: pd.DataFrame, id_column: str, others: list[str], images: Path | str | None, path: Path
-) -> None:
-    columns = list(map(str, table.columns))
-    if id_column not in columns:
-        error = unknown("column", id_column, columns, str(path))
-        raise InputError(f"{error}{_advised_id_column(table, images)}")
-    for column in others:
-        if column not in columns:
-            raise unknown("column", column, columns, str(path))
-
-
-def _concepts(others: pd.DataFrame, given: list[str] | None, path: Path) -> list[str]:
-    """The columns of labels: those given, or all that have no other use."""
-    names = list(map(str, others.columns))
-    for concept in given or ():
-        if concept not in names:
-            raise unknown("concept", concept, names, str(path))
-    return given or names
 
 
 def _check_labels(

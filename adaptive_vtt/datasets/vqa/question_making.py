@@ -81,6 +81,9 @@ APART = 0.25
 numbers that occur: in a crowd nobody counts to one."""
 MARKED = 4
 """Regions that a question about several of them marks, at most."""
+Task = tuple[str, str]
+"""EndoBench's task and subtask that a question belongs to."""
+NO_TASK: Task = ("", "")
 AS = ", answer "
 """Between a concept and the right answer in a subject."""
 
@@ -189,15 +192,13 @@ def _covers(region: Region, plan: Plan) -> bool:
 def _presence(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     concept, _, answer = subject.partition(AS)
     question = worded("presence", rng, subject=plan.word(concept))
-    task, subtask = plan.role(concept).presence or ("", "")
-    right = int(answer == "No")
-    return Made(_copy(sample), question, ("Yes", "No"), right, task, subtask, ordered=True)
+    task = plan.role(concept).presence or NO_TASK
+    return Made(_copy(sample), question, ("Yes", "No"), int(answer == "No"), *task, ordered=True)
 
 
 def _type(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     absent = [c for c in plan.alike(subject) if sample.truth.get(c) == 0]
-    task, subtask = plan.role(subject).naming or ("", "")
-    return _named(_copy(sample), "type", subject, absent, plan, rng, task, subtask)
+    return _named(_copy(sample), "type", subject, absent, plan, rng, plan.role(subject).naming)
 
 
 def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -206,18 +207,16 @@ def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
     if not others:
         return None
     question = worded("severity", rng, subject=plan.word(what), column=plan.grades[what])
-    task, subtask = ROLES["grade"].naming or ("", "")
-    return _asked(_copy(sample), question, right, others, rng, task, subtask)
+    return _asked(_copy(sample), question, right, others, rng, ROLES["grade"].naming)
 
 
 def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     concept, _, answer = subject.partition(AS)
     boxed = concept not in sample.masks and sample.boxes
     question = worded("counting boxes" if boxed else "counting", rng, subject=plan.word(concept))
-    task, subtask = plan.role(concept).counting or ("", "")
-    image = _copy(sample)
+    task, image = plan.role(concept).counting or NO_TASK, _copy(sample)
     if concept not in plan.numbers:
-        return Made(image, question, MANY, MANY.index(answer), task, subtask, ordered=True)
+        return Made(image, question, MANY, MANY.index(answer), *task, ordered=True)
     right = int(answer)
     apart = least_apart(right)
     others: list[int] = []
@@ -225,7 +224,7 @@ def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
         if all(abs(number - other) >= apart for other in (right, *others)):
             others.append(number)
     wrong = [str(number) for number in others]
-    return _asked(image, question, answer, wrong, rng, task, subtask) if wrong else None
+    return _asked(image, question, answer, wrong, rng, task) if wrong else None
 
 
 def _position(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -235,7 +234,7 @@ def _position(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
         return None
     others = [part for part in CELLS if part != right]
     question = worded("position", rng, subject=plan.word(subject))
-    return _asked(_copy(sample), question, right, others, rng, POSITION, POSITION)
+    return _asked(_copy(sample), question, right, others, rng, (POSITION, POSITION))
 
 
 def _grounding(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -244,7 +243,7 @@ def _grounding(sample: Sample, subject: str, plan: Plan, rng: np.random.Generato
         return None
     right, *wrong = (str(list(box)) for box in found)
     question = worded("grounding", rng, subject=plan.word(subject))
-    return _asked(_copy(sample), question, right, wrong, rng, _GROUNDING, _GROUNDING)
+    return _asked(_copy(sample), question, right, wrong, rng, _GROUNDING)
 
 
 def _selection(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -256,10 +255,10 @@ def _selection(sample: Sample, subject: str, plan: Plan, rng: np.random.Generato
     for box, colour in zip(found, names, strict=True):
         draw_box(image, box, colour)
     question = worded("selection", rng, subject=plan.word(subject))
-    return _asked(image, question, names[0], names[1:], rng, _SELECTION, _SELECTION)
+    return _asked(image, question, names[0], names[1:], rng, _SELECTION)
 
 
-def _recognition(kind: str, subtask: str) -> "Maker":
+def _recognition(kind: str, task: Task) -> "Maker":
     """The maker of questions that mark one region in one way."""
 
     def make(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -273,7 +272,7 @@ def _recognition(kind: str, subtask: str) -> "Maker":
         if kind == "contour":
             draw_contour(image, marked.mask, colour)
         told = {"colour": colour, "box": coordinates([marked])}
-        return _named(image, kind, subject, others, plan, rng, _RECOGNITION, subtask, **told)
+        return _named(image, kind, subject, others, plan, rng, task, **told)
 
     return make
 
@@ -296,7 +295,7 @@ def _multi(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -
         else:
             draw_box(image, region.box, colour)
     told = {"colour": names[0], "mark": "outline" if outlined else "box"}
-    return _named(image, "multi", subject, others, plan, rng, _RECOGNITION, _MULTI, **told)
+    return _named(image, "multi", subject, others, plan, rng, _MULTI, **told)
 
 
 def _elsewhere(sample: Sample, concepts: Sequence[str], plan: Plan, marked: Region) -> list[Region]:
@@ -314,8 +313,8 @@ def _elsewhere(sample: Sample, concepts: Sequence[str], plan: Plan, marked: Regi
 
 
 Maker = Callable[[Sample, str, Plan, np.random.Generator], Made | None]
-_GROUNDING, _SELECTION, _RECOGNITION = (task.name for task in TASKS[-3:])
-_BOX, _CONTOUR, _MULTI, _COORDINATE = (name for name, _, _ in TASKS[-1].subtasks)
+_GROUNDING, _SELECTION = ((task.name, task.name) for task in TASKS[-3:-1])
+_BOX, _CONTOUR, _MULTI, _COORDINATE = ((TASKS[-1].name, name) for name, _, _ in TASKS[-1].subtasks)
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {
@@ -342,8 +341,7 @@ def _named(
     others: Sequence[str],
     plan: Plan,
     rng: np.random.Generator,
-    task: str,
-    subtask: str,
+    task: Task | None,
     **told: Any,
 ) -> Made | None:
     """A question whose options are names of concepts; none where there is no wrong one."""
@@ -351,7 +349,7 @@ def _named(
         return None
     question = worded(kind, rng, **told)
     wrong = [plan.word(concept) for concept in others]
-    return _asked(image, question, plan.word(right), wrong, rng, task, subtask)
+    return _asked(image, question, plan.word(right), wrong, rng, task)
 
 
 def _asked(
@@ -360,15 +358,14 @@ def _asked(
     right: str,
     wrong: Sequence[str],
     rng: np.random.Generator,
-    task: str,
-    subtask: str,
+    task: Task | None,
 ) -> Made:
     """A question with at most three of the wrong options, all in random order."""
     few = [str(text) for text in rng.permutation(list(wrong))[:3]]
     options = [right, *few]
     order = rng.permutation(len(options)).tolist()
     shown = tuple(options[k] for k in order)
-    return Made(image, question, shown, order.index(0), task, subtask)
+    return Made(image, question, shown, order.index(0), *(task or NO_TASK))
 
 
 def _boxes(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> list[Box] | None:
@@ -423,13 +420,16 @@ def numbers_in(sample: Sample, plan: Plan) -> list[Number]:
 
     Raises InputError for a column of numbers that is not there, or holds no whole number.
     """
-    return [
-        Number(c, count(sample, c, plan), truth == 1, c in plan.counts or c not in sample.masks)
-        for c in plan.concepts
-        if (truth := sample.truth.get(c)) is not None
-        and plan.role(c).counting
-        and _is_counted(sample, c, plan)
-    ]
+    found = []
+    for concept in plan.concepts:
+        truth = sample.truth.get(concept)
+        number = None
+        if truth is not None and plan.role(concept).counting:
+            number = _count(sample, concept, plan)
+        if number is not None:
+            exact = concept in plan.counts or concept not in sample.masks
+            found.append(Number(concept, number, truth == 1, exact))
+    return found
 
 
 def large_numbers(numbers: Iterable[Number]) -> dict[str, tuple[int, ...]]:
@@ -449,49 +449,40 @@ def counting_subjects(found: Sequence[tuple[int, Number]], plan: Plan) -> list[t
     concept whose number is only known to be 0, nor without a wrong number.
     """
     countable = {one.concept for _, one in found if one.there} | set(plan.counts)
-    return [
-        (index, f"{one.concept}{AS}{_option(one.number, one.concept, plan)}")
-        for index, one in found
-        if one.concept in countable and _has_wrong(one, plan)
-    ]
+    subjects = []
+    for index, one in found:
+        large = plan.numbers.get(one.concept)
+        answer = MANY[min(one.number, len(MANY) - 1)] if large is None else str(one.number)
+        apart = least_apart(one.number)
+        has_wrong = large is None or any(abs(n - one.number) >= apart for n in large)
+        if one.concept in countable and has_wrong:
+            subjects.append((index, f"{one.concept}{AS}{answer}"))
+    return subjects
 
 
-def _has_wrong(one: Number, plan: Plan) -> bool:
-    large = plan.numbers.get(one.concept)
-    return large is None or any(abs(n - one.number) >= least_apart(one.number) for n in large)
-
-
-def _is_counted(sample: Sample, concept: str, plan: Plan) -> bool:
-    """Whether the number is known: an empty cell says that nobody counted."""
-    if concept in plan.counts:
-        column = plan.counts[concept]
-        return column not in sample.metadata or as_text(sample.metadata[column]) != ""
-    marked = concept in sample.masks or is_boxed(sample, concept)
-    return marked or sample.truth.get(concept) == 0
-
-
-def count(sample: Sample, concept: str, plan: Plan) -> int:
-    """How many there are: as a column says, else boxes, else connected pieces of the mask.
+def _count(sample: Sample, concept: str, plan: Plan) -> int | None:
+    """How many there are: as a column says, else boxes, else connected pieces of the mask; None
+    where nobody counted, as an empty cell says, too.
 
     Raises InputError for a column that is not there, or holds no whole number.
     """
-    if concept in plan.counts:
-        column = plan.counts[concept]
-        if column not in sample.metadata:
-            raise InputError(f"build: sample {sample.id!r} has no metadata column {column!r}")
-        value = sample.metadata[column]
-        try:
-            number = int(value)
-        except (TypeError, ValueError):
-            number = -1
-        if number < 0:
-            raise InputError(
-                f"build: sample {sample.id!r}, column {column!r}: expected a whole number of "
-                f"{concept!r}, 0 or more, got {value!r}"
-            )
-        return number
-    return 0 if sample.truth.get(concept) == 0 else len(places(sample, concept))
-
-
-def _option(number: int, concept: str, plan: Plan) -> str:
-    return str(number) if concept in plan.numbers else MANY[min(number, len(MANY) - 1)]
+    if concept not in plan.counts:
+        marked = concept in sample.masks or is_boxed(sample, concept)
+        absent = sample.truth.get(concept) == 0
+        return 0 if absent else len(places(sample, concept)) if marked else None
+    column = plan.counts[concept]
+    if column not in sample.metadata:
+        raise InputError(f"build: sample {sample.id!r} has no metadata column {column!r}")
+    value = sample.metadata[column]
+    if as_text(value) == "":
+        return None
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 0:
+        raise InputError(
+            f"build: sample {sample.id!r}, column {column!r}: expected a whole number of "
+            f"{concept!r}, 0 or more, got {value!r}"
+        )
+    return number
