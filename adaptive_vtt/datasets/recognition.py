@@ -198,9 +198,15 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
     the only column whose values all repeat names the class.
     """
     known = table.mask(table.isin(EMPTY))
-    concepts = [c for c in known if known[c].notna().any() and _is_binary(known[c])]
+    cells = {c: known[c].dropna() for c in known if known[c].notna().any()}
+    concepts = [
+        c for c, said in cells.items() if pd.to_numeric(said, errors="coerce").isin((0, 1)).all()
+    ]
     if not concepts and not any(str(c).lower() in CLASS_COLUMNS for c in known):
-        concepts = [c for c in known if known[c].notna().any() and _is_yes_or_no(known[c])]
+        words = list(WORDS)
+        concepts = [
+            c for c, said in cells.items() if said.str.strip().str.lower().isin(words).all()
+        ]
     unique = [c for c in known if c not in concepts and known[c].is_unique]
     id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
     classes = None if concepts else _class_column(known.drop(columns=unique))
@@ -217,14 +223,6 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
         "class_column": classes,
         "metadata": others,
     }
-
-
-def _is_binary(cells: pd.Series) -> bool:
-    return bool(pd.to_numeric(cells.dropna(), errors="coerce").isin((0, 1)).all())
-
-
-def _is_yes_or_no(cells: pd.Series) -> bool:
-    return bool(cells.dropna().str.strip().str.lower().isin(list(WORDS)).all())
 
 
 def _class_column(table: pd.DataFrame) -> str | None:

@@ -9,7 +9,7 @@ may be in any of them: that is unknown, and never asked.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import cv2
@@ -29,13 +29,8 @@ Rectangle = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels of the image; the last two exclusive."""
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """The regions of one image: r rectangles, their places, and truths r x C."""
-
-    rectangles: list[Rectangle]
-    places: list[str]
-    truths: Truths
+_Places = list[tuple[Rectangle, str]]
+"""Rectangles of one image, and the place of each."""
 
 
 def grid_regions(
@@ -162,9 +157,7 @@ class _Cropped(Mapping[str, Mask]):
         return len(self._concepts)
 
 
-def _cut(
-    dataset: Dataset, place: Callable[[Sample], list[tuple[Rectangle, str]]], least: float
-) -> Regions:
+def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> Regions:
     if not 0 <= least <= 1:
         raise InputError(f"regions: expected a least share in 0..1, got {least}")
     if not dataset.has_images:
@@ -175,20 +168,22 @@ def _cut(
             f"regions: {IMAGE!r} and {PLACE!r} are columns of where a region is from: expected a "
             f"dataset without metadata of these names, {dataset.name!r} has {min(taken)!r}"
         )
-    concepts, places = dataset.concepts, range(len(dataset))
-    cuts = each(lambda index: _regions(dataset.sample(index), concepts, place, least), places)
-    truths = np.concatenate([cut.truths for cut in cuts])
+    cuts = each(
+        lambda index: _regions(dataset.sample(index), dataset.concepts, place, least),
+        range(len(dataset)),
+    )
+    truths = np.concatenate([truths for _, truths in cuts])
     if not (truths == 1).any():
         raise InputError(
             "regions: expected masks or boxes that show a concept in some region, dataset "
             f"{dataset.name!r} has none"
         )
-    rectangles = [rectangle for cut in cuts for rectangle in cut.rectangles]
+    found = [region for regions, _ in cuts for region in regions]
     return Regions(
         dataset,
-        np.repeat(np.arange(len(cuts)), [len(cut.rectangles) for cut in cuts]),
-        np.array(rectangles, np.int64),
-        [name for cut in cuts for name in cut.places],
+        np.repeat(np.arange(len(cuts)), [len(regions) for regions, _ in cuts]),
+        np.array([rectangle for rectangle, _ in found], np.int64),
+        [name for _, name in found],
         truths,
     )
 
@@ -196,23 +191,25 @@ def _cut(
 def _regions(
     sample: Sample,
     concepts: tuple[str, ...],
-    place: Callable[[Sample], list[tuple[Rectangle, str]]],
+    place: Callable[[Sample], _Places],
     least: float,
-) -> _Cut:
+) -> tuple[_Places, Truths]:
+    """The regions of one image, and their truths r x C."""
     if sample.asks:
         raise InputError(
             f"regions: expected concepts, got questions in words (sample {sample.id!r}), which are "
             "about the whole image"
         )
     found = list(dict(place(sample)).items())  # a rectangle once, though two things may share it
-    rectangles = [rectangle for rectangle, _ in found]
     truths = np.full((len(found), len(concepts)), UNKNOWN, np.int8)
     for column, concept in enumerate(concepts):
         if sample.truth.get(concept) == 0:
             truths[:, column] = 0
-        elif sample.truth.get(concept) == 1:
-            truths[:, column] = _shown(_where(sample, concept), rectangles, least)
-    return _Cut(rectangles, [name for _, name in found], truths)
+        elif sample.truth.get(concept) == 1 and (mask := _where(sample, concept)) is not None:
+            for row, ((left, top, right, bottom), _) in enumerate(found):
+                share = float(mask[top:bottom, left:right].mean())
+                truths[row, column] = 0 if share == 0 else 1 if share >= least else UNKNOWN
+    return found, truths
 
 
 def _where(sample: Sample, concept: str) -> Mask | None:
@@ -225,15 +222,7 @@ def _where(sample: Sample, concept: str) -> Mask | None:
     return mask if inside is None else mask | inside
 
 
-def _shown(mask: Mask | None, rectangles: list[Rectangle], least: float) -> list[int]:
-    """1, 0 or UNKNOWN for each rectangle."""
-    if mask is None:
-        return [UNKNOWN] * len(rectangles)
-    shares = [float(mask[t:b, left:r].mean()) for left, t, r, b in rectangles]
-    return [0 if share == 0 else 1 if share >= least else UNKNOWN for share in shares]
-
-
-def _on_grid(sample: Sample, rows: int, columns: int) -> list[tuple[Rectangle, str]]:
+def _on_grid(sample: Sample, rows: int, columns: int) -> _Places:
     height, width = sample.require_image().shape[:2]
     if height < rows or width < columns:
         raise InputError(
@@ -249,7 +238,7 @@ def _on_grid(sample: Sample, rows: int, columns: int) -> list[tuple[Rectangle, s
     ]
 
 
-def _around(sample: Sample, margin: float, least_side: int) -> list[tuple[Rectangle, str]]:
+def _around(sample: Sample, margin: float, least_side: int) -> _Places:
     height, width = sample.require_image().shape[:2]
     found = []
     for name, (left, top, right, bottom) in _objects(sample):

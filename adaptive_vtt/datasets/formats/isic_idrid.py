@@ -72,7 +72,10 @@ def from_isic(
     table = {image: row for image, row in table.items() if bad.isdisjoint((image, *row))}
     if not table:
         raise InputError(f"{image_folder}: expected images, found none that can be used")
-    shown = each(_is_shown, [mask for row in table.values() for mask in row])
+    shown = each(
+        lambda mask: bool(read_mask(mask, repr(str(mask))).any()),
+        [mask for row in table.values() for mask in row],
+    )
     count, names = len(ATTRIBUTES), [name.replace("_", " ") for name in ATTRIBUTES]
     rows = [shown[at : at + count] for at in range(0, len(shown), count)]
     masks_shown = [
@@ -99,10 +102,6 @@ def _folder(top: Path, given: Path | str | None, pattern: str, what: str) -> Pat
         names = ", ".join(repr(path.name) for path in found) or "none"
         raise InputError(f"{top}: expected one folder {pattern!r}, found {names}; give {what}=")
     return found[0]
-
-
-def _is_shown(mask: Path) -> bool:
-    return bool(read_mask(mask, f"{str(mask)!r}").any())
 
 
 LESIONS = {

@@ -215,12 +215,18 @@ def from_medmnist(
     images = NpzArray(file, f"{split}_images", most_bytes)
     _check_images(images, facts, size)
     labels = _labels(NpzArray(file, f"{split}_labels", most_bytes), len(images), facts)
+    if facts.task == "binary":
+        truths = labels.astype(np.int8)
+    elif facts.task == "multi-label":
+        truths = np.where(labels == 1, 1, UNKNOWN if classes == "own" else 0).astype(np.int8)
+    else:
+        truths = one_per_class(labels[:, 0], len(facts.classes), classes)
     metadata = pd.DataFrame({"split": [split] * len(images)})
     if labels.shape[1] == 1:
         metadata["label"] = labels[:, 0]
     return TableDataset(
         images,
-        _truths(labels, facts, classes),
+        truths,
         [f"{split}-{position:06d}" for position in range(len(images))],
         facts.concepts,
         metadata=metadata,
@@ -286,12 +292,3 @@ def _labels(stored: NpzArray, count: int, facts: MedMnistSet) -> npt.NDArray[np.
             f"got {labels[row, column]} in row {row}"
         )
     return labels
-
-
-def _truths(labels: npt.NDArray[np.int64], facts: MedMnistSet, known: Classes) -> Truths:
-    if facts.task == "binary":
-        return labels.astype(np.int8)
-    if facts.task == "multi-label":
-        absent = UNKNOWN if known == "own" else 0
-        return np.where(labels == 1, 1, absent).astype(np.int8)
-    return one_per_class(labels[:, 0], len(facts.classes), known)
