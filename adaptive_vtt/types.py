@@ -1,6 +1,6 @@
 """The value types that the protocols speak: plain data, shared by all rooms."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -12,7 +12,6 @@ from .errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
-from collections.abc import Sequence
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -107,6 +106,22 @@ class Box:
     def area(self) -> float:
         """In square pixels."""
         return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)
+
+
+def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
+    """M_loc: the pixels of H x W whose centres lie in any of the boxes."""
+    found = np.zeros((height, width), dtype=bool)
+    for box in boxes:
+        left, top, right, bottom = (max(0, int(np.ceil(edge - 0.5))) for edge in box.edges)
+        found[top:bottom, left:right] = True
+    return found
+
+
+def common(one: Box, other: Box) -> float:
+    """What is in both boxes, in square pixels."""
+    across = min(one.right, other.right) - max(one.left, other.left)
+    down = min(one.bottom, other.bottom) - max(one.top, other.top)
+    return max(0.0, across) * max(0.0, down)
 
 
 def _size(image: npt.NDArray[Any] | None) -> str:
@@ -442,20 +457,3 @@ class Candidates:
     def cell(self) -> "Tensor":
         """concept * 2 + truth: which side of which concept a question belongs to."""
         return self.truth.add(self.concept, alpha=2)
-
-
-def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
-    """M_loc: the pixels of H x W whose centres lie in any of the boxes."""
-    found = np.zeros((height, width), dtype=bool)
-    for box in boxes:
-        left, top = (max(0, int(np.ceil(edge - 0.5))) for edge in (box.left, box.top))
-        right, bottom = (max(0, int(np.ceil(edge - 0.5))) for edge in (box.right, box.bottom))
-        found[top:bottom, left:right] = True
-    return found
-
-
-def common(one: Box, other: Box) -> float:
-    """What is in both boxes, in square pixels."""
-    across = min(one.right, other.right) - max(one.left, other.left)
-    down = min(one.bottom, other.bottom) - max(one.top, other.top)
-    return max(0.0, across) * max(0.0, down)

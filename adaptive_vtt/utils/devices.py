@@ -1,20 +1,18 @@
 """Where things are computed: PyTorch's devices, and a Ray cluster. Both are imported when used."""
 
-import os
-from typing import TYPE_CHECKING
-
-from ..errors import InputError, one_line
-
-if TYPE_CHECKING:
-    import torch
 import logging
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..errors import InputError, one_line
 from .importing import pip_install
+
+if TYPE_CHECKING:
+    import torch
 
 
 def pick(device: str = "auto") -> "torch.device":

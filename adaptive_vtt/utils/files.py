@@ -9,7 +9,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     _Path = Path
 else:
     _Path = type(Path())  # before Python 3.12 Path itself cannot be derived from
-import tomllib
-from collections.abc import Mapping
 
 
 def write_bytes(path: Path, data: bytes) -> None:

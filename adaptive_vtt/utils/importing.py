@@ -1,15 +1,17 @@
 """What is imported only when asked for, and the pip command for what is not installed."""
 
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
 from sys import modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import TypeIs
-import re
-from importlib.metadata import PackageNotFoundError, requires, version
+
+PACKAGE = "adaptive-vtt"
 
 
 def lazily(
@@ -38,9 +40,6 @@ def is_table(value: object) -> "TypeIs[pd.DataFrame]":
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
-PACKAGE = "adaptive-vtt"
-
-
 def pip_install(extra: str) -> str:
     """``pip install`` with what the extra of that name needs: the packages themselves, as an extra
     can be named only where the package is on an index."""
@@ -56,6 +55,6 @@ def pip_install(extra: str) -> str:
 def own_version() -> str:
     """What was installed: the last tag, and what came after it; "0+unknown" of a bare checkout."""
     try:
-        return version("adaptive-vtt")
+        return version(PACKAGE)
     except PackageNotFoundError:
         return "0+unknown"

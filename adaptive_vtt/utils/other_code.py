@@ -22,6 +22,11 @@ import numpy as np
 from ..errors import InputError, one_line, unknown
 from .files import near_file
 
+OURS = str(Path(__file__).parent.parent)
+_LIBRARIES = tuple({OURS, *(sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib"))})
+_INSTALLED = ("site-packages", "dist-packages")
+_LOCK = RLock()  # of the random states that the whole process shares
+
 
 def load_object(target: str, base: Path | None = None, what: str = "model") -> Any:
     """What ``target`` names; a relative file starts at ``base`` (default: here).
@@ -91,11 +96,6 @@ def _from_file(path: Path, what: str) -> ModuleType:
     return module
 
 
-OURS = str(Path(__file__).parent.parent)
-_LIBRARIES = tuple({OURS, *(sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib"))})
-_INSTALLED = ("site-packages", "dist-packages")
-
-
 def place_of(error: BaseException) -> str:
     """ " at model.py, line 7, in predict"; "" where none of their lines was running.
 
@@ -149,9 +149,6 @@ def describe_part(part: object) -> str:
     """What a part goes by, for the journal: its ``describe``, a function's name, or its class."""
     said = getattr(part, "describe", None) or getattr(part, "__name__", type(part).__name__)
     return str(said)
-
-
-_LOCK = RLock()
 
 
 @contextmanager
