@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name == "__version__":
-        from .utils.extras import own_version
+        from .utils.importing import own_version
 
         return own_version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ from .journal.files import JOURNAL, journal_at
 from .journal.prior import Prior, read_prior
 from .space import QuestionSpace
 from .types import IDENTITY, Floats, Indices
-from .utils.extras import pip_install
+from .utils.importing import pip_install
 
 if TYPE_CHECKING:
     import pandas as pd

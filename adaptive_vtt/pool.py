@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .datasets.held_truths import HeldTruths
+from .datasets.base import HeldTruths
 from .errors import InputError, unknown
 from .oracles import Told
 from .space import QuestionSpace

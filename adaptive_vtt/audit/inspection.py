@@ -21,8 +21,8 @@ from ..results.outcomes import FAILED, judged, outcomes
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..types import Image
+from ..utils.figures import shown
 from ..utils.image_codec import data_address
-from ..utils.plotly_text import shown
 
 AXIS = {"title": {"text": "calls answered so far"}, "rangemode": "tozero"}
 MOMENTS = 200

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset, as_dataset
-from ..datasets.labels import Labels
+from ..datasets.table import Labels
 from ..engine.options import Filters
 from ..journal.files import JOURNAL
 from ..models.base import ModelSource

@@ -44,7 +44,7 @@ from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..surrogates import Named
 from ..types import Answer, CallMode, Floats, Indices, Unanswered
-from ..utils.interval_bars import Bar, bars, figure
+from ..utils.figures import Bar, bars, figure
 from . import Audit
 from .census import all_losses, means, unanswered
 from .progress import Hooks

@@ -6,7 +6,7 @@ from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from ..errors import InputError
-from ..utils.ray_cluster import joined
+from ..utils.devices import joined
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")

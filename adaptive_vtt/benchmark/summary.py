@@ -10,7 +10,7 @@ from ..results.report.plots import COLOURS as ROLES
 from ..results.report.plots import Figure, chart, figure_page, frame, level_of, table
 from ..results.report.section import amount, data
 from ..types import Floats
-from ..utils.plotly_text import shown
+from ..utils.figures import shown
 from .runs import MARKS, UNIFORM, Run
 
 # -- tables ----------------------------------------------------------------------------------------

@@ -17,10 +17,9 @@ from rich.progress import Progress
 from ..config.datasets import read_dataset
 from ..datasets import Dataset
 from ..datasets.recognition import Layout, recognised
-from ..datasets.vqa.question_building import Built, Chosen, Embed, choose, line_of
+from ..datasets.vqa.question_building import Built, Chosen, Embed, choose, line_of, look
 from ..datasets.vqa.question_making import MAKERS
 from ..datasets.vqa.question_table import write_questions
-from ..datasets.vqa.selection import look
 from ..datasets.vqa.taxonomy import SCENES, named
 from ..errors import InputError, unknown
 from ..types import Image

@@ -23,7 +23,7 @@ from ..results.result import Result, paid
 from ..results.way_on import forecast
 from ..stopping import State
 from ..types import Floats
-from ..utils.rounding import outward
+from ..utils.figures import outward
 from .signals import heed
 
 BAR = 10

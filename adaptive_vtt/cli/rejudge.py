@@ -13,7 +13,7 @@ from rich.text import Text
 from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
-from ..utils.rounding import outward
+from ..utils.figures import outward
 from .options import Json, Open, RunDir
 from .run_folder import open_report
 from .spec_changes import settings

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..relations.visual_prompts import draw_contour
 from ..types import Image, Sample
-from ..utils.html_templates import templates_of
 from ..utils.image_codec import jpeg, png
+from ..utils.web import templates_of
 
 CELL = 160
 """Pixels of a picture's longer side in a PNG sheet."""

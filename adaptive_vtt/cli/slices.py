@@ -20,7 +20,7 @@ from ..journal import Journal, read_journal
 from ..journal.facts import CertificateFacts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import summarise
-from ..utils.rounding import outward
+from ..utils.figures import outward
 from .options import Json, RunCode, RunDir, names
 
 OTHERWISE = (

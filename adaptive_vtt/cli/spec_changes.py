@@ -10,7 +10,7 @@ import typer
 
 from ..config import DEMO, Spec, description, parse_spec, read_spec
 from ..errors import InputError
-from ..utils.toml import merged, toml_of
+from ..utils.files import merged, toml_of
 
 DEMO_TAU = 0.25
 """Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""

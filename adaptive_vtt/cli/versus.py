@@ -30,7 +30,7 @@ from ..results.result import paid
 from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
 from ..types import TargetId
-from ..utils.rounding import outward
+from ..utils.figures import outward
 from .options import Json, Open, names
 from .progress import Live
 from .run_folder import check_tracking, following, open_report, tell, write

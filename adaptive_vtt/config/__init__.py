@@ -11,8 +11,7 @@ from pydantic import ValidationError
 from ..errors import InputError, one_line
 from ..journal.files import JOURNAL
 from ..stopping import check_half_width
-from ..utils.files import near_file
-from ..utils.toml import toml_of
+from ..utils.files import near_file, toml_of
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec, TrackSpec
 from .datasets import DatasetSpec, DetectorSpec, RegionsSpec
 from .models import ModelSpec

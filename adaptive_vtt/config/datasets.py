@@ -10,7 +10,7 @@ from ..datasets import REGISTRY, Dataset
 from ..datasets.regions import grid_regions, object_regions
 from ..errors import InputError, one_line
 from ..oracles.captions import DETECTORS, Detector
-from ..utils.toml import toml_of
+from ..utils.files import toml_of
 from .section import Kinds, PlugIn, Section
 from .sentences import sentence
 

@@ -10,8 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from ..errors import InputError, one_line
-from ..utils.files import near_file
-from ..utils.toml import toml_of
+from ..utils.files import near_file, toml_of
 from . import Spec, parse_spec, read_spec
 from .section import Section
 from .sentences import sentence

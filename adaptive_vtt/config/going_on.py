@@ -18,8 +18,8 @@ from ..oracles.findings import cost_of
 from ..results.gate import asked_later
 from ..results.result import Result
 from ..space import QuestionSpace
-from ..utils.loading import file_of, is_target
-from ..utils.toml import merged
+from ..utils.files import merged
+from ..utils.other_code import file_of, is_target
 from . import Spec, parse_spec
 from .building import build_audit, build_space
 from .journaled import check_before_code, check_program, notes_of, refuse_code, spec_of

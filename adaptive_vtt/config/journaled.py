@@ -25,7 +25,7 @@ from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..surrogates import REGISTRY as SURROGATES
 from ..utils.files import hash_file
-from ..utils.loading import file_of, is_target
+from ..utils.other_code import file_of, is_target
 from ..utils.registry import Registry
 from . import Spec, parse_spec
 from .models import OwnSection

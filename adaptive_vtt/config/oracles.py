@@ -13,7 +13,7 @@ from ..models.local.python import TextModel
 from ..oracles import REGISTRY, OracleDefaults, adapted
 from ..oracles.captions import TAGGERS
 from ..oracles.judge_models import JudgeModel, Regime
-from ..utils.loading import is_target, load_object
+from ..utils.other_code import is_target, load_object
 from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
 from .section import Kinds, PlugIn, Section

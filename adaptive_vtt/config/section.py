@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from ..utils.loading import is_target
 from ..utils.options import Told, arguments, options_of, parameters_of
+from ..utils.other_code import is_target
 from ..utils.registry import Registry, first_line
 
 

@@ -3,20 +3,17 @@
 from typing import TYPE_CHECKING
 
 from ..types import UNKNOWN, Sample
-from ..utils.lazy import lazily
+from ..utils.importing import lazily
 from ..utils.registry import Registry
 
 if TYPE_CHECKING:
     from .base import Dataset
-    from .formats.class_folder import from_class_folders
     from .formats.coco import from_coco
     from .formats.endobench import from_endobench
     from .formats.fashion_mnist import fashion
+    from .formats.folders import from_class_folders, from_images, from_masks
     from .formats.hugging_face import from_hugging_face
-    from .formats.idrid import from_idrid
-    from .formats.image_folder import from_images
-    from .formats.isic import from_isic
-    from .formats.mask_folder import from_masks
+    from .formats.isic_idrid import from_idrid, from_isic
     from .formats.medmnist import from_medmnist, medmnist_sets
     from .formats.medvqa import from_medvqa
     from .formats.table_file import read_table
@@ -29,15 +26,12 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "base": "Dataset",
-        "formats.class_folder": "from_class_folders",
         "formats.coco": "from_coco",
         "formats.endobench": "from_endobench",
         "formats.fashion_mnist": "fashion",
+        "formats.folders": "from_class_folders from_images from_masks",
         "formats.hugging_face": "from_hugging_face",
-        "formats.idrid": "from_idrid",
-        "formats.image_folder": "from_images",
-        "formats.isic": "from_isic",
-        "formats.mask_folder": "from_masks",
+        "formats.isic_idrid": "from_idrid from_isic",
         "formats.medmnist": "from_medmnist medmnist_sets",
         "formats.medvqa": "from_medvqa",
         "formats.table_file": "read_table",
@@ -85,16 +79,16 @@ REGISTRY = Registry(
         "table": f"{_FORMATS}.table_file:read_table",
         "fashion": f"{_FORMATS}.fashion_mnist:fashion",
         "medmnist": f"{_FORMATS}.medmnist:from_medmnist",
-        "masks": f"{_FORMATS}.mask_folder:from_masks",
-        "classes": f"{_FORMATS}.class_folder:from_class_folders",
-        "isic": f"{_FORMATS}.isic:from_isic",
-        "idrid": f"{_FORMATS}.idrid:from_idrid",
+        "masks": f"{_FORMATS}.folders:from_masks",
+        "classes": f"{_FORMATS}.folders:from_class_folders",
+        "isic": f"{_FORMATS}.isic_idrid:from_isic",
+        "idrid": f"{_FORMATS}.isic_idrid:from_idrid",
         "endobench": f"{_FORMATS}.endobench:from_endobench",
         "medvqa": f"{_FORMATS}.medvqa:from_medvqa",
         "coco": f"{_FORMATS}.coco:from_coco",
         "voc": f"{_FORMATS}.voc:from_voc",
         "hf": f"{_FORMATS}.hugging_face:from_hugging_face",
-        "images": f"{_FORMATS}.image_folder:from_images",
+        "images": f"{_FORMATS}.folders:from_images",
         "phantom": f"{_DRAWN}.phantom_frames:phantom",
         "scenes": f"{_DRAWN}.drawn_scenes:scenes",
     },

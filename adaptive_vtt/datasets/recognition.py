@@ -15,14 +15,11 @@ import pandas as pd
 
 from ..errors import InputError, listed
 from .base import Dataset
-from .formats.class_folder import SPLITS, from_class_folders
-from .formats.image_folder import NOTHING, from_images
-from .formats.mask_folder import LAYOUTS, from_masks
+from .formats.folders import LAYOUTS, NOTHING, SPLITS, from_class_folders, from_images, from_masks
 from .formats.table_file import EMPTY, read_rows, read_table
 from .formats.voc import from_voc
-from .labels import Labels, as_labels, image_ids
 from .scanning import ENDINGS, image_files
-from .table import WORDS, from_table
+from .table import WORDS, Labels, as_labels, from_table, image_ids
 
 TABLES = (".csv", ".parquet")
 CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")
@@ -157,11 +154,16 @@ def _table(path: Path) -> Layout:
         file, folder = found
         options["images"] = folder
     rest = _roles(table.drop(columns=[file] if file else []), str(path))
-    if file is None or not table[file].is_unique:
-        rest["id_column"] = rest["id_column"] or _no_id(path, [*map(str, table)])
+    if file is not None and table[file].is_unique:
+        rest["metadata"] += [rest["id_column"]] if rest["id_column"] else []
+        rest["id_column"] = file
+    elif rest["id_column"]:
         options["file_column"] = file
     else:
-        rest["id_column"], rest["metadata"] = file, rest["metadata"] + _listed(rest["id_column"])
+        raise InputError(
+            f"{path}: expected a column whose values all differ, to tell samples apart, found none "
+            f"among {', '.join(map(str, table))}"
+        )
     return Layout("table", path, {k: v for k, v in {**options, **rest}.items() if v})
 
 
@@ -177,7 +179,7 @@ def _of_rows(table: pd.DataFrame) -> Dataset:
     paths = [_file(Path(), name) for name in texts[files[0]].astype(str)]
     roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
     chosen = roles["class_column"] or roles["concepts"]
-    others = roles["metadata"] + _listed(roles["id_column"])
+    others = roles["metadata"] + ([roles["id_column"]] if roles["id_column"] else [])
     ids = texts[roles["id_column"]].tolist() if roles["id_column"] else image_ids(paths)
     return from_table(
         [path for path in paths if path is not None],
@@ -196,9 +198,15 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
     the only column whose values all repeat names the class.
     """
     known = table.mask(table.isin(EMPTY))
-    concepts = [c for c in known if known[c].notna().any() and _is_binary(known[c])]
+    cells = {c: known[c].dropna() for c in known if known[c].notna().any()}
+    concepts = [
+        c for c, said in cells.items() if pd.to_numeric(said, errors="coerce").isin((0, 1)).all()
+    ]
     if not concepts and not any(str(c).lower() in CLASS_COLUMNS for c in known):
-        concepts = [c for c in known if known[c].notna().any() and _is_yes_or_no(known[c])]
+        words = list(WORDS)
+        concepts = [
+            c for c, said in cells.items() if said.str.strip().str.lower().isin(words).all()
+        ]
     unique = [c for c in known if c not in concepts and known[c].is_unique]
     id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
     classes = None if concepts else _class_column(known.drop(columns=unique))
@@ -215,14 +223,6 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
         "class_column": classes,
         "metadata": others,
     }
-
-
-def _is_binary(cells: pd.Series) -> bool:
-    return bool(pd.to_numeric(cells.dropna(), errors="coerce").isin((0, 1)).all())
-
-
-def _is_yes_or_no(cells: pd.Series) -> bool:
-    return bool(cells.dropna().str.strip().str.lower().isin(list(WORDS)).all())
 
 
 def _class_column(table: pd.DataFrame) -> str | None:
@@ -243,14 +243,3 @@ def _file(folder: Path, name: str) -> Path | None:
         return None
     paths = (folder / f"{name}{ending}" for ending in ("", *ENDINGS))
     return next((path for path in paths if path.is_file()), None)
-
-
-def _listed(name: str | None) -> list[str]:
-    return [] if name is None else [name]
-
-
-def _no_id(path: Path, columns: list[str]) -> str:
-    raise InputError(
-        f"{path}: expected a column whose values all differ, to tell samples apart, found none "
-        f"among {', '.join(columns)}"
-    )

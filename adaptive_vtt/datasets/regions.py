@@ -8,21 +8,19 @@ whole image lacks is absent from its regions. A concept that the image shows wit
 may be in any of them: that is unknown, and never asked.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, unknown
-from ..types import UNKNOWN, Ask, Box, Floats, Indices, Mask, Sample, Truths
-from ..utils.boxes import mask_of
-from .base import CompleteDataset, Dataset, adapted_dataset
-from .held_truths import HeldTruths
+from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths, mask_of
+from .base import Dataset, adapted_dataset
 from .scanning import each
+from .view import Taken
 
 IMAGE, PLACE = "image", "region"
 """Metadata of a region: the id of its image, and its place on the grid or what it is cut around."""
@@ -31,13 +29,8 @@ Rectangle = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels of the image; the last two exclusive."""
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """The regions of one image: r rectangles, their places, and truths r x C."""
-
-    rectangles: list[Rectangle]
-    places: list[str]
-    truths: Truths
+_Places = list[tuple[Rectangle, str]]
+"""Rectangles of one image, and the place of each."""
 
 
 def grid_regions(
@@ -73,7 +66,7 @@ def object_regions(
     return _cut(dataset, partial(_around, margin=margin, least_side=least_side), least)
 
 
-class Regions(HeldTruths):
+class Regions(Taken):
     """Regions of the images of ``dataset``; ``sources`` (n,) says of which sample each one is, and
     ``rectangles`` n x 4 where: left, top, right, bottom in pixels, the last two exclusive."""
 
@@ -85,35 +78,18 @@ class Regions(HeldTruths):
         places: list[str],
         truths: Truths,
     ) -> None:
-        self.dataset: CompleteDataset = adapted_dataset(dataset)
-        self.sources, self.rectangles = sources, rectangles
-        self.name, self.concepts = f"{dataset.name}, regions", dataset.concepts
-        super().__init__(truths)
+        super().__init__(dataset, sources, truths)
+        self.name = f"{dataset.name}, regions"
+        self.rectangles = rectangles
         self._places = np.array(places, dtype=object)
         self._last: tuple[int, Sample] | None = None
 
     @property
-    def has_images(self) -> bool:
-        return True
-
-    @property
     def metadata_columns(self) -> tuple[str, ...]:
-        return (*self.dataset.metadata_columns, IMAGE, PLACE)
+        return (*super().metadata_columns, IMAGE, PLACE)
 
-    @property
-    def most_boxes(self) -> int | None:
-        return self.dataset.most_boxes
-
-    @property
-    def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
-        return self.dataset.asked
-
-    @cached_property
-    def fingerprint(self) -> str:
-        digest = hashlib.blake2b(self.dataset.fingerprint.encode(), digest_size=12)
-        for part in (self.sources, self.rectangles, self._truths):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
+    def _told_apart(self) -> tuple[npt.NDArray[np.generic], ...]:
+        return self.sources, self.rectangles, self._truths
 
     def pixels(self, samples: Indices) -> Floats:
         left, top, right, bottom = self.rectangles[samples].T
@@ -138,9 +114,6 @@ class Regions(HeldTruths):
             boxes=tuple(_clipped(source.boxes, left, top, right, bottom)),
         )
 
-    def asks(self, index: int) -> Mapping[str, Ask]:
-        return self.dataset.asks(int(self.sources[index]))
-
     def sample_id(self, index: int) -> str:
         left, top, right, bottom = self.rectangles[index].tolist()
         source = self.dataset.sample_id(int(self.sources[index]))
@@ -154,7 +127,7 @@ class Regions(HeldTruths):
             return np.array(ids, dtype=object)
         if column not in self.metadata_columns:
             raise unknown("metadata column", column, self.metadata_columns, f"{self.name!r}")
-        return self.dataset.metadata_values(column)[self.dataset.profile_row(self.sources)]
+        return super().metadata_values(column)
 
     def _source(self, index: int) -> Sample:
         """The whole image; the last one is kept, as regions often come in the order of images."""
@@ -184,9 +157,7 @@ class _Cropped(Mapping[str, Mask]):
         return len(self._concepts)
 
 
-def _cut(
-    dataset: Dataset, place: Callable[[Sample], list[tuple[Rectangle, str]]], least: float
-) -> Regions:
+def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> Regions:
     if not 0 <= least <= 1:
         raise InputError(f"regions: expected a least share in 0..1, got {least}")
     if not dataset.has_images:
@@ -197,20 +168,22 @@ def _cut(
             f"regions: {IMAGE!r} and {PLACE!r} are columns of where a region is from: expected a "
             f"dataset without metadata of these names, {dataset.name!r} has {min(taken)!r}"
         )
-    concepts, places = dataset.concepts, range(len(dataset))
-    cuts = each(lambda index: _regions(dataset.sample(index), concepts, place, least), places)
-    truths = np.concatenate([cut.truths for cut in cuts])
+    cuts = each(
+        lambda index: _regions(dataset.sample(index), dataset.concepts, place, least),
+        range(len(dataset)),
+    )
+    truths = np.concatenate([truths for _, truths in cuts])
     if not (truths == 1).any():
         raise InputError(
             "regions: expected masks or boxes that show a concept in some region, dataset "
             f"{dataset.name!r} has none"
         )
-    rectangles = [rectangle for cut in cuts for rectangle in cut.rectangles]
+    found = [region for regions, _ in cuts for region in regions]
     return Regions(
         dataset,
-        np.repeat(np.arange(len(cuts)), [len(cut.rectangles) for cut in cuts]),
-        np.array(rectangles, np.int64),
-        [name for cut in cuts for name in cut.places],
+        np.repeat(np.arange(len(cuts)), [len(regions) for regions, _ in cuts]),
+        np.array([rectangle for rectangle, _ in found], np.int64),
+        [name for _, name in found],
         truths,
     )
 
@@ -218,23 +191,25 @@ def _cut(
 def _regions(
     sample: Sample,
     concepts: tuple[str, ...],
-    place: Callable[[Sample], list[tuple[Rectangle, str]]],
+    place: Callable[[Sample], _Places],
     least: float,
-) -> _Cut:
+) -> tuple[_Places, Truths]:
+    """The regions of one image, and their truths r x C."""
     if sample.asks:
         raise InputError(
             f"regions: expected concepts, got questions in words (sample {sample.id!r}), which are "
             "about the whole image"
         )
     found = list(dict(place(sample)).items())  # a rectangle once, though two things may share it
-    rectangles = [rectangle for rectangle, _ in found]
     truths = np.full((len(found), len(concepts)), UNKNOWN, np.int8)
     for column, concept in enumerate(concepts):
         if sample.truth.get(concept) == 0:
             truths[:, column] = 0
-        elif sample.truth.get(concept) == 1:
-            truths[:, column] = _shown(_where(sample, concept), rectangles, least)
-    return _Cut(rectangles, [name for _, name in found], truths)
+        elif sample.truth.get(concept) == 1 and (mask := _where(sample, concept)) is not None:
+            for row, ((left, top, right, bottom), _) in enumerate(found):
+                share = float(mask[top:bottom, left:right].mean())
+                truths[row, column] = 0 if share == 0 else 1 if share >= least else UNKNOWN
+    return found, truths
 
 
 def _where(sample: Sample, concept: str) -> Mask | None:
@@ -247,22 +222,15 @@ def _where(sample: Sample, concept: str) -> Mask | None:
     return mask if inside is None else mask | inside
 
 
-def _shown(mask: Mask | None, rectangles: list[Rectangle], least: float) -> list[int]:
-    """1, 0 or UNKNOWN for each rectangle."""
-    if mask is None:
-        return [UNKNOWN] * len(rectangles)
-    shares = [float(mask[t:b, left:r].mean()) for left, t, r, b in rectangles]
-    return [0 if share == 0 else 1 if share >= least else UNKNOWN for share in shares]
-
-
-def _on_grid(sample: Sample, rows: int, columns: int) -> list[tuple[Rectangle, str]]:
+def _on_grid(sample: Sample, rows: int, columns: int) -> _Places:
     height, width = sample.require_image().shape[:2]
     if height < rows or width < columns:
         raise InputError(
             f"regions: sample {sample.id!r}: expected an image of {rows} x {columns} pixels or "
             f"more (height x width), got {height} x {width}"
         )
-    y, x = _edges(height, rows), _edges(width, columns)
+    y = [row * height // rows for row in range(rows + 1)]
+    x = [column * width // columns for column in range(columns + 1)]
     return [
         ((x[c], y[r], x[c + 1], y[r + 1]), f"row {r + 1} column {c + 1}")
         for r in range(rows)
@@ -270,11 +238,7 @@ def _on_grid(sample: Sample, rows: int, columns: int) -> list[tuple[Rectangle, s
     ]
 
 
-def _edges(length: int, parts: int) -> list[int]:
-    return [place * length // parts for place in range(parts + 1)]
-
-
-def _around(sample: Sample, margin: float, least_side: int) -> list[tuple[Rectangle, str]]:
+def _around(sample: Sample, margin: float, least_side: int) -> _Places:
     height, width = sample.require_image().shape[:2]
     found = []
     for name, (left, top, right, bottom) in _objects(sample):

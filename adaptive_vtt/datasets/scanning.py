@@ -6,13 +6,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from ..errors import InputError, unknown
-from ..utils.files import instead
+from ..utils.files import REMEDY, holds, inside, instead
 from ..utils.image_files import read_image
-from ..utils.inside import REMEDY, holds, inside
 from ..utils.options import Option, at_base
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
@@ -76,9 +76,10 @@ class Folder:
         """The first of these files that is there; InputError where one is outside."""
         for name in names:
             parent, last = os.path.split(name)
-            known = "\0" not in name and last not in _NO_NAMES
-            if known and (listing := self._listing(parent)).inside and not listing.may_have(last):
-                continue
+            if "\0" not in name and last not in _NO_NAMES:
+                listing = self._listing(parent)
+                if listing.inside and _folded(last) not in listing.names:
+                    continue
             path = self.file(name, where)
             if os.path.isfile(path):
                 return path
@@ -93,7 +94,9 @@ class Folder:
         if not folder.is_dir():
             raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
         found = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
-        shown = sorted((path for path in found if _is_shown(path)), key=natural)
+        # "._a.jpg" is a leaving of macOS
+        shown = [path for path in found if path.is_file() and not path.name.startswith(".")]
+        shown.sort(key=natural)
         return [self.file(os.path.join(below, path.name), str(folder)) for path in shown]
 
     def _is_outside(self, name: str) -> bool:
@@ -102,7 +105,7 @@ class Folder:
         parent, last = os.path.split(name)
         if last not in _NO_NAMES:
             listing = self._listing(parent)
-            if not listing.inside or not listing.may_be_link(last):
+            if not listing.inside or _folded(last) not in listing.links:
                 return not listing.inside  # nearly all: spares following every part of the path
         return not holds(self._real, os.path.realpath(self.path / name))
 
@@ -111,32 +114,26 @@ class Folder:
             folder = os.path.join(self.path, parent)
             named = holds(os.path.abspath(self.path), os.path.abspath(folder)) or not self._below
             safe = self._allow_outside or (named and holds(self._real, os.path.realpath(folder)))
-            self._listings[parent] = _Listing(folder, safe)
+            found = self._listings[parent] = _Listing(safe)
+            with suppress(OSError):
+                for entry in os.scandir(folder) if safe else ():
+                    name = _folded(entry.name)
+                    found.names.add(name)
+                    if entry.is_symlink():
+                        found.links.add(name)
         return self._listings[parent]
 
 
+@dataclass(frozen=True)
 class _Listing:
     """What a folder holds; ``inside``: whether it is where it may be, else it is not looked at.
 
     Names count as the same whatever their case, which some file systems do not tell apart.
     """
 
-    def __init__(self, folder: str, inside: bool) -> None:
-        self.inside = inside
-        self._names: set[str] = set()
-        self._links: set[str] = set()
-        with suppress(OSError):
-            for entry in os.scandir(folder) if inside else ():
-                name = _folded(entry.name)
-                self._names.add(name)
-                if entry.is_symlink():
-                    self._links.add(name)
-
-    def may_have(self, name: str) -> bool:
-        return _folded(name) in self._names
-
-    def may_be_link(self, name: str) -> bool:
-        return _folded(name) in self._links
+    inside: bool
+    names: set[str] = field(default_factory=set)
+    links: set[str] = field(default_factory=set)
 
 
 def _folded(name: str) -> str:
@@ -166,8 +163,7 @@ def unreadable(paths: Sequence[Path], broken: str, where: str) -> set[Path]:
     choose("value of broken", broken, ("refuse", "skip"), where)
     if broken == "refuse":
         return set()
-    flags = each(_is_broken, paths)
-    return {path for path, bad in zip(paths, flags, strict=True) if bad}
+    return {path for path, bad in zip(paths, each(_is_broken, paths), strict=True) if bad}
 
 
 def _is_broken(path: Path) -> bool:
@@ -178,5 +174,23 @@ def _is_broken(path: Path) -> bool:
     return False
 
 
-def _is_shown(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(".")  # "._a.jpg" is a leaving of macOS
+class Reading:
+    """What becomes of malformed entries, as ``broken`` says: an error, or skipped and remembered.
+
+    Raises InputError, which names ``where``, for another value.
+    """
+
+    def __init__(self, broken: str, where: str) -> None:
+        choose("value of broken", broken, ("refuse", "skip"), where)
+        self._skip = broken == "skip"
+        self.skipped: list[str] = []
+
+    def attempt(self, make: Callable[[], T]) -> T | None:
+        """What ``make`` returns; None where it raises InputError and entries are skipped."""
+        try:
+            return make()
+        except InputError as error:
+            if not self._skip:
+                raise
+            self.skipped.append(str(error))
+            return None

@@ -1,8 +1,13 @@
-"""A dataset from a table of binary labels and, where there are any, images."""
+"""Datasets from a table of binary labels and, where there are any, images.
+
+Labels may be at hand in many forms, of which ``as_labels`` makes a table with one column per
+concept. A ``WordedDataset`` is asked about in words.
+"""
 
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -13,11 +18,65 @@ import pandas as pd
 
 from ..errors import InputError, unknown
 from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
+from ..utils.files import as_path
 from ..utils.image_files import as_image, as_mask, pixels_declared, read_image, read_mask
-from ..utils.inside import as_path
-from .held_truths import HeldTruths
-from .labels import Labels, as_labels
+from .base import HeldTruths
 from .scanning import image_files
+
+Labels = pd.DataFrame | pd.Series | npt.NDArray[Any] | Sequence[Any]
+"""n x C of 0, 1 or NaN, or n class names; see ``as_labels``."""
+ONE = "label"
+"""The concept of labels without a name that are 0 or 1."""
+
+
+def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
+    """n x C, indexed by sample id, a column per concept.
+
+    A DataFrame is that already, and keeps its index. An array n x C gets the concepts "0", "1" ...
+    A column of n cells is one concept where all are 0, 1 or NaN (named as the Series, else
+    "label"), otherwise the class of each sample, and a column per class comes of it.
+    Where labels have no index, samples are called as their ``images``, if those are files, else
+    "0", "1" ... Raises InputError for another number of dimensions.
+    """
+    if isinstance(labels, pd.DataFrame):
+        return labels
+    table = _table(labels)
+    if isinstance(labels, pd.Series) and not isinstance(labels.index, pd.RangeIndex):
+        return table.set_axis(labels.index, axis=0)
+    ids = image_ids(images)
+    return table if ids is None or len(ids) != len(table) else table.set_axis(ids, axis=0)
+
+
+def image_ids(images: Any) -> list[str] | None:
+    """The names of image files, if images are files that all have another; else None."""
+    if not isinstance(images, Sequence) or not all(isinstance(i, str | Path) for i in images):
+        return None
+    names = [Path(image).name for image in images]
+    return names if len(set(names)) == len(names) else [str(image) for image in images]
+
+
+def one_per_class(classes: pd.Series) -> pd.DataFrame:
+    """n x C of 0 and 1 from the class of each sample; no cell of an unknown class is known."""
+    names = sorted(classes.dropna().unique().tolist())
+    table = {str(name): (classes == name).astype(float).where(classes.notna()) for name in names}
+    return pd.DataFrame(table, index=classes.index)
+
+
+def _table(labels: pd.Series | npt.NDArray[Any] | Sequence[Any]) -> pd.DataFrame:
+    name = labels.name if isinstance(labels, pd.Series) else None
+    cells = np.asarray(labels)
+    if cells.ndim == 2:
+        return pd.DataFrame(cells, columns=[str(k) for k in range(cells.shape[1])])
+    if cells.ndim != 1:
+        raise InputError(
+            "labels: expected a table n x C of 0, 1 or NaN (images x concepts), or n classes, got "
+            f"shape {cells.shape}"
+        )
+    column = pd.Series(cells)
+    numbers = pd.to_numeric(column, errors="coerce")
+    if bool(((numbers.isna() & column.isna()) | numbers.isin((0, 1))).all()):
+        return pd.DataFrame({str(name or ONE): numbers})
+    return one_per_class(column)
 
 
 class Rows(Protocol):
@@ -169,25 +228,24 @@ class LazyMasks(Mapping[str, Mask]):
         self._decoded: dict[str, Mask] = {}
 
     def __getitem__(self, concept: str) -> Mask:
-        if concept not in self._decoded:
-            self._decoded[concept] = self._decode(self._sources[concept], concept)
-        return self._decoded[concept]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sources)
-
-    def __len__(self) -> int:
-        return len(self._sources)
-
-    def _decode(self, source: Any, concept: str) -> Mask:
-        where = f"{self._where}, mask of {concept!r}"
+        if concept in self._decoded:
+            return self._decoded[concept]
+        source, where = self._sources[concept], f"{self._where}, mask of {concept!r}"
+        source = source() if callable(source) else source
         if isinstance(source, str | Path):
             mask = read_mask(as_path(source), where)
         else:
             mask = as_mask(source, where)
         if self._shape is not None:
             same_size(mask.shape, self._shape, where)
+        self._decoded[concept] = mask
         return mask
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
 
 
 def same_size(mask: Sequence[int], image: Sequence[int], where: str) -> None:
@@ -213,10 +271,10 @@ def from_table(
 
     ``images``: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
     or None where answers are recorded. ``labels``: n x C, indexed by sample id, one column per
-    concept, 0, 1 or NaN (unknown); or an array, or n classes, see ``labels.as_labels``.
-    ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for
-    concepts that have some, n arrays (H x W, bool, or uint8 with the inside above 127), paths,
-    or None where the sample has none. ``skipped``: names of files left out, for the record.
+    concept, 0, 1 or NaN (unknown); or an array, or n classes, see ``as_labels``.
+    ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for concepts that have
+    some, n arrays (H x W, bool, or uint8 with the inside above 127), paths, functions that make an
+    array, or None where the sample has none. ``skipped``: names of files left out, for the record.
     Raises InputError for a label outside {0, 1, unknown}, ids that repeat, columns that
     repeat, parts of different length, masks of no concept, and files that do not exist.
     """
@@ -256,7 +314,7 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     try:
         values = labels.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
-        labels = labels.map(_from_word)
+        labels = labels.map(lambda c: WORDS.get(c.strip().lower(), c) if isinstance(c, str) else c)
         values = labels.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float, copy=True)
         values[np.isnan(values) & labels.notna().to_numpy()] = np.inf
     wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
@@ -267,10 +325,6 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
             f"{labels.iat[row, column]!r} at sample {ids[row]!r}, concept {concepts[column]!r}"
         )
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
-
-
-def _from_word(cell: Any) -> Any:
-    return WORDS.get(cell.strip().lower(), cell) if isinstance(cell, str) else cell
 
 
 def _features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -313,3 +367,59 @@ def _files_exist(kind: str, sources: Iterable[Any], ids: Sequence[str]) -> None:
                 raise InputError(f"sample {sample!r}: {kind} file {str(source)!r} does not exist")
         elif source is not None:
             return
+
+
+Answers = Mapping[str, tuple[str, ...]]
+
+
+class WordedDataset(TableDataset):
+    """A ``TableDataset`` with n ``asks`` and ``answers``, by concept; see ``Sample``."""
+
+    def __init__(
+        self,
+        *table: Any,
+        asks: Sequence[Mapping[str, Ask]],
+        answers: Sequence[Answers],
+        **named: Any,
+    ) -> None:
+        super().__init__(*table, **named)
+        self._asks, self._answers = tuple(asks), tuple(answers)
+
+    @cached_property
+    def guessing(self) -> npt.NDArray[np.float64]:
+        """n x C: the error of who guesses among the options, 1 - 1 / their number; else 1/2."""
+        found = np.full((len(self), len(self.concepts)), 0.5)
+        for row, column, ask in self._questions():
+            if ask.options:
+                found[row, column] = 1 - 1 / len(ask.options)
+        return found
+
+    @cached_property
+    def _lengths(self) -> npt.NDArray[np.float32]:
+        """n x C: characters of the words of each question, and of its options."""
+        found = np.zeros((len(self), len(self.concepts)), np.float32)
+        for row, column, ask in self._questions():
+            found[row, column] = len(ask.text) + sum(map(len, ask.options))
+        return found
+
+    def _questions(self) -> Iterator[tuple[int, int, Ask]]:
+        """Sample, concept and words of each question."""
+        for row, asks in enumerate(self._asks):
+            for concept, ask in asks.items():
+                yield row, self.concepts.index(concept), ask
+
+    def characters(self, samples: Indices, concepts: Indices) -> Floats:
+        return self._lengths[samples, concepts].astype(float)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash that covers the words of the questions too, so an audit with other words is
+        another audit."""
+        said = repr((super().fingerprint, self._asks, self._answers))
+        return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return self._asks[index]
+
+    def sample(self, index: int) -> Sample:
+        return replace(super().sample(index), asks=self._asks[index], answers=self._answers[index])

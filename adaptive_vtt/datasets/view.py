@@ -1,4 +1,4 @@
-"""The same samples under other concepts: repeated, or with their truths read in another way."""
+"""The same samples under other concepts, with their truths read in another way; or some of them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import UNKNOWN, Ask, Floats, Indices, Sample, Truths
-from .base import Dataset, DatasetDefaults, adapted_dataset
+from .base import CompleteDataset, Dataset, DatasetDefaults, HeldTruths, adapted_dataset
 
 READABLE = [
     [False, False, False],
@@ -132,3 +132,75 @@ class View(DatasetDefaults):
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
         samples, truths = self.dataset.reference(most, rng)
         return samples, self._reading[truths[:, self.base]]
+
+
+class Taken(HeldTruths):
+    """Base: m samples that come of those of ``dataset``, number k of its sample ``sources[k]``,
+    with ``truths`` m x C of their own."""
+
+    def __init__(self, dataset: Dataset, sources: Indices, truths: Truths) -> None:
+        super().__init__(truths)
+        self.dataset: CompleteDataset = adapted_dataset(dataset)
+        self.sources = sources
+        self.name, self.concepts = dataset.name, dataset.concepts
+
+    @property
+    def has_images(self) -> bool:
+        return self.dataset.has_images
+
+    @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        return self.dataset.metadata_columns
+
+    @property
+    def most_boxes(self) -> int | None:
+        return self.dataset.most_boxes
+
+    @property
+    def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
+        return self.dataset.asked
+
+    @cached_property
+    def fingerprint(self) -> str:
+        digest = hashlib.blake2b(self.dataset.fingerprint.encode(), digest_size=12)
+        for part in self._told_apart():
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+    def _told_apart(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """What the fingerprint covers besides the dataset."""
+        return (self.sources,)
+
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return self.dataset.asks(int(self.sources[index]))
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        return self.dataset.metadata_values(column)[self.dataset.profile_row(self.sources)]
+
+
+class Subset(Taken):
+    """The samples of ``dataset`` at the places ``kept`` (m,), ascending, and no other."""
+
+    def __init__(self, dataset: Dataset, kept: Indices) -> None:
+        kept = np.asarray(kept, np.int64)
+        every = np.arange(len(dataset.concepts))
+        super().__init__(dataset, kept, dataset.truth(kept[:, None], every))
+        features = self.dataset.features
+        self.features = None if features is None else features[kept]
+
+    @property
+    def guessing(self) -> Floats | None:
+        found = self.dataset.guessing
+        return None if found is None else found[self.sources]
+
+    def pixels(self, samples: Indices) -> Floats:
+        return self.dataset.pixels(self.sources[samples])
+
+    def characters(self, samples: Indices, concepts: Indices) -> Floats:
+        return self.dataset.characters(self.sources[samples], concepts)
+
+    def sample(self, index: int) -> Sample:
+        return self.dataset.sample(int(self.sources[index]))
+
+    def sample_id(self, index: int) -> str:
+        return self.dataset.sample_id(int(self.sources[index]))

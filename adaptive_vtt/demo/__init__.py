@@ -5,7 +5,7 @@ The model endpoint of ``avtt serve-demo`` is ``demo.server``.
 
 from typing import TYPE_CHECKING
 
-from ..utils.lazy import lazily
+from ..utils.importing import lazily
 
 if TYPE_CHECKING:
     from .drawn_scenes import scenes

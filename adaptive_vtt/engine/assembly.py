@@ -17,7 +17,6 @@ from ..strategies.by_need import ByNeed, needs_targets
 from ..surrogates import REGISTRY, Named, named
 from ..types import CallMode
 from ..utils.random_streams import generator
-from ..utils.stopwatch import Stopwatch
 from .audit_key import GIVEN, Origin, is_custom, seed_for
 from .belief import Belief
 from .budget import Budget, Judged
@@ -26,7 +25,7 @@ from .checkpoints import Checkpoints
 from .draw_order import Blocks, DrawOrder
 from .judge import Judge
 from .judging import Judging
-from .loop import Loop
+from .loop import Loop, Stopwatch
 from .options import DEFAULT_TARGETS, Certify, Limits, Sampling
 from .prices import Prices
 from .proxies import Proxies, Renderings

@@ -42,7 +42,7 @@ from typing import Any
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts, ReplayFacts
 from ..models.base import ModelUnderTest, adapted_model
-from ..utils.adapting import Completed
+from ..utils.other_code import Completed
 
 SEED_BITS = 53
 """Fresh seeds are whole numbers that every reader of JSON keeps exact."""

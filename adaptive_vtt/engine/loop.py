@@ -5,7 +5,7 @@ and targets asked for later, and what is kept of beliefs. A hook is given the lo
 and keeps none, so that an audit that is dropped lets its journal go at once.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -20,7 +20,6 @@ from ..models.checking import as_answer, as_loss, check_answer
 from ..space import QuestionSpace
 from ..stopping import State, StoppingRule, contradicted
 from ..types import Answer, Unanswered
-from ..utils.stopwatch import Stopwatch
 from .belief import Belief
 from .budget import Budget
 from .call_queue import Call, CallQueue, number_of
@@ -28,6 +27,20 @@ from .draw_order import DrawOrder
 from .estimates import interval_rows
 from .judge import Judge
 from .selector import Selector, teach
+
+
+class Stopwatch:
+    """Runs from when it is made, by ``clock``, which tells seconds from any start."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._since = clock, clock()
+        self.before = 0.0
+        """Seconds that it shows more, as the audit took them before it was interrupted."""
+
+    def seconds(self) -> float:
+        """What it shows."""
+        return self.before + self._clock() - self._since
+
 
 Said = Answer | Unanswered
 

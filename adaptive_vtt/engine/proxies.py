@@ -23,7 +23,7 @@ from ..models.checking import checked, name_of
 from ..models.local.tensors import shrunk, small
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Indices, Memory, Prompt
-from ..utils.lazy import is_table
+from ..utils.importing import is_table
 from .audit_key import version_of
 from .tensors import array, hashed, tensor
 

@@ -8,7 +8,7 @@ of hashes (chain.py), so that what was altered afterwards can be found.
 
 from typing import TYPE_CHECKING
 
-from ..utils.lazy import lazily
+from ..utils.importing import lazily
 
 if TYPE_CHECKING:
     from .base import Journal

@@ -6,7 +6,7 @@ Adapters that need a library of their own, or a network, are imported on first u
 from typing import TYPE_CHECKING
 
 from ..types import Answer, Prompt, Unanswered, Value
-from ..utils.lazy import lazily
+from ..utils.importing import lazily
 from ..utils.registry import Registry
 from .base import BatchModel, ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 

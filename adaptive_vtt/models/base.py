@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checka
 
 from ..errors import ModelError
 from ..types import Answer, CallMode, Prompt, Unanswered
-from ..utils.adapting import Completed
+from ..utils.other_code import Completed
 
 if TYPE_CHECKING:
     import numpy.typing as npt

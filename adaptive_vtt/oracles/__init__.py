@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..types import Case, Outcome, Received, Version
-from ..utils.lazy import lazily
+from ..utils.importing import lazily
 from ..utils.registry import Registry
 from .base import Oracle, OracleDefaults, adapted
 from .labels import Consistency, Correctness, Ordinal, Told, TopClass

@@ -17,8 +17,7 @@ from torch import Tensor
 from ..relations.reduction import Reductions, visible_shares
 from ..relations.reic import Reduced
 from ..relations.reic_selection import Spans, differences, spans, statuses
-from ..types import Box, Floats, Sample
-from ..utils.boxes import mask_of
+from ..types import Box, Floats, Sample, mask_of
 from .base import Questions
 from .findings import thing
 

@@ -28,10 +28,10 @@ from ..types import (
     Sample,
     Value,
     Version,
+    mask_of,
 )
-from ..utils.boxes import mask_of
 from ..utils.options import Option
-from ..utils.parts import describe_part
+from ..utils.other_code import describe_part
 from .base import Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal

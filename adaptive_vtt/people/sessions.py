@@ -48,7 +48,7 @@ def write_page(path: Path, session: Session, shown: Shown, audit: Any) -> None:
     from markupsafe import Markup
 
     from ..results.report.section import data
-    from ..utils.html_templates import templates_of
+    from ..utils.web import templates_of
 
     html = (
         templates_of(HERE)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InputError, unknown
 from ..types import FollowUp
-from ..utils.loading import is_target
+from ..utils.other_code import is_target
 from ..utils.registry import Registry
 from .base import LabelPreserving, Relation, RelationDefaults, adapted_relation
 from .graded import GRADED, Graded, Identity

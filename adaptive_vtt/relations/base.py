@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..types import FollowUp, Image, Mask, Sample
-from ..utils.adapting import Completed
+from ..utils.other_code import Completed
 
 
 class Relation(Protocol):

@@ -3,7 +3,7 @@
 Each ``Caller`` takes and gives H x W x C of uint8, whatever the library wants: albumentations the
 same, MONAI C x H x W and TorchIO C x W x H x 1, both of float32 in [0, 1]. A call draws from its
 seed alone: the transform's own random state is set, and so are those of the process, which are
-put back (``utils.global_random``). No library is imported before a transform of it is there.
+put back (``utils.other_code.seeded``). No library is imported before a transform of it is there.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError, one_line
 from ..types import Image, Mask
-from ..utils.global_random import seeded
+from ..utils.other_code import seeded
 from .graded import to_bytes
 
 CHANCES = ("p", "prob")

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..types import Box, FollowUp, Image, Mask, Sample
-from ..utils.boxes import common
+from ..types import Box, FollowUp, Image, Mask, Sample, common
 from ..utils.options import Option
 
 Floats = npt.NDArray[np.float32]

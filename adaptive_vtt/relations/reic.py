@@ -16,8 +16,7 @@ from typing import Annotated, Protocol
 import numpy as np
 
 from ..errors import InputError
-from ..types import CAPTION, Box, FollowUp, Sample
-from ..utils.boxes import mask_of
+from ..types import CAPTION, Box, FollowUp, Sample, mask_of
 from ..utils.options import Option
 from ..utils.random_streams import generator
 from .base import LabelPreserving, RelationDefaults

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..types import CAPTION, Box, Filler, FollowUp, Image, Mask, Sample
 from ..utils.options import Option
-from ..utils.parts import describe_part
+from ..utils.other_code import describe_part
 from ..utils.random_streams import generator
 from .base import LabelPreserving
 from .pasting import annotated, not_eligible, pixels

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import InputError, one_line
 from ..types import FollowUp, Image, Mask, Sample
-from ..utils.loading import load_object
 from ..utils.options import Option
+from ..utils.other_code import load_object
 from .base import RelationDefaults
 from .libraries import Caller, caller, prepared
 

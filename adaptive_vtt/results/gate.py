@@ -25,7 +25,7 @@ from ..journal.facts import CertificateFacts, read_facts
 from ..space import QuestionSpace
 from ..stopping import State as Standing
 from ..types import TargetId
-from ..utils.rounding import outward
+from ..utils.figures import outward
 from .result import Result, summarise
 
 State = Literal["pass", "fail", "open"]

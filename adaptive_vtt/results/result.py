@@ -30,8 +30,8 @@ from ..oracles.findings import (
     unconfirmed_of,
 )
 from ..types import TargetId
+from ..utils.figures import Bar, bars, figure
 from ..utils.files import write_text
-from ..utils.interval_bars import Bar, bars, figure
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
 from .outcomes import FAILED as FAILED

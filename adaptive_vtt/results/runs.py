@@ -18,7 +18,7 @@ from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import JOURNAL
 from ..journal.locking import holder
 from ..types import Guarantee, TargetId
-from ..utils.rounding import outward
+from ..utils.figures import outward
 from .way_on import way
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]

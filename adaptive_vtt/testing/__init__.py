@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..utils.lazy import lazily
+from ..utils.importing import lazily
 
 if TYPE_CHECKING:
     from .doubles import ScriptedModel, TiledDataset, demo_server, tiny_dataset

@@ -1,17 +1,27 @@
-"""Writing files and folders whole or not at all, under names that every system takes."""
+"""Files: written whole or not at all, kept inside their folder, and TOML within bounds.
+
+Names are such that every system takes them. TOML is no deeper, and its integers no larger, than a
+specification needs, so that every value of it can be used.
+"""
 
 import hashlib
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from ..errors import InputError, one_line
+
+if TYPE_CHECKING:
+    _Path = Path
+else:
+    _Path = type(Path())  # before Python 3.12 Path itself cannot be derived from
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -138,3 +148,115 @@ def hash_file(path: Path) -> str:
     """A short hash of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
+
+
+REMEDY = "allow_outside = true in [dataset] (in Python allow_outside=True) lets it"
+
+
+class Inside(_Path):
+    """A path with the folder that it may not lead out of, by its real path."""
+
+    within: str | None = None
+
+    def __reduce__(self) -> Any:
+        return inside, (str(self), self.within)
+
+
+def inside(path: Path | str, within: str | None) -> Path:
+    """``path``, that ``opened`` takes for a file in the folder whose real path is ``within``."""
+    found = Inside(path)
+    found.within = within
+    return found
+
+
+def holds(folder: str, real: str) -> bool:
+    """Whether the real path of a folder is that of what holds another."""
+    try:
+        return os.path.commonpath([folder, real]) == folder
+    except ValueError:  # on another drive
+        return False
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file at ``path``, to be read and closed; InputError where it leads out of its folder.
+
+    What is looked at is the file that was opened, whatever became of its name meanwhile.
+    """
+    file = path.open("rb")
+    within = getattr(path, "within", None)
+    if within is None:
+        return file
+    try:
+        real = os.path.realpath(path)
+        if holds(within, real) and os.path.samestat(os.stat(real), os.fstat(file.fileno())):
+            return file
+    except OSError:
+        pass
+    file.close()
+    raise InputError(
+        f"{path}: expected a file inside {within!r}, got one that is outside, by a link that was "
+        f"made since; {REMEDY}"
+    )
+
+
+def contents(path: Path) -> bytes:
+    """All of a file, or of what reads like one; InputError where it leads out of its folder."""
+    if not isinstance(path, Inside):
+        return path.read_bytes()
+    with opened(path) as file:
+        return file.read()
+
+
+def as_path(source: Path | str) -> Path:
+    """``source`` as a path, the folder it may not lead out of kept."""
+    return source if isinstance(source, Path) else Path(source)
+
+
+MAX_DEEP = 50
+"""Most tables and lists within each other."""
+MAX_INTEGER = 2**63
+"""What integers stay below, as TOML says; larger ones fit no database and may not be printed."""
+
+
+def toml_of(text: str) -> dict[str, Any]:
+    """The tables of a TOML text; raises tomllib.TOMLDecodeError for what is none."""
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError(_too_deep()) from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # Python's own limit of digits
+        raise tomllib.TOMLDecodeError(_too_large()) from None
+    level: list[Any] = [found]
+    for _ in range(MAX_DEEP + 1):
+        level = [value for each in level for value in _within(each)]
+    if level:
+        raise tomllib.TOMLDecodeError(_too_deep())
+    return found
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``table`` with the values of ``changes`` in place of its own, table by table."""
+    return {**table, **{name: _merged(table.get(name), new) for name, new in changes.items()}}
+
+
+def _merged(old: Any, new: Any) -> Any:
+    return merged(old or {}, new) if isinstance(new, dict) and isinstance(old, dict | None) else new
+
+
+def _within(value: Any) -> list[Any]:
+    """What a table or list holds; raises for an integer that is too large."""
+    if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
+        raise tomllib.TOMLDecodeError(_too_large())
+    if isinstance(value, dict):
+        return [*value.values()]
+    return value if isinstance(value, list) else []
+
+
+def _too_deep() -> str:
+    return f"expected at most {MAX_DEEP} tables or lists within each other, got more"
+
+
+def _too_large() -> str:
+    return "expected integers of 64 bits (19 digits), got a larger one"

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import Image, Mask
-from .image_headers import declared_size, is_tiff, orientation, tiff_has_alpha
-from .inside import contents, opened
+from .files import contents, opened
+from .image_codec import declared_size, is_tiff, orientation, tiff_has_alpha
 
 MAX_PIXELS = 100_000_000
 """Images above this many pixels are refused before they are decoded."""
@@ -86,9 +86,13 @@ def read_image(path: Path, where: str) -> Image:
     Reads PNG, JPEG, GIF, BMP, TIFF and WebP. Raises InputError where the file is missing, is no
     image, has other than 8 or 16 bits, or is larger than MAX_PIXELS.
     """
+    return image_of(_read(path, where), path, where)
+
+
+def image_of(data: bytes, path: Path | str, where: str) -> Image:
+    """The bytes of an image file as ``read_image`` reads them; ``path``: what errors call it."""
     import cv2
 
-    data = _read(path, where)
     _check_size(data, path, where)
     try:
         decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
@@ -135,7 +139,7 @@ def _read(path: Path, where: str) -> bytes:
         ) from None
 
 
-def _check_size(data: bytes, path: Path, where: str) -> tuple[int, int]:
+def _check_size(data: bytes, path: Path | str, where: str) -> tuple[int, int]:
     size = declared_size(data)
     if size is None or 0 in size:
         raise _not_an_image(path, where)
@@ -147,14 +151,14 @@ def _check_size(data: bytes, path: Path, where: str) -> tuple[int, int]:
     return size
 
 
-def _not_an_image(path: Path, where: str) -> InputError:
+def _not_an_image(path: Path | str, where: str) -> InputError:
     return InputError(
         f"{where}: {str(path)!r} is not an image that can be read "
         f"(PNG, JPEG, GIF, BMP, TIFF or WebP)"
     )
 
 
-def _eight_bits(image: npt.NDArray[Any], path: Path, where: str) -> Image:
+def _eight_bits(image: npt.NDArray[Any], path: Path | str, where: str) -> Image:
     if image.dtype == np.uint8:
         return image
     if image.dtype == np.uint16:

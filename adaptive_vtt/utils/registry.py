@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, one_line, unknown
-from .loading import is_target, load_object
+from .other_code import is_target, load_object
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,10 @@ class Registry:
         """``found`` again; raises InputError naming the first member that it lacks."""
         for member in self.members:
             if not hasattr(found, member):
+                article = "an" if self.kind[0] in "aeiou" else "a"
                 raise InputError(
-                    f"{self.kind} {name!r}: expected {self._words()}, got "
-                    f"{type(found).__name__} without {member!r}"
+                    f"{self.kind} {name!r}: expected {article} {self.kind} (with "
+                    f"{', '.join(self.members)}), got {type(found).__name__} without {member!r}"
                 )
         return found
 
@@ -170,10 +171,6 @@ class Registry:
         except TypeError as error:
             raise InputError(f"{self.kind} {name!r}: {one_line(error)}") from None
         return dict(options)
-
-    def _words(self) -> str:
-        article = "an" if self.kind[0] in "aeiou" else "a"
-        return f"{article} {self.kind} (with {', '.join(self.members)})"
 
 
 def _imported(found: object) -> Any:

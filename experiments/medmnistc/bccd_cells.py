@@ -25,8 +25,7 @@ from torch import Tensor, nn
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.formats.voc import from_voc
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.types import Box, Floats, Image, Indices, Mask, Sample
-from adaptive_vtt.utils.boxes import common
+from adaptive_vtt.types import Box, Floats, Image, Indices, Mask, Sample, common
 from adaptive_vtt.utils.random_streams import generator
 
 from ..medtest.phantom_classifier import Classifier

@@ -40,8 +40,7 @@ from adaptive_vtt.oracles.captions.detectors import Detected, OnnxDetector
 from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.captions.regions import Regions
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
-from adaptive_vtt.types import Image, Sample
-from adaptive_vtt.utils.boxes import mask_of
+from adaptive_vtt.types import Image, Sample, mask_of
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.random_streams import generator

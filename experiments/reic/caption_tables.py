@@ -48,7 +48,7 @@ from adaptive_vtt.oracles.captions import Detector, Same, language
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.utils.files import write_text
-from adaptive_vtt.utils.parts import describe_part
+from adaptive_vtt.utils.other_code import describe_part
 
 from .caption_candidates import before_and_after, together
 from .caption_detectors import add_detector, drawn, real_detector

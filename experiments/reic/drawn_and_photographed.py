@@ -34,8 +34,7 @@ import pandas as pd
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.formats.coco import from_coco
 from adaptive_vtt.datasets.formats.voc import from_voc
-from adaptive_vtt.datasets.subset import Subset
-from adaptive_vtt.datasets.view import View
+from adaptive_vtt.datasets.view import Subset, View
 from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.registering import RegisteredSight
 from adaptive_vtt.demo.scenery.kinds import KINDS
@@ -44,8 +43,7 @@ from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.detectors import Detected
 from adaptive_vtt.oracles.captions.regions import Regions
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
-from adaptive_vtt.types import Box, Sample
-from adaptive_vtt.utils.boxes import common, mask_of
+from adaptive_vtt.types import Box, Sample, common, mask_of
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 

@@ -12,8 +12,7 @@ from types import MappingProxyType
 
 from adaptive_vtt.datasets.boxed import BoxedDataset, Picture, from_pictures
 from adaptive_vtt.demo.scenery.vocabulary import SETTINGS, WORDS, Vocabulary, Words
-from adaptive_vtt.types import Box
-from adaptive_vtt.utils.boxes import mask_of
+from adaptive_vtt.types import Box, mask_of
 
 FOLDERS = (("skimage", "data"), ("sklearn", "datasets/images"))
 """Packages that have the photographs, and where in them."""

@@ -19,8 +19,16 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, visible_shares
 from adaptive_vtt.relations.reic import KINDS, Reduced, enumerated
 from adaptive_vtt.relations.reic_selection import ambiguity, counts, select, spans
-from adaptive_vtt.types import CAPTION, FollowUp, Image, Outcome, Question, Received, Sample
-from adaptive_vtt.utils.boxes import mask_of
+from adaptive_vtt.types import (
+    CAPTION,
+    FollowUp,
+    Image,
+    Outcome,
+    Question,
+    Received,
+    Sample,
+    mask_of,
+)
 from adaptive_vtt.utils.random_streams import generator
 
 Reduction = Crop | Stretch | Rotate

@@ -27,7 +27,7 @@ import plotly.graph_objects as go
 
 from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.datasets.subset import Subset
+from adaptive_vtt.datasets.view import Subset
 from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, faint, options, show, write_page

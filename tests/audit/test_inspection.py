@@ -23,7 +23,7 @@ from adaptive_vtt.results.beliefs import PLOTS
 from adaptive_vtt.results.result import Result, outcomes, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, FollowUp, Outcome
-from adaptive_vtt.utils.interval_bars import Bar, bars
+from adaptive_vtt.utils.figures import Bar, bars
 from tests.helpers.captioned import faulty
 from tests.helpers.captioned import space as caption_space
 

@@ -17,7 +17,7 @@ from adaptive_vtt.audit.census import all_losses, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.subset import Subset
+from adaptive_vtt.datasets.view import Subset
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.journal.facts import read_facts

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.audit import Audit
-from adaptive_vtt.datasets.worded import WordedDataset
+from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.demo import phantom
 from adaptive_vtt.demo.server import Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.demo.server.judge_brain import JudgeBrain

@@ -33,7 +33,7 @@ from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.way_on import way
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, TargetId, Unanswered
-from adaptive_vtt.utils import extras
+from adaptive_vtt.utils import importing as extras
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run

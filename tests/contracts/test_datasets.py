@@ -16,7 +16,7 @@ from adaptive_vtt.datasets import (
     from_medmnist,
 )
 from adaptive_vtt.datasets.regions import grid_regions, object_regions
-from adaptive_vtt.datasets.subset import Subset
+from adaptive_vtt.datasets.view import Subset
 from adaptive_vtt.demo import phantom, scenes
 from adaptive_vtt.oracles.captioned import Captioned
 from adaptive_vtt.testing import TiledDataset, tiny_dataset

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from adaptive_vtt.datasets import UNKNOWN, from_table
-from adaptive_vtt.datasets.formats.coco import from_coco
-from adaptive_vtt.datasets.formats.coco_masks import mask
+from adaptive_vtt.datasets.formats.coco import from_coco, mask
 from adaptive_vtt.datasets.formats.voc import from_voc
 from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.errors import InputError

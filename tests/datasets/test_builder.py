@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.boxes import distractors, shared
-from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, write_tsv
+from adaptive_vtt.datasets.vqa.marked import distractors, shared
+from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, k_centre, write_tsv
 from adaptive_vtt.datasets.vqa.question_making import MANY
-from adaptive_vtt.datasets.vqa.selection import k_centre
 from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES
 from adaptive_vtt.demo.phantom_frames import Phantom, phantom
 from adaptive_vtt.errors import InputError

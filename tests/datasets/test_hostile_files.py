@@ -29,7 +29,7 @@ from adaptive_vtt.datasets import (
     from_voc,
     read_table,
 )
-from adaptive_vtt.datasets.formats.npz import NpzArray
+from adaptive_vtt.datasets.formats.medmnist import NpzArray
 from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import AvttError, InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal

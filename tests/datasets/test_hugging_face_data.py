@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets import from_hugging_face
-from adaptive_vtt.datasets.formats import arrow_images
-from adaptive_vtt.datasets.formats.arrow_images import opened_parquet
+from adaptive_vtt.datasets.formats import image_rows
+from adaptive_vtt.datasets.formats.image_rows import opened_parquet
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import UNKNOWN
 from adaptive_vtt.utils.image_codec import png
@@ -152,14 +152,14 @@ def test_masks_are_found_in_one_pass_over_the_file(
     rows = {"image": [stored(SEEN[0])] * 40, "part": [stored(mask) for mask in masks]}
     parquet.write_table(pyarrow.table(rows), tmp_path / "p.parquet", row_group_size=25)
     read: list[str] = []
-    cells = arrow_images._cells
+    cells = image_rows._cells
 
     def counted(file: Path, group: int, column: str) -> Iterator[Any]:
         for cell in cells(file, group, column):
             read.append(column)
             yield cell
 
-    monkeypatch.setattr(arrow_images, "_cells", counted)
+    monkeypatch.setattr(image_rows, "_cells", counted)
     found = from_hugging_face(tmp_path / "p.parquet", image_column="image", mask_column="part")
     assert read.count("part") == 40
     assert found.counts.tolist() == [[26, 14]]
@@ -175,7 +175,7 @@ def test_images_tell_their_size_without_being_decoded(
     def refused(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(arrow_images, "read_image", refused)
+    monkeypatch.setattr(image_rows, "image_of", refused)
     assert found.pixels(np.array([0, 3, 3])).tolist() == [48, 48, 48]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from adaptive_vtt import datasets
 from adaptive_vtt.datasets import UNKNOWN, medmnist_sets
-from adaptive_vtt.datasets.formats.npz import NpzArray
+from adaptive_vtt.datasets.formats.medmnist import NpzArray
 from adaptive_vtt.errors import InputError
 from tests.helpers.small_datasets import ids, medmnist, truths
 

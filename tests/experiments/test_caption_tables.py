@@ -35,8 +35,7 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Rotate, visible_shares
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.relations.reic_selection import ambiguity, counts
-from adaptive_vtt.types import Image, Outcome, Received
-from adaptive_vtt.utils.boxes import mask_of
+from adaptive_vtt.types import Image, Outcome, Received, mask_of
 
 SIZE = (96, 128)
 

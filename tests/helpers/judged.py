@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import adaptive_vtt as avtt
-from adaptive_vtt.datasets.worded import WordedDataset
+from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.models import Answer, ModelDefaults, Prompt, Unanswered
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice
 from adaptive_vtt.oracles.judge_models import JudgeModel

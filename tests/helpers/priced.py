@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from adaptive_vtt import Audit
-from adaptive_vtt.datasets.worded import WordedDataset
+from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.experiments.engine.prices import Billed, space_of, wrong_of
 from adaptive_vtt.types import Ask

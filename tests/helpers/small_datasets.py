@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets import TableDataset, medmnist_sets
-from adaptive_vtt.datasets.formats.isic import ATTRIBUTES
+from adaptive_vtt.datasets.formats.isic_idrid import ATTRIBUTES
 
 RNG = np.random.default_rng(0)
 

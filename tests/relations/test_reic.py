@@ -19,8 +19,7 @@ from adaptive_vtt.relations.reic_selection import (
     spans,
     statuses,
 )
-from adaptive_vtt.types import Box, Sample
-from adaptive_vtt.utils.boxes import mask_of
+from adaptive_vtt.types import Box, Sample, mask_of
 
 DOG, CAT, TREE = Box("dog", 5, 5, 25, 25), Box("cat", 60, 40, 90, 60), Box("tree", 10, 10, 20, 20)
 

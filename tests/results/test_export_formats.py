@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.formats import coco_masks
+from adaptive_vtt.datasets.formats import coco as coco_masks
 from adaptive_vtt.datasets.formats.coco import from_coco
 from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.relations import FollowUp, LabelPreserving

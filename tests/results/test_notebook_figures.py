@@ -8,8 +8,7 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.utils.figure_svg import svg
-from adaptive_vtt.utils.notebook_figure import NotebookFigure
+from adaptive_vtt.utils.notebook_figure import NotebookFigure, svg
 
 EVIL = "<script>alert(1)</script><b>"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from adaptive_vtt.results import report
 from adaptive_vtt.results.report.plots import COLOURS, figure_of, numbers, upward
-from adaptive_vtt.utils.plotly_text import shown
+from adaptive_vtt.utils.figures import shown
 
 
 def test_colours_are_those_of_the_style_sheet_and_of_the_script() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.utils.image_codec import declared_size, orientation
 from adaptive_vtt.utils.image_files import MAX_PIXELS, as_mask, read_image, read_mask, read_size
-from adaptive_vtt.utils.image_headers import declared_size, orientation
 
 STORED = np.kron(
     np.array([[[250, 0, 0], [0, 250, 0], [0, 0, 250]], [[0, 0, 0], [90, 90, 90], [250] * 3]]),

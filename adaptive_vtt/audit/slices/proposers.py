@@ -17,7 +17,7 @@ from ...certify.targets import Target, common, selected
 from ...errors import InputError, unknown
 from ...space import QuestionSpace
 from ...types import Bools, Floats, TargetId
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 
 Where = dict[str, list[object]]
 

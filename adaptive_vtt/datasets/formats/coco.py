@@ -4,24 +4,115 @@
 
 Format: https://cocodataset.org/#format-data. The JSON has ``images`` (id, file_name, width,
 height), ``categories`` (id, name) and ``annotations`` (id, image_id, category_id, iscrowd, bbox
-[x, y, width, height] in pixels, segmentation).
+[x, y, width, height] in pixels, segmentation). A segmentation is polygons, or run lengths, which go
+down the columns, outside first, as numbers or as text: five bits per character from "0" on, lowest
+first, bit 32 saying that more follow, and from the fourth on the difference to the last but one
+(comments of ``maskApi.h``).
 """
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+
 from ...errors import InputError
-from ...types import Box
+from ...types import Box, Mask
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
-from ..scanning import BrokenOption, Folder, OutsideOption, choose, unreadable
-from .coco_masks import Outlines
-from .image_rows import Reading
+from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unreadable
+
+_FINE = 4
+"""Factor by which polygons are drawn larger than the image, to be sampled at pixel centres: a drawn
+outline is one pixel wide, which at the image's own size would make masks too large."""
+
+
+Drawn = Callable[[], Mask]
+
+
+def _drawn(outlines: Sequence[Any], height: int, width: int, where: str) -> Mask:
+    """The mask H x W of all outlines together.
+
+    Raises InputError for an outline that is no COCO segmentation.
+    """
+    drawn = np.zeros((height, width), np.bool_)
+    try:
+        for outline in outlines:
+            drawn |= mask(outline, height, width)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return drawn
+
+
+def mask(outline: Any, height: int, width: int) -> Mask:
+    """A segmentation as H x W: a list of polygons [x1, y1, x2, y2 ...], or run lengths.
+
+    A pixel is inside where its centre is, corners being rounded to quarters of a pixel.
+    Raises InputError for anything else, and for run lengths of another size.
+    """
+    if isinstance(outline, dict):
+        return _runs(outline, height, width)
+    if not isinstance(outline, list) or not all(map(_is_polygon, outline)):
+        raise InputError(f"expected polygons or run lengths, got {str(outline)[:60]}")
+    return _polygons(outline, height, width)
+
+
+def _is_polygon(numbers: Any) -> bool:
+    if not isinstance(numbers, list) or len(numbers) < 6 or len(numbers) % 2:
+        return False
+    return all(isinstance(n, int | float) and abs(n) < 1e6 for n in numbers)
+
+
+def _polygons(polygons: Sequence[Sequence[float]], height: int, width: int) -> Mask:
+    import cv2
+
+    drawn = np.zeros((height * _FINE, width * _FINE), np.uint8)
+    for polygon in polygons:  # one by one: where two overlap is inside, too
+        corners = np.rint(np.array(polygon).reshape(-1, 2) * _FINE).astype(np.int32)
+        cv2.fillPoly(drawn, [corners], 1)
+    return drawn[_FINE // 2 :: _FINE, _FINE // 2 :: _FINE] > 0
+
+
+def _runs(outline: dict[str, Any], height: int, width: int) -> Mask:
+    if outline.get("size") != [height, width]:
+        raise InputError(
+            f"expected run lengths of size [{height}, {width}], got {str(outline.get('size'))[:60]}"
+        )
+    counts = outline.get("counts")
+    lengths = _lengths(counts) if isinstance(counts, str) else counts
+    if not isinstance(lengths, list) or not all(isinstance(n, int) and n >= 0 for n in lengths):
+        raise InputError(f"expected run lengths as numbers or text, got {str(counts)[:60]!r}")
+    if sum(lengths) != height * width:
+        raise InputError(
+            f"expected run lengths of {height * width} pixels together, got {sum(lengths)}"
+        )
+    flat = np.zeros(height * width, np.bool_)
+    ends = np.cumsum([0, *lengths]).tolist()
+    for start, stop in list(pairwise(ends))[1::2]:
+        flat[start:stop] = True
+    return flat.reshape(width, height).T
+
+
+def _lengths(text: str) -> list[int]:
+    lengths: list[int] = []
+    value = shift = 0
+    for character in text:
+        bits = ord(character) - 48
+        value |= (bits & 31) << shift
+        shift += 5
+        if bits & 32:
+            continue
+        if bits & 16:  # negative
+            value -= 1 << shift
+        lengths.append(value + (lengths[-2] if len(lengths) > 2 else 0))
+        value = shift = 0
+    return lengths
+
 
 PARTS = ("images", "categories", "annotations")
 
@@ -44,8 +135,7 @@ def from_coco(
     saves most of its memory. Errors name file, image or annotation id, and field.
     """
     path, folder = Path(labels), Folder(Path(images), allow_outside)
-    choose("value of broken", broken, ("refuse", "skip"), "COCO")
-    reading = Reading(broken == "skip")
+    reading = Reading(broken, "COCO")
     content = _content(path, outlines)
     names = _names(content["categories"], path)
     pictures = _pictures(content["images"], path, folder, reading)
@@ -82,13 +172,14 @@ class _Thing(NamedTuple):
 
 def _masks(
     pictures: Sequence[Picture], label: str, outlines: Mapping[str, list[Any]], path: Path
-) -> list[Outlines | None]:
-    def of(picture: Picture) -> Outlines | None:
+) -> list[Drawn | None]:
+    """What draws the mask of each picture that has outlines of ``label``."""
+    found: list[Drawn | None] = []
+    for picture in pictures:
         where = f"{path}, image {picture.id}, segmentation of {label!r}"
-        found = outlines.get(picture.id)
-        return None if found is None else Outlines(found, picture.height, picture.width, where)
-
-    return [of(picture) for picture in pictures]
+        mine, size = outlines.get(picture.id), (picture.height, picture.width)
+        found.append(None if mine is None else partial(_drawn, mine, *size, where))
+    return found
 
 
 def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:

@@ -21,10 +21,10 @@ import pandas as pd
 from ...errors import InputError, unknown
 from ...types import UNKNOWN, Ask, Image
 from ...utils.options import Option, at_base
-from ..scanning import BrokenOption, choose
+from ..scanning import BrokenOption, Reading
+from ..table import WordedDataset
 from ..vqa.taxonomy import TASKS, category_of, granularity, named, task_names, visual_prompt
-from ..worded import WordedDataset
-from .image_rows import Reading, Row, Stored, parquet_rows, tsv_rows
+from .image_rows import Row, Stored, parquet_rows, tsv_rows
 
 NEEDED = ("index", "question", "task", "answer")
 GROUPS = ("category", "task", "subtask", "scene", "dataset", "prompt", "granularity", "options")
@@ -85,10 +85,9 @@ def from_endobench(
     that is no option's, fewer than two options, bad base64, and no image or one over the size
     limit. Raises InputError for files that cannot be read and for tasks that are not there.
     """
-    choose("value of broken", broken, ("refuse", "skip"), "EndoBench")
     paths = [Path(p) for p in ([path] if isinstance(path, str | Path) else path)]
     wanted = None if tasks is None else [_task(task) for task in tasks]
-    reading = Reading(broken == "skip")
+    reading = Reading(broken, "EndoBench")
     found: list[_Question] = []
     images: list[Stored] = []
     seen: set[str] = set()

@@ -49,17 +49,13 @@ CONCEPTS: tuple[Concept, ...] = (
 CONCEPT_NAMES: tuple[str, ...] = tuple(concept.name for concept in CONCEPTS)
 
 
-def _answer(concept: Concept, garment: str) -> float:
-    if garment in concept.unknown:
-        return float("nan")
-    return float(garment in concept.yes)
-
-
 def concept_answers(garment: NDArray[np.integer]) -> NDArray[np.float32]:
     """Answers for class numbers `garment` (n,) in 0..9: (n, 14), each 0, 1 or NaN (unknown)."""
-    rows = [[_answer(concept, name) for concept in CONCEPTS] for name in GARMENTS]
-    answers: NDArray[np.float32] = np.array(rows, dtype=np.float32)[garment]
-    return answers
+    answers = np.zeros((len(GARMENTS), len(CONCEPTS)), np.float32)
+    for column, concept in enumerate(CONCEPTS):
+        answers[[GARMENTS.index(name) for name in concept.yes], column] = 1
+        answers[[GARMENTS.index(name) for name in concept.unknown], column] = np.nan
+    return answers[garment]
 
 
 def load_arrays(

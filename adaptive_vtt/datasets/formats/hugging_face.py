@@ -8,9 +8,9 @@ the schema's metadata, under "huggingface".
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -18,16 +18,14 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError, one_line, unknown
-from ...types import UNKNOWN, Ask
+from ...types import UNKNOWN, Ask, Mask
 from ...utils.files import instead
 from ...utils.image_files import MASK_THRESHOLD
 from ...utils.options import Option, at_base
 from ...utils.tables import check_columns
-from ..labels import one_per_class
 from ..scanning import natural
-from ..table import TableDataset, from_table
-from ..worded import WordedDataset
-from .arrow_images import Images, Place, StoredMask, opened_arrow, opened_parquet
+from ..table import TableDataset, WordedDataset, from_table, one_per_class
+from .image_rows import Images, Place, opened_arrow, opened_parquet
 
 QUESTION = "question"
 """The concept of questions in words."""
@@ -70,7 +68,7 @@ def from_hugging_face(
     described = rows.columns(metadata)[[*metadata]].set_axis(ids) if metadata else None
     if question_column is not None:
         return _worded(rows, images, ids, question_column, answer_column, described)
-    masks: dict[str, list[StoredMask | None]] = {}
+    masks: dict[str, list[Callable[[], Mask] | None]] = {}
     if mask_column is not None:
         masks = _masks(rows.column(mask_column, ids), mask_column, mask_values)
         held = {c: [int(mask is not None) for mask in given] for c, given in masks.items()}
@@ -152,7 +150,9 @@ class Rows:
         chosen = [*dict.fromkeys(names)]
         try:
             parts = [
-                opened_arrow(file).select(chosen) if _is_arrow(file) else _read(file, chosen)
+                opened_arrow(file).select(chosen)
+                if _is_arrow(file)
+                else opened_parquet(file).read(columns=chosen)
                 for file in self.files
             ]
             tables = [part.to_pandas() for part in parts]
@@ -237,10 +237,6 @@ def _is_arrow(file: Path) -> bool:
     return file.suffix == ".arrow"
 
 
-def _read(file: Path, columns: list[str]) -> Any:
-    return opened_parquet(file).read(columns=columns)
-
-
 def _splits(path: Path) -> dict[str, list[Path]]:
     """Split -> its files, in order; "" where splits have no name."""
     if path.is_file():
@@ -304,14 +300,14 @@ def _several(cells: pd.Series, names: Sequence[str]) -> pd.DataFrame:
 
 def _masks(
     images: Images, column: str, values: Mapping[str, int] | None
-) -> dict[str, list[StoredMask | None]]:
+) -> dict[str, list[Callable[[], Mask] | None]]:
     """Concept -> a mask per row, None where nothing is inside; every one is decoded once."""
     wanted: Mapping[str, int | None] = {column: None} if values is None else values
-    found: dict[str, list[StoredMask | None]] = {concept: [] for concept in wanted}
+    found: dict[str, list[Callable[[], Mask] | None]] = {concept: [] for concept in wanted}
     for index, image in enumerate(images):
         for concept, value in wanted.items():
             inside = image > MASK_THRESHOLD if value is None else image[..., 0] == value
-            found[concept].append(StoredMask(images, index, value) if inside.any() else None)
+            found[concept].append(partial(images.mask, index, value) if inside.any() else None)
     return found
 
 

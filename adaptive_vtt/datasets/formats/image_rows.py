@@ -1,47 +1,186 @@
-"""Tables with an image in every row, read row by row while the images stay in the file.
+"""Images in the rows of tables, decoded one by one while they stay in the file.
 
-What is kept of an image is where it is: offset and length in a TSV, shard and row in Parquet.
+What is kept of an image is where it is: offset and length in a TSV, file and row in Arrow and
+Parquet. Hugging Face's ``datasets`` keeps an image as a struct of ``bytes`` (a PNG, JPEG ...) and
+``path``.
 """
 
 import base64
 import binascii
 import csv
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from importlib import import_module
+from itertools import groupby
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ...errors import InputError, one_line, unknown
-from ...types import Image
+from ...types import Image, Mask
 from ...utils.files import why_unread
-from ...utils.image_files import MAX_PIXELS
-from ...utils.image_headers import declared_size
+from ...utils.image_codec import declared_size
+from ...utils.image_files import MAX_PIXELS, as_mask, image_of
+from ...utils.importing import pip_install
 from ...utils.tables import MAX_HEADER, check_columns, check_width
-from .arrow_images import BATCH, InFile, Place, parquet_file, value_at
+from ..scanning import Reading
+
+BATCH = 16
+"""Rows of a Parquet file that are in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row of a file: of the group ``group`` of a Parquet file, of all rows of an Arrow file."""
+
+    file: Path
+    group: int
+    row: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An image within a file: what errors call it, how many pixels it has, and what reads the bytes
+    of the image file that it is (a PNG, JPEG ...)."""
+
+    name: str
+    pixels: float
+    data: Callable[[], bytes]
+
+    def decoded(self, where: str) -> Image:
+        """H x W x C uint8; raises InputError, beginning with ``where``, where it is no image."""
+        try:
+            data = self.data()
+        except OSError as error:
+            raise InputError(
+                f"{where}: cannot read image {self.name!r}: {error.strerror or error}"
+            ) from None
+        return image_of(data, self.name, where)
+
+
+class Images:
+    """One column of the rows at ``places``, those of each group in their order; ``names`` are what
+    the rows are called in errors."""
+
+    def __init__(self, places: Sequence[Place], names: Sequence[str], column: str) -> None:
+        self._places, self._names, self._column = places, names, column
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int, /) -> Image:
+        """H x W x C uint8; raises InputError where the cell holds no image."""
+        return self._decoded(index, value_at(self._places[index], self._column))
+
+    def __iter__(self) -> Iterator[Image]:
+        """All, as above, in one pass over each file: ``[index]`` reads a group from its start."""
+        for index, value in enumerate(_values(self._places, self._column)):
+            yield self._decoded(index, value)
+
+    def pixels(self, index: int) -> float:
+        """Of one image as its file declares them; NaN where it does not."""
+        value = value_at(self._places[index], self._column)
+        size = declared_size(_written(value, self._name(index)))
+        return np.nan if size is None else float(size[0] * size[1])
+
+    def mask(self, index: int, value: int | None) -> Mask:
+        """One image as a mask: inside is above 127, or, with ``value``, where the pixel (its first
+        channel) is that."""
+        image = self[index]
+        return as_mask(image if value is None else image[..., 0] == value, "mask")
+
+    def _decoded(self, index: int, value: Any) -> Image:
+        name = self._name(index)
+        return image_of(_written(value, name), name, name)
+
+    def _name(self, index: int) -> str:
+        return f"{self._names[index]}, column {self._column!r}"
+
+
+def _written(value: Any, name: str) -> bytes:
+    """The bytes of the image that a cell holds: themselves, or the field of a struct."""
+    data, path = value, value
+    if isinstance(value, dict):
+        data, path = value.get("bytes"), value.get("path")
+    if isinstance(data, bytes):
+        return data
+    raise InputError(
+        f"{name}: expected the image itself, got "
+        f"{'nothing' if path is None else repr(str(path)[:80])}; save_to_disk and push_to_hub "
+        "write images into the file"
+    )
+
+
+def value_at(place: Place, column: str) -> Any:
+    """What a cell holds; of a Parquet file, one batch of its group is in memory at a time."""
+    if place.file.suffix == ".arrow":
+        return opened_arrow(place.file)[column][place.row].as_py()
+    return next(_values([place], column))
+
+
+def _values(places: Iterable[Place], column: str) -> Iterator[Any]:
+    """What the cells hold, in one pass over each group, whose rows come in their order."""
+    for (file, group), rows in groupby(places, key=lambda place: (place.file, place.group)):
+        cells = enumerate(_cells(file, group, column))
+        for place in rows:
+            cell = next((cell for row, cell in cells if row == place.row), None)
+            if cell is None:
+                raise InputError(f"{file}: the file has changed while it was in use")
+            yield cell.as_py()
+
+
+def _cells(file: Path, group: int, column: str) -> Iterator[Any]:
+    """pyarrow's scalars of one column of a group."""
+    if file.suffix == ".arrow":
+        yield from opened_arrow(file)[column]
+        return
+    for batch in opened_parquet(file).iter_batches(BATCH, row_groups=[group], columns=[column]):
+        yield from batch.column(0)
+
+
+@lru_cache(maxsize=64)
+def opened_arrow(path: Path) -> Any:
+    """The table in an Arrow file, left on the disk until it is looked at."""
+    pyarrow = imported("pyarrow", path)
+    try:
+        source = pyarrow.memory_map(str(path))
+        try:
+            return pyarrow.ipc.open_stream(source).read_all()
+        except pyarrow.ArrowInvalid:  # the other of the two layouts
+            return pyarrow.ipc.open_file(source).read_all()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
+
+
+def parquet_file(path: Path) -> Any:
+    """A Parquet file, read page by page: by default a whole row group would be in memory."""
+    parquet = imported("pyarrow.parquet", path)
+    try:
+        return parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
+
+
+opened_parquet = lru_cache(maxsize=64)(parquet_file)
+"""A Parquet file that stays open."""
+
+
+def imported(module: str, path: Path) -> Any:
+    """pyarrow, or a part of it; raises InputError where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InputError(
+            f"{path}: reading Arrow and Parquet needs pyarrow: {pip_install('parquet')}"
+        ) from None
+
 
 IMAGE = "image"
 _LONG = 1024
 """Length in bytes from which a field is taken for the image and cut out before the row is
 parsed."""
-
-T = TypeVar("T")
-
-
-class Stored(Protocol):
-    """An image somewhere in a file."""
-
-    @property
-    def pixels(self) -> float:
-        """How many it has."""
-
-    def data(self) -> bytes:
-        """The image file's bytes."""
-
-    def decoded(self, where: str) -> Image:
-        """H x W x C; raises InputError where it is no image."""
 
 
 @dataclass(frozen=True)
@@ -51,46 +190,6 @@ class Row:
     cells: dict[str, str]
     image: Stored
     where: str
-
-
-class Reading:
-    """What becomes of malformed rows: an error, or skipped and remembered."""
-
-    def __init__(self, skip: bool) -> None:
-        self._skip = skip
-        self.skipped: list[str] = []
-
-    def attempt(self, make: Callable[[], T]) -> T | None:
-        """What ``make`` returns; None where it raises InputError and rows are skipped."""
-        try:
-            return make()
-        except InputError as error:
-            if not self._skip:
-                raise
-            self.skipped.append(str(error))
-            return None
-
-
-@dataclass(frozen=True)
-class _InText(InFile):
-    pixels: float
-    file: Path
-    offset: int
-    length: int
-
-    def data(self) -> bytes:
-        with self.file.open("rb") as file:
-            file.seek(self.offset)
-            return base64.b64decode(file.read(self.length))
-
-
-@dataclass(frozen=True)
-class _InParquet(InFile):
-    pixels: float
-    place: Place
-
-    def data(self) -> bytes:
-        return _bytes(value_at(self.place, IMAGE), self.name)
 
 
 def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
@@ -130,16 +229,26 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
         cells = (row for batch in batches for row in batch.to_pylist())
         for at, row in enumerate(cells):
             number += 1
-            stored = _InParquet(f"{path}, row {number}", np.nan, Place(path, group, at))
-            found = reading.attempt(partial(_parquet_row, stored, row))
+            place = Place(path, group, at)
+            found = reading.attempt(partial(_parquet_row, place, row, f"{path}, row {number}"))
             if found is not None:
                 yield found
 
 
-def _parquet_row(stored: "_InParquet", row: dict[str, Any]) -> Row:
-    pixels = _checked(_bytes(row.pop(IMAGE), stored.name), stored.name)
+def _parquet_row(place: Place, row: dict[str, Any], where: str) -> Row:
+    pixels = _checked(_bytes(row.pop(IMAGE), where), where)
     cells = {c: "" if v is None else str(v) for c, v in row.items()}
-    return Row(cells, replace(stored, pixels=pixels), stored.name)
+    return Row(cells, Stored(where, pixels, partial(_parquet_bytes, place, where)), where)
+
+
+def _parquet_bytes(place: Place, where: str) -> bytes:
+    return _bytes(value_at(place, IMAGE), where)
+
+
+def _text_bytes(path: Path, offset: int, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return base64.b64decode(file.read(length))
 
 
 def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
@@ -172,7 +281,8 @@ def _text_row(path: Path, where: str, offset: int, line: bytes, header: list[str
         start = line.index(coded)
         stop = start + len(coded)
     pixels = _checked(_decoded(line[start:stop], where), where)
-    return Row(found, _InText(where, pixels, path, offset + start, stop - start), where)
+    data = partial(_text_bytes, path, offset + start, stop - start)
+    return Row(found, Stored(where, pixels, data), where)
 
 
 def _longest(line: bytes) -> tuple[int, int]:

@@ -26,8 +26,8 @@ from ..scanning import (
     choose,
     unreadable,
 )
+from ..table import WordedDataset
 from ..vqa.medvqa_questions import NAMES, QUESTIONS, recognised
-from ..worded import WordedDataset
 
 Several = Literal["all", "any"]
 SEGMENTATION = "segmentation"
@@ -67,6 +67,8 @@ def from_medvqa(
     answers = [_answers(entries[name], chosen, several, name) for name in kept]
     if not any(answers):
         raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, found none")
+    told = [_answers(entries[name], ["procedure"], "all", name) for name in kept]
+    procedures = [answer.get("procedure", ("unknown",))[0] for answer in told]
     truths = [[1 if c in known else UNKNOWN for c in chosen] for known in answers]
     return WordedDataset(
         [files[name] for name in kept],
@@ -76,7 +78,7 @@ def from_medvqa(
         asks=[{c: _ASKS[c] for c in chosen}] * len(kept),
         answers=answers,
         masks=_masks(Folder(root / "masks", allow_outside, root), kept, entries, chosen),
-        metadata=pd.DataFrame({"procedure": [_procedure(entries[name], name) for name in kept]}),
+        metadata=pd.DataFrame({"procedure": procedures}),
         skipped=sorted(map(str, bad)),
         name=root.resolve().name,
     )
@@ -138,10 +140,6 @@ def _answers(
         if name in chosen and texts:
             found[name] = tuple(texts) if several == "any" else (", ".join(texts),)
     return found
-
-
-def _procedure(labels: Sequence[Mapping[str, Any]], image: str) -> str:
-    return _answers(labels, ["procedure"], "all", image).get("procedure", ("unknown",))[0]
 
 
 def _masks(

@@ -1,20 +1,22 @@
-"""A table of labels in a CSV or Parquet file beside a folder of images."""
+"""A table of labels in a CSV or Parquet file beside a folder of images.
 
+Where the table, or its images, are other than expected, errors say what to write in [dataset].
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, unknown
-from ...utils.extras import pip_install
-from ...utils.files import why_unread
+from ...errors import InputError, listed, unknown
+from ...utils.files import near_file, why_unread
+from ...utils.importing import pip_install
 from ...utils.options import Option, at_base
 from ...utils.tables import MAX_HEADER, check_columns, check_width, restored
-from ..labels import one_per_class
-from ..scanning import BrokenOption, Folder, OutsideOption, unreadable
-from ..table import TableDataset, from_table
-from . import table_advice as advice
+from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, image_files, unreadable
+from ..table import WORDS, TableDataset, from_table, one_per_class
 
 EMPTY = ("", "NA", "NaN", "nan")
 """Texts of a cell that mean "unknown"."""
@@ -51,12 +53,20 @@ def read_table(
     """
     path = Path(labels)
     table = read_rows(path)
-    apart = [file_column, class_column, *(metadata or [])]
-    _check_columns(table, id_column, [c for c in apart if c], images, path)
-    ids = table[id_column]
-    known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
-    others = table.drop(columns=[id_column, *(set(apart) - {None})])
-    chosen = _concepts(others, concepts, path)
+    apart = [name for name in (file_column, class_column, *(metadata or [])) if name]
+    if id_column not in table:
+        error = unknown("column", id_column, list(map(str, table.columns)), str(path))
+        raise InputError(f"{error}{_advised_id_column(table, images)}")
+    for column in apart:
+        if column not in table:
+            raise unknown("column", column, list(map(str, table.columns)), str(path))
+    known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
+    others = table.drop(columns=list({id_column, *apart}))
+    names = list(map(str, others.columns))
+    for concept in concepts or ():
+        if concept not in names:
+            raise unknown("concept", concept, names, str(path))
+    chosen = concepts or names
     if class_column is None:
         _check_labels(others, chosen, images, path)
     truths = known[chosen] if class_column is None else one_per_class(known[class_column])
@@ -79,37 +89,16 @@ def read_table(
         raise InputError(f"{path}: {error}") from None
 
 
-def _check_columns(
-    table: pd.DataFrame, id_column: str, others: list[str], images: Path | str | None, path: Path
-) -> None:
-    columns = list(map(str, table.columns))
-    if id_column not in columns:
-        error = unknown("column", id_column, columns, str(path))
-        raise InputError(f"{error}{advice.id_column(table, images)}")
-    for column in others:
-        if column not in columns:
-            raise unknown("column", column, columns, str(path))
-
-
-def _concepts(others: pd.DataFrame, given: list[str] | None, path: Path) -> list[str]:
-    """The columns of labels: those given, or all that have no other use."""
-    names = list(map(str, others.columns))
-    for concept in given or ():
-        if concept not in names:
-            raise unknown("concept", concept, names, str(path))
-    return given or names
-
-
 def _check_labels(
     table: pd.DataFrame, chosen: list[str], images: Path | str | None, path: Path
 ) -> None:
     """Raises InputError where the cells of a column are mostly no labels: it has another use."""
-    if odd := advice.not_labels(table.replace(list(EMPTY), ""), chosen):
+    if odd := _not_labels(table.replace(list(EMPTY), ""), chosen):
         row = int(np.flatnonzero(~table[odd[0]].isin(EMPTY))[0])
         raise InputError(
             f"{path}: labels: expected 0, 1 or empty (unknown), got "
             f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
-            f"{advice.apart(table, odd, chosen, images)}"
+            f"{_advised_use(table, odd, chosen, images)}"
         )
 
 
@@ -118,10 +107,10 @@ def _files(
 ) -> list[Path]:
     """The image file of every row; raises InputError where one has none."""
     names, ids = table[file_column or id_column], table[id_column]
-    found = [advice.find(folder, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
+    found = [_find(folder, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
     missing = [(i, n) for i, n, file in zip(ids, names, found, strict=True) if file is None]
     if missing:
-        raise advice.images_missing(folder, missing, len(table), table)
+        raise _images_missing(folder, missing, len(table), table)
     return [file for file in found if file is not None]
 
 
@@ -196,3 +185,100 @@ def _text(cell: object) -> str:
     if cell is None or cell is pd.NA or cell != cell:
         return ""
     return str(int(cell)) if isinstance(cell, bool | np.bool_) else str(cell)
+
+
+LOOKED_AT = 20
+"""Rows that are looked at to guess what a column is."""
+ID_NAMES = ("id", "image", "file", "name", "path", "sample")
+"""Parts of the names of columns that are likely to name samples."""
+LABELS = frozenset({"", "0", "1", "0.0", "1.0", *WORDS})
+"""Cells of a column of labels, in small letters."""
+
+
+def _advised_id_column(table: pd.DataFrame, images: Path | str | None) -> str:
+    """How to say which column names the samples."""
+    names = [str(name) for name in table.columns]
+    unique = [name for name in names if table[name].is_unique and (table[name] != "").all()]
+    filed = [name for name in unique if images is not None and _are_files(table[name], images)]
+    named = [name for name in unique if any(part in name.lower() for part in ID_NAMES)]
+    text = [name for name in unique if not table[name].str.fullmatch(r"[\d.]*").all()]
+    found = (filed or named or text or unique)[:1]
+    said = f'"{found[0]}"' if found else "..."
+    return f"; say which column names the samples: id_column = {said} in [dataset]"
+
+
+def _are_files(cells: "pd.Series[str]", images: Path | str) -> bool:
+    folder = Folder(Path(images), allow_outside=False)
+    try:
+        return all(_find(folder, name, "") is not None for name in cells[:LOOKED_AT])
+    except InputError:  # one leads out of the folder
+        return False
+
+
+def _find(folder: Folder, name: str, where: str) -> Path | None:
+    """The image file of this name, with or without an ending; None where there is none."""
+    return folder.find((f"{name}{ending}" for ending in ("", *ENDINGS)), where)
+
+
+def _not_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns most of whose cells are no labels."""
+    return [name for name in columns if _share_of_labels(table[name]) < 0.5]
+
+
+def _share_of_labels(cells: "pd.Series[str]") -> float:
+    said = cells[cells != ""].str.lower()
+    return float(said.isin(LABELS).mean()) if len(said) else 1.0
+
+
+def _advised_use(
+    table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str], images: Path | str | None
+) -> str:
+    """What to do about columns that are no labels, among those taken for concepts."""
+    for name in odd:
+        if images is not None and _are_files(table[name], images):
+            return f'; of names of files: file_column = "{name}" in [dataset]'
+    classes = [name for name in odd if 1 < table[name].nunique() <= len(table) / 2]
+    quoted = ", ".join(f'"{name}"' for name in odd)
+    if len(odd) == len(concepts) and classes:
+        return f'; a column of class names: class_column = "{classes[0]}" in [dataset]'
+    if len(odd) == len(concepts) and _are_shares(table[odd[0]]):
+        return "; cut probabilities at a threshold, into 0 and 1"
+    return f"; if they describe samples and are no concepts: metadata = [{quoted}] in [dataset]"
+
+
+def _are_shares(cells: "pd.Series[str]") -> bool:
+    return bool(pd.to_numeric(cells, errors="coerce").dropna().between(0, 1).mean() == 1)
+
+
+def _images_missing(
+    folder: Folder, missing: Sequence[tuple[str, str]], count: int, table: pd.DataFrame
+) -> InputError:
+    """``missing``: sample and name of those without a file, among ``count`` samples."""
+    sample, name = missing[0]
+    path = folder.path / name
+    said = f"sample {sample!r}: image file {str(path)!r} does not exist"
+    if len(missing) > 1:
+        said += f", nor do those of {len(missing) - 1} more of {count} samples"
+    return InputError(said + _where_images_are(folder.path, Path(name), table))
+
+
+def _where_images_are(folder: Path, name: Path, table: pd.DataFrame) -> str:
+    if not folder.is_dir():
+        hint = near_file(folder) or "; say where the images are by images = ... in [dataset]"
+        return f"; {str(folder)!r} is no folder{hint}"
+    there = image_files(folder, allow_outside=True)
+    if not there:
+        return f"; {str(folder)!r} holds no image ({', '.join(ENDINGS)})"
+    for column in map(str, table.columns):
+        if _are_files(table[column], folder):
+            return (
+                f'; the column of file names is to be said: file_column = "{column}" in [dataset]'
+            )
+    depth = len(name.parent.parts)
+    if depth and folder.parts[-depth:] == name.parent.parts:
+        above = str(folder.parents[depth - 1])
+        return f"; names in the table start above that folder: images = {above!r} in [dataset]"
+    return (
+        f"; expected a file of that name, with or without one of {', '.join(ENDINGS)}; the folder "
+        f"has {listed([p.name for p in there], 3)}"
+    )

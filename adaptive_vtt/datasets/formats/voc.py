@@ -16,8 +16,7 @@ from typing import Annotated, Any
 
 from ...errors import InputError, one_line, unknown
 from ...types import UNKNOWN, Box
-from ...utils.files import instead
-from ...utils.inside import contents
+from ...utils.files import contents, instead
 from ...utils.options import Option
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
 from ..scanning import (
@@ -25,11 +24,10 @@ from ..scanning import (
     Folder,
     FolderOption,
     OutsideOption,
-    choose,
+    Reading,
     natural,
     unreadable,
 )
-from .image_rows import Reading
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 
@@ -49,8 +47,7 @@ def from_voc(
     Errors name the file, the object and the field.
     """
     top = Path(path)
-    choose("value of broken", broken, ("refuse", "skip"), "VOC")
-    reading = Reading(broken == "skip")
+    reading = Reading(broken, "VOC")
     parts = top / "Annotations", top / "JPEGImages"
     annotations, images = (Folder(part, allow_outside, top) for part in parts)
     found = (

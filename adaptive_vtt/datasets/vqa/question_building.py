@@ -2,8 +2,9 @@
 
 Kinds of questions and how they are made after EndoBench, section 3 and appendix A: wrong
 options are other names of the same sort; wrong boxes are of similar size and overlap the
-right one little; per class, questions are chosen by k-centre selection on embeddings. The
-words are ours. ``write_tsv`` writes what ``datasets.from_endobench`` reads.
+right one little; per class, questions are chosen by k-centre selection on embeddings, farthest
+first (Gonzalez, Clustering to Minimize the Maximum Intercluster Distance, Theoretical Computer
+Science 38, 1985). ``write_tsv`` writes what ``datasets.from_endobench`` reads.
 """
 
 from collections import Counter
@@ -13,6 +14,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -20,11 +22,38 @@ from ...errors import InputError, unknown
 from ...types import Image, Sample
 from ...utils.random_streams import generator
 from ..base import Dataset, adapted_dataset
-from .counting import Number, counting_subjects, large_numbers, numbers_in
-from .question_making import MAKERS, Made, Plan, as_text, class_of, subjects
+from .question_making import (
+    MAKERS,
+    Made,
+    Number,
+    Plan,
+    as_text,
+    class_of,
+    counting_subjects,
+    large_numbers,
+    numbers_in,
+    subjects,
+)
 from .question_table import QUALITY, ImageFormat, Line, write_questions
-from .selection import k_centre, look
 from .taxonomy import ROLES
+
+
+def k_centre(points: npt.ArrayLike, count: int) -> list[int]:
+    """Which ``count`` rows of n x d to take, in the order in which they are; all if n <= count."""
+    rows = np.asarray(points, np.float64)
+    chosen = [int(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).argmin())]
+    nearest = np.full(len(rows), np.inf)
+    while len(chosen) < min(count, len(rows)):
+        nearest = np.minimum(nearest, ((rows - rows[chosen[-1]]) ** 2).sum(axis=1))
+        nearest[chosen] = -1
+        chosen.append(int(nearest.argmax()))
+    return chosen
+
+
+def look(image: Image) -> npt.NDArray[np.float64]:
+    """An image as 8 x 8 pixels of its colours in [0, 1], flat: an embedding that needs no model."""
+    return cv2.resize(image, (8, 8), interpolation=cv2.INTER_AREA).ravel() / 255.0
+
 
 Embed = Callable[[Image], npt.ArrayLike]
 _Place = tuple[int, str, str]

@@ -1,12 +1,16 @@
-"""How each kind of question is made from a sample's labels, masks and boxes."""
+"""How each kind of question is made from a sample's labels, masks and boxes, and in which words.
 
-from collections.abc import Callable, Mapping, Sequence
+The words are ours, in plain English. Counting questions take the numbers of all samples together.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ...errors import InputError
 from ...relations.visual_prompts import (
     COLOURS,
     Box,
@@ -16,10 +20,59 @@ from ...relations.visual_prompts import (
     draw_contour,
 )
 from ...types import Image, Sample
-from .boxes import distractors, shared
-from .marked import CELLS, cell, is_boxed, places, reaches
+from .marked import CELLS, cell, distractors, is_boxed, places, reaches, shared
 from .taxonomy import LESION, POSITION, ROLES, TASKS, Role, category_of
-from .wording import worded
+
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "presence": (
+            "Can any {subject} be seen in this image?",
+            "Does the image show any {subject}?",
+        ),
+        "type": ("What does this image show?", "Which of these is to be seen in the image?"),
+        "severity": (
+            "How severe is the {subject} in this image, as {column}?",
+            "Which grade ({column}) has the {subject} in this image?",
+        ),
+        "counting": (
+            "How many separate regions of {subject} are in this image?",
+            "Count the regions of {subject}: how many does the image show?",
+        ),
+        "counting boxes": (
+            "How many objects of the kind {subject} are in this image?",
+            "Count the objects of the kind {subject}: how many does the image show?",
+        ),
+        "position": (
+            "In which part of the image is the {subject}?",
+            "The image is cut into three by three parts. Which of them holds the {subject}?",
+        ),
+        "grounding": (
+            "Which box [x1, y1, x2, y2], in pixels, holds the {subject}?",
+            "Where is the {subject}? Choose its box, [x1, y1, x2, y2] in pixels.",
+        ),
+        "selection": (
+            "Which of the boxes is around the {subject}?",
+            "What colour has the box that holds the {subject}?",
+        ),
+        "box": ("What is inside the {colour} box?", "What does the {colour} box mark?"),
+        "contour": ("What is inside the {colour} outline?", "What does the {colour} outline mark?"),
+        "multi": (
+            "Several regions are marked. What does the {colour} {mark} mark?",
+            "Of the regions that are marked, what is in the {colour} {mark}?",
+        ),
+        "coordinate": (
+            "What is in the box {box}, in pixels [x1, y1, x2, y2]?",
+            "The box {box} ([x1, y1, x2, y2] in pixels) holds something. What is it?",
+        ),
+    }
+)
+"""Wordings of each kind; one is drawn per question."""
+
+
+def worded(kind: str, rng: np.random.Generator, **told: Any) -> str:
+    """A question of this kind, by one of its wordings."""
+    return WORDS[kind][int(rng.integers(len(WORDS[kind])))].format(**told)
+
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
 """The options of counting questions, always in this order, where few images show more than 4."""
@@ -28,6 +81,9 @@ APART = 0.25
 numbers that occur: in a crowd nobody counts to one."""
 MARKED = 4
 """Regions that a question about several of them marks, at most."""
+Task = tuple[str, str]
+"""EndoBench's task and subtask that a question belongs to."""
+NO_TASK: Task = ("", "")
 AS = ", answer "
 """Between a concept and the right answer in a subject."""
 
@@ -95,7 +151,7 @@ def subjects(kind: str, sample: Sample, plan: Plan) -> list[str]:
     """What questions of this kind about this sample would be about: their classes.
 
     The right answer of presence and severity questions belongs to the class, too. Those of
-    counting follow from the numbers of all samples: ``counting.counting_subjects``.
+    counting follow from the numbers of all samples: ``counting_subjects``.
     """
     there = [c for c in plan.concepts if sample.truth.get(c) == 1]
     known = [c for c in plan.concepts if c in sample.truth]
@@ -136,15 +192,13 @@ def _covers(region: Region, plan: Plan) -> bool:
 def _presence(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     concept, _, answer = subject.partition(AS)
     question = worded("presence", rng, subject=plan.word(concept))
-    task, subtask = plan.role(concept).presence or ("", "")
-    right = int(answer == "No")
-    return Made(_copy(sample), question, ("Yes", "No"), right, task, subtask, ordered=True)
+    task = plan.role(concept).presence or NO_TASK
+    return Made(_copy(sample), question, ("Yes", "No"), int(answer == "No"), *task, ordered=True)
 
 
 def _type(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     absent = [c for c in plan.alike(subject) if sample.truth.get(c) == 0]
-    task, subtask = plan.role(subject).naming or ("", "")
-    return _named(_copy(sample), "type", subject, absent, plan, rng, task, subtask)
+    return _named(_copy(sample), "type", subject, absent, plan, rng, plan.role(subject).naming)
 
 
 def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -153,18 +207,16 @@ def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
     if not others:
         return None
     question = worded("severity", rng, subject=plan.word(what), column=plan.grades[what])
-    task, subtask = ROLES["grade"].naming or ("", "")
-    return _asked(_copy(sample), question, right, others, rng, task, subtask)
+    return _asked(_copy(sample), question, right, others, rng, ROLES["grade"].naming)
 
 
 def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     concept, _, answer = subject.partition(AS)
     boxed = concept not in sample.masks and sample.boxes
     question = worded("counting boxes" if boxed else "counting", rng, subject=plan.word(concept))
-    task, subtask = plan.role(concept).counting or ("", "")
-    image = _copy(sample)
+    task, image = plan.role(concept).counting or NO_TASK, _copy(sample)
     if concept not in plan.numbers:
-        return Made(image, question, MANY, MANY.index(answer), task, subtask, ordered=True)
+        return Made(image, question, MANY, MANY.index(answer), *task, ordered=True)
     right = int(answer)
     apart = least_apart(right)
     others: list[int] = []
@@ -172,7 +224,7 @@ def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
         if all(abs(number - other) >= apart for other in (right, *others)):
             others.append(number)
     wrong = [str(number) for number in others]
-    return _asked(image, question, answer, wrong, rng, task, subtask) if wrong else None
+    return _asked(image, question, answer, wrong, rng, task) if wrong else None
 
 
 def _position(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -182,7 +234,7 @@ def _position(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
         return None
     others = [part for part in CELLS if part != right]
     question = worded("position", rng, subject=plan.word(subject))
-    return _asked(_copy(sample), question, right, others, rng, POSITION, POSITION)
+    return _asked(_copy(sample), question, right, others, rng, (POSITION, POSITION))
 
 
 def _grounding(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -191,7 +243,7 @@ def _grounding(sample: Sample, subject: str, plan: Plan, rng: np.random.Generato
         return None
     right, *wrong = (str(list(box)) for box in found)
     question = worded("grounding", rng, subject=plan.word(subject))
-    return _asked(_copy(sample), question, right, wrong, rng, _GROUNDING, _GROUNDING)
+    return _asked(_copy(sample), question, right, wrong, rng, _GROUNDING)
 
 
 def _selection(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -203,10 +255,10 @@ def _selection(sample: Sample, subject: str, plan: Plan, rng: np.random.Generato
     for box, colour in zip(found, names, strict=True):
         draw_box(image, box, colour)
     question = worded("selection", rng, subject=plan.word(subject))
-    return _asked(image, question, names[0], names[1:], rng, _SELECTION, _SELECTION)
+    return _asked(image, question, names[0], names[1:], rng, _SELECTION)
 
 
-def _recognition(kind: str, subtask: str) -> "Maker":
+def _recognition(kind: str, task: Task) -> "Maker":
     """The maker of questions that mark one region in one way."""
 
     def make(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -220,7 +272,7 @@ def _recognition(kind: str, subtask: str) -> "Maker":
         if kind == "contour":
             draw_contour(image, marked.mask, colour)
         told = {"colour": colour, "box": coordinates([marked])}
-        return _named(image, kind, subject, others, plan, rng, _RECOGNITION, subtask, **told)
+        return _named(image, kind, subject, others, plan, rng, task, **told)
 
     return make
 
@@ -243,7 +295,7 @@ def _multi(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -
         else:
             draw_box(image, region.box, colour)
     told = {"colour": names[0], "mark": "outline" if outlined else "box"}
-    return _named(image, "multi", subject, others, plan, rng, _RECOGNITION, _MULTI, **told)
+    return _named(image, "multi", subject, others, plan, rng, _MULTI, **told)
 
 
 def _elsewhere(sample: Sample, concepts: Sequence[str], plan: Plan, marked: Region) -> list[Region]:
@@ -261,8 +313,8 @@ def _elsewhere(sample: Sample, concepts: Sequence[str], plan: Plan, marked: Regi
 
 
 Maker = Callable[[Sample, str, Plan, np.random.Generator], Made | None]
-_GROUNDING, _SELECTION, _RECOGNITION = (task.name for task in TASKS[-3:])
-_BOX, _CONTOUR, _MULTI, _COORDINATE = (name for name, _, _ in TASKS[-1].subtasks)
+_GROUNDING, _SELECTION = ((task.name, task.name) for task in TASKS[-3:-1])
+_BOX, _CONTOUR, _MULTI, _COORDINATE = ((TASKS[-1].name, name) for name, _, _ in TASKS[-1].subtasks)
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {
@@ -289,8 +341,7 @@ def _named(
     others: Sequence[str],
     plan: Plan,
     rng: np.random.Generator,
-    task: str,
-    subtask: str,
+    task: Task | None,
     **told: Any,
 ) -> Made | None:
     """A question whose options are names of concepts; none where there is no wrong one."""
@@ -298,7 +349,7 @@ def _named(
         return None
     question = worded(kind, rng, **told)
     wrong = [plan.word(concept) for concept in others]
-    return _asked(image, question, plan.word(right), wrong, rng, task, subtask)
+    return _asked(image, question, plan.word(right), wrong, rng, task)
 
 
 def _asked(
@@ -307,15 +358,14 @@ def _asked(
     right: str,
     wrong: Sequence[str],
     rng: np.random.Generator,
-    task: str,
-    subtask: str,
+    task: Task | None,
 ) -> Made:
     """A question with at most three of the wrong options, all in random order."""
     few = [str(text) for text in rng.permutation(list(wrong))[:3]]
     options = [right, *few]
     order = rng.permutation(len(options)).tolist()
     shown = tuple(options[k] for k in order)
-    return Made(image, question, shown, order.index(0), task, subtask)
+    return Made(image, question, shown, order.index(0), *(task or NO_TASK))
 
 
 def _boxes(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> list[Box] | None:
@@ -352,3 +402,87 @@ def least_apart(right: int) -> float:
 
 def _copy(sample: Sample) -> Image:
     return np.ascontiguousarray(sample.require_image().copy())
+
+
+@dataclass(frozen=True)
+class Number:
+    """How many of a concept a sample shows; ``there``: its label says that it shows some;
+    ``exact``: they were counted, where a mask's pieces are told apart up to six."""
+
+    concept: str
+    number: int
+    there: bool
+    exact: bool
+
+
+def numbers_in(sample: Sample, plan: Plan) -> list[Number]:
+    """The numbers that are known of a sample, of concepts that can be counted.
+
+    Raises InputError for a column of numbers that is not there, or holds no whole number.
+    """
+    found = []
+    for concept in plan.concepts:
+        truth = sample.truth.get(concept)
+        number = None
+        if truth is not None and plan.role(concept).counting:
+            number = _count(sample, concept, plan)
+        if number is not None:
+            exact = concept in plan.counts or concept not in sample.masks
+            found.append(Number(concept, number, truth == 1, exact))
+    return found
+
+
+def large_numbers(numbers: Iterable[Number]) -> dict[str, tuple[int, ...]]:
+    """Concept -> the numbers that occur, where most images that show it show more than four."""
+    exact: dict[str, list[int]] = {}
+    for one in numbers:
+        if one.there and one.exact:
+            exact.setdefault(one.concept, []).append(one.number)
+    most = len(MANY) - 2
+    return {c: tuple(sorted(set(n) - {0})) for c, n in exact.items() if np.median(n) > most}
+
+
+def counting_subjects(found: Sequence[tuple[int, Number]], plan: Plan) -> list[tuple[int, str]]:
+    """The (sample, subject) of counting questions; the right answer belongs to the subject.
+
+    ``found``: samples and their numbers; ``plan``: with its large numbers. There is none about a
+    concept whose number is only known to be 0, nor without a wrong number.
+    """
+    countable = {one.concept for _, one in found if one.there} | set(plan.counts)
+    subjects = []
+    for index, one in found:
+        large = plan.numbers.get(one.concept)
+        answer = MANY[min(one.number, len(MANY) - 1)] if large is None else str(one.number)
+        apart = least_apart(one.number)
+        has_wrong = large is None or any(abs(n - one.number) >= apart for n in large)
+        if one.concept in countable and has_wrong:
+            subjects.append((index, f"{one.concept}{AS}{answer}"))
+    return subjects
+
+
+def _count(sample: Sample, concept: str, plan: Plan) -> int | None:
+    """How many there are: as a column says, else boxes, else connected pieces of the mask; None
+    where nobody counted, as an empty cell says, too.
+
+    Raises InputError for a column that is not there, or holds no whole number.
+    """
+    if concept not in plan.counts:
+        marked = concept in sample.masks or is_boxed(sample, concept)
+        absent = sample.truth.get(concept) == 0
+        return 0 if absent else len(places(sample, concept)) if marked else None
+    column = plan.counts[concept]
+    if column not in sample.metadata:
+        raise InputError(f"build: sample {sample.id!r} has no metadata column {column!r}")
+    value = sample.metadata[column]
+    if as_text(value) == "":
+        return None
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 0:
+        raise InputError(
+            f"build: sample {sample.id!r}, column {column!r}: expected a whole number of "
+            f"{concept!r}, 0 or more, got {value!r}"
+        )
+    return number

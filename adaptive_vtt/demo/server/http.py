@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
 
-from ...utils.loopback import is_loopback
+from ...utils.web import is_loopback
 
 _HEAD = 64 * 1024
 _DIGITS = 15

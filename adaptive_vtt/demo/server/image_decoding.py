@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 
 from ...types import Image
-from ...utils.image_headers import declared_size
+from ...utils.image_codec import declared_size
 from .http import Rejected
 
 MAX_PIXELS = 4096 * 4096

@@ -38,7 +38,7 @@ class OpenInference:
         return Response(rejected.status, {"error": rejected.message})
 
     def _server(self, request: Request) -> Response:
-        from ...utils.extras import own_version
+        from ...utils.importing import own_version
 
         return Response(200, {"name": "adaptive-vtt", "version": own_version(), "extensions": []})
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import InputError, one_line, unknown
 from ...types import Answer, Image, Prompt, Unanswered
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 from ...utils.options import Option
 from ..base import ModelDefaults
 from ..checking import image_of

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from ...errors import InputError, one_line, unknown
 from ...types import Answer, CallMode, Prompt, Unanswered
-from ...utils.extras import pip_install
 from ...utils.files import instead
+from ...utils.importing import pip_install
 from ...utils.options import Option, at_base
 from ..base import ModelDefaults
 from ..checking import image_of

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...errors import InputError, ModelError, one_line, unknown
 from ...types import Answer, CallMode, Image, Prompt, Unanswered
-from ...utils.lazy import is_table
-from ...utils.loading import load_object
+from ...utils.importing import is_table
+from ...utils.other_code import load_object
 from ..base import ModelDefaults, ModelSource, ModelUnderTest
 from ..checking import to_answers, without_torch
 from .parameters import hash_of

@@ -17,9 +17,9 @@ import numpy as np
 
 from ...errors import InputError, one_line, unknown
 from ...types import Image
-from ...utils.extras import pip_install
 from ...utils.files import hash_file, write_bytes
 from ...utils.image_codec import png
+from ...utils.importing import pip_install
 from ...utils.other_code import place_of
 from .parameters import load_parameters
 from .tensors import IMAGENET, Preset

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from ...errors import InputError
 from ...journal.endpoint_facts import WayFacts
 from ...types import CallMode, Prompt, Unanswered, Value
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 from ...utils.options import Group, Option
 from ..replies import in_words, refused
 from .attempts import Reply, Trouble

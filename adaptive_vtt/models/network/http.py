@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from ...errors import InputError, one_line
 from ...types import Image, Prompt
-from ...utils.extras import pip_install
 from ...utils.image_codec import jpeg, png
+from ...utils.importing import pip_install
 from ...utils.options import Option
 from .attempts import MALFORMED, QUOTED, TOO_LONG, Trouble, of_status
 from .endpoint import Endpoint

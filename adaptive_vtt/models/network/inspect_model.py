@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from ...errors import InputError, one_line, unknown
 from ...types import Prompt, Value
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 from ...utils.options import Option
 from ..replies import in_words
 from .attempts import QUOTED, Reply, Trouble, reading

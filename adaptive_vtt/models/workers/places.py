@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ...errors import one_line
 from ...types import Answer, Prompt, Unanswered
-from ...utils.ray_cluster import joined
+from ...utils.devices import joined
 from .holding import About, Failure, Holding, Make, opened, unforeseen
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 from .sameness import Matcher, singular
 
 Floats = npt.NDArray[np.float32]

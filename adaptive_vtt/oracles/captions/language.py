@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from typing import Literal as OneOf
 
 from ...errors import InputError, one_line, unknown
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 from . import Reader
 from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
 from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus, data_lines, singular

@@ -13,7 +13,7 @@ from ...datasets.base import Dataset
 from ...errors import InputError, unknown
 from ...models.local.recorded import read_captions, require_columns
 from ...types import IDENTITY, Box, Received
-from ...utils.parts import describe_part
+from ...utils.other_code import describe_part
 from . import Reader, Same, language
 from .localising import HIDDEN, VERSIONS, by_detection, completed
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError, unknown
-from ...utils.plotly_text import shown as as_text
+from ...utils.figures import shown as as_text
 from ..outcomes import wilson
 from .moments import Moments, bound, turned
 from .tables import Told

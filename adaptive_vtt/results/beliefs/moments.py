@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...utils.plotly_text import shown as as_text
+from ...utils.figures import shown as as_text
 from ..outcomes import SURE
 
 SMALLEST, LARGEST = 5, 22

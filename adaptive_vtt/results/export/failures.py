@@ -23,8 +23,7 @@ from ...journal import Journal
 from ...journal.facts import read_facts
 from ...oracles.choice import ASKED
 from ...space import QuestionSpace
-from ...types import UNKNOWN, Image, Indices, Mask
-from ...utils.boxes import mask_of
+from ...types import UNKNOWN, Image, Indices, Mask, mask_of
 from ...utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ...utils.image_codec import png
 from ...utils.tables import csv_text

@@ -13,7 +13,7 @@ from ...models.network.inspect_model import messages, value_of
 from ...models.network.prompt_templates import TEMPLATES, Template
 from ...space import QuestionSpace
 from ...types import Answer, Prompt, Sample
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 from ...utils.random_streams import generator
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ...utils.lazy import lazily
+from ...utils.importing import lazily
 
 if TYPE_CHECKING:
     from .page import render, write_report

@@ -4,7 +4,7 @@ import shlex
 from typing import Any
 
 from ...certify.compared import Compared, calls_of, compared
-from ...utils.rounding import outward
+from ...utils.figures import outward
 from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence, Standing

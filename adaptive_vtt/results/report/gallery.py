@@ -14,7 +14,7 @@ from ...journal.rows import AnswerRow, CallRow
 from ...oracles.caption_rules import ERROR_TYPES, rule_of
 from ...oracles.findings import found as found_in_captions
 from ...oracles.findings import judged as judged_captions
-from ...utils.image_headers import declared_size
+from ...utils.image_codec import declared_size
 from .content import Failure, question_in_words
 from .evidence import Evidence
 from .section import THIN, Section, data, span

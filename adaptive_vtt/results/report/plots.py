@@ -14,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from ...types import Floats
-from ...utils.plotly_text import shown
+from ...utils.figures import shown
 from .plotly_library import library, policy
 from .section import THIN, amount, data, fragment, ours
 

@@ -19,8 +19,8 @@ from jinja2 import Environment
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from ...utils.html_templates import templates_of
-from ...utils.rounding import outward
+from ...utils.figures import outward
+from ...utils.web import templates_of
 
 FEW = 10
 """Figures that rest on fewer questions than this are shown as uncertain."""

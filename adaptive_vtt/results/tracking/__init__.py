@@ -10,7 +10,7 @@ warning, and never keeps an audit waiting (``following``).
 
 from typing import TYPE_CHECKING
 
-from ...utils.lazy import lazily
+from ...utils.importing import lazily
 from .backends import Backend, Name, backend
 
 if TYPE_CHECKING:

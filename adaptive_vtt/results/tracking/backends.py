@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, get_args
 from urllib.parse import urlsplit
 
 from ...errors import InputError, unknown
-from ...utils.extras import pip_install
+from ...utils.importing import pip_install
 
 # -- what a tracker is -----------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...utils.plotly_text import shown
-from ...utils.rounding import outward
+from ...utils.figures import outward, shown
 from ..report.plots import COLOURS
 from ..runs import Rate, Rates
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from jinja2 import Environment
 
 from ...errors import InputError
-from ...utils.html_templates import templates_of
+from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
 from ..report.section import data

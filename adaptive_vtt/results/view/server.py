@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from ...errors import InputError, one_line
-from ...utils.loopback import ADDRESS, is_loopback
+from ...utils.web import ADDRESS, is_loopback
 from .pages import Reply, Site, trouble
 from .watching import Watch
 

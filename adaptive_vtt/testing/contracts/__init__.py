@@ -12,7 +12,7 @@ samples, observations ...); override those that do not fit.
 
 from typing import TYPE_CHECKING
 
-from ...utils.lazy import lazily
+from ...utils.importing import lazily
 
 if TYPE_CHECKING:
     from .answers import ModelContract, OracleContract

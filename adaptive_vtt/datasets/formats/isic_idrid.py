@@ -1,9 +1,14 @@
-"""ISIC 2018, task 2: five dermoscopic attributes, each with a mask (Codella et al., 2019).
+"""Two sets of images in which each thing to be seen has a mask of its own.
 
+ISIC 2018, task 2: five dermoscopic attributes (Codella et al., 2019). A mask that is zero all over
+means that the attribute is absent.
     ISIC2018_Task1-2_*_Input/ISIC_0000000.jpg
     ISIC2018_Task2_*_GroundTruth*/ISIC_0000000_attribute_{attribute}.png
 
-A mask that is zero all over means that the attribute is absent.
+IDRiD segmentation: lesions of diabetic retinopathy (Porwal et al., 2018). A mask that is not there
+means that the lesion is absent.
+    A. Segmentation/1. Original Images/{a. Training Set,b. Testing Set}/IDRiD_01.jpg
+    A. Segmentation/2. All Segmentation Groundtruths/{set}/{1. Microaneurysms,...}/IDRiD_01_MA.tif
 """
 
 import os
@@ -23,6 +28,7 @@ from ..scanning import (
     Folder,
     FolderOption,
     OutsideOption,
+    choose,
     each,
     unreadable,
 )
@@ -66,7 +72,10 @@ def from_isic(
     table = {image: row for image, row in table.items() if bad.isdisjoint((image, *row))}
     if not table:
         raise InputError(f"{image_folder}: expected images, found none that can be used")
-    shown = each(_is_shown, [mask for row in table.values() for mask in row])
+    shown = each(
+        lambda mask: bool(read_mask(mask, repr(str(mask))).any()),
+        [mask for row in table.values() for mask in row],
+    )
     count, names = len(ATTRIBUTES), [name.replace("_", " ") for name in ATTRIBUTES]
     rows = [shown[at : at + count] for at in range(0, len(shown), count)]
     masks_shown = [
@@ -95,5 +104,59 @@ def _folder(top: Path, given: Path | str | None, pattern: str, what: str) -> Pat
     return found[0]
 
 
-def _is_shown(mask: Path) -> bool:
-    return bool(read_mask(mask, f"{str(mask)!r}").any())
+LESIONS = {
+    "microaneurysms": ("1. Microaneurysms", "MA"),
+    "haemorrhages": ("2. Haemorrhages", "HE"),
+    "hard exudates": ("3. Hard Exudates", "EX"),
+    "soft exudates": ("4. Soft Exudates", "SE"),
+    "optic disc": ("5. Optic Disc", "OD"),
+}
+_FRAMES, _TRUTHS = "1. Original Images", "2. All Segmentation Groundtruths"
+SETS = {"train": "a. Training Set", "test": "b. Testing Set"}
+
+
+def from_idrid(
+    path: FolderOption,
+    *,
+    split: Annotated[str | None, Option("train, test (default: all)")] = None,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
+) -> TableDataset:
+    """Four lesions and the optic disc as concepts, with masks where present.
+
+    ``path``: "A. Segmentation" or the folder above it. ``split``: "train" (54 images), "test"
+    (27), or None for both; it is also the metadata. Mask sizes are compared when a mask is
+    used.
+    Raises InputError for folders that are not there, and for a set without any mask.
+    """
+    if split is not None:
+        choose("split", split, list(SETS), "idrid")
+    top = Path(path)
+    top = top / "A. Segmentation" if (top / "A. Segmentation").is_dir() else top
+    splits = [split] if split is not None else list(SETS)
+    data = Folder(top, allow_outside)
+    rows = [(name, image) for name in splits for image in data.images(f"{_FRAMES}/{SETS[name]}")]
+    table = {image: _masks_of(data, name, image) for name, image in rows}
+    files = [f for image, masks in table.items() for f in (image, *masks.values())]
+    bad = unreadable(files, broken, str(top))
+    kept = [(n, i) for n, i in rows if bad.isdisjoint((i, *table[i].values()))]
+    if not any(table[image] for _, image in kept):
+        raise InputError(f"{top}: expected images with masks, found none that can be used")
+    present = [[int(lesion in table[image]) for lesion in LESIONS] for _, image in kept]
+    ids = [image.stem for _, image in kept]
+    return from_table(
+        [image for _, image in kept],
+        pd.DataFrame(present, index=ids, columns=list(LESIONS)),
+        metadata=pd.DataFrame({"split": [name for name, _ in kept]}),
+        masks={lesion: [table[image].get(lesion) for _, image in kept] for lesion in LESIONS},
+        skipped=sorted(map(str, bad)),
+        name="idrid-segmentation",
+    )
+
+
+def _masks_of(data: Folder, split: str, image: Path) -> dict[str, Path]:
+    paths = {
+        lesion: data.find([f"{_TRUTHS}/{SETS[split]}/{name}/{image.stem}_{short}.tif"], str(image))
+        for lesion, (name, short) in LESIONS.items()
+    }
+    return {lesion: path for lesion, path in paths.items() if path is not None}

@@ -1,7 +1,9 @@
-"""Intervals as bars, for notebooks: in plain HTML, and as a Plotly figure.
+"""What reports, notebooks and pages show alike: rounded intervals, words, and intervals as bars.
 
-The HTML needs no script and no style sheet: text takes the colour of the page, and bars are in
-colours that stand out on white and on black.
+Bounds are rounded outward to three decimals: a bound rounded to the nearest promises too much half
+of the time, and one figure would have two values on two pages. The bars' HTML needs no script and
+no style sheet: text takes the colour of the page, and bars are in colours that stand out on white
+and on black.
 """
 
 import math
@@ -10,8 +12,19 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from .plotly_text import shown
-from .rounding import outward
+SLACK = 1e-6
+"""Part of a step that floating point may be off: of 0.13 it makes 0.13000000000000003."""
+
+
+def outward(lower: float, upper: float) -> tuple[float, float]:
+    """An interval to three decimals that holds what it held."""
+    return math.floor(1000 * lower + SLACK) / 1000, math.ceil(1000 * upper - SLACK) / 1000
+
+
+def shown(words: object) -> str:
+    """Words that a figure shows as they are: as a name, a title, a label or on an axis."""
+    return escape(str(words), quote=False).replace("%{", "%&#123;")
+
 
 WIDTH, HEIGHT = 220, 16
 """Of a bar's frame, in pixels; it stands for 0 to 100 %."""

@@ -1,13 +1,17 @@
-"""What is imported when somebody asks for it: names of a package, and pandas."""
+"""What is imported only when asked for, and the pip command for what is not installed."""
 
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
 from sys import modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import TypeIs
+
+PACKAGE = "adaptive-vtt"
 
 
 def lazily(
@@ -34,3 +38,23 @@ def is_table(value: object) -> "TypeIs[pd.DataFrame]":
     """Whether it is a DataFrame. Loads no pandas: whoever has a DataFrame has loaded it."""
     pandas = modules.get("pandas")
     return pandas is not None and isinstance(value, pandas.DataFrame)
+
+
+def pip_install(extra: str) -> str:
+    """``pip install`` with what the extra of that name needs: the packages themselves, as an extra
+    can be named only where the package is on an index."""
+    try:
+        needed = requires(PACKAGE) or []
+    except PackageNotFoundError:  # run from a checkout that was not installed
+        needed = []
+    mine = re.compile(rf"""extra\s*==\s*["']{extra}["']""")
+    found = [line.split(";")[0].strip() for line in needed if mine.search(line)]
+    return " ".join(["pip install", *(f"'{name}'" for name in found or [f"{PACKAGE}[{extra}]"])])
+
+
+def own_version() -> str:
+    """What was installed: the last tag, and what came after it; "0+unknown" of a bare checkout."""
+    try:
+        return version(PACKAGE)
+    except PackageNotFoundError:
+        return "0+unknown"
