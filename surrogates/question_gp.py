@@ -31,10 +31,9 @@ from torch import Tensor
 from adaptive_vtt.utils.devices import pick
 
 from .base import Posterior
-from .cohort_mean import CohortMean, CohortSignals
-from .coordinates import Coordinate, HardLosses, Margins
+from .cohort import CohortMean, CohortSignals
 from .loss_mean import SIDES, Judged, Losses, LossMean, Mean
-from .regression import Regression, some
+from .regression import Coordinate, HardLosses, Margins, Regression, some
 from .unit_kernel import Factor, UnitKernel, Units, predict
 
 Features = Callable[[Tensor], Tensor]

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from ..certify import Certifier, Move
-from ..certify.population import differs, selected_by
 from ..certify.rules import Rules
+from ..certify.targets import differs, selected_by
 from ..certify.verify import verify
 from ..engine.belief import Observation
 from ..engine.judge import LOST, Judge, values_of

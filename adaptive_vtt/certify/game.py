@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from ..journal.rows import MoveRow
-from ..journal.schema import FIGURES
+from ..journal.rows import FIGURES, MoveRow
 from ..types import Bools, Floats, Indices
 from .rules import Rules
 from .sequences import Sequences, Step

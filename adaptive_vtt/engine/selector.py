@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..certify import Certifier, Move
+from ..certify.certifier import per_unit
 from ..certify.strata import DIGITS, Stratum
 from ..certify.targets import fingerprint
-from ..certify.units import per_unit
 from ..errors import AvttError, InputError, JournalError
-from ..journal import Journal, packed_proposal
+from ..journal import Journal
 from ..journal.facts import Facts, ReplayFacts
-from ..journal.rows import DrawRow, MoveRow
+from ..journal.rows import DrawRow, MoveRow, pack_proposal, unpack_proposal
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
@@ -43,12 +43,12 @@ class Proposal:
 
     def pack(self) -> bytes:
         """The proposal as bytes for the journal."""
-        return packed_proposal.pack(self.calls, self.probabilities)
+        return pack_proposal(self.calls, self.probabilities)
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Proposal":
         """The proposal that ``pack`` wrote; raises JournalError for what it cannot have written."""
-        return cls(*packed_proposal.unpack(packed))
+        return cls(*unpack_proposal(packed))
 
 
 def mix(

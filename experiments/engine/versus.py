@@ -25,7 +25,7 @@ import pandas as pd
 
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.comparison import MAX_AIM, Comparison
+from adaptive_vtt.certify.decisions import MAX_AIM, Comparison
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.engine.belief import Belief, Observation

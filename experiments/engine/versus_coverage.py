@@ -20,7 +20,7 @@ import pandas as pd
 from adaptive_vtt.audit.census import means
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.comparison import FAILS, HOLDS, MAX_AIM, Comparison
+from adaptive_vtt.certify.decisions import FAILS, HOLDS, MAX_AIM, Comparison
 from adaptive_vtt.certify.game import Move
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.certify import Move
-from adaptive_vtt.certify.comparison import Comparison
+from adaptive_vtt.certify.decisions import Comparison
 from adaptive_vtt.engine.selector import Draw, Proposal
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.strategies import get

@@ -13,7 +13,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import SQLiteJournal, read_journal
-from adaptive_vtt.journal.locking import holder
+from adaptive_vtt.journal.files import holder
 from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.audits import content, finished
 
