@@ -58,7 +58,7 @@ def lure(
     Farquhar, Gal & Rainforth (ICLR 2021), R_LURE: losses weigh 1/q, nothing is predicted. A
     target sees the draws that ``hit`` it (K, T), at their probability given that they do.
     ``losses`` (K, T) are sums over the questions of a draw; ``scale`` and ``even`` are what 1/q
-    becomes by the proposal and by an even proposal within the target (Move's ``scale``,
+    becomes by the proposal and by an even proposal within the target (Bet's ``scale``,
     ``uniform``); ``calls`` and ``sizes`` (K,) are the target's at the start.
     """
     left = calls[:, None] - np.cumsum(hit, axis=1) + hit  # calls unseen before the draw

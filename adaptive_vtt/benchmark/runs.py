@@ -9,7 +9,7 @@ import numpy as np
 
 from ..audit import Audit
 from ..audit import Progress as Step
-from ..certify import Move
+from ..certify import Bet
 from ..errors import InputError
 from ..results.outcomes import outcomes
 from ..results.result import Result
@@ -212,17 +212,17 @@ class Trace:
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
         """The estimates at ``at`` that the draws give without predictions."""
-        moves = [Move.of(row.moves) for row in self._audit.journal.draws(proposals=False)]
+        bets = [Bet.of(row.moves) for row in self._audit.journal.draws(proposals=False)]
         count, sums = (
-            np.array([np.bincount(draw, v, len(moves)) for v in values], float)
+            np.array([np.bincount(draw, v, len(bets)) for v in values], float)
             for values in (inside.astype(float), inside * losses)
         )
         certifier = self._certifier
         every = lure(
             sums,
             count > 0,
-            scale=np.stack([move.scale for move in moves], axis=1),
-            even=np.stack([move.uniform for move in moves], axis=1),
+            scale=np.stack([bet.scale for bet in bets], axis=1),
+            even=np.stack([bet.uniform for bet in bets], axis=1),
             calls=certifier.first_calls,
             sizes=certifier.sizes,
         )

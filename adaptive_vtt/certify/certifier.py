@@ -34,8 +34,8 @@ import numpy.typing as npt
 
 from ..types import Bools, CallMode, Floats, Indices
 from .further import columns, further
+from .game import Bet as Bet
 from .game import Game
-from .game import Move as Move
 from .population import Population
 from .rules import Rules
 from .strata import DIGITS, MAX, Frame, Strata, Stratum, pooled, possible, stratified
@@ -209,7 +209,7 @@ class Certifier(Game):
         proposal: Floats,
         drawn: int,
         stratum: Stratum | None = None,
-    ) -> Move:
+    ) -> Bet:
         """What the draw of the call at place ``drawn`` of ``proposal`` fixes.
 
         ``inside`` K x n: membership of the n candidate questions; ``unit`` (n,): the place
@@ -237,7 +237,7 @@ class Certifier(Game):
         lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
         lean = np.minimum(lean, 1 / np.maximum(whole, TINY))
         likely = (predicted * missing / np.maximum(count, 1) / proposal).sum(axis=1) * weight**2
-        move = Move(
+        bet = Bet(
             active=active,
             low_base=frame.rest + weight * low * predicted.sum(axis=1),
             high_base=frame.rest + weight * (count.sum(axis=1) - high * missing.sum(axis=1)),
@@ -256,24 +256,24 @@ class Certifier(Game):
             next_tilt=faded(self._reach_tilt, swing, active),
             next_foreseen=np.where(active, frame.blend(self._foreseen, likely), self._foreseen),
         )
-        self._advance(move, count[:, drawn], stratum)
-        return move
+        self._advance(bet, count[:, drawn], stratum)
+        return bet
 
-    def restore(self, move: Move, inside: Bools, stratum: Stratum | None = None) -> None:
-        """A move that the journal tells of, the membership K x n of its call's questions, and its
+    def restore(self, bet: Bet, inside: Bools, stratum: Stratum | None = None) -> None:
+        """A bet that the journal tells of, the membership K x n of its call's questions, and its
         stratum."""
-        move = move.padded(len(self.sizes))
-        self._advance(move, inside.sum(axis=1).astype(float), stratum)
+        bet = bet.padded(len(self.sizes))
+        self._advance(bet, inside.sum(axis=1).astype(float), stratum)
 
-    def _advance(self, move: Move, count: Floats, stratum: Stratum | None) -> None:
+    def _advance(self, bet: Bet, count: Floats, stratum: Stratum | None) -> None:
         self.left -= 1
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
         awake = self.sequences.since <= self._draws
-        self._reach_down = np.where(awake, move.next_down, FIRST_REACH)
-        self._reach_up = np.where(awake, move.next_up, FIRST_REACH)
-        self._reach_tilt = np.where(awake, move.next_tilt, FIRST_REACH)
-        self._foreseen = np.where(awake, move.next_foreseen, self._foreseen_first())
+        self._reach_down = np.where(awake, bet.next_down, FIRST_REACH)
+        self._reach_up = np.where(awake, bet.next_up, FIRST_REACH)
+        self._reach_tilt = np.where(awake, bet.next_tilt, FIRST_REACH)
+        self._foreseen = np.where(awake, bet.next_foreseen, self._foreseen_first())
         self._draws += 1
         if self.strata is not None and stratum is not None:
             self.strata.note(stratum)
@@ -289,21 +289,21 @@ class Certifier(Game):
         return stratified(self.strata, stratum)
 
     def learn(
-        self, move: Move, inside: Bools, least: Floats, most: Floats, out: Bools | None = None
+        self, bet: Bet, inside: Bools, least: Floats, most: Floats, out: Bools | None = None
     ) -> None:
         """The losses of the draw's questions: ``inside`` K x n, ``least`` and ``most`` (n,), and
         ``out`` (n,), which of them do not count; None: all do. Their losses must be 0.
 
         Least and most differ where a question is unanswered and the policy is "both". Draws must
-        be learnt from in the order of their moves.
+        be learnt from in the order of their bets.
         """
-        move = move.padded(len(self.sizes))
+        bet = bet.padded(len(self.sizes))
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
         left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
         self._doubtful = None
-        self._compare(move, (low + high) / 2 + left_out * self.sequences.centre, count)
-        self.play(move, low, high, count, left_out)
+        self._compare(bet, (low + high) / 2 + left_out * self.sequences.centre, count)
+        self.play(bet, low, high, count, left_out)
         self.hits += count > 0
 
     def table(self, calls_per_draw: float = 1.0) -> list[dict[str, Any]]:
@@ -452,14 +452,14 @@ class Certifier(Game):
         per question; 0 before any."""
         return np.asarray(self._residuals[0] / np.maximum(self._residuals[1], TINY))
 
-    def _compare(self, move: Move, losses: Floats, count: npt.NDArray[np.int64]) -> None:
-        predicted = (move.low_predicted + move.high_predicted) / 2
-        ours = move.scale * (losses - predicted)
+    def _compare(self, bet: Bet, losses: Floats, count: npt.NDArray[np.int64]) -> None:
+        predicted = (bet.low_predicted + bet.high_predicted) / 2
+        ours = bet.scale * (losses - predicted)
         plain = losses - count * self.sequences.centre
         self._ours += (ours / self.sizes) ** 2
         self._residuals *= RECENT
-        self._residuals += np.stack([ours * (losses - predicted), move.scale * count])
-        self._uniform += move.scale * move.uniform * (plain / self.sizes) ** 2
+        self._residuals += np.stack([ours * (losses - predicted), bet.scale * count])
+        self._uniform += bet.scale * bet.uniform * (plain / self.sizes) ** 2
 
 
 def excess(values: Floats, proposal: Floats) -> Floats:

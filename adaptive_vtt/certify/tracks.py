@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..journal.rows import CallRow, DrawRow
 from ..types import Floats
-from .certifier import Move
+from .certifier import Bet
 from .game import Game
 from .rules import Rules
 
@@ -76,7 +76,7 @@ def played(
         members = members_of(certificate, draw, asked[draw.call])
         least, most, out = (_sums(members, losses, part) for part in range(3))
         count = np.array([len(mine) for mine in members], np.int64)
-        game.play(Move.of(draw.moves), least, most, count, out)
+        game.play(Bet.of(draw.moves), least, most, count, out)
         lower.append(game.sequences.lower)
         upper.append(game.sequences.upper)
         questions.append(questions[-1] + count)

@@ -19,7 +19,7 @@ FIGURES = (
     "low_base", "high_base", "low_predicted", "high_predicted", "scale", "lo", "hi", "foreseen",
     "tilt", "tilt_bound", "uniform", "next_down", "next_up", "next_tilt", "next_foreseen",
 )  # fmt: skip
-"""The numbers of a move in the order of ``MoveRow.figures``: columns of "moves"."""
+"""The numbers of a ``certify.Bet`` in the order of ``MoveRow.figures``: columns of "moves"."""
 
 
 @dataclass(frozen=True)

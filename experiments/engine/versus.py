@@ -131,7 +131,7 @@ class Half:
         draw = self.selector.draw(1)
         if draw is None:
             return 0
-        self.selector.take(np.array([draw.question]), draw.move)
+        self.selector.take(np.array([draw.question]), draw.bet)
         self.selector.learn([self._learnt(draw.question)])
         if isinstance(self.oracle, Paired):
             return int(self.oracle.models_asked(np.array([draw.question]))[0])
