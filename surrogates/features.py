@@ -23,7 +23,7 @@ from torch import Tensor
 
 from adaptive_vtt.datasets.base import CompleteDataset, Dataset
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.types import UNKNOWN, Floats, Image, Indices, Sample
+from adaptive_vtt.types import UNKNOWN, Floats, Image, Indices
 from adaptive_vtt.utils.devices import pick
 from adaptive_vtt.utils.extras import pip_install
 from adaptive_vtt.utils.random_streams import generator
@@ -61,7 +61,7 @@ def sample_features(
     """
     reference, _ = dataset.reference(REFERENCE, generator(seed, "features"))
     parts: list[Callable[[Indices], Floats]] = [
-        _Scaled(_Truths(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
+        _Scaled(_truths_of(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
     ]
     given = dataset.features
     if given is not None:
@@ -69,7 +69,11 @@ def sample_features(
         brought = _Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)
         parts.append(_Remembered(brought, len(dataset)))
     elif dataset.has_images and len(dataset) <= most_images:
-        looks = _Scaled(_Looks(dataset), reference, COMPONENTS, 1.0)
+
+        def raw(samples: Indices) -> Floats:
+            return np.array([_look(dataset.sample(int(i)).image) for i in samples])
+
+        looks = _Scaled(raw, reference, COMPONENTS, 1.0)
         parts.append(_Remembered(looks, len(dataset)))
 
     def features(samples: Tensor) -> Tensor:
@@ -113,39 +117,26 @@ class FollowUpFeatures:
 
     @cached_property
     def _looks(self) -> "_Remembered":
-        scaled = _Scaled(self._pixels, self._reference, PICTURES, 1.0)
-        return _Remembered(scaled, self._images)
+        def pixels(images: Indices) -> Floats:
+            return self._thumbnails(images) / 255.0
 
-    def _pixels(self, images: Indices) -> Floats:
-        return self._thumbnails(images) / 255.0
-
-
-class _Truths:
-    """n x C: 0 or 1; unknown truths stand at the prevalence."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-        counts = np.asarray(dataset.counts, np.float64)
-        self._prevalence = counts[:, 1] / np.maximum(counts.sum(axis=1), 1)
-
-    def __call__(self, samples: Indices) -> Floats:
-        concepts = np.arange(len(self._prevalence))
-        truths = self._dataset.truth(samples[:, None], concepts[None, :])
-        return np.where(truths == UNKNOWN, self._prevalence, truths)
+        return _Remembered(_Scaled(pixels, self._reference, PICTURES, 1.0), self._images)
 
 
-class _Looks:
-    """n x (8 * 8 * 3 + 6): thumbnails in [0, 1], and mean and spread of every colour."""
+def _truths_of(dataset: Dataset) -> Callable[[Indices], Floats]:
+    """Samples (n,) -> n x C: 0 or 1; unknown truths stand at the prevalence."""
+    counts = np.asarray(dataset.counts, np.float64)
+    prevalence = counts[:, 1] / np.maximum(counts.sum(axis=1), 1)
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+    def values(samples: Indices) -> Floats:
+        truths = dataset.truth(samples[:, None], np.arange(len(prevalence))[None, :])
+        return np.where(truths == UNKNOWN, prevalence, truths)
 
-    def __call__(self, samples: Indices) -> Floats:
-        looks = [_look(self._dataset.sample(int(i)).image) for i in samples]
-        return np.stack(looks) if looks else np.zeros((0, SIDE * SIDE * 3 + 6))
+    return values
 
 
 def _look(image: Image | None) -> Floats:
+    """(8 * 8 * 3 + 6,): a thumbnail in [0, 1], and mean and spread of every colour."""
     if image is None:
         return np.zeros(SIDE * SIDE * 3 + 6)
     colour = image.reshape(*image.shape[:2], -1)[:, :, :3]
@@ -216,7 +207,12 @@ def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> npt.NDA
     parts = []
     for start in range(0, len(dataset), batch):
         numbers = range(start, min(start + batch, len(dataset)))
-        parts.append(features_of([_image_of(dataset.sample(i)) for i in numbers]))
+        images = []
+        for sample in map(dataset.sample, numbers):
+            if sample.image is None:
+                raise InputError(f"embedding: expected images, but sample {sample.id!r} has none")
+            images.append(sample.image)
+        parts.append(features_of(images))
     return np.concatenate(parts)
 
 
@@ -256,16 +252,8 @@ def _network() -> Any:
     return network
 
 
-def _image_of(sample: Sample) -> Image:
-    if sample.image is None:
-        raise InputError(f"embedding: expected images, but sample {sample.id!r} has none")
-    return sample.image
-
-
 def _prepared(image: Image) -> npt.NDArray[np.float32]:
     """3 x INPUT_SIDE x INPUT_SIDE as the network wants it."""
-    import cv2
-
     resized = cv2.resize(image, (INPUT_SIDE, INPUT_SIDE), interpolation=cv2.INTER_LINEAR)
     colour = np.broadcast_to(
         resized.reshape(INPUT_SIDE, INPUT_SIDE, -1), (INPUT_SIDE, INPUT_SIDE, 3)

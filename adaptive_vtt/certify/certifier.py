@@ -26,7 +26,7 @@ Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Qu
 out not to count are left out of the rate: see ``sequences.Step``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from .game import Bet as Bet
 from .game import Game
 from .population import Population
 from .rules import Rules
-from .strata import DIGITS, MAX, Frame, Strata, Stratum, pooled, possible, stratified
+from .strata import DIGITS, MAX, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size
 
 ROOM = 1.0
@@ -222,7 +222,10 @@ class Certifier(Game):
             predicted = count * np.clip(self.sequences.centre, CLIP, 1 - CLIP)[:, None]
         else:
             predicted = per_unit(inside * np.clip(predictions, CLIP, 1 - CLIP), unit, len(proposal))
-        frame = self._frame(stratum)
+        if self.strata is None or stratum is None:
+            frame = pooled(self.unseen, self.calls, self.largest)
+        else:
+            frame = stratified(self.strata, stratum)
         touching = (count > 0).sum(axis=1)
         active = (touching > 0) & frame.active
         ratio = frame.calls / np.maximum(touching, 1)
@@ -283,11 +286,6 @@ class Certifier(Game):
         most = self.calls[: len(self.targets) - self.rules.slices].max(initial=1.0)
         return np.asarray(0.25 * self.unseen * most)
 
-    def _frame(self, stratum: Stratum | None) -> Frame:
-        if self.strata is None or stratum is None:
-            return pooled(self.unseen, self.calls, self.largest)
-        return stratified(self.strata, stratum)
-
     def learn(
         self, bet: Bet, inside: Bools, least: Floats, most: Floats, out: Bools | None = None
     ) -> None:
@@ -313,7 +311,12 @@ class Certifier(Game):
         estimate = self.estimate
         astray = self.astray()
         more = columns(further(self, self.left), ~self.settled, calls_per_draw)
-        decided = self._decided()
+        decided: Sequence[Mapping[str, str]] = [{}] * len(self.targets)
+        if self.rules.compare is not None:
+            lower, upper = sequences.lower, sequences.upper
+            decided = self.rules.compare.rows(lower, upper, self.doubtful, self.decisions)
+        elif self.decisions is not None:
+            decided = self.decisions.rows()
         return [
             {
                 "target": target.name,
@@ -332,13 +335,6 @@ class Certifier(Game):
             }
             for k, target in enumerate(self.targets)
         ]
-
-    def _decided(self) -> list[dict[str, str]]:
-        """What was found of each target beside its interval."""
-        if self.rules.compare is not None:
-            lower, upper = self.sequences.lower, self.sequences.upper
-            return self.rules.compare.rows(lower, upper, self.doubtful, self.decisions)
-        return [{}] * len(self.targets) if self.decisions is None else self.decisions.rows()
 
     def needs(
         self, inside: Bools, unit: Indices, units: int, variance: Floats, prices: Price = 1.0
@@ -420,20 +416,15 @@ class Certifier(Game):
     def lacking(self) -> Floats:
         """(K,) in [0, 1]: the share of the draws that each open target still needs: of those an
         interval needs in all, which go with 1 / width^2, or of the evidence for a decision."""
-        width = self._wanted / np.maximum(self.sequences.half_width, TINY)
+        # where models are compared, each target has a half-width of its own at which it is done
+        wanted = self.half_width if self.rules.compare is None else self.sequences.aims
+        width = wanted / np.maximum(self.sequences.half_width, TINY)
         left = 1 - np.minimum(width, 1) ** 2
         if self.decisions is not None:
             open_ = self.decisions.lacking()
             left = open_ if self.rules.only_sides else np.maximum(left, open_)
         otherwise = self.doubtful | (left <= 0)
         return np.where(otherwise, np.maximum(left, LACKING), left)
-
-    @property
-    def _wanted(self) -> Floats:
-        """(K,): the half-width at which nothing more is asked of each target."""
-        if self.rules.compare is not None:
-            return self.sequences.aims
-        return np.full(len(self.sizes), self.half_width)
 
     def variance_ratios(self) -> Floats:
         """(K,): variance of the draws so far over that of as many uniform ones within the

@@ -56,7 +56,9 @@ def fingerprint(targets: Sequence[Target]) -> str:
 
 def size(space: Population, target: Target) -> int:
     """N, the exact number of the target's eligible questions."""
-    return int(_tally(space, target).sum())
+    truths, copies = _rows(space, target)
+    samples = _wanted(truths, target).T @ copies  # per concept
+    return int(samples @ space.applicable[target.variants].sum(axis=0))
 
 
 def calls(space: Population, target: Target, answers: str) -> int:
@@ -276,13 +278,6 @@ def _wanted(truths: npt.NDArray[np.int8], target: Target) -> Bools:
     for side in np.flatnonzero(target.sides):
         inside |= truths == side
     return inside & target.concepts
-
-
-def _tally(space: Population, target: Target) -> npt.NDArray[np.int64]:
-    """(C,): the target's questions per concept."""
-    truths, copies = _rows(space, target)
-    samples = _wanted(truths, target).T @ copies
-    return np.asarray(samples * space.applicable[target.variants].sum(axis=0), np.int64)
 
 
 MAX_SAMPLES = 2_000_000

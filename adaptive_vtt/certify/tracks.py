@@ -6,7 +6,7 @@ chance made look bad is certified as worse than it would be elsewhere. The losse
 known: without them the same interval tells where the rate of the others lies.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,13 +74,17 @@ def played(
         if draw.call not in asked:
             break
         members = members_of(certificate, draw, asked[draw.call])
-        least, most, out = (_sums(members, losses, part) for part in range(3))
+        sums = [[sum(losses[q][part] for q in mine) for mine in members] for part in range(3)]
+        least, most, out = np.array(sums, float)
         count = np.array([len(mine) for mine in members], np.int64)
         game.play(Bet.of(draw.moves), least, most, count, out)
         lower.append(game.sequences.lower)
         upper.append(game.sequences.upper)
         questions.append(questions[-1] + count)
-        decided.append(_sides(game, decided[0]))
+        if game.decisions is not None:
+            decided.append(game.decisions.above.astype(np.int64) - game.decisions.below)
+        else:
+            decided.append(decided[0])
     estimate = game.estimate
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / (questions[-1] - game.out)
@@ -100,12 +104,6 @@ def played(
         for k in range(len(sizes))
     ]
     return game, found
-
-
-def _sides(game: Game, none: Counts) -> Counts:
-    """(K,): see ``Track.decided``."""
-    made = game.decisions
-    return none if made is None else made.above.astype(np.int64) - made.below
 
 
 def losses_of(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:
@@ -128,13 +126,6 @@ def members_of(
         *(move.members for move in draw.moves),
         *([q for q in asked if q in slice_.before] for slice_ in later),
     ]
-
-
-def _sums(
-    members: Sequence[Sequence[int]], losses: Mapping[int, tuple[float, float, float]], part: int
-) -> Floats:
-    """(K,): one of the three figures of ``losses_of`` summed over a draw's questions by target."""
-    return np.array([sum(losses[q][part] for q in mine) for mine in members], float)
 
 
 PENDING = (1.0, 0.0, 0.0)

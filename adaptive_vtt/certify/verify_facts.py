@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +26,8 @@ from ..journal.facts import Facts
 from ..journal.rows import CallRow, DrawRow, FactRow
 from .verify_draws import members_of
 
-if TYPE_CHECKING:
-    from ..journal.facts import Facts
 
-
-def check_slices(journal: Journal, facts: "Facts", draws: list[DrawRow]) -> None:
+def check_slices(journal: Journal, facts: Facts, draws: list[DrawRow]) -> None:
     """Raises JournalError naming the first thing that is wrong."""
     certificate = facts.certificate
     if certificate is None or not (certificate.set_aside or certificate.slices):
@@ -80,6 +77,8 @@ def _check_order(versions: list[tuple[list[dict[str, Any]], int]]) -> None:
                 )
         before = slices
 
+
+# -- what calls were expected to cost: code of its own beside ``engine.prices`` -----------------
 
 PRIOR = 4.0
 MAX_RATIO = 8.0
@@ -152,6 +151,8 @@ def _sent(draw: DrawRow) -> list[float]:
     return [share, share * pixels, share * characters]
 
 
+# -- the prior that was made of other models ----------------------------------------------------
+
 MIN_MODELS = 3
 WIDER, MIN_VARIANCE = 1.15, 1e-3
 SAME = 1e-9
@@ -199,11 +200,13 @@ def _same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=SAME, abs_tol=SAME)
 
 
+# -- what was believed ---------------------------------------------------------------------------
+
 WRONG = 0.5
 
 
 def check_beliefs(
-    journal: Journal, facts: "Facts", draws: Sequence[DrawRow], calls: Sequence[CallRow]
+    journal: Journal, facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]
 ) -> None:
     """Raises JournalError naming the first row of "beliefs" whose counts are not those of the
     answers to the draws it had learnt from."""

@@ -2,10 +2,10 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import JournalError, one_line
 from .answer_json import parsed
@@ -24,23 +24,14 @@ from .rows import (
     Tally,
 )
 
+AnyRow = TypeVar("AnyRow")
 VERSION = 6
-FACTS = """
+SCHEMA = """
 CREATE TABLE facts (          -- the audit's settings, its space, and how it ended; a log
   position INTEGER PRIMARY KEY,  -- 0, 1, 2 ...; the last row of a name is its value now
   name TEXT NOT NULL,
   value TEXT NOT NULL         -- JSON
 );
-"""
-CHAIN = """
-CREATE TABLE chain (          -- a seal for each row of facts, draws, calls and sources
-  link INTEGER PRIMARY KEY,   -- 0, 1, 2 ... in the order of writing
-  kind TEXT NOT NULL,         -- "fact", "draw", "call", "source", "judging", "belief"
-  row INTEGER NOT NULL,       -- position, draw, call, source, position, draws
-  seal TEXT NOT NULL          -- hash of the row and of the seal before it: see chain.py
-);
-"""
-ROWS = """
 CREATE TABLE draws (          -- one random choice each, written before its call is sent
   draw INTEGER PRIMARY KEY,   -- 0, 1, 2 ...
   question INTEGER NOT NULL,  -- the question drawn
@@ -96,8 +87,6 @@ CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the rep
   source BLOB NOT NULL,
   follow_up BLOB NOT NULL
 );
-"""
-JUDGING = """
 CREATE TABLE judging (        -- where a judge model is asked
   position INTEGER PRIMARY KEY,  -- order of commit
   call INTEGER NOT NULL REFERENCES draws (call),
@@ -109,19 +98,17 @@ CREATE TABLE judging (        -- where a judge model is asked
   elapsed REAL NOT NULL,
   UNIQUE (call, question)
 );
-"""
-BELIEFS = """
 CREATE TABLE beliefs (        -- what was believed, at checkpoints
   draws INTEGER PRIMARY KEY,  -- how many draws had been learnt from
   figures TEXT NOT NULL       -- by name; JSON (belief_groups.py)
 );
+CREATE TABLE chain (          -- a seal for each row of facts, draws, calls and sources
+  link INTEGER PRIMARY KEY,   -- 0, 1, 2 ... in the order of writing
+  kind TEXT NOT NULL,         -- "fact", "draw", "call", "source", "judging", "belief"
+  row INTEGER NOT NULL,       -- position, draw, call, source, position, draws
+  seal TEXT NOT NULL          -- hash of the row and of the seal before it: see chain.py
+);
 """
-SCHEMA = FACTS + ROWS + JUDGING + BELIEFS + CHAIN
-
-
-def statements(script: str) -> list[str]:
-    """The statements of a script one by one, to be run within one transaction."""
-    return [part for part in script.split(";\n") if part.strip()]
 
 
 class Step:
@@ -132,7 +119,7 @@ class Step:
         self.chain = chain
 
     def make(self) -> None:
-        for statement in statements(f"{SCHEMA}PRAGMA user_version={VERSION};\n"):
+        for statement in f"{SCHEMA}PRAGMA user_version={VERSION}".split(";\n"):
             self.db.execute(statement)
 
     def add_fact(self, row: FactRow) -> None:
@@ -143,13 +130,26 @@ class Step:
         values = {**vars(row), "why": json.dumps(row.why)}
         del values["moves"]
         self._insert("draws", [values])
-        self._insert("moves", [_columns(row.draw, move) for move in row.moves])
+        moves = [
+            {
+                "draw": row.draw,
+                "target": move.target,
+                "members": json.dumps(move.members),
+                "active": move.active,
+            }
+            | dict(zip(FIGURES, move.figures, strict=True))
+            for move in row.moves
+        ]
+        self._insert("moves", moves)
         self.link(row)
 
     def add_call(self, row: CallRow) -> None:
         paid = {"cost": row.cost, "unconfirmed": row.unconfirmed, "elapsed": row.elapsed}
         self._insert("calls", [{"call": row.call, **paid}])
-        answers = [{**vars(a), "details": _text(a.details)} for a in row.answers]
+        answers = [
+            {**vars(a), "details": None if a.details is None else json.dumps(a.details)}
+            for a in row.answers
+        ]
         self._insert("answers", answers)
         if row.pictures is not None:
             source, follow_up = row.pictures
@@ -160,18 +160,15 @@ class Step:
         self._insert("sources", [{**vars(row), "answers": json.dumps(row.answers)}])
         self.link(row)
 
-    def add_judging(self, rows: list[JudgingRow]) -> None:
-        first = self.db.execute("SELECT count(*) FROM judging").fetchone()[0]
-        if [row.position for row in rows] != [*range(first, first + len(rows))]:
-            raise JournalError(f"journal: judging of call {rows[0].call} stands there")
-        for row in rows:
-            self._insert("judging", [{**vars(row), "said": json.dumps(row.said)}])
-            self.link(row)
+    def add_judging(self, row: JudgingRow) -> None:
+        if self.db.execute("SELECT count(*) FROM judging").fetchone()[0] != row.position:
+            raise JournalError(f"journal: judging of call {row.call} stands there")
+        self._insert("judging", [{**vars(row), "said": json.dumps(row.said)}])
+        self.link(row)
 
-    def add_beliefs(self, rows: list[BeliefRow]) -> None:
-        for row in rows:
-            self._insert("beliefs", [{"draws": row.draws, "figures": json.dumps(row.figures)}])
-            self.link(row)
+    def add_belief(self, row: BeliefRow) -> None:
+        self._insert("beliefs", [{"draws": row.draws, "figures": json.dumps(row.figures)}])
+        self.link(row)
 
     def link(self, row: Row) -> None:
         """Seals a row that was written."""
@@ -183,22 +180,6 @@ class Step:
         if rows:
             names, places = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
             self.db.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)
-
-
-def _columns(draw: int, move: MoveRow) -> dict[str, Any]:
-    """A move as a row of "moves"."""
-    figures = dict(zip(FIGURES, move.figures, strict=True))
-    members = json.dumps(move.members)
-    return {
-        "draw": draw,
-        "target": move.target,
-        "members": members,
-        "active": move.active,
-    } | figures
-
-
-def _text(details: Mapping[str, Any] | None) -> str | None:
-    return None if details is None else json.dumps(details)
 
 
 DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
@@ -334,31 +315,26 @@ class SQLiteJournal:
                     step.add_fact(FactRow(position, name, value))
 
     def add_draws(self, rows: list[DrawRow]) -> None:
-        if not rows:
-            return
-        with self._writing() as step:
-            for row in rows:
-                step.add_draw(row)
+        self._add(Step.add_draw, rows)
 
     def add_calls(self, rows: list[CallRow]) -> None:
-        with self._writing() as step:
-            for row in rows:
-                step.add_call(row)
+        self._add(Step.add_call, rows)
 
     def add_sources(self, rows: list[SourceRow]) -> None:
-        with self._writing() as step:
-            for row in rows:
-                step.add_source(row)
+        self._add(Step.add_source, rows)
 
     def add_judging(self, rows: list[JudgingRow]) -> None:
-        if rows:
-            with self._writing() as step:
-                step.add_judging(rows)
+        self._add(Step.add_judging, rows)
 
     def add_beliefs(self, rows: list[BeliefRow]) -> None:
+        self._add(Step.add_belief, rows)
+
+    def _add(self, add: Callable[[Step, AnyRow], None], rows: list[AnyRow]) -> None:
+        """Writes rows in one transaction; no rows, none."""
         if rows:
             with self._writing() as step:
-                step.add_beliefs(rows)
+                for row in rows:
+                    add(step, row)
 
     # -- reading -----------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from adaptive_vtt.journal.locking import Lock
+from adaptive_vtt.journal.files import Lock
 lock = Lock(Path({path!r}))
 print("held", flush=True)
 time.sleep(60)
