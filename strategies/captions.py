@@ -32,6 +32,8 @@ from .common import sharpened
 if TYPE_CHECKING:
     from adaptive_vtt.oracles.caption_memory import CaptionMemory
 
+Ints = npt.NDArray[np.int64]
+
 
 def caption_memory(belief: BeliefView, name: str) -> "CaptionMemory":
     """The belief's memory of captions; raises InputError where it has none."""
@@ -77,9 +79,6 @@ class DistinctViolations:
             left = (1 - rates) * memory.fading
             rates = rates * (1 - checks * (1 - left))
         return best
-
-
-Ints = npt.NDArray[np.int64]
 
 
 class Reic:

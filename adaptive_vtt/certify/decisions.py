@@ -21,15 +21,15 @@ alpha_k and with step-down, intervals and decisions each hold, but one of both e
 that probability.
 
 Which of two models is better is the side of its pivot that a target's rate lies on. The rate is
-that of pairs, y = (1 + L_A - L_B) / 2, whose pivot is 1/2, or model B's alone, whose
-pivot is the known rate of model A. The difference delta = R_A - R_B is ``scale`` times the rate's
-distance from the pivot. A target is decided "better" (B loses less) or "worse" once its whole
-interval lies on one side, and "within" once no part of it lies further than ``margin`` from 0. All
-three follow from the interval alone, so they hold whenever it does, at every moment.
+that of pairs, y = (1 + L_A - L_B) / 2, whose pivot is 1/2, or model B's alone, whose pivot is the
+known rate of model A. The difference delta = R_A - R_B is ``scale`` times the rate's distance from
+the pivot. A target is decided "better" (B loses less) or "worse" once its whole interval lies on
+one side, and "within" once no part of it lies further than ``margin`` from 0. All three follow from
+the interval alone, so they hold whenever it does, at every moment.
 
 A claim delta >= ``at_least``, registered before the first draw, is decided by bets against that
-very difference instead, each way at the target's full alpha: whatever delta is,
-only one of "holds" and "fails" can be wrong. It takes fewer questions than the interval's side.
+very difference instead, each way at the target's full alpha: whatever delta is, only one of "holds"
+and "fails" can be wrong. It takes fewer questions than the interval's side.
 """
 
 from collections.abc import Collection, Mapping, Sequence

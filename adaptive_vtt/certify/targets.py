@@ -4,9 +4,9 @@ A target is a product: some samples x some variants x some concepts x some truth
 why its size is exact without listing it, and why membership is four look-ups.
 
 Targets are written into the journal, so that no data are needed to check them. A question is a
-number; which targets it belongs to follows from its sample, variant and
-concept. With the truths of every sample and the targets' masks in the journal, membership, sizes
-and the number of calls can be recomputed from the journal alone (``verify_draws``).
+number; which targets it belongs to follows from its sample, variant and concept. With the truths of
+every sample and the targets' masks in the journal, membership, sizes and the number of calls can be
+recomputed from the journal alone (``verify_draws``).
 """
 
 import base64
