@@ -257,7 +257,7 @@ class Decided(_Combinable):
 
 @dataclass(frozen=True)
 class Compared(_Combinable):
-    """Stop once every difference of two models is decided; see ``certify.comparison``."""
+    """Stop once every difference of two models is decided; see ``certify.decisions``."""
 
     margin: float
     at_least: float | None = None

@@ -15,29 +15,23 @@ from .by_need import NAME as CERTIFY
 from .by_need import ByNeed
 
 if TYPE_CHECKING:
-    from .active_testing import Lure, Neyman
-    from .distinct_violations import DistinctViolations
+    from .captions import DistinctViolations, Reic
     from .expected_reduction import ExpectedReduction
     from .failure_search import FailureSearch
     from .information import Bald, Nipv
     from .k_centre import KCentre
-    from .reic import Reic
-    from .stratified import Stratified
-    from .uniform import Random
+    from .sampling import Lure, Neyman, Random, Stratified
     from .visual_turing_test import Combined, Uncertainty, Unpredictability
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "active_testing": "Lure Neyman",
-        "distinct_violations": "DistinctViolations",
+        "captions": "DistinctViolations Reic",
         "expected_reduction": "ExpectedReduction",
         "failure_search": "FailureSearch",
         "information": "Bald Nipv",
         "k_centre": "KCentre",
-        "reic": "Reic",
-        "stratified": "Stratified",
-        "uniform": "Random",
+        "sampling": "Lure Neyman Random Stratified",
         "visual_turing_test": "Combined Uncertainty Unpredictability",
     },
 )
@@ -79,21 +73,21 @@ REGISTRY = Registry(
     "strategies",
     ("weights",),
     {
-        "random": f"{__name__}.uniform:Random",
+        "random": f"{__name__}.sampling:Random",
         CERTIFY: ByNeed,
-        "stratified": f"{__name__}.stratified:Stratified",
+        "stratified": f"{__name__}.sampling:Stratified",
         "unpredictability": f"{__name__}.visual_turing_test:Unpredictability",
         "uncertainty": f"{__name__}.visual_turing_test:Uncertainty",
         PAPER: f"{__name__}.visual_turing_test:Combined",
         "expected-reduction": f"{__name__}.expected_reduction:ExpectedReduction",
-        "neyman": f"{__name__}.active_testing:Neyman",
-        "lure": f"{__name__}.active_testing:Lure",
+        "neyman": f"{__name__}.sampling:Neyman",
+        "lure": f"{__name__}.sampling:Lure",
         "bald": f"{__name__}.information:Bald",
         "nipv": f"{__name__}.information:Nipv",
         "k-centre": f"{__name__}.k_centre:KCentre",
         "failure-search": f"{__name__}.failure_search:FailureSearch",
-        "distinct-violations": f"{__name__}.distinct_violations:DistinctViolations",
-        "reic": f"{__name__}.reic:Reic",
+        "distinct-violations": f"{__name__}.captions:DistinctViolations",
+        "reic": f"{__name__}.captions:Reic",
     },
 )
 

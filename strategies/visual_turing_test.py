@@ -22,6 +22,9 @@ EPSILON = 0.15
 """Half-width of "unpredictable"; the paper names no value, Geman et al. used this one."""
 
 
+Reasons = dict[str, float | int]
+
+
 class Unpredictability:
     """(b) of the paper: any candidate whose answer the history leaves open, |p - 1/2| < epsilon."""
 
@@ -29,26 +32,41 @@ class Unpredictability:
         self.epsilon = epsilon
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        return _open(candidates, belief, self.epsilon).double()
+        return self.open(candidates, belief).double()
 
-    def reasons(
-        self, candidates: Candidates, belief: BeliefView, place: int
-    ) -> dict[str, float | int]:
+    def open(
+        self, candidates: Candidates, belief: BeliefView, among: Tensor | None = None
+    ) -> Tensor:
+        """Which candidates (n,), of those ``among``, are open, or else the nearest to 1/2."""
+        p = belief.predictability.probability(candidates.image, candidates.concept)
+        distance = (p - 0.5).abs_()
+        if among is not None:
+            distance.masked_fill_(~among, torch.inf)
+        nearest = float(distance.min())
+        return distance < self.epsilon if nearest < self.epsilon else distance <= nearest + TIE
+
+    def reasons(self, candidates: Candidates, belief: BeliefView, place: int) -> Reasons:
         """``predicted_yes``: p of the question's image and concept."""
-        return _predicted(candidates, belief, place)
+        here = slice(place, place + 1)
+        p = belief.predictability.probability(candidates.image[here], candidates.concept[here])
+        return {"predicted_yes": round(float(p[0]), 6)}
 
 
 class Uncertainty:
     """(c) of the paper: any candidate of the concept and side whose answer GP is most uncertain."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        return _most_uncertain(candidates, belief).double()
+        return self.most(candidates, belief).double()
 
-    def reasons(
-        self, candidates: Candidates, belief: BeliefView, place: int
-    ) -> dict[str, float | int]:
+    def most(self, candidates: Candidates, belief: BeliefView) -> Tensor:
+        """Which candidates (n,) are on the most uncertain side that has any (equation 4)."""
+        uncertainty = belief.uncertainty().view(-1).index_select(0, candidates.cell)
+        return uncertainty >= uncertainty.max() - TIE
+
+    def reasons(self, candidates: Candidates, belief: BeliefView, place: int) -> Reasons:
         """``uncertainty`` of the question's side, as a share of its prior."""
-        return _uncertainty(candidates, belief, place)
+        level = belief.uncertainty().view(-1)[candidates.cell[place]]
+        return {"uncertainty": round(float(level), 6)}
 
 
 class Combined:
@@ -60,43 +78,12 @@ class Combined:
 
     def __init__(self, epsilon: float = EPSILON) -> None:
         self.epsilon = epsilon
+        self._b, self._c = Unpredictability(epsilon), Uncertainty()
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        side = _most_uncertain(candidates, belief)
-        return _open(candidates, belief, self.epsilon, among=side).double()
+        return self._b.open(candidates, belief, self._c.most(candidates, belief)).double()
 
-    def reasons(
-        self, candidates: Candidates, belief: BeliefView, place: int
-    ) -> dict[str, float | int]:
+    def reasons(self, candidates: Candidates, belief: BeliefView, place: int) -> Reasons:
         """Those of (b) and of (c)."""
-        uncertain = _uncertainty(candidates, belief, place)
-        return uncertain | _predicted(candidates, belief, place)
-
-
-def _most_uncertain(candidates: Candidates, belief: BeliefView) -> Tensor:
-    """Which candidates (n,) are on the most uncertain side that has any (equation 4)."""
-    uncertainty = belief.uncertainty().view(-1).index_select(0, candidates.cell)
-    return uncertainty >= uncertainty.max() - TIE
-
-
-def _open(
-    candidates: Candidates, belief: BeliefView, epsilon: float, among: Tensor | None = None
-) -> Tensor:
-    """Which candidates (n,), of those ``among``, have |p - 1/2| < epsilon, or else the nearest."""
-    p = belief.predictability.probability(candidates.image, candidates.concept)
-    distance = (p - 0.5).abs_()
-    if among is not None:
-        distance.masked_fill_(~among, torch.inf)
-    nearest = float(distance.min())
-    return distance < epsilon if nearest < epsilon else distance <= nearest + TIE
-
-
-def _uncertainty(candidates: Candidates, belief: BeliefView, place: int) -> dict[str, float | int]:
-    level = belief.uncertainty().view(-1)[candidates.cell[place]]
-    return {"uncertainty": round(float(level), 6)}
-
-
-def _predicted(candidates: Candidates, belief: BeliefView, place: int) -> dict[str, float | int]:
-    here = slice(place, place + 1)
-    p = belief.predictability.probability(candidates.image[here], candidates.concept[here])
-    return {"predicted_yes": round(float(p[0]), 6)}
+        found = self._c.reasons(candidates, belief, place)
+        return found | self._b.reasons(candidates, belief, place)

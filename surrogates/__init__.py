@@ -14,8 +14,7 @@ from .base import BINS, Posterior, Surrogate
 
 if TYPE_CHECKING:
     from .answer_gp import AnswerGP, AnswerPoints, lowest_with_hard_answers
-    from .embedding import embed
-    from .features import sample_features
+    from .features import embed, sample_features
     from .loss_mean import Losses
     from .predictability import Predictability
     from .question_gp import LossSurrogate, QuestionGP
@@ -24,8 +23,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "answer_gp": "AnswerGP AnswerPoints lowest_with_hard_answers",
-        "embedding": "embed",
-        "features": "sample_features",
+        "features": "embed sample_features",
         "loss_mean": "Losses",
         "predictability": "Predictability",
         "question_gp": "LossSurrogate QuestionGP",

@@ -75,9 +75,10 @@ class DifferenceGP:
         """Mean and variance of y, (n,) each; with ``latent`` the variance of the mean itself, the
         errors of both GPs taken for independent."""
         if latent:
-            of_a, of_b = self._latent_of_a(candidates), self.b.posterior(candidates, latent=True)
+            of_a, of_b = (gp.posterior(candidates, latent=True).variance for gp in (self.a, self.b))
+            of_a = of_a * self._known_losses(candidates).isnan()
             mean = self.posterior(candidates).mean
-            return Posterior(mean, (of_a + of_b.variance) * self.slope**2 / 4)
+            return Posterior(mean, (of_a + of_b) * self.slope**2 / 4)
         a, b = self._of_a(candidates), self.b.posterior(candidates)
         mean = (1 + self.slope * (a.mean - b.mean)) / 2
         together = self.correlation * (a.variance * b.variance).sqrt()
@@ -86,7 +87,7 @@ class DifferenceGP:
 
     def joint(self, candidates: Questions) -> Tensor:
         """m x m covariance of the mean of y between m candidates, as ``posterior`` has it."""
-        open_ = self._unknown(candidates).double()
+        open_ = self._known_losses(candidates).isnan().double()
         of_a = self.a.joint(candidates) * open_[:, None] * open_
         return (of_a + self.b.joint(candidates)) * (self.slope**2 / 4)
 
@@ -98,25 +99,17 @@ class DifferenceGP:
         """(n, d) features of samples (n,)."""
         return self.a.features(samples)
 
-    def _latent_of_a(self, asked: Questions) -> Tensor:
-        """(n,): the variance of A's expected losses, 0 where A's losses are known."""
-        variance = self.a.posterior(asked, latent=True).variance
-        return variance * self._unknown(asked)
-
-    def _unknown(self, asked: Questions) -> Tensor:
-        """(n,): where A's losses are not known beforehand."""
+    def _known_losses(self, asked: Questions) -> Tensor:
+        """(n,): A's losses where they are known beforehand, NaN elsewhere."""
         if self._known is None:
-            return torch.ones_like(asked.sample, dtype=torch.bool)
+            return torch.full_like(asked.sample, torch.nan, dtype=torch.float64)
         parts = (part.cpu().numpy() for part in (asked.sample, asked.variant, asked.concept))
-        return torch.from_numpy(self._known(*parts)).isnan().to(asked.sample.device)
+        return torch.from_numpy(self._known(*parts)).to(asked.sample.device)
 
     def _of_a(self, asked: Questions) -> Posterior:
         """What is expected of A's losses, (n,) each: known ones are certain."""
-        found = self.a.posterior(asked)
-        if self._known is None:
-            return found
-        parts = (part.cpu().numpy() for part in (asked.sample, asked.variant, asked.concept))
-        known = torch.from_numpy(self._known(*parts)).to(found.mean)
+        found, known = self.a.posterior(asked), self._known_losses(asked)
+        known = known.to(found.mean)
         there = ~known.isnan()
         mean = torch.where(there, known, found.mean)
         return Posterior(mean, torch.where(there, 0.0, found.variance))

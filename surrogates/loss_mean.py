@@ -71,11 +71,6 @@ class Judged:
         """The same, belonging to other units."""
         return replace(self, unit=unit)
 
-    def join(self, other: "Judged") -> "Judged":
-        """These and then the others."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Judged(*(torch.cat(pair) for pair in pairs))
-
 
 class Mean(Protocol):
     """F in [.02, .98] of any question; see ``LossMean``."""

@@ -5,7 +5,7 @@ This one extends it to questions: a GP per concept over (image, relation, severi
 answer was worth, so that it can say which questions will fail. What is regressed is either the
 loss, f = F + sqrt(F (1 - F)) mu with a logistic mean F for the kind of question (``loss_mean``),
 or, where answers are probabilities, the margin behind it, with a logistic link
-(``coordinates``). mu is a GP over units (``unit_kernel``): what its image, follow-up images like
+(``regression``). mu is a GP over units (``unit_kernel``): what its image, follow-up images like
 it, and its relation add. Where one call answers all concepts, every concept is a column of one
 system of equations and shares its Cholesky factor; where a call answers one question, concepts
 enter the kernel.
@@ -31,10 +31,9 @@ from torch import Tensor
 from adaptive_vtt.utils.devices import pick
 
 from .base import Posterior
-from .cohort_mean import CohortMean, CohortSignals
-from .coordinates import Coordinate, HardLosses, Margins
+from .cohort import CohortMean, CohortSignals
 from .loss_mean import SIDES, Judged, Losses, LossMean, Mean
-from .regression import Regression, some
+from .regression import Coordinate, HardLosses, Margins, Regression, some
 from .unit_kernel import Factor, UnitKernel, Units, predict
 
 Features = Callable[[Tensor], Tensor]
@@ -183,15 +182,17 @@ class QuestionGP:
             return
         asked = self.look(losses)
         first, unit = self._group(asked)
-        units = asked.units[first]
-        column = asked.concept if self.shared else torch.zeros_like(asked.concept)
+        units, column = asked.units[first], self._column(asked)
+        margin = losses.margin
+        if margin is None:
+            margin = torch.full_like(losses.loss, torch.nan)
         judged = Judged(
             (unit + self._held).int(),  # half the memory: a long audit keeps many rows
             asked.variant.int(),
             column.int(),
             _side(asked).int(),
             losses.loss.to(self.device, torch.float64),
-            self._margins_of(losses),
+            margin.to(self.device, torch.float64),
             asked.signals,
         )
         self._seen += len(units)
@@ -352,7 +353,7 @@ class QuestionGP:
         slope, units, half = self._slope(asked), asked.units, None
         if self._units is not None:
             half = self._factor.halve(self.kernel.between(self._units, units))
-        column = asked.concept if self.shared else torch.zeros_like(asked.concept)
+        column = self._column(asked)
         covariance = slope.new_zeros(len(slope), len(slope))
         for number in torch.unique(column):  # columns are independent given the kernel
             rows = (column == number).nonzero()[:, 0]
@@ -373,13 +374,17 @@ class QuestionGP:
         """(n, d) features of samples (n,); d is 0 where the GP was given none."""
         return self._sample_features(samples).to(samples.device)
 
+    def _column(self, asked: Looked) -> Tensor:
+        """(n,): the column of the equations that each question stands in."""
+        return asked.concept if self.shared else torch.zeros_like(asked.concept)
+
     def _slope(self, asked: Looked) -> Tensor:
         """(n,): the derivative of the expected loss by mu."""
         return self.coordinate.losses(self._judged_of(asked), self._shift(asked))[1]
 
     def _judged_of(self, asked: Looked) -> Judged:
         """The questions as those that were judged are kept, with neither loss nor margin."""
-        column = asked.concept if self.shared else torch.zeros_like(asked.concept)
+        column = self._column(asked)
         none = torch.full_like(column, torch.nan, dtype=torch.float64)
         unit = torch.full_like(column, -1)
         return Judged(unit, asked.variant, column, _side(asked), none, none, asked.signals)
@@ -419,18 +424,11 @@ class QuestionGP:
         truths = torch.zeros_like(samples)
         if self._truths is not None:
             truths = self._truths(samples.cpu()).to(self.device)
-        follow_ups = self._follow_up_features(sample, variant)
+        follow_ups = features[:, :0]
+        if self._follow_ups is not None:
+            follow_ups = self._follow_ups(sample.cpu(), variant.cpu())
+            follow_ups = follow_ups.to(self.device, torch.float64)
         return Units(sample, variant, concept, truths[sample_of], follow_ups, features)
-
-    def _follow_up_features(self, sample: Tensor, variant: Tensor) -> Tensor:
-        if self._follow_ups is None:
-            return torch.zeros(len(sample), 0, dtype=torch.float64, device=self.device)
-        return self._follow_ups(sample.cpu(), variant.cpu()).to(self.device, torch.float64)
-
-    def _margins_of(self, losses: Losses) -> Tensor:
-        if losses.margin is None:
-            return torch.full_like(losses.loss, torch.nan).to(self.device, torch.float64)
-        return losses.margin.to(self.device, torch.float64)
 
     def _sample_features(self, sample: Tensor) -> Tensor:
         if self._features is None:

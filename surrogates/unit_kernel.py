@@ -1,7 +1,7 @@
 """The covariance between judged questions, and the fitting of its weights.
 
 A unit is what one observation is about: a follow-up image (sample, variant), with a concept
-where calls answer one question at a time. What is regressed (``coordinates``) has
+where calls answer one question at a time. What is regressed (``regression``) has
 
     k((i,v), (j,w)) = cells[v,w] + T[v,w] (G(i,j) (g + g' same) + 1{i=j} (d + d' same))
                       + H(iv,jw) (h + h' 1{truths of i = truths of j})

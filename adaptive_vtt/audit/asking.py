@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from ..certify.population import describe_population
-from ..certify.targets import Target
+from ..certify.targets import Target, describe_population
 from ..engine.assembly import assembled, features_changed, features_used, suited
 from ..engine.audit_key import same_key
 from ..engine.belief import Belief
@@ -310,7 +309,8 @@ class Audit:
                 settings=settings,
                 **self._stops(),
                 certificate=certificate,
-                population=describe_population(certifier),
+                population=certifier
+                and describe_population(certifier.space, certifier.answers, certifier.targets),
                 protocol=self.model.protocol(),
                 **origin.facts(),
                 **proxies.facts(),

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from ..certify import Certifier, Move
-from ..certify.population import differs, selected_by
+from ..certify import Bet, Certifier
 from ..certify.rules import Rules
+from ..certify.targets import differs, selected_by
 from ..certify.verify import verify
 from ..engine.belief import Observation
 from ..engine.judge import LOST, Judge, values_of
@@ -379,12 +379,12 @@ def _renamed(id: TargetId, then: _Audit, space: QuestionSpace) -> TargetId:
 def _play(
     certifier: Certifier, judge: Judge, draws: list[DrawRow], rows: list[CallRow], both: bool
 ) -> None:
-    """The game again: the journaled moves, with the new losses, as far as calls are answered."""
+    """The game again: the journaled bets, with the new losses, as far as calls are answered."""
     answered = {row.call: row for row in rows}
     for draw in draws:
         if draw.call not in answered:
             return  # what comes after an open call is not learnt from
-        questions, move = judge.questions_of(draw.call), Move.of(draw.moves)
-        certifier.restore(move, certifier.members(questions))
+        questions, bet = judge.questions_of(draw.call), Bet.of(draw.moves)
+        certifier.restore(bet, certifier.members(questions))
         judged = (row for row in answered[draw.call].answers if row.loss is not None)
-        teach(certifier, move, questions, [Observation.of(row, both) for row in judged])
+        teach(certifier, bet, questions, [Observation.of(row, both) for row in judged])

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 import numpy as np
 import pandas as pd
 
-from ..certify.compared import calls_of
-from ..certify.comparison import Comparison
+from ..certify.decisions import Comparison, calls_of
 from ..certify.targets import named_targets
 from ..cohort import Known
 from ..engine.audit_key import version_of
@@ -158,7 +157,7 @@ SAID = {
 class Verdict:
     """How a comparison stands. Notebooks show its differences as bars around 0.
 
-    ``targets``: one row each, with the columns of ``certify.compared.Compared``. ``calls_a`` and
+    ``targets``: one row each, with the columns of ``certify.decisions.Compared``. ``calls_a`` and
     ``calls_b``: answered calls of each model. ``result``: the audit's own, whose rates are
     y = (1 + delta) / 2, or B's. ``names``: what the two models are called.
     """

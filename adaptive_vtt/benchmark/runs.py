@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..audit import Audit
 from ..audit import Progress as Step
-from ..certify import Move
+from ..certify import Bet
 from ..errors import InputError
 from ..results.outcomes import outcomes
 from ..results.result import Result
@@ -75,7 +75,7 @@ def lure(
     Farquhar, Gal & Rainforth (ICLR 2021), R_LURE: losses weigh 1/q, nothing is predicted. A
     target sees the draws that ``hit`` it (K, T), at their probability given that they do.
     ``losses`` (K, T) are sums over the questions of a draw; ``scale`` and ``even`` are what 1/q
-    becomes by the proposal and by an even proposal within the target (Move's ``scale``,
+    becomes by the proposal and by an even proposal within the target (Bet's ``scale``,
     ``uniform``); ``calls`` and ``sizes`` (K,) are the target's at the start.
     """
     left = calls[:, None] - np.cumsum(hit, axis=1) + hit  # calls unseen before the draw
@@ -318,17 +318,17 @@ class Trace:
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
         """The estimates at ``at`` that the draws give without predictions."""
-        moves = [Move.of(row.moves) for row in self._audit.journal.draws(proposals=False)]
+        bets = [Bet.of(row.moves) for row in self._audit.journal.draws(proposals=False)]
         count, sums = (
-            np.array([np.bincount(draw, v, len(moves)) for v in values], float)
+            np.array([np.bincount(draw, v, len(bets)) for v in values], float)
             for values in (inside.astype(float), inside * losses)
         )
         certifier = self._certifier
         every = lure(
             sums,
             count > 0,
-            scale=np.stack([move.scale for move in moves], axis=1),
-            even=np.stack([move.uniform for move in moves], axis=1),
+            scale=np.stack([bet.scale for bet in bets], axis=1),
+            even=np.stack([bet.uniform for bet in bets], axis=1),
             calls=certifier.first_calls,
             sizes=certifier.sizes,
         )

@@ -1,15 +1,15 @@
 """Certificates: intervals that hold although the questions were chosen adaptively."""
 
-from .base import Population
-from .certifier import Certifier, Move
-from .formulas import Bounds
+from .certifier import Bet, Certifier
+from .derived import Bounds
+from .population import Population
 from .sequences import Sequences
 from .targets import Target, default_targets, named_targets
 
 __all__ = [
+    "Bet",
     "Bounds",
     "Certifier",
-    "Move",
     "Population",
     "Sequences",
     "Target",

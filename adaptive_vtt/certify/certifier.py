@@ -26,22 +26,32 @@ Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Qu
 out not to count are left out of the rate: see ``sequences.Step``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..types import Bools, CallMode, Floats, Indices
-from .base import Population
 from .further import columns, further
+from .game import Bet as Bet
 from .game import Game
-from .game import Move as Move
+from .population import Population
 from .rules import Rules
-from .strata import DIGITS, MAX, Frame, Strata, Stratum, pooled, possible, stratified
+from .strata import DIGITS, MAX, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size
-from .units import Price, excess, faded, per_unit
 
+ROOM = 1.0
+"""Bound on a draw's correction, as a multiple of the largest one seen recently. It is fixed before
+the draw: bets must not depend on the current candidates. Any value is valid, as a draw that would
+pass the bound has its predictions shrunk: 1 shrinks hardly any, and more would be room that bets
+never use."""
+FADE = 0.9
+"""Factor per draw by which the largest correction seen recently fades, so that one unusual draw
+does not keep the bound loose. Calls hardly depend on it from .8 to .95; at .7 they rise."""
+
+Price = Floats | float
+"""What calls cost, one figure each; a number: all the same."""
 CLIP = 0.02
 """Predictions stay within [CLIP, 1 - CLIP]."""
 FIRST_REACH = 0.5
@@ -199,7 +209,7 @@ class Certifier(Game):
         proposal: Floats,
         drawn: int,
         stratum: Stratum | None = None,
-    ) -> Move:
+    ) -> Bet:
         """What the draw of the call at place ``drawn`` of ``proposal`` fixes.
 
         ``inside`` K x n: membership of the n candidate questions; ``unit`` (n,): the place
@@ -212,7 +222,10 @@ class Certifier(Game):
             predicted = count * np.clip(self.sequences.centre, CLIP, 1 - CLIP)[:, None]
         else:
             predicted = per_unit(inside * np.clip(predictions, CLIP, 1 - CLIP), unit, len(proposal))
-        frame = self._frame(stratum)
+        if self.strata is None or stratum is None:
+            frame = pooled(self.unseen, self.calls, self.largest)
+        else:
+            frame = stratified(self.strata, stratum)
         touching = (count > 0).sum(axis=1)
         active = (touching > 0) & frame.active
         ratio = frame.calls / np.maximum(touching, 1)
@@ -227,7 +240,7 @@ class Certifier(Game):
         lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
         lean = np.minimum(lean, 1 / np.maximum(whole, TINY))
         likely = (predicted * missing / np.maximum(count, 1) / proposal).sum(axis=1) * weight**2
-        move = Move(
+        bet = Bet(
             active=active,
             low_base=frame.rest + weight * low * predicted.sum(axis=1),
             high_base=frame.rest + weight * (count.sum(axis=1) - high * missing.sum(axis=1)),
@@ -246,24 +259,24 @@ class Certifier(Game):
             next_tilt=faded(self._reach_tilt, swing, active),
             next_foreseen=np.where(active, frame.blend(self._foreseen, likely), self._foreseen),
         )
-        self._advance(move, count[:, drawn], stratum)
-        return move
+        self._advance(bet, count[:, drawn], stratum)
+        return bet
 
-    def restore(self, move: Move, inside: Bools, stratum: Stratum | None = None) -> None:
-        """A move that the journal tells of, the membership K x n of its call's questions, and its
+    def restore(self, bet: Bet, inside: Bools, stratum: Stratum | None = None) -> None:
+        """A bet that the journal tells of, the membership K x n of its call's questions, and its
         stratum."""
-        move = move.padded(len(self.sizes))
-        self._advance(move, inside.sum(axis=1).astype(float), stratum)
+        bet = bet.padded(len(self.sizes))
+        self._advance(bet, inside.sum(axis=1).astype(float), stratum)
 
-    def _advance(self, move: Move, count: Floats, stratum: Stratum | None) -> None:
+    def _advance(self, bet: Bet, count: Floats, stratum: Stratum | None) -> None:
         self.left -= 1
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
         awake = self.sequences.since <= self._draws
-        self._reach_down = np.where(awake, move.next_down, FIRST_REACH)
-        self._reach_up = np.where(awake, move.next_up, FIRST_REACH)
-        self._reach_tilt = np.where(awake, move.next_tilt, FIRST_REACH)
-        self._foreseen = np.where(awake, move.next_foreseen, self._foreseen_first())
+        self._reach_down = np.where(awake, bet.next_down, FIRST_REACH)
+        self._reach_up = np.where(awake, bet.next_up, FIRST_REACH)
+        self._reach_tilt = np.where(awake, bet.next_tilt, FIRST_REACH)
+        self._foreseen = np.where(awake, bet.next_foreseen, self._foreseen_first())
         self._draws += 1
         if self.strata is not None and stratum is not None:
             self.strata.note(stratum)
@@ -273,27 +286,22 @@ class Certifier(Game):
         most = self.calls[: len(self.targets) - self.rules.slices].max(initial=1.0)
         return np.asarray(0.25 * self.unseen * most)
 
-    def _frame(self, stratum: Stratum | None) -> Frame:
-        if self.strata is None or stratum is None:
-            return pooled(self.unseen, self.calls, self.largest)
-        return stratified(self.strata, stratum)
-
     def learn(
-        self, move: Move, inside: Bools, least: Floats, most: Floats, out: Bools | None = None
+        self, bet: Bet, inside: Bools, least: Floats, most: Floats, out: Bools | None = None
     ) -> None:
         """The losses of the draw's questions: ``inside`` K x n, ``least`` and ``most`` (n,), and
         ``out`` (n,), which of them do not count; None: all do. Their losses must be 0.
 
         Least and most differ where a question is unanswered and the policy is "both". Draws must
-        be learnt from in the order of their moves.
+        be learnt from in the order of their bets.
         """
-        move = move.padded(len(self.sizes))
+        bet = bet.padded(len(self.sizes))
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
         left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
         self._doubtful = None
-        self._compare(move, (low + high) / 2 + left_out * self.sequences.centre, count)
-        self.play(move, low, high, count, left_out)
+        self._compare(bet, (low + high) / 2 + left_out * self.sequences.centre, count)
+        self.play(bet, low, high, count, left_out)
         self.hits += count > 0
 
     def table(self, calls_per_draw: float = 1.0) -> list[dict[str, Any]]:
@@ -303,7 +311,12 @@ class Certifier(Game):
         estimate = self.estimate
         astray = self.astray()
         more = columns(further(self, self.left), ~self.settled, calls_per_draw)
-        decided = self._decided()
+        decided: Sequence[Mapping[str, str]] = [{}] * len(self.targets)
+        if self.rules.compare is not None:
+            lower, upper = sequences.lower, sequences.upper
+            decided = self.rules.compare.rows(lower, upper, self.doubtful, self.decisions)
+        elif self.decisions is not None:
+            decided = self.decisions.rows()
         return [
             {
                 "target": target.name,
@@ -322,13 +335,6 @@ class Certifier(Game):
             }
             for k, target in enumerate(self.targets)
         ]
-
-    def _decided(self) -> list[dict[str, str]]:
-        """What was found of each target beside its interval."""
-        if self.rules.compare is not None:
-            lower, upper = self.sequences.lower, self.sequences.upper
-            return self.rules.compare.rows(lower, upper, self.doubtful, self.decisions)
-        return [{}] * len(self.targets) if self.decisions is None else self.decisions.rows()
 
     def needs(
         self, inside: Bools, unit: Indices, units: int, variance: Floats, prices: Price = 1.0
@@ -410,20 +416,15 @@ class Certifier(Game):
     def lacking(self) -> Floats:
         """(K,) in [0, 1]: the share of the draws that each open target still needs: of those an
         interval needs in all, which go with 1 / width^2, or of the evidence for a decision."""
-        width = self._wanted / np.maximum(self.sequences.half_width, TINY)
+        # where models are compared, each target has a half-width of its own at which it is done
+        wanted = self.half_width if self.rules.compare is None else self.sequences.aims
+        width = wanted / np.maximum(self.sequences.half_width, TINY)
         left = 1 - np.minimum(width, 1) ** 2
         if self.decisions is not None:
             open_ = self.decisions.lacking()
             left = open_ if self.rules.only_sides else np.maximum(left, open_)
         otherwise = self.doubtful | (left <= 0)
         return np.where(otherwise, np.maximum(left, LACKING), left)
-
-    @property
-    def _wanted(self) -> Floats:
-        """(K,): the half-width at which nothing more is asked of each target."""
-        if self.rules.compare is not None:
-            return self.sequences.aims
-        return np.full(len(self.sizes), self.half_width)
 
     def variance_ratios(self) -> Floats:
         """(K,): variance of the draws so far over that of as many uniform ones within the
@@ -442,11 +443,33 @@ class Certifier(Game):
         per question; 0 before any."""
         return np.asarray(self._residuals[0] / np.maximum(self._residuals[1], TINY))
 
-    def _compare(self, move: Move, losses: Floats, count: npt.NDArray[np.int64]) -> None:
-        predicted = (move.low_predicted + move.high_predicted) / 2
-        ours = move.scale * (losses - predicted)
+    def _compare(self, bet: Bet, losses: Floats, count: npt.NDArray[np.int64]) -> None:
+        predicted = (bet.low_predicted + bet.high_predicted) / 2
+        ours = bet.scale * (losses - predicted)
         plain = losses - count * self.sequences.centre
         self._ours += (ours / self.sizes) ** 2
         self._residuals *= RECENT
-        self._residuals += np.stack([ours * (losses - predicted), move.scale * count])
-        self._uniform += move.scale * move.uniform * (plain / self.sizes) ** 2
+        self._residuals += np.stack([ours * (losses - predicted), bet.scale * count])
+        self._uniform += bet.scale * bet.uniform * (plain / self.sizes) ** 2
+
+
+def excess(values: Floats, proposal: Floats) -> Floats:
+    """(K,): how far the largest of values / proposal lies above the sum of values; K x m in."""
+    return np.maximum((values / proposal).max(axis=1) - values.sum(axis=1), 0)
+
+
+def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floats:
+    """K x m: the sums of K x n values over the questions of each call."""
+    if len(unit) == units:  # one question per call, in order
+        return values.astype(float)
+    # adds in the same order as np.add.at, to the last bit, in a tenth of the time
+    sums = np.empty((len(values), units))
+    for row, value in zip(sums, values, strict=True):
+        row[:] = np.bincount(unit, value, units)
+    return sums
+
+
+def faded(reach: Floats, seen: Floats, active: Bools) -> Floats:
+    """The bounds of the draw after one that saw corrections of ``seen``; those of targets that did
+    not move stay."""
+    return np.where(active, np.maximum(FADE * reach, ROOM * seen), reach)

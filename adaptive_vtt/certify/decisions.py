@@ -1,4 +1,6 @@
-"""On which side of its limit every target's rate lies: decided by bets against the limit itself.
+"""What is decided of a rate: on which side of a limit it lies, and which of two models is better.
+
+A side is decided by bets against the limit itself.
 
 While a rate is at most the limit u, the wealth K+(u) that bets on larger rates have made of 1 is a
 nonnegative supermartingale, and so is K-(u) while the rate is at least u. "Above" is decided when
@@ -17,11 +19,31 @@ Where intervals are asked for, too, one alpha_k pays for both: a side is decided
 which the interval's bets, (K+ + K-) / 2, exclude the limit as well, and nothing steps down. At
 alpha_k and with step-down, intervals and decisions each hold, but one of both errs with up to twice
 that probability.
+
+Which of two models is better is the side of its pivot that a target's rate lies on. The rate is
+that of pairs, y = (1 + L_A - L_B) / 2, whose pivot is 1/2, or model B's alone, whose pivot is the
+known rate of model A. The difference delta = R_A - R_B is ``scale`` times the rate's distance from
+the pivot. A target is decided "better" (B loses less) or "worse" once its whole interval lies on
+one side, and "within" once no part of it lies further than ``margin`` from 0. All three follow from
+the interval alone, so they hold whenever it does, at every moment.
+
+A claim delta >= ``at_least``, registered before the first draw, is decided by bets against that
+very difference instead, each way at the target's full alpha: whatever delta is, only one of "holds"
+and "fails" can be wrong. It takes fewer questions than the interval's side.
 """
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..journal.rows import CallRow, DrawRow
 from ..types import Bools, Floats
+
+if TYPE_CHECKING:
+    from ..journal.facts import CertificateFacts, VersusFacts
+
 
 FEW = 2
 """Targets up to which an even half each way would gain nothing."""
@@ -96,3 +118,176 @@ class Decisions:
         open_ = ~self.decided
         self.above |= above & open_
         self.below |= below & open_ & ~above
+
+
+MIN_AIM = 0.0025
+"""Bets aim at least this far from the expected rate: about two grid cells."""
+MAX_AIM = 0.1
+"""Bets aim no further than this."""
+EDGE = 1e-9
+"""Differences nearer to 0, or to the margin, than this are rounding: an interval often ends at a
+pivot, which lies on the grid."""
+BETTER, WORSE, WITHIN, OPEN = "better", "worse", "within", "open"
+HOLDS, FAILS = "holds", "fails"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``pivot`` (K,) or (1,): the rate at which both models are alike; ``scale``: see the module;
+    ``margin``: in [0, 1), on the scale of delta; 0: differences of any size matter. ``stops``:
+    whether an audit ends once all are decided; False: its other rules alone end it. ``at_least``:
+    in (-1, 1), the delta that is claimed to be reached; None: no claim, intervals decide."""
+
+    pivot: tuple[float, ...] = (0.5,)
+    scale: float = 2.0
+    margin: float = 0.0
+    stops: bool = True
+    at_least: float | None = None
+
+    @classmethod
+    def of(cls, facts: "VersusFacts") -> "Comparison":
+        """That of a journal."""
+        return cls(facts.pivot, facts.scale, facts.margin, at_least=facts.at_least)
+
+    def describe(self) -> dict[str, object]:
+        """For the journal."""
+        claim = {} if self.at_least is None else {"at_least": self.at_least}
+        return {"pivot": [*self.pivot], "scale": self.scale, "margin": self.margin, **claim}
+
+    @property
+    def goals(self) -> Floats:
+        """(K,) or (1,): the rates whose side is to be found: of the claim, else the pivots. What
+        reaches a claim exactly fulfils it, so they lie ``EDGE`` on its other side."""
+        claimed = 0.0 if self.at_least is None else self.at_least - EDGE
+        return np.array(self.pivot) + claimed / self.scale
+
+    def differences(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """(K,) each: delta at least, and at most."""
+        ends = np.sort(self.scale * (np.stack([lower, upper]) - np.array(self.pivot)), axis=0)
+        return ends[0], ends[1]
+
+    def ends(
+        self, k: int, estimate: float, lower: float, upper: float
+    ) -> tuple[float, float, float]:
+        """Of target ``k`` the estimated delta, and delta at least and at most."""
+        pivot = self.pivot[k % len(self.pivot)]
+        delta, one, other = (self.scale * (rate - pivot) for rate in (estimate, lower, upper))
+        return delta, min(one, other), max(one, other)
+
+    def decisions(self, lower: Floats, upper: Floats) -> list[str]:
+        """Per target "better", "worse", "within" or "open"."""
+        least, most = self.differences(lower, upper)
+        inside = np.maximum(-least, most) <= self.margin + EDGE
+        found = zip(least > EDGE, most < -EDGE, inside, strict=True)
+        return [BETTER if b else WORSE if w else WITHIN if i else OPEN for b, w, i in found]
+
+    def rows(
+        self, lower: Floats, upper: Floats, doubtful: Bools, claims: Decisions | None
+    ) -> list[dict[str, str]]:
+        """Per target its decision; "open" where intervals and draws disagree."""
+        told = self.decisions(lower, upper) if claims is None else self.claimed(claims)
+        found = zip(told, doubtful, strict=True)
+        return [{"decision": OPEN if doubted else side} for side, doubted in found]
+
+    def claimed(self, claims: Decisions) -> list[str]:
+        """Per target whether the claim "holds", "fails" or is "open"."""
+        holds, fails = claims.above, claims.below
+        if self.scale < 0:
+            holds, fails = fails, holds
+        found = zip(holds, fails, strict=True)
+        return [HOLDS if held else FAILS if failed else OPEN for held, failed in found]
+
+    def decided(self, lower: Floats, upper: Floats) -> Bools:
+        """(K,)"""
+        least, most = self.differences(lower, upper)
+        inside = np.maximum(-least, most) <= self.margin + EDGE
+        return np.asarray((least > EDGE) | (most < -EDGE) | inside)
+
+    def aims(self, centre: Floats) -> Floats:
+        """(K,): the half-widths at which targets of these rates would be decided."""
+        away = np.abs(centre - self.goals)
+        inside = self.margin / abs(self.scale) - away
+        return np.clip(np.maximum(away, inside), MIN_AIM, MAX_AIM)
+
+
+ALIKE = 0.5
+"""The loss of a pair where both models lost alike."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How one target of a comparison stands.
+
+    ``delta``: the estimated R_A - R_B, above 0 where model B errs less; ``lower`` and ``upper``,
+    its interval, in [-1, 1]; ``decision``: "better" (B errs less), "worse", "within" or
+    "open"; of a claim "holds", "fails" or "open".
+    ``questions``: of it that were judged. ``disagreement``: the share of those that count which
+    the models lost differently, no rate of the whole target; None where model A was not asked.
+    ``calls_a`` and ``calls_b``: calls of each model that brought an answer to it.
+    """
+
+    target: str
+    delta: float
+    lower: float
+    upper: float
+    decision: str
+    questions: int
+    disagreement: float | None
+    calls_a: int
+    calls_b: int
+
+
+def compared(
+    certificate: "CertificateFacts | None",
+    rows: Sequence[Mapping[str, Any]],
+    draws: Sequence[DrawRow],
+    calls: Sequence[CallRow],
+    known: Collection[int] = (),
+) -> list[Compared]:
+    """A row per target; [] where no models are compared.
+
+    ``rows``: where every target stands, in the order of the certificate. ``known``: questions
+    about which model A was not asked, as an earlier audit had.
+    """
+    if certificate is None or certificate.versus is None:
+        return []
+    comparison = Comparison.of(certificate.versus)
+    answered = {call.call: {row.question: row for row in call.answers} for call in calls}
+    paired, found = certificate.paired, []
+    for k, row in enumerate(rows):
+        met = [d for d in draws if d.moves[k].members and d.call in answered]
+        told = [
+            answered[draw.call][question]
+            for draw in met
+            for question in draw.moves[k].members
+            if question in answered[draw.call]
+        ]
+        differ = [answer.loss != ALIKE for answer in told if not answer.excluded]
+        asked = sum(draw.question not in known for draw in met)
+        found.append(
+            Compared(
+                str(row["target"]),
+                *comparison.ends(k, row["estimate"], row["lower"], row["upper"]),
+                decision=str(row["decision"]),
+                questions=len(told),
+                disagreement=sum(differ) / len(differ) if paired and differ else None,
+                calls_a=asked if paired else 0,
+                calls_b=len(met),
+            )
+        )
+    return found
+
+
+def calls_of(
+    certificate: "CertificateFacts | None",
+    draws: Sequence[DrawRow],
+    calls: Sequence[CallRow],
+    sources: int,
+    known: Collection[int] = (),
+) -> tuple[int, int]:
+    """Answered calls of model A, and of model B, ``sources`` about source images among them."""
+    answered = {call.call for call in calls}
+    drawn = [draw.question for draw in draws if draw.call in answered]
+    asked = sum(question not in known for question in drawn) + sources
+    paired = certificate is not None and certificate.paired
+    return asked if paired else 0, len(drawn) + sources

@@ -28,9 +28,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import Bools, CallMode, Floats, Indices
-from .base import Population
 from .certifier import Certifier
 from .further import draws
+from .population import Population
 from .rules import MIN_AIM
 from .strata import possible
 from .targets import Target

@@ -235,22 +235,18 @@ class _Target:
 
     def _compared(self) -> tuple[float, float, float]:
         """Until the interval lies on one side of the pivot, or within the margin."""
-        rules, k = self.game.rules, self.k
-        compare, (lower, upper) = rules.compare, self.ends
-        if compare is None or compare.decided(*self._alone(lower, upper))[k]:
+        compare, k = self.game.rules.compare, self.k
+        ends = np.array([np.full(self.game.sizes.shape, end) for end in self.ends])
+        if compare is None or compare.decided(*ends)[k]:
             return 0.0, 0.0, np.inf
         goal = float(np.broadcast_to(compare.goals, self.game.sizes.shape)[k])
         margin = compare.margin / abs(compare.scale)
         if abs((self.low + self.high) / 2 - goal) < margin / 2:
-            ends = np.array([[goal - margin], [goal + margin]])
-            return (*self._nearest(ends[0], ends[1], margin), np.inf)
+            low, high = np.array([goal - margin]), np.array([goal + margin])
+            return (*self._nearest(low, high, margin), np.inf)
         against = self.rising if (self.low + self.high) / 2 > goal else self.falling
         there = np.interp(goal, self.means, against) if len(self.means) else 0.0
         return self._beyond(goal, max(self.evidence - float(there), TINY))
-
-    def _alone(self, lower: float, upper: float) -> tuple[Floats, Floats]:
-        shape = self.game.sizes.shape
-        return np.full(shape, lower), np.full(shape, upper)
 
     def _beyond(self, limit: float, lacking: float) -> tuple[float, float, float]:
         """Until ``limit`` is excluded, for lack of so much evidence."""

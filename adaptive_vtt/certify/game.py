@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from ..journal.rows import MoveRow
-from ..journal.schema import FIGURES
+from ..journal.rows import FIGURES, MoveRow
 from ..types import Bools, Floats, Indices
 from .rules import Rules
 from .sequences import Sequences, Step
@@ -17,7 +16,7 @@ RECENT = 0.1
 
 
 @dataclass(frozen=True)
-class Move:
+class Bet:
     """What a draw fixes for K targets before its call is sent; arrays are (K,).
 
     ``active``: m > 0. ``low_base`` and ``high_base`` are r times the sum of F, for a+ and
@@ -53,17 +52,17 @@ class Move:
             for k, row in enumerate(figures.tolist())
         )
 
-    def padded(self, count: int) -> "Move":
-        """The move of a draw that was made before the last of ``count`` targets were discovered:
+    def padded(self, count: int) -> "Bet":
+        """The bet on a draw that was made before the last of ``count`` targets were discovered:
         it does not move them."""
         missing = count - len(self.active)
         if not missing:
             return self
-        return Move(**{f.name: np.pad(getattr(self, f.name), (0, missing)) for f in fields(self)})
+        return Bet(**{f.name: np.pad(getattr(self, f.name), (0, missing)) for f in fields(self)})
 
     @classmethod
-    def of(cls, rows: tuple[MoveRow, ...]) -> "Move":
-        """The move that ``rows`` tell of."""
+    def of(cls, rows: tuple[MoveRow, ...]) -> "Bet":
+        """The bet that ``rows`` tell of."""
         table = np.array([row.figures for row in rows])
         active = np.array([row.active for row in rows])
         return cls(active, **dict(zip(FIGURES, table.T, strict=True)))
@@ -93,28 +92,28 @@ class Game:
         self.foreseen, self.reach = np.full(count, 0.25), np.ones(count)  # of recent ones
 
     def play(
-        self, move: Move, low: Floats, high: Floats, count: npt.NDArray[np.int64], out: Floats
+        self, bet: Bet, low: Floats, high: Floats, count: npt.NDArray[np.int64], out: Floats
     ) -> None:
-        """One draw: its ``move``, the sums of its losses at least and at most, how many there are,
+        """One draw: its ``bet``, the sums of its losses at least and at most, how many there are,
         and how many of them do not count (``out``; their losses are not in the sums). Draws must be
         played in their order."""
-        move = move.padded(len(self.sizes))
+        bet = bet.padded(len(self.sizes))
         if not self.rules.bets.ratio:
             high, out = high + out, np.zeros_like(out)
-        a_low = self.least + move.low_base + move.scale * (low - move.low_predicted)
-        a_high = self.most + move.high_base + move.scale * (high - move.high_predicted)
+        a_low = self.least + bet.low_base + bet.scale * (low - bet.low_predicted)
+        a_high = self.most + bet.high_base + bet.scale * (high - bet.high_predicted)
         step = Step(
-            move.active,
+            bet.active,
             a_low / self.sizes,
             a_high / self.sizes,
-            (self.least + move.lo) / self.sizes,
-            (self.most + move.hi) / self.sizes,
-            move.foreseen / self.sizes**2,
-            move.tilt / self.sizes,
-            move.tilt_bound / self.sizes,
+            (self.least + bet.lo) / self.sizes,
+            (self.most + bet.hi) / self.sizes,
+            bet.foreseen / self.sizes**2,
+            bet.tilt / self.sizes,
+            bet.tilt_bound / self.sizes,
             self.waiting / self.sizes,
             self.out / self.sizes,
-            move.scale * out / self.sizes,
+            bet.scale * out / self.sizes,
         )
         if self.decisions is not None:
             everywhere = np.full(len(self.sizes), self.decisions.limit)

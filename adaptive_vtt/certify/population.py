@@ -1,100 +1,122 @@
-"""What targets are made of, written into the journal, so that no data are needed to check it.
+"""What targets are cut out of."""
 
-A question is a number; which targets it belongs to follows from its sample, variant and
-concept. With the truths of every sample and the targets' masks in the journal, membership, sizes
-and the number of calls can be recomputed from the journal alone (``verify_draws``).
-"""
-
-import base64
-import zlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import JournalError
-from ..types import TargetId
-from .base import Population
-from .targets import Target
-
-if TYPE_CHECKING:
-    from .certifier import Certifier
-
-MAX_SAMPLES = 2_000_000
-"""Samples up to which the population is journaled; of a larger dataset the journal would hold
-little else."""
+from ..types import Bools, ConceptsAre, Indices, Truths
 
 
-def describe_population(certifier: "Certifier | None") -> dict[str, Any] | None:
-    """For the journal: truths by profile row, the row of every sample, what applies to what, and
-    the masks of every target. None where nothing is certified, or the dataset is too large."""
-    if certifier is None or len(certifier.space.dataset) > MAX_SAMPLES:
-        return None
-    space = certifier.space
-    truths, _ = space.dataset.profile
-    return {
-        "answers": certifier.answers,
-        "truths": pack(truths.astype(np.int8)),
-        "rows": pack(space.dataset.profile_row(np.arange(len(space.dataset))).astype(np.int32)),
-        "applicable": pack(space.applicable),
-        "targets": [masks_of(target) for target in certifier.targets],
-    }
+class Members(Protocol):
+    """S samples x C concepts: how many there are, who they are, and what groups they form.
+
+    Samples of the same row of ``profile`` have the same truths, and belong to the same groups.
+    """
+
+    def __len__(self) -> int:
+        """S."""
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """C x 2: how many samples lack, and how many have, each concept."""
+
+    @property
+    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+        """Rows of truths r x C, UNKNOWN where nobody knows, and how many samples have each (r,)."""
+
+    def profile_row(self, samples: Indices) -> Indices:
+        """The row of each sample (n,)."""
+
+    def truth(self, samples: Indices, concepts: Indices) -> Truths:
+        """0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
+
+    def members(self, concept: int, side: int, ranks: Indices) -> Indices:
+        """The samples of these ranks among those whose truth of ``concept`` is ``side``."""
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        """A group's name by profile row (r,); raises InputError for a column that is not there."""
 
 
-def selected_by(packed: Mapping[str, Any], ids: Sequence[TargetId]) -> list[Target]:
-    """The targets of ``describe_population``, under these names."""
-    return [target_of(id, masks) for id, masks in zip(ids, packed["targets"], strict=True)]
+class Judged(Protocol):
+    """What the losses are of; see ``OracleDefaults``."""
+
+    @property
+    def rates(self) -> Mapping[str, int]:
+        """What the mean losses of a concept are called, and which truth each is about."""
+
+    @property
+    def concepts_are(self) -> ConceptsAre:
+        """What concepts are taken to be."""
 
 
-def differs(packed: Mapping[str, Any], space: Population) -> str | None:
-    """In what the questions of ``space`` are not those that ``describe_population`` tells of, so
-    that targets would select others; None: in nothing."""
-    own: dict[str, npt.NDArray[Any]] = {
-        "truths": space.dataset.profile[0],
-        "rows": space.dataset.profile_row(np.arange(len(space.dataset))),
-        "applicable": space.applicable,
-    }
-    words = {
-        "applicable": "which questions can be judged",
-        "rows": "the samples",
-        "truths": "what is true of the samples",
-    }
-    for name, told in words.items():
-        if not np.array_equal(unpack(packed[name]), own[name]):
-            return told
-    return None
+class Named(Protocol):
+    """A relation, as far as targets know it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
 
 
-def masks_of(target: Target) -> dict[str, Any]:
-    """What a target is made of, as JSON."""
-    rows = None if target.rows is None else pack(target.rows)
-    return {
-        "variants": pack(target.variants),
-        "concepts": pack(target.concepts),
-        "sides": pack(target.sides),
-        "rows": rows,
-    }
+class Variant(Protocol):
+    """A way in which every sample is asked about."""
+
+    @property
+    def relation(self) -> Named:
+        """What was done to the sample."""
+
+    @property
+    def severity(self) -> int:
+        """How strongly."""
 
 
-def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
-    """An array as JSON: its kind, shape, and compressed bytes."""
-    body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
-    kind = array.dtype.newbyteorder("<").str
-    return {"kind": kind, "shape": list(array.shape), "bytes": base64.b64encode(body).decode()}
+class Population(Protocol):
+    """N questions, each (sample, variant, concept) with a truth, known by one number.
 
+    S samples x V variants x C concepts, less those whose truth is unknown, and those that do not
+    apply. Nothing here lists them. ``space.QuestionSpace`` is one, ``pool.Pool`` another.
+    """
 
-def target_of(id: TargetId, masks: Mapping[str, Any]) -> Target:
-    """The target that ``masks_of`` describes; raises JournalError where that is damaged."""
-    rows = None if masks["rows"] is None else unpack(masks["rows"])
-    variants, concepts, sides = (unpack(masks[name]) for name in ("variants", "concepts", "sides"))
-    return Target(id, variants, concepts, sides, rows)
+    concepts: tuple[str, ...]
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of targets that it has: see ``targets.named_targets``."""
 
-def unpack(packed: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """The array that ``pack`` wrote."""
-    try:
-        body = zlib.decompress(base64.b64decode(packed["bytes"]))
-        return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
-    except (ValueError, KeyError, TypeError, zlib.error):
-        raise JournalError("journal: what a target consists of is damaged") from None
+    @property
+    def dataset(self) -> Members:
+        """The samples."""
+
+    @property
+    def oracle(self) -> Judged:
+        """What judges them."""
+
+    @property
+    def variants(self) -> Sequence[Variant]:
+        """The V variants."""
+
+    @property
+    def applicable(self) -> Bools:
+        """V x C: whether a variant's questions about a concept are among the N."""
+
+    @property
+    def size(self) -> int:
+        """N."""
+
+    @property
+    def images(self) -> int:
+        """How many (sample, variant) pairs have a question."""
+
+    def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
+        """Sample, variant and concept of each question (n,)."""
+
+    def number(self, sample: Indices, variant: Indices, concept: Indices) -> Indices:
+        """Question numbers of three broadcast index arrays."""
+
+    def count_images(
+        self, wanted: Bools, copies: Indices, variants: Bools | slice = slice(None)
+    ) -> int:
+        """How many (sample, variant) pairs have a question among those wanted: ``wanted`` r x C
+        marks truths of profile rows, ``copies`` (r,) says how many samples have each row,
+        ``variants`` (V,) which variants count."""

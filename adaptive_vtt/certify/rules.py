@@ -8,8 +8,7 @@ import numpy as np
 
 from ..errors import InputError, unknown
 from ..types import Bets, Floats, Guarantee
-from .comparison import Comparison
-from .decisions import Decisions
+from .decisions import Comparison, Decisions
 from .sequences import BETS
 
 if TYPE_CHECKING:

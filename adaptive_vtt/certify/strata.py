@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..types import Bools, Floats, Indices
-from .base import Population
+from .population import Population
 from .targets import Target
 
 TINY = 1e-300

@@ -2,19 +2,27 @@
 
 A target is a product: some samples x some variants x some concepts x some truths. That is
 why its size is exact without listing it, and why membership is four look-ups.
+
+Targets are written into the journal, so that no data are needed to check them. A question is a
+number; which targets it belongs to follows from its sample, variant and concept. With the truths of
+every sample and the targets' masks in the journal, membership, sizes and the number of calls can be
+recomputed from the journal alone (``verify_draws``).
 """
 
+import base64
 import hashlib
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, unknown
-from ..types import ERROR, Bools, TargetId
-from .base import Population
+from ..errors import InputError, JournalError, unknown
+from ..types import ERROR, Bools, CallMode, TargetId
+from .population import Population
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,9 @@ def fingerprint(targets: Sequence[Target]) -> str:
 
 def size(space: Population, target: Target) -> int:
     """N, the exact number of the target's eligible questions."""
-    return int(_tally(space, target).sum())
+    truths, copies = _rows(space, target)
+    samples = _wanted(truths, target).T @ copies  # per concept
+    return int(samples @ space.applicable[target.variants].sum(axis=0))
 
 
 def calls(space: Population, target: Target, answers: str) -> int:
@@ -270,8 +280,81 @@ def _wanted(truths: npt.NDArray[np.int8], target: Target) -> Bools:
     return inside & target.concepts
 
 
-def _tally(space: Population, target: Target) -> npt.NDArray[np.int64]:
-    """(C,): the target's questions per concept."""
-    truths, copies = _rows(space, target)
-    samples = _wanted(truths, target).T @ copies
-    return np.asarray(samples * space.applicable[target.variants].sum(axis=0), np.int64)
+MAX_SAMPLES = 2_000_000
+"""Samples up to which the population is journaled; of a larger dataset the journal would hold
+little else."""
+
+
+def describe_population(
+    space: Population, answers: CallMode, targets: Sequence[Target]
+) -> dict[str, Any] | None:
+    """For the journal: truths by profile row, the row of every sample, what applies to what, and
+    the masks of every target. None where the dataset is too large."""
+    if len(space.dataset) > MAX_SAMPLES:
+        return None
+    truths, _ = space.dataset.profile
+    return {
+        "answers": answers,
+        "truths": pack(truths.astype(np.int8)),
+        "rows": pack(space.dataset.profile_row(np.arange(len(space.dataset))).astype(np.int32)),
+        "applicable": pack(space.applicable),
+        "targets": [masks_of(target) for target in targets],
+    }
+
+
+def selected_by(packed: Mapping[str, Any], ids: Sequence[TargetId]) -> list[Target]:
+    """The targets of ``describe_population``, under these names."""
+    return [target_of(id, masks) for id, masks in zip(ids, packed["targets"], strict=True)]
+
+
+def differs(packed: Mapping[str, Any], space: Population) -> str | None:
+    """In what the questions of ``space`` are not those that ``describe_population`` tells of, so
+    that targets would select others; None: in nothing."""
+    own: dict[str, npt.NDArray[Any]] = {
+        "truths": space.dataset.profile[0],
+        "rows": space.dataset.profile_row(np.arange(len(space.dataset))),
+        "applicable": space.applicable,
+    }
+    words = {
+        "applicable": "which questions can be judged",
+        "rows": "the samples",
+        "truths": "what is true of the samples",
+    }
+    for name, told in words.items():
+        if not np.array_equal(unpack(packed[name]), own[name]):
+            return told
+    return None
+
+
+def masks_of(target: Target) -> dict[str, Any]:
+    """What a target is made of, as JSON."""
+    rows = None if target.rows is None else pack(target.rows)
+    return {
+        "variants": pack(target.variants),
+        "concepts": pack(target.concepts),
+        "sides": pack(target.sides),
+        "rows": rows,
+    }
+
+
+def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
+    """An array as JSON: its kind, shape, and compressed bytes."""
+    body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
+    kind = array.dtype.newbyteorder("<").str
+    return {"kind": kind, "shape": list(array.shape), "bytes": base64.b64encode(body).decode()}
+
+
+def target_of(id: TargetId, masks: Mapping[str, Any]) -> Target:
+    """The target that ``masks_of`` describes; raises JournalError where that is damaged."""
+    rows = None if masks["rows"] is None else unpack(masks["rows"])
+    variants, concepts, sides = (unpack(masks[name]) for name in ("variants", "concepts", "sides"))
+    return Target(id, variants, concepts, sides, rows)
+
+
+def unpack(packed: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """The array that ``pack`` wrote."""
+    try:
+        body = zlib.decompress(base64.b64decode(packed["bytes"]))
+        return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
+    except (ValueError, KeyError, TypeError, zlib.error):
+        raise JournalError("journal: what a target consists of is damaged") from None

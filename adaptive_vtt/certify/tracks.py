@@ -1,6 +1,12 @@
-"""How every target's interval shrank, draw by draw: the engine's own game, played again."""
+"""How every target's interval shrank, draw by draw: the engine's own game, played again.
 
-from collections.abc import Iterable, Mapping, Sequence
+``unseen`` gives the rate of a slice's questions that were unseen when it was found. Its interval is
+about all of its questions. The failures by which it was found are among them, so a group that
+chance made look bad is certified as worse than it would be elsewhere. The losses seen before are
+known: without them the same interval tells where the rate of the others lies.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,12 +15,13 @@ import numpy.typing as npt
 
 from ..journal.rows import CallRow, DrawRow
 from ..types import Floats
-from .certifier import Move
+from .certifier import Bet
 from .game import Game
 from .rules import Rules
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
+
 
 Counts = npt.NDArray[np.int64]
 
@@ -67,13 +74,17 @@ def played(
         if draw.call not in asked:
             break
         members = members_of(certificate, draw, asked[draw.call])
-        least, most, out = (_sums(members, losses, part) for part in range(3))
+        sums = [[sum(losses[q][part] for q in mine) for mine in members] for part in range(3)]
+        least, most, out = np.array(sums, float)
         count = np.array([len(mine) for mine in members], np.int64)
-        game.play(Move.of(draw.moves), least, most, count, out)
+        game.play(Bet.of(draw.moves), least, most, count, out)
         lower.append(game.sequences.lower)
         upper.append(game.sequences.upper)
         questions.append(questions[-1] + count)
-        decided.append(_sides(game, decided[0]))
+        if game.decisions is not None:
+            decided.append(game.decisions.above.astype(np.int64) - game.decisions.below)
+        else:
+            decided.append(decided[0])
     estimate = game.estimate
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / (questions[-1] - game.out)
@@ -93,12 +104,6 @@ def played(
         for k in range(len(sizes))
     ]
     return game, found
-
-
-def _sides(game: Game, none: Counts) -> Counts:
-    """(K,): see ``Track.decided``."""
-    made = game.decisions
-    return none if made is None else made.above.astype(np.int64) - made.below
 
 
 def losses_of(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:
@@ -123,8 +128,36 @@ def members_of(
     ]
 
 
-def _sums(
-    members: Sequence[Sequence[int]], losses: Mapping[int, tuple[float, float, float]], part: int
-) -> Floats:
-    """(K,): one of the three figures of ``losses_of`` summed over a draw's questions by target."""
-    return np.array([sum(losses[q][part] for q in mine) for mine in members], float)
+PENDING = (1.0, 0.0, 0.0)
+"""What is subtracted for a question whose answer is still to come: what makes the ends widest. One
+that will stay unanswered, and counts both ways, is subtracted as it was counted, end by end."""
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """The rate of ``questions`` questions lies between ``lower`` and ``upper``, as surely as that
+    of the whole slice does."""
+
+    questions: int
+    lower: float
+    upper: float
+
+
+def unseen(
+    certificate: "CertificateFacts", calls: Sequence[CallRow], ends: Sequence[tuple[float, float]]
+) -> list[Unseen | None]:
+    """One per slice, of which the interval's ``ends`` are given. None where no question was unseen,
+    and where some turned out not to count: nobody knows how many of the others will."""
+    losses = losses_of(calls, certificate.both)
+    excluded = any(out for _, _, out in losses.values())
+    found: list[Unseen | None] = []
+    for slice_, (lower, upper) in zip(certificate.slices, ends, strict=True):
+        left = slice_.size - len(slice_.seen)
+        seen = [losses.get(question, PENDING) for question in slice_.seen]
+        least, most = (sum(loss[part] for loss in seen) for part in (0, 1))
+        if excluded or not left:
+            found.append(None)
+            continue
+        low, high = (lower * slice_.size - least) / left, (upper * slice_.size - most) / left
+        found.append(Unseen(left, min(max(0.0, low), 1.0), min(max(0.0, high), 1.0)))
+    return found

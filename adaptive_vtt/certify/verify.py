@@ -1,4 +1,4 @@
-"""Every interval anew, from the rows of a journal, by code that shares nothing with the engine.
+"""Every interval and decision anew, from a journal's rows, by code of its own.
 
 One target at a time, one draw at a time, as the docstrings of
 ``certifier`` and ``sequences`` define it: no GP, no candidates, no vectors over targets.
@@ -15,16 +15,12 @@ from ..errors import JournalError
 from ..journal import FIGURES, Journal, check_chain, with_proposal
 from ..journal.facts import read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
-from . import verify_versus
-from .verify_beliefs import check_beliefs
-from .verify_cohort import check_cohort
-from .verify_decisions import decided
 from .verify_draws import check_draws, check_known
-from .verify_prices import check_prices
-from .verify_slices import check_slices
+from .verify_facts import check_beliefs, check_cohort, check_prices, check_slices
 
 if TYPE_CHECKING:
-    from ..journal.facts import CertificateFacts
+    from ..journal.facts import CertificateFacts, VersusFacts
+
 
 BETWEEN = 3.5
 MIN_AIM = 0.02
@@ -206,7 +202,7 @@ class _Game:
         self.since, first = certificate.since[k], certificate.registered
         self.before = set(certificate.slices[k - first].seen) if k >= first else set()
         self.aims = certificate.aims or ((0, certificate.aim),)
-        claim = verify_versus.limit(certificate.versus, k)
+        claim = versus_limit(certificate.versus, k)
         self.limit = certificate.at_most if certificate.decides else claim
         self.by_distance = self.limit is not None and certificate.half_width is None
         self.versus, self.place = certificate.versus, k
@@ -301,7 +297,7 @@ class _Game:
     def _aim(self) -> float:
         """What the bet on this draw aims at: the last aim that was set before it was made."""
         if self.versus is not None:
-            return verify_versus.aim(self.versus, self.place, self.centre())
+            return versus_aim(self.versus, self.place, self.centre())
         aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
         if not self.by_distance or self.limit is None:
             return aim
@@ -409,7 +405,7 @@ def _compare(
             ours["decided"] = found.decided
         if certificate.versus is not None:
             ends = found.lower, found.upper
-            side = verify_versus.decision(certificate.versus, k, *ends, found.decided)
+            side = versus_decision(certificate.versus, k, *ends, found.decided)
             ours["decision"] = side if sound else "open"
             ours["certified"] = side != "open" and sound
         elif decides and certificate.half_width is None:
@@ -441,3 +437,101 @@ def _agrees(found: Any, stated: Any) -> bool:
     if isinstance(found, float) and isinstance(stated, float):
         return abs(found - stated) <= AGREE
     return bool(found == stated)
+
+
+# -- decisions, by a limit or between two models -------------------------------------------------
+
+FEW = 2
+"""Targets up to which decisions share alpha as intervals do."""
+Evidence = tuple[float, float, float, float]
+"""After a draw: the best log-wealth against the limit so far, upwards and downwards, and the least
+and the largest rate that the questions not answered yet allow."""
+
+
+def decided(
+    evidence: list[list[Evidence]],
+    levels: list[float],
+    limits: list[float],
+    shared: bool,
+    beside: bool,
+) -> list[str]:
+    """On which side of its limit each target was decided to lie: "above", "below" or "open".
+
+    ``evidence``: by target and draw; ``levels``: every target's alpha; ``shared``: whether all
+    decisions hold at once, so that what is decided leaves its alpha to the others; ``beside``:
+    whether intervals were asked for, too, and spend the same alpha.
+    """
+    if beside:
+        levels, shared = [level / 2 for level in levels], False
+    sides = ["open"] * len(levels)
+    for now in zip(*evidence, strict=True):
+        for k, (_, _, least, most) in enumerate(now):
+            if sides[k] == "open" and (least > limits[k] or most <= limits[k]):
+                sides[k] = "above" if least > limits[k] else "below"
+        again = True
+        while again:
+            again = False
+            thresholds = [_thresholds(sides, levels, k, shared) for k in range(len(levels))]
+            for k, (up, down, _, _) in enumerate(now):
+                above, below = up >= thresholds[k][0], down >= thresholds[k][1]
+                if sides[k] == "open" and (above or below):
+                    sides[k] = "above" if above else "below"
+                    again = True
+    return sides
+
+
+def _thresholds(sides: list[str], levels: list[float], k: int, shared: bool) -> tuple[float, float]:
+    """The log-wealth at which target ``k`` is decided to be above, and at most."""
+    if levels[k] == 0:
+        return math.inf, math.inf
+    if not shared or len(levels) <= FEW:
+        return -math.log(levels[k]), -math.log(levels[k])
+    half = sum(levels) / 2
+    left = [
+        sum(level for level, side in zip(levels, sides, strict=True) if side != direction)
+        for direction in ("above", "below")
+    ]
+    up, down = (math.log(rest / (half * levels[k])) if rest else -math.inf for rest in left)
+    return up, down
+
+
+VERSUS_MIN_AIM, VERSUS_MAX_AIM = 0.0025, 0.1
+VERSUS_ROUNDING = 1e-9
+
+
+def _pivot(versus: "VersusFacts", k: int) -> float:
+    """The rate at which both models are alike; one for all targets, or one each."""
+    return versus.pivot[k] if len(versus.pivot) > 1 else versus.pivot[0]
+
+
+def versus_limit(versus: "VersusFacts | None", k: int) -> float | None:
+    """The rate at which target ``k`` just misses the claim; None: nothing is claimed."""
+    if versus is None or versus.at_least is None:
+        return None
+    return _pivot(versus, k) + (versus.at_least - VERSUS_ROUNDING) / versus.scale
+
+
+def versus_decision(
+    versus: "VersusFacts", k: int, lower: float, upper: float, side: str | None
+) -> str:
+    """Which model the interval of target ``k`` shows to be better; "open": it shows nothing. Of a
+    claim whether it holds, by the ``side`` of the limit that its rate was decided to lie on."""
+    if versus.at_least is not None:
+        told = ("holds", "fails") if versus.scale > 0 else ("fails", "holds")
+        return {"above": told[0], "below": told[1]}.get(side or "", "open")
+    low, high = (versus.scale * (end - _pivot(versus, k)) for end in (lower, upper))
+    if versus.scale < 0:
+        low, high = high, low
+    if low > VERSUS_ROUNDING:
+        return "better"
+    if high < -VERSUS_ROUNDING:
+        return "worse"
+    return "within" if max(-low, high) <= versus.margin + VERSUS_ROUNDING else "open"
+
+
+def versus_aim(versus: "VersusFacts", k: int, centre: float) -> float:
+    """The half-width that target ``k`` of this expected rate needs to be decided."""
+    claim = versus_limit(versus, k)
+    away = abs(centre - (_pivot(versus, k) if claim is None else claim))
+    needed = max(away, versus.margin / abs(versus.scale) - away)
+    return min(max(needed, VERSUS_MIN_AIM), VERSUS_MAX_AIM)

@@ -12,14 +12,21 @@ Code of its own, as in ``verify``: no space, no candidates, no engine. What is c
 - lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies between minus its bound
   and the target's unseen questions.
 
-Where a stratum was drawn first, ``verify_strata`` checks that, and its figures are expected. Draws
-that a comparison took over from an earlier audit follow from that audit's key.
+Where a stratum was drawn first, as ``strata`` defines them, it is checked that
+
+- its shares are a proposal over the strata, and the stratum is what the key's random number picks;
+- every call of the proposal belongs to it;
+- the figures of every target follow from the shares, the unseen calls, and the means journaled
+  with the draws before.
+
+Draws that a comparison took over from an earlier audit follow from that audit's key.
 
 Of a large dataset the journal does not hold the truths; ``unchecked`` says so.
 """
 
 import base64
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +35,13 @@ import numpy.typing as npt
 
 from ..errors import JournalError
 from ..journal import FIGURES
-from ..journal.packed_proposal import PackedProposal, unpack
-from ..journal.rows import DrawRow, Link, MoveRow
-from ..types import Bools, Indices, Numbering
+from ..journal.rows import DrawRow, Link, MoveRow, PackedProposal, unpack_proposal
+from ..types import Bools, Floats, Indices, Numbering
 from ..utils.random_streams import generator
-from .verify_strata import StrataCheck
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts, Facts
+
 
 Losses = Mapping[int, tuple[float, float]]
 
@@ -75,7 +81,7 @@ def check_draws(
         raise JournalError("verify: the draws that came first have the key of those after them")
     drawn: set[int] = set()
     for draw in draws:
-        proposal = unpack(draw.proposal)
+        proposal = unpack_proposal(draw.proposal)
         _check_proposal(draw, proposal)
         key = facts.key_of(draw.draw)
         _check_choice(key, draw, proposal, drawn)
@@ -354,7 +360,7 @@ def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
 
 
 def _array(packed: dict[str, Any]) -> npt.NDArray[Any]:
-    """An array as ``population.pack`` wrote it; raises JournalError where it is damaged."""
+    """An array as ``targets.pack`` wrote it; raises JournalError where it is damaged."""
     try:
         body = zlib.decompress(base64.b64decode(packed["bytes"]))
         return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
@@ -364,3 +370,82 @@ def _array(packed: dict[str, Any]) -> npt.NDArray[Any]:
 
 def _close(found: float, expected: float) -> bool:
     return abs(found - expected) <= AGREE * max(abs(expected), 1.0)
+
+
+# -- strata ---------------------------------------------------------------------------------------
+
+ROUNDED = 1e-6
+"""Shares are journaled, and used, rounded to 9 decimals; their sum may be off by this."""
+FIRST_MEAN = 0.5
+Signature = tuple[bool, ...]
+
+
+class StrataCheck:
+    """What the past fixes of the strata of K targets.
+
+    ``cells``: the signature (which targets hold them, n x K) and number of questions (n,) of
+    every variant, concept and truth.
+    """
+
+    def __init__(self, cells: Bools, counts: Sequence[int]) -> None:
+        sizes: Counter[Signature] = Counter()
+        for signature, count in zip(cells.tolist(), counts, strict=True):
+            if any(signature) and count:
+                sizes[tuple(signature)] += count
+        self.signatures = sorted(sizes)
+        self.left = np.array([sizes[s] for s in self.signatures], float)
+        self.means: dict[int, float] = {}
+
+    def place(self, draw: DrawRow, key: str) -> int:
+        """The draw's stratum; raises JournalError where it does not follow from key and shares."""
+        shares = self._shares(draw)
+        ends = np.cumsum(shares)
+        point = generator(key, "stratum", draw.draw).random() * ends[-1]
+        place = min(int((ends <= point).sum()), len(ends) - 1)
+        if place != draw.why["stratum"]:
+            raise JournalError(
+                f"verify: draw {draw.draw} is of stratum {draw.why['stratum']}, but the key and "
+                f"the shares come to stratum {place}"
+            )
+        return place
+
+    def check_calls(self, draw: DrawRow, place: int, inside: Bools) -> None:
+        """``inside`` m x K: which targets the calls of the proposal belong to."""
+        if (inside != np.array(self.signatures[place])).any():
+            raise JournalError(f"verify: the proposal of draw {draw.draw} leaves its stratum")
+
+    def expected(self, draw: DrawRow, place: int, k: int, reach: Floats) -> dict[str, float] | None:
+        """Figures of target ``k``, ``scale`` still to be divided by m and the probability; None
+        where the target does not move. ``reach``: bounds down, up and of the tilt."""
+        mine = [c for c, s in enumerate(self.signatures) if s[k] and self.left[c] > 0]
+        shares, n = self._shares(draw)[mine], self.left[mine]
+        if place not in mine or not (shares > 0).all():
+            return None
+        known = list(self.means.values())
+        other = sum(known) / len(known) if known else FIRST_MEAN
+        guess = n * np.array([self.means.get(c, other) for c in mine])
+        rho = shares / shares.sum()
+        down, up, tilt = reach
+        return {
+            "scale": self.left[place] / rho[mine.index(place)],
+            "lo": float(guess.sum() - ((down * n + guess) / rho).max()),
+            "hi": float(guess.sum() + ((n + up * n - guess) / rho).max()),
+            "tilt_bound": float(((1 + tilt) * n / rho).max() - n.sum()),
+        }
+
+    def advance(self, draw: DrawRow, inside: npt.NDArray[np.bool_]) -> None:
+        """Counts the draw, of a call that belongs to the targets ``inside`` (K,)."""
+        signature = tuple(inside.tolist())
+        if signature in self.signatures:
+            self.left[self.signatures.index(signature)] -= 1
+        if "stratum" in draw.why:
+            self.means[draw.why["stratum"]] = float(draw.why.get("stratum_mean", np.nan))
+
+    def _shares(self, draw: DrawRow) -> Floats:
+        shares = np.array(draw.why.get("shares", []), float)
+        right = shares.shape == self.left.shape and (shares >= 0).all()
+        if not right or abs(float(shares.sum()) - 1) > ROUNDED:
+            raise JournalError(
+                f"verify: the shares of draw {draw.draw} are no proposal over its strata"
+            )
+        return shares

@@ -247,7 +247,7 @@ def _features(said: str) -> str:
         raise unknown("kind of features", said, FEATURES, "--features")
     if said != "auto":
         return said
-    from ..surrogates.embedding import installed
+    from ..surrogates.features import installed
 
     return FEATURES[1] if installed() else FEATURES[2]
 
@@ -255,7 +255,7 @@ def _features(said: str) -> str:
 def _embed(features: str) -> Embed:
     if features == FEATURES[2]:
         return look
-    from ..surrogates.embedding import embedder
+    from ..surrogates.features import embedder
 
     features_of = embedder()
 

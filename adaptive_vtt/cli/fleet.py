@@ -15,8 +15,7 @@ from ..audit.fleet.broker import Broker, Caps, Member
 from ..config.fleet import Fleet, read_fleet
 from ..errors import InputError, listed
 from ..journal import holds_answers
-from ..journal.files import JOURNAL
-from ..journal.locking import Lock
+from ..journal.files import JOURNAL, Lock
 from ..results.way_on import rounded_up
 from .fleet_processes import Crew, died
 from .fleet_table import FleetLive, dry_run, in_all, table, write_result

@@ -13,7 +13,7 @@ import typer
 from ..audit.slices import Evidence, Found, explore
 from ..audit.slices.looking import ASKED
 from ..certify.targets import size
-from ..certify.unseen import unseen
+from ..certify.tracks import unseen
 from ..config.going_on import space_of
 from ..errors import JournalError
 from ..journal import Journal, read_journal

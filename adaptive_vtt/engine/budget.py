@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import InputError, JournalError
-from ..journal.endpoint_facts import LostFacts
+from ..journal.facts import LostFacts
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS

@@ -11,8 +11,7 @@ from typing import Any
 
 from ..errors import InputError, ModelError
 from ..journal import Journal
-from ..journal.endpoint_facts import WayFacts
-from ..journal.facts import BatchFacts, read_facts
+from ..journal.facts import BatchFacts, WayFacts, read_facts
 from ..journal.rows import CallRow
 from ..models.base import BatchModel, ModelDefaults
 from ..models.checking import name_of

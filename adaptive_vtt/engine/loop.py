@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..certify import Certifier, Move, Target
+from ..certify import Bet, Certifier, Target
 from ..errors import JournalError, OrderError
 from ..journal import Journal
 from ..journal.rows import CallRow, DrawRow, SourceRow
@@ -204,7 +204,7 @@ class Loop:
             draw = replace(draw, why=replace(draw.why, in_flight=self.draw_order.level()))
             elapsed = self.watch.seconds()
             rows.append(self.selector.row(draw, questions, self.draw_order.learned, elapsed))
-            self.selector.take(questions, draw.move, rows[-1].why)
+            self.selector.take(questions, draw.bet, rows[-1].why)
             self._count(rows[-1])
             self._queue(rows[-1])
         if rows:
@@ -328,8 +328,8 @@ class Loop:
         draws = self.journal.draws(proposals=False)
         for row in draws:
             self.draw_order.restore(row)
-            move = Move.of(row.moves) if row.moves else None
-            self.selector.restore(self.judge.questions_of(row.call), move, row.why)
+            bet = Bet.of(row.moves) if row.moves else None
+            self.selector.restore(self.judge.questions_of(row.call), bet, row.why)
             self._count(row)
             if row.call not in calls and not any(hook.holds(row.call) for hook in self.hooks):
                 self._queue(row)
@@ -356,10 +356,10 @@ class Loop:
         certifier = Certifier(self.space, every, answers=before.answers, rules=rules, since=since)
         calls = {c.call: c for c in self.journal.calls()}
         for row in self.journal.draws(proposals=False):
-            questions, move = self.judge.questions_of(row.call), Move.of(row.moves)
-            certifier.restore(move, certifier.members(questions))
+            questions, bet = self.judge.questions_of(row.call), Bet.of(row.moves)
+            certifier.restore(bet, certifier.members(questions))
             if row.draw < self.draw_order.learned:
-                teach(certifier, move, questions, self.draw_order.outcomes(calls[row.call]))
+                teach(certifier, bet, questions, self.draw_order.outcomes(calls[row.call]))
         self.belief.certifier = certifier
 
     def finish(self) -> None:

@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar
 import numpy as np
 
 from ..certify.certifier import Certifier
-from ..certify.comparison import MAX_AIM, Comparison
-from ..certify.population import target_of
+from ..certify.decisions import MAX_AIM, Comparison
 from ..certify.rules import Rules, by_size, shares
 from ..certify.sequences import BETS
-from ..certify.targets import Target, calls, fingerprint, largest, named_targets
+from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
 from ..cohort import Cohort
 from ..errors import InputError, unknown
 from ..journal.facts import CertificateFacts, SliceFacts

@@ -104,7 +104,7 @@ MOSTLY = 0.5
 
 
 class CohortLosses:
-    """What a cohort tells of a space; see ``surrogates.cohort_mean.CohortSignals``.
+    """What a cohort tells of a space; see ``surrogates.cohort.CohortSignals``.
 
     ``surrogate`` makes a question GP that has learnt nothing. ``begun``: the facts of a journal
     that is gone on with, by whose members it goes: a pattern may match other runs by now, such as

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..certify import Certifier, Move
+from ..certify import Bet, Certifier
+from ..certify.certifier import per_unit
 from ..certify.strata import DIGITS, Stratum
 from ..certify.targets import fingerprint
-from ..certify.units import per_unit
 from ..errors import AvttError, InputError, JournalError
-from ..journal import Journal, packed_proposal
+from ..journal import Journal
 from ..journal.facts import Facts, ReplayFacts
-from ..journal.rows import DrawRow, MoveRow
+from ..journal.rows import DrawRow, MoveRow, pack_proposal, unpack_proposal
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
@@ -43,12 +43,12 @@ class Proposal:
 
     def pack(self) -> bytes:
         """The proposal as bytes for the journal."""
-        return packed_proposal.pack(self.calls, self.probabilities)
+        return pack_proposal(self.calls, self.probabilities)
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Proposal":
         """The proposal that ``pack`` wrote; raises JournalError for what it cannot have written."""
-        return cls(*packed_proposal.unpack(packed))
+        return cls(*unpack_proposal(packed))
 
 
 def mix(
@@ -146,7 +146,7 @@ def _message(where: str, expected: str, got: str) -> str:
 IN_FLIGHT = "in_flight"
 """The reason by which a draw tells how many calls are on their way."""
 LEAST = 1e-3
-"""An exploration below it stays as it is: baselines have next to none, and are to be plain draws."""
+"""An exploration below it stays as it is: baselines have next to none, and stay plain draws."""
 MAX_AHEAD = 2**18
 """Questions of a space, at most, of which all losses are foreseen at once."""
 
@@ -190,7 +190,7 @@ class Draw:
     probability: float
     proposal: Proposal
     why: Why
-    move: Move | None = None
+    bet: Bet | None = None
 
 
 class Selector:
@@ -229,7 +229,7 @@ class Selector:
             names = [target.name for target in certifier.targets]
             replay.check(names, fingerprint(certifier.targets), certifier.strata is not None)
         self.draws = 0
-        self._moves: dict[int, tuple[Move, Indices]] = {}
+        self._bets: dict[int, tuple[Bet, Indices]] = {}
         self._learned = 0
 
     @property
@@ -272,8 +272,8 @@ class Selector:
         if isinstance(self.strategy, Mixed):
             parts = shares_of(mixture, unit == place, exploration, probability)
             why = replace(why, parts=parts)
-        move = self._move(candidates, proposal, place, stratum)
-        return Draw(number, int(calls[place]), question, probability, proposal, why, move)
+        bet = self._bet(candidates, proposal, place, stratum)
+        return Draw(number, int(calls[place]), question, probability, proposal, why, bet)
 
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
         """The strategy's weights, as the sum of those that it is made of."""
@@ -291,8 +291,8 @@ class Selector:
         place = int(np.searchsorted(proposal.calls, earlier.call))
         stratum = self._expecting(Stratum.of(earlier.why))
         why = self._why(proposal, place, earlier.question, stratum)
-        move, probability = self._move(candidates, proposal, place, stratum), earlier.probability
-        return Draw(earlier.draw, earlier.call, earlier.question, probability, proposal, why, move)
+        bet, probability = self._bet(candidates, proposal, place, stratum), earlier.probability
+        return Draw(earlier.draw, earlier.call, earlier.question, probability, proposal, why, bet)
 
     def _why(self, proposal: Proposal, place: int, question: int, stratum: Stratum | None) -> Why:
         """Of the call at ``place``, drawn for ``question``, without what the strategy says."""
@@ -304,8 +304,8 @@ class Selector:
         """The draw for the journal; ``questions`` are those of its call."""
         sample, _, _ = self.space.parts(draw.question)
         moves: tuple[MoveRow, ...] = ()
-        if self.certifier is not None and draw.move is not None:
-            moves = draw.move.rows(questions, self.certifier.members(questions))
+        if self.certifier is not None and draw.bet is not None:
+            moves = draw.bet.rows(questions, self.certifier.members(questions))
         return DrawRow(
             draw=draw.number,
             question=draw.question,
@@ -320,14 +320,14 @@ class Selector:
         )
 
     def take(
-        self, questions: Indices, move: Move | None = None, why: Mapping[str, Any] | None = None
+        self, questions: Indices, bet: Bet | None = None, why: Mapping[str, Any] | None = None
     ) -> None:
         """Counts one draw, of which the journal says ``why``, and takes the questions its call
         answers out of the pool."""
         if self.belief.prices is not None and why is not None:
             self.belief.prices.take(why)
-        if move is not None:
-            self._moves[self.draws] = (move, questions)
+        if bet is not None:
+            self._bets[self.draws] = (bet, questions)
         self.draws += 1
         self.pool.remove(questions)
         if self.certifier is not None and self.certifier.strata is not None:
@@ -336,19 +336,19 @@ class Selector:
             for question in questions.tolist():
                 self.belief.memory.take(question)
 
-    def restore(self, questions: Indices, move: Move | None, why: Mapping[str, Any]) -> None:
+    def restore(self, questions: Indices, bet: Bet | None, why: Mapping[str, Any]) -> None:
         """A draw that the journal tells of, with the reasons that stand there."""
-        if move is not None and self.certifier is not None:
+        if bet is not None and self.certifier is not None:
             inside = self.certifier.members(questions)
-            self.certifier.restore(move, inside, Stratum.of(why))
-        self.take(questions, move, why)
+            self.certifier.restore(bet, inside, Stratum.of(why))
+        self.take(questions, bet, why)
 
     def learn(self, outcomes: Sequence[Observation], cost: float = 0.0) -> None:
         """Takes in the judged questions of the next draw, in draw order, and what it cost."""
         if self.belief.prices is not None:
             self.belief.prices.learn(cost)
         if self.certifier is not None:
-            teach(self.certifier, *self._moves.pop(self._learned), outcomes)
+            teach(self.certifier, *self._bets.pop(self._learned), outcomes)
         self._learned += 1
         self.belief.learn(outcomes)
 
@@ -412,9 +412,9 @@ class Selector:
         variance = float(self.belief.variance().mean())
         return replace(stratum, mean=round(mean, DIGITS), variance=round(variance, DIGITS))
 
-    def _move(
+    def _bet(
         self, candidates: Candidates, proposal: Proposal, place: int, stratum: Stratum | None
-    ) -> Move | None:
+    ) -> Bet | None:
         if self.certifier is None:
             return None
         predictions = self.belief.predictions
@@ -427,11 +427,11 @@ class Selector:
 
 
 def teach(
-    certifier: Certifier, move: Move, questions: Indices, outcomes: Sequence[Observation]
+    certifier: Certifier, bet: Bet, questions: Indices, outcomes: Sequence[Observation]
 ) -> None:
     """What the judged ``questions`` of a draw tell of the targets."""
     losses = {o.question: o for o in outcomes}
     told = [losses[question] for question in questions.tolist()]
     least, most = np.array([o.least for o in told]), np.array([o.most for o in told])
     out = np.array([o.excluded for o in told])
-    certifier.learn(move, certifier.members(questions), least, most, out)
+    certifier.learn(bet, certifier.members(questions), least, most, out)

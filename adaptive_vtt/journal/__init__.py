@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         read_journal,
         recall,
     )
-    from .schema import FIGURES, VERSION
-    from .sqlite import SQLiteJournal
+    from .rows import FIGURES
+    from .sqlite import VERSION, SQLiteJournal
 
 __getattr__, __dir__ = lazily(
     __name__,
@@ -36,8 +36,8 @@ __getattr__, __dir__ = lazily(
         "in_memory": "MemoryJournal",
         "opening": "JournalSource answered begin_anew closed_on_error holds_answers "
         "open_journal opened read_journal recall",
-        "schema": "FIGURES VERSION",
-        "sqlite": "SQLiteJournal",
+        "rows": "FIGURES",
+        "sqlite": "VERSION SQLiteJournal",
     },
 )
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import JournalError
 from .base import Journal
@@ -39,17 +39,8 @@ class Chain:
 
 def name_of(row: Row) -> tuple[str, int]:
     """A row's kind and number, as its link has them."""
-    if isinstance(row, FactRow):
-        return "fact", row.position
-    if isinstance(row, DrawRow):
-        return "draw", row.draw
-    if isinstance(row, CallRow):
-        return "call", row.call
-    if isinstance(row, JudgingRow):
-        return "judging", row.position
-    if isinstance(row, BeliefRow):
-        return "belief", row.draws
-    return "source", row.source
+    kind = _KINDS[type(row)]
+    return kind.name, getattr(row, kind.number)
 
 
 def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> None:
@@ -133,31 +124,13 @@ def _check_names(names: list[tuple[str, int]], rows: Mapping[tuple[str, int], Ro
             raise JournalError(f"verify: {_words(row)} is not in the chain: it was added by hand")
 
 
-def _words(row: Row) -> str:
-    if isinstance(row, FactRow):
-        return f"the fact {row.name!r}"
-    if isinstance(row, CallRow):
-        return f"an answer, the cost or a picture of call {row.call}"
-    if isinstance(row, SourceRow):
-        return f"the answer of source {row.source}"
-    if isinstance(row, JudgingRow):
-        return f"what a judge was asked, or said, of call {row.call}"
-    if isinstance(row, BeliefRow):
-        return f"what was believed after {row.draws} draws"
-    return f"draw {row.draw}"
-
-
 # -- what is hashed ------------------------------------------------------------------------
 
 
 def _seal(before: str, row: Row) -> str:
-    kind, _ = name_of(row)
-    text = json.dumps([before, kind, *_CONTENT[kind](row)])
+    kind = _KINDS[type(row)]
+    text = json.dumps([before, kind.name, *kind.content(row)])
     return hashlib.blake2b(text.encode(), digest_size=SIZE).hexdigest()
-
-
-def _fact(row: FactRow) -> list[Any]:
-    return [row.position, row.name, row.value]
 
 
 def _draw(row: DrawRow) -> list[Any]:
@@ -197,30 +170,46 @@ def _call(row: CallRow) -> list[Any]:
     return [row.call, *_paid(row), answers, pictures]
 
 
-def _source(row: SourceRow) -> list[Any]:
-    return [row.source, list(row.answers), *_paid(row)]
-
-
-def _judging(row: JudgingRow) -> list[Any]:
-    return [row.position, row.call, row.question, row.asked, list(row.said), *_paid(row)]
-
-
 def _paid(row: CallRow | SourceRow | JudgingRow) -> list[float | None]:
     return [_real(row.cost), _real(row.unconfirmed), _real(row.elapsed)]
 
 
-def _belief(row: BeliefRow) -> list[Any]:
-    return [row.draws, dict(row.figures)]
+class _Kind(NamedTuple):
+    """A kind of row: its name, the field that numbers it, its words in errors, what is hashed."""
+
+    name: str
+    number: str
+    words: str
+    content: Callable[[Any], list[Any]]
 
 
-_CONTENT: dict[str, Callable[[Any], list[Any]]] = {
-    "fact": _fact,
-    "draw": _draw,
-    "call": _call,
-    "source": _source,
-    "judging": _judging,
-    "belief": _belief,
+_KINDS: dict[type, _Kind] = {
+    FactRow: _Kind("fact", "position", "the fact {0.name!r}", lambda r: [*vars(r).values()]),
+    DrawRow: _Kind("draw", "draw", "draw {0.draw}", _draw),
+    CallRow: _Kind("call", "call", "an answer, the cost or a picture of call {0.call}", _call),
+    SourceRow: _Kind(
+        "source",
+        "source",
+        "the answer of source {0.source}",
+        lambda r: [r.source, list(r.answers), *_paid(r)],
+    ),
+    JudgingRow: _Kind(
+        "judging",
+        "position",
+        "what a judge was asked, or said, of call {0.call}",
+        lambda r: [r.position, r.call, r.question, r.asked, list(r.said), *_paid(r)],
+    ),
+    BeliefRow: _Kind(
+        "belief",
+        "draws",
+        "what was believed after {0.draws} draws",
+        lambda r: [r.draws, dict(r.figures)],
+    ),
 }
+
+
+def _words(row: Row) -> str:
+    return _KINDS[type(row)].words.format(row)
 
 
 def _real(value: float | None) -> float | None:

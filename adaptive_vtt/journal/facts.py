@@ -5,28 +5,137 @@ does not know are passed over.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic.dataclasses import dataclass as checked
 
 from ..errors import JournalError
 from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
-from .cohort_facts import CohortFacts
-from .endpoint_facts import BatchFacts as BatchFacts
-from .endpoint_facts import Fact, LostFacts
-from .endpoint_facts import WayFacts as WayFacts
-from .protocol_facts import ProtocolFacts, protocol_of
 
 
-class _Fact(BaseModel):
-    model_config = Fact.model_config
+class Fact(BaseModel):
+    """What facts have in common; unknown ones are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class CohortFacts(Fact):
+    """What predictions knew of other models: their names, the ``keys`` of their audits (None where
+    there was none), how many losses of each were ``known``, and a digest of those, ``content``.
+    ``members``: what each follows the others by (see ``surrogates.cohort``); ``mean`` and
+    ``variance``: of the prior of intercept, slope and factor, that was made of them."""
+
+    models: tuple[str, ...]
+    keys: tuple[str | None, ...]
+    known: tuple[int, ...]
+    content: str
+    members: tuple[tuple[float, ...], ...]
+    mean: tuple[float, ...]
+    variance: tuple[float, ...]
+
+
+Why = Literal["refused", "missing"]
+"""Why a way to P(yes) did not work: the server refused it, or passed over it in silence."""
+
+
+class BatchFacts(Fact):
+    """Calls that were submitted together to a provider's batch service.
+
+    ``key``: what the batch is marked with there; ``id``: what the provider calls it, None while
+    it is not known whether it arrived; ``calls``: their numbers; ``form``: how they were worded;
+    ``at``: when, in seconds since 1970; ``lost``: nobody can tell whether it arrived, so that it
+    counts as billed at its worst price.
+    """
+
+    key: str
+    id: str | None = None
+    calls: tuple[int, ...]
+    form: str = ""
+    at: int
+    lost: bool = False
+
+
+class WayFacts(Fact):
+    """Where P(yes) comes from: ``yes_from``; what was tried ``instead`` of it before, in vain, and
+    why; ``partly``: some replies did not have it, and were read as words."""
+
+    yes_from: str
+    instead: dict[str, Why] = {}
+    partly: bool = False
+
+
+class LostFacts(Fact):
+    """Calls that were sent, or may have been, and never came back.
+
+    ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
+    counts it at its worst price, ``worst``. ``counted``: those of them that are not sent again yet,
+    so that a second interruption does not count them twice. ``judge_...``: the same of a judge's
+    calls.
+    """
+
+    interrupted: int = 0
+    counted: tuple[int, ...] = ()
+    worst: float = 0.0
+    judge_interrupted: int = 0
+    judge_counted: tuple[int, ...] = ()
+    judge_worst: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """What they may have cost, at most."""
+        return self.interrupted * self.worst + self.judge_interrupted * self.judge_worst
+
+
+@checked(frozen=True, config=ConfigDict(extra="ignore", allow_inf_nan=False))
+class ProtocolFacts:
+    """``template``: what the prompts' template is called, and ``template_hash``, of its words;
+    ``temperature`` of the replies; ``per_call``: "one" question or "all" of an image; ``regime``:
+    how replies in words are read, and by which ``judge`` where that is not sure; ``left_out``:
+    images that were not asked about, as no region of them is marked. None: none, or not known."""
+
+    template: str | None = None
+    template_hash: str | None = None
+    temperature: float | None = None
+    per_call: str | None = None
+    regime: str | None = None
+    judge: str | None = None
+    left_out: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return asdict(self)
+
+
+def protocol_of(raw: Mapping[str, Any]) -> Any:
+    """The fields of ``ProtocolFacts`` from ``Journal.facts``, wherever they stand there."""
+    told = raw.get("protocol", {})
+    if not isinstance(told, dict):
+        return told
+    space, settings = raw["space"], raw["settings"]
+    oracle = settings.get("oracle")
+    oracle = oracle if isinstance(oracle, dict) else {}
+    return {
+        **told,
+        "template_hash": settings.get("template"),
+        "per_call": settings.get("answers"),
+        "regime": oracle.get("regime"),
+        "judge": _judge(oracle.get("judge")),
+        "left_out": space.get("left_out", 0),
+    }
+
+
+def _judge(said: Any) -> Any:
+    """What a judge is called, of what describes it; what describes none is refused as it is."""
+    return said.get("name") or said.get("model") if isinstance(said, dict) else said
 
 
 AnyFact = TypeVar("AnyFact", bound=BaseModel)
 
 
-class SpaceFacts(_Fact):
+class SpaceFacts(Fact):
     """The question space. ``variants``: relation and severity; ``cell_counts`` C x 2: questions
     per concept and truth; ``seed``: of its follow-ups; ``concepts_are``: see ``OracleDefaults``;
     ``shown``: see ``QuestionSpace``."""
@@ -53,7 +162,7 @@ class SpaceFacts(_Fact):
         return Numbering(len(self.variants), len(self.concepts))
 
 
-class OracleFacts(_Fact):
+class OracleFacts(Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
     None where there is none: ``regime``, how replies in words are read; ``judge``, who read the
     rest; ``metric``, of masks; ``tells_losses``: what is told of a question is its loss."""
@@ -66,7 +175,7 @@ class OracleFacts(_Fact):
     tells_losses: bool = False
 
 
-class SettingsFacts(_Fact):
+class SettingsFacts(Fact):
     """What the audit was begun with; see the arguments of ``Audit``. ``prices``: see
     ``engine.prices``, None where proposals do not go by them."""
 
@@ -89,8 +198,8 @@ def goal_reached(half_width: float | None, at_most: float | None) -> str:
     return "decided" if half_width is None else "certified and decided"
 
 
-class VersusFacts(_Fact):
-    """What two models are compared by; see ``certify.comparison``."""
+class VersusFacts(Fact):
+    """What two models are compared by; see ``certify.decisions``."""
 
     pivot: tuple[float, ...]
     scale: float
@@ -98,12 +207,12 @@ class VersusFacts(_Fact):
     at_least: float | None = None
 
 
-class SliceFacts(_Fact):
+class SliceFacts(Fact):
     """A group of questions that was found while the audit went on; see ``slices``.
 
     ``name``: what it is, in words; ``found_by``: what proposed it; ``since``: the draw that its
     intervals start with, counted from 0; ``size``: its questions; ``seen``: those of them that
-    were drawn before; ``masks``: which questions it has (``certify.population``); ``where``: the
+    were drawn before; ``masks``: which questions it has (``certify.targets``); ``where``: the
     same as a filter, field -> values, None where no filter says it. What made it noticed, in the
     answers by then: ``images`` that were asked about, its ``rate`` and that of all, ``base``, each
     draw weighed by the inverse of its proposal; ``least_lift``: what rate / base is at least, among
@@ -134,7 +243,7 @@ class SliceFacts(_Fact):
         return self.rate / self.base
 
 
-class CertificateFacts(_Fact):
+class CertificateFacts(Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
     identity; ``aim`` is the half-width that bets aim at, ``aims`` (draw, half-width) what they
     aimed at from which draw on, where that was changed (``certify.rules``); ``weights``: shares of
@@ -213,7 +322,7 @@ class CertificateFacts(_Fact):
         return self.unanswered == "both"
 
 
-class DiscoverFacts(_Fact):
+class DiscoverFacts(Fact):
     """How slices are looked for: ``most``, ``by`` which proposers, and at which draws ``also``,
     beside those of ``audit.slices.looking``."""
 
@@ -222,14 +331,14 @@ class DiscoverFacts(_Fact):
     also: tuple[int, ...] = ()
 
 
-class EndedFacts(_Fact):
+class EndedFacts(Fact):
     """Why the audit ended, and after how many seconds."""
 
     reason: str | None = None
     elapsed: float = 0.0
 
 
-class RejudgedFacts(_Fact):
+class RejudgedFacts(Fact):
     """Which answers were judged anew: those of the journal ``source``, as of its ``head``, whose
     ``oracle`` judged them before."""
 
@@ -238,7 +347,7 @@ class RejudgedFacts(_Fact):
     oracle: str
 
 
-class ReplayFacts(_Fact):
+class ReplayFacts(Fact):
     """Whose draws came first: that audit's ``key``, their number, its journal's ``head`` then."""
 
     key: str
@@ -246,11 +355,11 @@ class ReplayFacts(_Fact):
     head: str
 
 
-class Facts(LostFacts, _Fact):
+class Facts(LostFacts):
     """All that is read of a journal in which an audit was begun.
 
     ``intervals``: a row per target as of the end, in the order of the certificate; ``population``:
-    see ``certify.population``; ``stop``: the rules in words; ``stop_levels``: the mean and maximal
+    see ``certify.targets``; ``stop``: the rules in words; ``stop_levels``: the mean and maximal
     uncertainties, as shares of the prior, at which rules end the audit; ``endpoint``: what the
     model's client counted; ``key``, ``entropy`` and ``model_version``: see ``engine.audit_key``;
     ``spec`` and ``base``: SPEC.toml, None where Python began the audit, and the folder its paths

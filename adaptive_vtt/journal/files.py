@@ -1,12 +1,212 @@
-"""A journal's file: opened to be read, recognised, and saved where it was deleted."""
+"""A journal's file: locked, opened to be read, recognised, and saved where it was deleted.
+
+One writer at a time: a lock of the operating system, on a file beside the journal. It goes with the
+process that holds it, however that ends. The file stays, and is no sign of anything; while the lock
+is held it tells the process's number. Nothing else is ever written over: links, folders, and files
+with any other content are refused.
+
+A journal is locked by its real path, and has one name: SQLite keeps what a writer was about to
+commit beside the name it wrote by, where writers by another hard link would not find it.
+"""
 
 import os
 import sqlite3
-from contextlib import closing
+import stat
+import sys
+import time
+from contextlib import closing, suppress
 from pathlib import Path
+from weakref import WeakSet
 
 from ..errors import JournalError, one_line
-from .locking import holder
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: int) -> None:
+        os.lseek(file, 1 << 30, os.SEEK_SET)  # past the number, which others are to read
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(file, 0, os.SEEK_SET)
+
+    def _free(file: int) -> None:
+        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
+    def _look(file: int) -> None:
+        _take(file)
+        _free(file)
+
+    HELD: tuple[type[OSError], ...] = (PermissionError, OSError)
+else:
+    import fcntl
+
+    def _take(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _free(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+    def _look(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _free(file)
+
+    HELD = (BlockingIOError,)
+
+DIGITS = 20
+"""How many digits a process's number has at most."""
+TRIES, PAUSE = 10, 0.02
+"""How often a writer tries, and seconds in between: somebody may just be looking whether the lock
+is held."""
+
+
+def holder(journal: Path) -> int | None:
+    """The process that writes the journal, 0 where its number is not known; None where none does.
+
+    Writes nothing and waits for nothing; a writer that begins at this moment tries again.
+    """
+    try:
+        file = _open(_beside(journal), os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    except (OSError, JournalError):
+        return None
+    try:
+        _look(file)
+    except HELD:
+        return int(_number(file) or 0)
+    finally:
+        os.close(file)
+    return None
+
+
+def _beside(journal: Path) -> Path:
+    real = Path(os.path.realpath(journal))
+    return real.with_name(f"{real.name}.lock")
+
+
+def _open(path: Path, flags: int) -> int:
+    """Raises JournalError for what no lock made here is; nothing is written, nothing waited for."""
+    for safe in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
+        flags |= getattr(os, safe, 0)
+    try:
+        if path.is_symlink():  # where the system knows no O_NOFOLLOW
+            raise _foreign(path)
+        file = os.open(path, flags, 0o644)
+    except OSError:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise _foreign(path) from None
+        raise
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1 and _number(file) is not None:
+        return file
+    os.close(file)
+    raise _foreign(path)
+
+
+def _number(file: int) -> str | None:
+    """What a lock's file tells: a process's number, or nothing; None where it is no such file."""
+    os.lseek(file, 0, os.SEEK_SET)
+    text = os.read(file, DIGITS + 1)
+    if len(text) > DIGITS or text.strip(b"0123456789"):
+        return None
+    return text.decode("ascii")
+
+
+def _foreign(path: Path) -> JournalError:
+    return JournalError(
+        f"{path}: expected a lock of adaptive-vtt, a file of its own with nothing but a process's "
+        "number, and found something else, which stays as it is: move it away"
+    )
+
+
+class Lock:
+    """Held from the moment it is made until ``release``.
+
+    Raises JournalError, naming the process, where another holds it.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        path = _beside(journal)
+        refuse_other_names(journal)
+        self._owner = os.getpid()
+        self._file = _open(path, os.O_RDWR | os.O_CREAT)
+        try:
+            _take_patiently(self._file)
+        except HELD:
+            holder = _number(self._file) or ""
+            self.release()
+            raise JournalError(_held(journal, holder)) from None
+        except OSError as error:
+            self.release()
+            raise JournalError(f"{path}: cannot be locked: {one_line(error)}") from None
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, str(os.getpid()).encode())
+        _HELD.add(self)
+
+    def release(self) -> None:
+        """Lets others write; once, or more than once.
+
+        A child that was forked a moment ago may still share the file: closing it here would
+        leave the lock with the child, so its owner gives it up first. A child only closes.
+        """
+        file, self._file = self._file, -1
+        if file >= 0:
+            with suppress(OSError):
+                if self._owner == os.getpid():
+                    _free(file)
+            with suppress(OSError):
+                os.close(file)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.release()
+
+
+def refuse_other_names(journal: Path) -> None:
+    """Raises JournalError where the journal has several hard links."""
+    with suppress(FileNotFoundError):
+        found = os.stat(journal)
+        names = found.st_nlink
+        if stat.S_ISREG(found.st_mode) and names > 1:
+            raise JournalError(
+                f"journal {str(journal)!r}: expected a file of one name, got one of {names} (hard "
+                "links), by which two could write it at once: go on with a copy ('cp'), or delete "
+                "the other names"
+            )
+
+
+def _take_patiently(file: int) -> None:
+    for _ in range(TRIES - 1):
+        with suppress(*HELD):
+            return _take(file)
+        time.sleep(PAUSE)
+    _take(file)
+
+
+def _held(journal: Path, holder: str) -> str:
+    if holder == str(os.getpid()):
+        return (
+            f"journal {str(journal)!r} is being written by this process already: close that "
+            "audit or journal first"
+        )
+    return (
+        f"journal {str(journal)!r} is being written by process {holder or '(unknown)'}: wait for "
+        "it to end, or stop it; 'avtt report' and 'avtt verify' can read meanwhile"
+    )
+
+
+_HELD: WeakSet[Lock] = WeakSet()
+
+
+def _forget() -> None:
+    """A forked child shares the lock's file, and would hold the lock beyond its parent's end."""
+    for lock in list(_HELD):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
 
 JOURNAL = "journal.db"
 """What the journal is called in a run folder."""

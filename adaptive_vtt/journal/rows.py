@@ -1,12 +1,25 @@
-"""The rows of the journal."""
+"""The rows of the journal, and a draw's proposal as bytes: calls and their probabilities."""
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import JournalError
+from ..types import Floats, Indices
 
 EXCLUDED = "excluded: "
 """Prefix of ``AnswerRow.unanswered`` where a question turned out not to count, because its source
 image went unanswered, say; see ``certify.sequences.Step``."""
+
+
+FIGURES = (
+    "low_base", "high_base", "low_predicted", "high_predicted", "scale", "lo", "hi", "foreseen",
+    "tilt", "tilt_bound", "uniform", "next_down", "next_up", "next_tilt", "next_foreseen",
+)  # fmt: skip
+"""The numbers of a ``certify.Bet`` in the order of ``MoveRow.figures``: columns of "moves"."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,7 @@ class DrawRow:
 
 @dataclass(frozen=True, slots=True)
 class MoveRow:
-    """What a draw fixed for one target; ``figures`` are those that schema.FIGURES names."""
+    """What a draw fixed for one target; ``figures`` are those that FIGURES names."""
 
     target: int
     members: tuple[int, ...]
@@ -158,3 +171,43 @@ class Tally:
     sources: int
     cost: float
     unconfirmed: float = 0.0
+
+
+_MAX_BYTES = 2**30
+"""A packed proposal takes 16 bytes per call; no audit looks at so many candidates."""
+
+
+class PackedProposal(NamedTuple):
+    """m calls (m,), ascending, and their probabilities (m,), none of them 0 as written."""
+
+    calls: Indices
+    probabilities: Floats
+
+
+def pack_proposal(calls: Indices, probabilities: Floats) -> bytes:
+    """The proposal (m,), (m,) as bytes: calls of probability zero are left out."""
+    kept = np.flatnonzero(probabilities)
+    kept = kept[np.argsort(calls[kept])]
+    numbers = np.diff(calls[kept], prepend=0)
+    body = numbers.astype("<i8").tobytes() + probabilities[kept].astype("<f8").tobytes()
+    return zlib.compress(body, level=1)
+
+
+def unpack_proposal(packed: bytes) -> PackedProposal:
+    """The proposal that ``pack_proposal`` wrote, in order of call number.
+
+    Raises JournalError for what it cannot have written, before much is unpacked.
+    """
+    unpacking = zlib.decompressobj()
+    try:
+        body = unpacking.decompress(packed, _MAX_BYTES)
+    except (TypeError, zlib.error):
+        body = b"damaged"
+    if len(body) % 16 or not unpacking.eof:
+        raise JournalError(
+            "journal: expected the proposal of a draw, got other bytes; the journal is damaged: "
+            "restore a copy of it"
+        )
+    half = len(body) // 2
+    numbers = np.cumsum(np.frombuffer(body[:half], "<i8"))
+    return PackedProposal(numbers, np.frombuffer(body[half:], "<f8"))

@@ -1,18 +1,18 @@
-"""A journal in one SQLite file."""
+"""A journal in one SQLite file: its tables, what one transaction writes, and the whole."""
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import JournalError, one_line
 from .answer_json import parsed
-from .chain import Chain, Link
-from .files import connect_to_read, identity, save_beside
-from .locking import Lock, refuse_other_names
+from .chain import Chain, Link, Row
+from .files import Lock, connect_to_read, identity, refuse_other_names, save_beside
 from .rows import (
+    FIGURES,
     AnswerRow,
     BeliefRow,
     CallRow,
@@ -23,8 +23,164 @@ from .rows import (
     SourceRow,
     Tally,
 )
-from .schema import FIGURES, VERSION
-from .sqlite_step import Step
+
+AnyRow = TypeVar("AnyRow")
+VERSION = 6
+SCHEMA = """
+CREATE TABLE facts (          -- the audit's settings, its space, and how it ended; a log
+  position INTEGER PRIMARY KEY,  -- 0, 1, 2 ...; the last row of a name is its value now
+  name TEXT NOT NULL,
+  value TEXT NOT NULL         -- JSON
+);
+CREATE TABLE draws (          -- one random choice each, written before its call is sent
+  draw INTEGER PRIMARY KEY,   -- 0, 1, 2 ...
+  question INTEGER NOT NULL,  -- the question drawn
+  call INTEGER NOT NULL UNIQUE,
+  sample TEXT NOT NULL,       -- the source image's id
+  learned INTEGER NOT NULL,   -- how many draws had been learnt from when the proposal was made
+  probability REAL NOT NULL,  -- of the question drawn
+  proposal BLOB NOT NULL,          -- all probabilities above zero (rows.py)
+  why TEXT NOT NULL,          -- what the strategy saw; JSON
+  elapsed REAL NOT NULL       -- seconds of audit so far
+);
+CREATE TABLE moves (          -- what each draw fixed for each target before its call was sent
+  draw INTEGER NOT NULL REFERENCES draws (draw),
+  target INTEGER NOT NULL,    -- its place in the fact "certificate"
+  members TEXT NOT NULL,      -- the call's questions that belong to it; JSON
+  active INTEGER NOT NULL,    -- 0 where no candidate belonged to it
+  low_base REAL NOT NULL, high_base REAL NOT NULL,
+  low_predicted REAL NOT NULL, high_predicted REAL NOT NULL,
+  scale REAL NOT NULL, lo REAL NOT NULL, hi REAL NOT NULL, foreseen REAL NOT NULL,
+  tilt REAL NOT NULL, tilt_bound REAL NOT NULL, uniform REAL NOT NULL,
+  next_down REAL NOT NULL, next_up REAL NOT NULL, next_tilt REAL NOT NULL,
+  next_foreseen REAL NOT NULL,
+  PRIMARY KEY (draw, target)
+) WITHOUT ROWID;
+CREATE TABLE calls (          -- one paid answer each
+  position INTEGER PRIMARY KEY,  -- order of commit
+  call INTEGER NOT NULL UNIQUE REFERENCES draws (call),
+  cost REAL NOT NULL,
+  unconfirmed REAL NOT NULL DEFAULT 0,  -- the part of it that no server confirmed
+  elapsed REAL NOT NULL
+);
+CREATE TABLE answers (        -- one row per question that a call answered
+  question INTEGER PRIMARY KEY,
+  call INTEGER NOT NULL REFERENCES calls (call),
+  truth INTEGER,              -- expected: 0 or 1; NULL where unknown (not judged)
+  answer REAL,                -- P(yes), a mask's score, 1 for right words; NULL: unanswered
+  unanswered TEXT,            -- why there is no answer, or why it is excluded; else NULL
+  loss REAL,                  -- 0..1; NULL: not judged; a placeholder where excluded
+  coordinate REAL,            -- a = (P(yes) + truth) / 2; NULL without answer or truth
+  said TEXT,                  -- the answer in words, where the model gives words
+  details TEXT                -- what else the oracle found in it; JSON
+);
+CREATE INDEX answers_by_call ON answers (call);
+CREATE TABLE sources (        -- answers about source images, where the oracle needs them
+  source INTEGER PRIMARY KEY, -- which sample, concept and version: see source_calls.py
+  answers TEXT NOT NULL,      -- one per concept sent, JSON (answer_json.py)
+  cost REAL NOT NULL,
+  unconfirmed REAL NOT NULL DEFAULT 0,
+  elapsed REAL NOT NULL
+);
+CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the report
+  call INTEGER PRIMARY KEY REFERENCES calls (call),
+  source BLOB NOT NULL,
+  follow_up BLOB NOT NULL
+);
+CREATE TABLE judging (        -- where a judge model is asked
+  position INTEGER PRIMARY KEY,  -- order of commit
+  call INTEGER NOT NULL REFERENCES draws (call),
+  question INTEGER NOT NULL,  -- -1: the answer to the call as it came; else what the judge said
+  asked TEXT NOT NULL,        -- a hash of the words that the judge was sent
+  said TEXT NOT NULL,         -- the answers, or the reply; JSON (answer_json.py)
+  cost REAL NOT NULL,
+  unconfirmed REAL NOT NULL DEFAULT 0,
+  elapsed REAL NOT NULL,
+  UNIQUE (call, question)
+);
+CREATE TABLE beliefs (        -- what was believed, at checkpoints
+  draws INTEGER PRIMARY KEY,  -- how many draws had been learnt from
+  figures TEXT NOT NULL       -- by name; JSON (belief_groups.py)
+);
+CREATE TABLE chain (          -- a seal for each row of facts, draws, calls and sources
+  link INTEGER PRIMARY KEY,   -- 0, 1, 2 ... in the order of writing
+  kind TEXT NOT NULL,         -- "fact", "draw", "call", "source", "judging", "belief"
+  row INTEGER NOT NULL,       -- position, draw, call, source, position, draws
+  seal TEXT NOT NULL          -- hash of the row and of the seal before it: see chain.py
+);
+"""
+
+
+class Step:
+    """What one transaction writes."""
+
+    def __init__(self, db: sqlite3.Connection, chain: Chain) -> None:
+        self.db = db
+        self.chain = chain
+
+    def make(self) -> None:
+        for statement in f"{SCHEMA}PRAGMA user_version={VERSION}".split(";\n"):
+            self.db.execute(statement)
+
+    def add_fact(self, row: FactRow) -> None:
+        self._insert("facts", [vars(row)])
+        self.link(row)
+
+    def add_draw(self, row: DrawRow) -> None:
+        values = {**vars(row), "why": json.dumps(row.why)}
+        del values["moves"]
+        self._insert("draws", [values])
+        moves = [
+            {
+                "draw": row.draw,
+                "target": move.target,
+                "members": json.dumps(move.members),
+                "active": move.active,
+            }
+            | dict(zip(FIGURES, move.figures, strict=True))
+            for move in row.moves
+        ]
+        self._insert("moves", moves)
+        self.link(row)
+
+    def add_call(self, row: CallRow) -> None:
+        paid = {"cost": row.cost, "unconfirmed": row.unconfirmed, "elapsed": row.elapsed}
+        self._insert("calls", [{"call": row.call, **paid}])
+        answers = [
+            {**vars(a), "details": None if a.details is None else json.dumps(a.details)}
+            for a in row.answers
+        ]
+        self._insert("answers", answers)
+        if row.pictures is not None:
+            source, follow_up = row.pictures
+            self._insert("pictures", [{"call": row.call, "source": source, "follow_up": follow_up}])
+        self.link(row)
+
+    def add_source(self, row: SourceRow) -> None:
+        self._insert("sources", [{**vars(row), "answers": json.dumps(row.answers)}])
+        self.link(row)
+
+    def add_judging(self, row: JudgingRow) -> None:
+        if self.db.execute("SELECT count(*) FROM judging").fetchone()[0] != row.position:
+            raise JournalError(f"journal: judging of call {row.call} stands there")
+        self._insert("judging", [{**vars(row), "said": json.dumps(row.said)}])
+        self.link(row)
+
+    def add_belief(self, row: BeliefRow) -> None:
+        self._insert("beliefs", [{"draws": row.draws, "figures": json.dumps(row.figures)}])
+        self.link(row)
+
+    def link(self, row: Row) -> None:
+        """Seals a row that was written."""
+        number, link = self.chain.length, self.chain.add(row)
+        self._insert("chain", [{"link": number, **vars(link)}])
+
+    def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Rows by the names of their columns, the same in all."""
+        if rows:
+            names, places = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
+            self.db.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)
+
 
 DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
 """What reading a damaged file may raise."""
@@ -49,7 +205,7 @@ _ANSWERS = (
 class SQLiteJournal:
     """A journal in one SQLite file, in WAL mode, every commit synced to disk.
 
-    One at a time may write (locking.py): opening for writing takes the lock until ``close``.
+    One at a time may write (files.py): opening for writing takes the lock until ``close``.
     ``read_only``: one moment of a journal, whoever writes meanwhile; nothing is created, and
     no lock is taken. The tables are made by the first write, in the same transaction, so that
     a journal is either empty or begun.
@@ -159,31 +315,26 @@ class SQLiteJournal:
                     step.add_fact(FactRow(position, name, value))
 
     def add_draws(self, rows: list[DrawRow]) -> None:
-        if not rows:
-            return
-        with self._writing() as step:
-            for row in rows:
-                step.add_draw(row)
+        self._add(Step.add_draw, rows)
 
     def add_calls(self, rows: list[CallRow]) -> None:
-        with self._writing() as step:
-            for row in rows:
-                step.add_call(row)
+        self._add(Step.add_call, rows)
 
     def add_sources(self, rows: list[SourceRow]) -> None:
-        with self._writing() as step:
-            for row in rows:
-                step.add_source(row)
+        self._add(Step.add_source, rows)
 
     def add_judging(self, rows: list[JudgingRow]) -> None:
-        if rows:
-            with self._writing() as step:
-                step.add_judging(rows)
+        self._add(Step.add_judging, rows)
 
     def add_beliefs(self, rows: list[BeliefRow]) -> None:
+        self._add(Step.add_belief, rows)
+
+    def _add(self, add: Callable[[Step, AnyRow], None], rows: list[AnyRow]) -> None:
+        """Writes rows in one transaction; no rows, none."""
         if rows:
             with self._writing() as step:
-                step.add_beliefs(rows)
+                for row in rows:
+                    add(step, row)
 
     # -- reading -----------------------------------------------------------------------
 

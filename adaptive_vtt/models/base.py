@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from ..journal.endpoint_facts import BatchFacts, WayFacts
+    from ..journal.facts import BatchFacts, WayFacts
 
 
 @runtime_checkable

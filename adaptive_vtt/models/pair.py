@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any, Literal, Protocol
 
 from ..errors import InputError
-from ..journal.endpoint_facts import WayFacts
+from ..journal.facts import WayFacts
 from ..types import Answer, PairedAnswer, Prompt, Unanswered, Value
 from .base import (
     BatchModel,

@@ -11,8 +11,7 @@ from ..models.network.elicitation import kind
 from ..types import SIDES
 
 if TYPE_CHECKING:
-    from ..journal.endpoint_facts import WayFacts
-    from ..journal.facts import Facts, RejudgedFacts
+    from ..journal.facts import Facts, RejudgedFacts, WayFacts
     from ..journal.rows import AnswerRow, CallRow
 
 NAMED = 3

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
-from ..certify.comparison import Comparison
+from ..certify.decisions import Comparison
 from ..certify.targets import Target, named_targets
 from ..certify.verify import verify
 from ..errors import InputError, unknown

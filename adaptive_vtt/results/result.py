@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pandas as pd
 
-from ..certify import Bounds, verify_versus
-from ..certify.compared import Compared, compared
+from ..certify import Bounds
+from ..certify.decisions import Compared, compared
 from ..certify.derived import Rates, figures
 from ..certify.further import COLUMNS
 from ..certify.tracks import members_of
-from ..certify.verify import Interval, recompute
+from ..certify.verify import Interval, recompute, versus_decision
 from ..engine.repeat_probes import Repeated, repeated
 from ..errors import InputError, unknown
 from ..journal import Journal
-from ..journal.facts import CertificateFacts, Facts, SpaceFacts, read_facts
-from ..journal.protocol_facts import ProtocolFacts
+from ..journal.facts import CertificateFacts, Facts, ProtocolFacts, SpaceFacts, read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from ..oracles.findings import (
     Findings,
@@ -85,7 +84,7 @@ class Result:
     target is about, see ``types.TargetId``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
     read, None where there are none; ``protocol``: how the model was asked, see
-    ``journal.protocol_facts``. ``lost``: calls that were on their way when the audit was
+    ``journal.facts``. ``lost``: calls that were on their way when the audit was
     interrupted or a worker died, and may have been paid for twice. ``captions``: what was found
     in captions. ``head``: the journal's, which follows from every row of it (journal/chain.py).
     ``repeat_probes``: how many answers asked again differ. ``warnings``: what to know before
@@ -366,7 +365,7 @@ def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[
     told: dict[str, Any] = {"decided": found.decided} if decides else {}
     if certificate.versus is not None:
         ends = found.lower, found.upper
-        side = verify_versus.decision(certificate.versus, k, *ends, found.decided)
+        side = versus_decision(certificate.versus, k, *ends, found.decided)
         reached = side != "open"
         told = {"decision": "open" if found.emptied or found.astray else side}
     row = {

@@ -15,8 +15,7 @@ from typing import Any, Literal
 from ..errors import AvttError, InputError, JournalError, one_line
 from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
-from ..journal.files import JOURNAL
-from ..journal.locking import holder
+from ..journal.files import JOURNAL, holder
 from ..types import Guarantee, TargetId
 from ..utils.figures import outward
 from .way_on import way

@@ -74,7 +74,7 @@ def run(task: Task) -> dict[str, Any]:
     start, covered = time.perf_counter(), True
     asked = np.zeros(len(rates), int)
     while not certifier.certified.all() and (draw := selector.draw()) is not None:
-        selector.take(np.array([draw.question]), draw.move)
+        selector.take(np.array([draw.question]), draw.bet)
         selector.learn([Observation(draw.question, 1, float(losses[draw.question]))])
         sequences = certifier.sequences
         covered &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())

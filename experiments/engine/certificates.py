@@ -118,7 +118,7 @@ def run(task: Task) -> Outcome:
             break
         question = np.array([draw.question])
         waiting.append(_answer(material, draw.question, task.setting, rng))
-        selector.take(question, draw.move)
+        selector.take(question, draw.bet)
         if len(waiting) < task.setting.batch:
             continue
         for learnt in waiting:

@@ -17,7 +17,7 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from adaptive_vtt.certify import certifier, units
+from adaptive_vtt.certify import certifier
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local import self_taught
 from adaptive_vtt.surrogates import QuestionGP, loss_mean
@@ -30,7 +30,7 @@ from .digits import TEST, explained
 from .self_taught import benches
 
 PLACES: dict[str, ModuleType] = {
-    **dict.fromkeys(("ROOM", "FADE"), units),
+    **dict.fromkeys(("ROOM", "FADE"), certifier),
     "RANGE": certifier,
     **dict.fromkeys(("TOLD", "CAUTION"), loss_mean),
     **dict.fromkeys(("TEAMS", "HIDDEN", "STEPS"), self_taught),

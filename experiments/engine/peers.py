@@ -110,7 +110,7 @@ def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
         draw = selector.draw()
         if draw is None:
             raise InputError(f"peers: expected more than {MAX} questions, got {space.size}")
-        selector.take(np.array([draw.question]), draw.move)
+        selector.take(np.array([draw.question]), draw.bet)
         truth = int(space.truth([draw.question])[0])
         selector.learn([Observation(draw.question, truth, float(losses[draw.question]))])
         sequences = certifier.sequences

@@ -26,7 +26,7 @@ import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.census import members
-from adaptive_vtt.certify.population import target_of
+from adaptive_vtt.certify.targets import target_of
 from adaptive_vtt.certify.tracks import Track, tracks
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo import phantom

@@ -79,7 +79,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
         if draw is None:
             break
         questions = np.arange(draw.call * CONCEPTS, (draw.call + 1) * CONCEPTS)
-        selector.take(questions, draw.move)
+        selector.take(questions, draw.bet)
         selector.learn(answers(space, questions, rng))
         times.append(time.perf_counter() - start)
     tail = times[-max(1, len(times) // 10) :]

@@ -25,7 +25,7 @@ import pandas as pd
 
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.comparison import MAX_AIM, Comparison
+from adaptive_vtt.certify.decisions import MAX_AIM, Comparison
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.engine.belief import Belief, Observation
@@ -131,7 +131,7 @@ class Half:
         draw = self.selector.draw(1)
         if draw is None:
             return 0
-        self.selector.take(np.array([draw.question]), draw.move)
+        self.selector.take(np.array([draw.question]), draw.bet)
         self.selector.learn([self._learnt(draw.question)])
         if isinstance(self.oracle, Paired):
             return int(self.oracle.models_asked(np.array([draw.question]))[0])

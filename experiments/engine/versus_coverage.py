@@ -20,8 +20,8 @@ import pandas as pd
 from adaptive_vtt.audit.census import means
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.comparison import FAILS, HOLDS, MAX_AIM, Comparison
-from adaptive_vtt.certify.game import Move
+from adaptive_vtt.certify.decisions import FAILS, HOLDS, MAX_AIM, Comparison
+from adaptive_vtt.certify.game import Bet
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.datasets import from_table
@@ -118,15 +118,15 @@ class Comparing:
     def errs(self, horizon: int = HORIZON) -> bool:
         """Whether anything certified is ever wrong."""
         for _ in range(0, horizon, self.setting.batch):
-            for question, move in [self._draw() for _ in range(self.setting.batch)]:
+            for question, bet in [self._draw() for _ in range(self.setting.batch)]:
                 lost = self.losses.flat[[question]]
                 inside = self.certifier.members(np.array([question]))
-                self.certifier.learn(move, inside, lost, lost)
+                self.certifier.learn(bet, inside, lost, lost)
                 if self._wrong():
                     return True
         return False
 
-    def _draw(self) -> tuple[int, Move]:
+    def _draw(self) -> tuple[int, Bet]:
         """A question, and what its draw fixes: from a uniform subset of what is unseen, by need,
         as the strategy ``certify`` draws."""
         places = self.rng.choice(len(self.unseen), CANDIDATES, replace=False)
@@ -139,9 +139,9 @@ class Comparing:
             questions, weights if weights.any() else np.ones(CANDIDATES), DEFAULT_EXPLORATION
         )
         place = proposal.draw(self.rng)
-        move = self.certifier.foresee(inside, unit, f, proposal.probabilities, place)
+        bet = self.certifier.foresee(inside, unit, f, proposal.probabilities, place)
         self.unseen = np.delete(self.unseen, places[place])
-        return int(questions[place]), move
+        return int(questions[place]), bet
 
     def _predicted(self) -> Floats:
         if not self.setting.adversary:

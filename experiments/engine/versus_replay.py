@@ -22,8 +22,8 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.certify import Move
-from adaptive_vtt.certify.comparison import Comparison
+from adaptive_vtt.certify import Bet
+from adaptive_vtt.certify.decisions import Comparison
 from adaptive_vtt.engine.selector import Draw, Proposal
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.strategies import get
@@ -61,7 +61,7 @@ def audited(seed: int) -> Drawn:
         question = np.array([draw.question])
         draws.append(draw)
         rows.append(selector.row(draw, question, number, 0.0))
-        selector.take(question, draw.move)
+        selector.take(question, draw.bet)
         selector.learn([half._learnt(draw.question)])
     return Drawn(draws, rows)
 
@@ -103,11 +103,11 @@ def stands(way: str, seed: int) -> dict[str, Any]:
         selector.strategy, selector.exploration = get("random"), UNIFORM_EXPLORATION
     corrections, rooms, size = [], [], certifier.sizes[0]
     while selector.draws < EARLIER and (draw := selector.draw(1)) is not None:
-        move, learnt = cast(Move, draw.move), half._learnt(draw.question)
-        residual = learnt.loss - (move.low_predicted[0] + move.high_predicted[0]) / 2
-        corrections.append(move.scale[0] * residual / size)
-        rooms.append((move.hi[0] - move.lo[0]) / size / 2)
-        selector.take(np.array([draw.question]), draw.move)
+        bet, learnt = cast(Bet, draw.bet), half._learnt(draw.question)
+        residual = learnt.loss - (bet.low_predicted[0] + bet.high_predicted[0]) / 2
+        corrections.append(bet.scale[0] * residual / size)
+        rooms.append((bet.hi[0] - bet.lo[0]) / size / 2)
+        selector.take(np.array([draw.question]), draw.bet)
         selector.learn([learnt])
     late = slice(EARLIER // 2, None)
     lower, upper = half.ends

@@ -14,7 +14,7 @@ from adaptive_vtt import QuestionSpace
 from adaptive_vtt.audit.slices import Evidence, atoms_of, find
 from adaptive_vtt.audit.slices.proposers import by_values, joined
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.certify.population import masks_of, target_of
+from adaptive_vtt.certify.targets import masks_of, target_of
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.models import Recorded
 from tests.helpers.sliced import audited, world

@@ -17,8 +17,7 @@ from adaptive_vtt.audit.fleet import FLEET, Broker
 from adaptive_vtt.audit.fleet.broker import Caps, Member, read_fleet_db
 from adaptive_vtt.engine.budget import Account
 from adaptive_vtt.errors import InputError, JournalError
-from adaptive_vtt.journal.files import JOURNAL
-from adaptive_vtt.journal.locking import Lock
+from adaptive_vtt.journal.files import JOURNAL, Lock
 
 NAMES = ("a", "b", "c")
 CENTS = 1e-9

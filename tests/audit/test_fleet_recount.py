@@ -14,7 +14,7 @@ from adaptive_vtt.audit.fleet import FLEET, Broker, check_alone, recount, wait_f
 from adaptive_vtt.audit.fleet.broker import Caps, Member, taken
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.journal.locking import Lock
+from adaptive_vtt.journal.files import Lock
 from tests.audit.test_fleet_command import FLEET_TOML, ran
 from tests.audit.test_fleet_leases import CAP, KINDS, SEEDS, Doled, killed_until_the_end, member
 from tests.audit.test_fleet_resumed import Dear, Interrupted

@@ -15,12 +15,11 @@ from adaptive_vtt.audit.slices import looking as looks
 from adaptive_vtt.audit.slices.looking import FIRST, Looking, is_due
 from adaptive_vtt.audit.slices.search import MIN_LIFT, Found
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.certify.population import target_of
 from adaptive_vtt.certify.rules import Rules
-from adaptive_vtt.certify.targets import member
+from adaptive_vtt.certify.targets import member, target_of
 from adaptive_vtt.certify.tracks import tracks
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.certify.verify_slices import check_slices
+from adaptive_vtt.certify.verify_facts import check_slices
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.facts import SliceFacts, read_facts

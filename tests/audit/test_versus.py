@@ -11,7 +11,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.census import all_answers, all_losses, means
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.certify.comparison import Comparison
+from adaptive_vtt.certify.decisions import Comparison
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.config.models import answers_table
 from adaptive_vtt.errors import InputError, JournalError, ModelError

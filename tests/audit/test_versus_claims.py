@@ -7,8 +7,7 @@ import pytest
 
 from adaptive_vtt.audit.census import all_answers
 from adaptive_vtt.audit.versus import Versus
-from adaptive_vtt.certify.comparison import Comparison
-from adaptive_vtt.certify.decisions import Decisions
+from adaptive_vtt.certify.decisions import Comparison, Decisions
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.experiments.engine.versus_coverage import SETTINGS, Comparing, allowed

@@ -10,7 +10,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
-from adaptive_vtt.certify.comparison import Comparison
+from adaptive_vtt.certify.decisions import Comparison
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import read_journal

@@ -146,7 +146,7 @@ def test_targets_are_told_apart_by_what_they_hold_and_not_by_name() -> None:
 
 
 def test_what_a_call_answers_is_summed_as_counting_does() -> None:
-    from adaptive_vtt.certify.units import per_unit
+    from adaptive_vtt.certify.certifier import per_unit
 
     rng = np.random.default_rng(0)
     _, unit = np.unique(np.sort(rng.integers(0, 9, 40)), return_inverse=True)

@@ -286,7 +286,7 @@ def test_intervals_hold_the_figures_of_all_true_rates(
 @settings(max_examples=50, deadline=None)
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_kappa_is_exact_over_the_corners_of_a_box(classes: int, seed: int) -> None:
-    from adaptive_vtt.certify.formulas import kappa
+    from adaptive_vtt.certify.derived import kappa
 
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 100, classes).astype(float)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.decisions import Decisions
-from adaptive_vtt.certify.game import Game, Move
+from adaptive_vtt.certify.game import Bet, Game
 from adaptive_vtt.certify.rules import Rules, by_size, shares
 from adaptive_vtt.certify.sequences import BETS, Sequences, Step
 from adaptive_vtt.certify.verify import recompute, verify
@@ -395,7 +395,7 @@ def test_rates_over_what_counts_are_covered_at_every_moment() -> None:
             "foreseen": 0.25 * 60 * unseen, "uniform": one,
         }  # fmt: skip
         loss = losses[rows, place]
-        game.play(Move(one > 0, **figures), loss, loss, one.astype(np.int64), out[rows, place])
+        game.play(Bet(one > 0, **figures), loss, loss, one.astype(np.int64), out[rows, place])
         left[rows, place] = 0
         lower, upper = game.sequences.lower, game.sequences.upper
         held &= (lower <= truth + 1e-9) & (truth <= upper + 1e-9)

@@ -301,7 +301,7 @@ def missed(seed: int) -> bool:
     held = True
     for _ in range(60):
         draw = selector.draw()
-        selector.take(np.array([draw.question]), draw.move)
+        selector.take(np.array([draw.question]), draw.bet)
         side = int(space.truth([draw.question])[0])
         selector.learn([Observation(draw.question, side, float(losses[draw.question]))])
         lower, upper = certifier.sequences.lower, certifier.sequences.upper
@@ -334,7 +334,7 @@ def test_rare_sides_have_as_many_candidates_as_common_ones():
     for _ in range(40):
         draw = selector.draw()
         truth = int(space.truth([draw.question])[0])
-        selector.take(np.array([draw.question]), draw.move)
+        selector.take(np.array([draw.question]), draw.bet)
         selector.learn([Observation(draw.question, truth, 0.0)])
         asked += truth
     assert asked >= 8

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adaptive_vtt.certify.population import target_of
-from adaptive_vtt.certify.targets import member
-from adaptive_vtt.certify.tracks import tracks
-from adaptive_vtt.certify.unseen import Unseen, unseen
+from adaptive_vtt.certify.targets import member, target_of
+from adaptive_vtt.certify.tracks import Unseen, tracks, unseen
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import EXCLUDED, AnswerRow, CallRow
 from adaptive_vtt.types import TargetId

@@ -87,7 +87,7 @@ def test_an_audit_whose_first_write_failed_is_begun_by_the_same_command(
         def fail(*_: Any) -> None:
             raise error if tables else KeyboardInterrupt
 
-        patch.setattr(f"adaptive_vtt.journal.sqlite_step.Step.{where}", fail)
+        patch.setattr(f"adaptive_vtt.journal.sqlite.Step.{where}", fail)
         assert audit(start, out) == (2 if tables else 130)
         told = "disk is full; nothing of this step" if tables else "the same command begins again"
         assert told in said(capsys)

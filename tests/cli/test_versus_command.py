@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_vtt.certify.compared import compared
+from adaptive_vtt.certify.decisions import compared
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.results.report.differences import point_span, points

@@ -81,7 +81,7 @@ def batch_of(selector: Selector, losses: Any, ahead: bool, count: int = BATCH) -
         draw = selector.draw(count - made if ahead else 1)
         if draw is None:
             break
-        selector.take(np.array([draw.question]), draw.move)
+        selector.take(np.array([draw.question]), draw.bet)
         draws.append(draw)
     for draw in draws:
         truth = int(selector.space.truth(np.array([draw.question]))[0])

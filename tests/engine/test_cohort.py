@@ -15,7 +15,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, Cohort, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.certify.verify_cohort import check_cohort
+from adaptive_vtt.certify.verify_facts import check_cohort
 from adaptive_vtt.cohort import Item, Member
 from adaptive_vtt.engine.priors import CohortLosses
 from adaptive_vtt.errors import InputError, JournalError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.certify.verify_prices import check_prices
+from adaptive_vtt.certify.verify_facts import check_prices
 from adaptive_vtt.engine.prices import MAX_RATIO, Prices
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.experiments.engine.prices import Billed, coverage, space_of, wrong_of

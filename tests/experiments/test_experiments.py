@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from adaptive_vtt.certify import units
+from adaptive_vtt.certify import certifier
 from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
@@ -245,10 +245,10 @@ def test_crossover_names_the_fewest_candidates_at_which_the_gpu_is_faster() -> N
 
 
 def test_constants_are_changed_for_one_row_and_are_as_they_were_after_it() -> None:
-    before = units.ROOM, units.FADE
+    before = certifier.ROOM, certifier.FADE
     with constants.changed({"ROOM": 2, "FADE": 0.5}):
-        assert [units.ROOM, units.FADE] == [2.0, 0.5]
-    assert before == (units.ROOM, units.FADE)
+        assert [certifier.ROOM, certifier.FADE] == [2.0, 0.5]
+    assert before == (certifier.ROOM, certifier.FADE)
 
 
 def test_an_unknown_constant_is_told_of_by_name() -> None:

@@ -13,7 +13,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import SQLiteJournal, read_journal
-from adaptive_vtt.journal.locking import holder
+from adaptive_vtt.journal.files import holder
 from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.audits import content, finished
 
@@ -23,7 +23,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from adaptive_vtt.journal.locking import Lock
+from adaptive_vtt.journal.files import Lock
 lock = Lock(Path({path!r}))
 print("held", flush=True)
 time.sleep(60)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.demo.server import DemoBrain
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.journal.endpoint_facts import WayFacts
+from adaptive_vtt.journal.facts import WayFacts
 from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
 from adaptive_vtt.models.network.elicitation import Elicitation
 from adaptive_vtt.models.pair import pair

@@ -15,7 +15,7 @@ import pytest
 from adaptive_vtt.cli import main
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import SQLiteJournal
-from adaptive_vtt.journal.locking import Lock, holder
+from adaptive_vtt.journal.files import Lock, holder
 from adaptive_vtt.results.runs import Rate, Rates, ago, find, read_rates, read_run
 from adaptive_vtt.types import TargetId
 from tests.helpers.audits import finished

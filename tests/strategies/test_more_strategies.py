@@ -281,7 +281,7 @@ def distinct_failures(name: str, calls: int, answers: Answers, seed: int) -> int
         assert draw is not None
         one = np.array([draw.call])
         questions = one if answers == "one" else draw.call * 2 + np.arange(2)
-        selector.take(questions, draw.move)
+        selector.take(questions, draw.bet)
         samples = space.parts(questions)[0]
         pairs = zip(questions.tolist(), samples, strict=True)
         selector.learn([learnt(space, q, 0.5, float(failing[s])) for q, s in pairs])

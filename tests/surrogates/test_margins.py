@@ -20,10 +20,9 @@ from adaptive_vtt.oracles import Correctness, MaskDrop
 from adaptive_vtt.oracles.labels import SUREST, margin
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates import Losses, QuestionGP
-from adaptive_vtt.surrogates.coordinates import Margins
 from adaptive_vtt.surrogates.features import PICTURES, FollowUpFeatures
 from adaptive_vtt.surrogates.loss_mean import Judged, LossMean
-from adaptive_vtt.surrogates.regression import Regression, some
+from adaptive_vtt.surrogates.regression import Margins, Regression, some
 from adaptive_vtt.surrogates.unit_kernel import MARGINS, UnitKernel, Units
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Answer, Outcome, Question

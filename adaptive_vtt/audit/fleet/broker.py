@@ -32,8 +32,7 @@ from ...engine.budget import Account
 from ...errors import InputError, JournalError, one_line, unknown
 from ...journal import Journal, SQLiteJournal
 from ...journal.facts import read_lost
-from ...journal.files import JOURNAL, connect_to_read
-from ...journal.locking import holder
+from ...journal.files import JOURNAL, connect_to_read, holder
 from ...oracles.findings import cost_of
 from ...stopping import CENTS
 

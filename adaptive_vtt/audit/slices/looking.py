@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...certify.population import masks_of, target_of
-from ...certify.targets import Target, size
+from ...certify.targets import Target, masks_of, size, target_of
 from ...engine.loop import Hook, Loop
 from ...engine.options import DISCOVER_BY, Certify
 from ...errors import InputError

@@ -24,7 +24,7 @@ from io import BytesIO
 from typing import Annotated, Any, TypeVar
 
 from ...errors import AvttError, InputError, ModelError, one_line
-from ...journal.endpoint_facts import BatchFacts
+from ...journal.facts import BatchFacts
 from ...types import Answer, Prompt, Unanswered
 from ...utils.options import Group, Option
 from ...utils.random_streams import generator

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple
 
 from ...errors import InputError
-from ...journal.endpoint_facts import WayFacts
+from ...journal.facts import WayFacts
 from ...types import CallMode, Prompt, Unanswered, Value
 from ...utils.importing import pip_install
 from ...utils.options import Group, Option

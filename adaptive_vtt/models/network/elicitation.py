@@ -9,7 +9,7 @@ two models. A name may have a variant, "logprobs-5": the same way, asked for wit
 from collections.abc import Sequence
 
 from ...errors import InputError
-from ...journal.endpoint_facts import WayFacts, Why
+from ...journal.facts import WayFacts, Why
 
 
 class Elicitation:

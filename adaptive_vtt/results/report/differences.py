@@ -3,7 +3,7 @@
 import shlex
 from typing import Any
 
-from ...certify.compared import Compared, calls_of, compared
+from ...certify.decisions import Compared, calls_of, compared
 from ...utils.figures import outward
 from ..way_on import shipping_rule
 from .certified import STEPS
@@ -95,13 +95,13 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def _decision(evidence: Evidence, of: Standing) -> str:
-    from ...certify.verify_versus import decision
+    from ...certify.verify import versus_decision
 
     certificate = evidence.certificate
     if certificate is None or certificate.versus is None or of.contradicted:
         return "open"
     side = SIDE[int(evidence.history[of.place].decided[-1])]
-    return decision(certificate.versus, of.place, of.lower, of.upper, side)
+    return versus_decision(certificate.versus, of.place, of.lower, of.upper, side)
 
 
 def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:

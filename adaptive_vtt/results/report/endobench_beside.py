@@ -31,8 +31,7 @@ import pandas as pd
 from scipy.special import betaincinv
 
 from ...datasets.vqa.taxonomy import GRANULARITIES, IMAGE_LEVEL, PROMPTS, SCENES, TASKS
-from ...journal.facts import Facts
-from ...journal.protocol_facts import ProtocolFacts
+from ...journal.facts import Facts, ProtocolFacts
 from ...models.network.prompt_templates import TEMPLATES
 from ...types import IDENTITY
 from ..result import Result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...certify.formulas import Bounds
+from ...certify.derived import Bounds
 from ...certify.further import Range
 from ...certify.tracks import Track
 from ...types import IDENTITY, SIDES, Floats, TargetId

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...certify.compared import ALIKE
-from ...certify.unseen import unseen
+from ...certify.decisions import ALIKE
+from ...certify.tracks import unseen
 from ...journal.rows import AnswerRow, CallRow
 from ...oracles.caption_rules import ERROR_TYPES, rule_of
 from ...oracles.findings import found as found_in_captions

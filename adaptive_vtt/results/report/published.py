@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...certify.derived import ALL, Figure, figures
-from ...certify.formulas import Bounds, rising, stack
+from ...certify.derived import ALL, Bounds, Figure, figures, rising, stack
 from ...relations.medmnistc import CATEGORIES
 from .evidence import Evidence, Standing
 from .section import Section, fragment, span

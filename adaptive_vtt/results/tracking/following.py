@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Annotated, Any, Protocol
 
-from ...certify.comparison import Comparison
+from ...certify.decisions import Comparison
 from ...engine.calling import Asking, Progress, progress_of
 from ...engine.options import Certify
 from ...errors import InputError, one_line
