@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from adaptive_vtt.relations.reic_selection import select
+from adaptive_vtt.relations.reic import select
 from adaptive_vtt.types import Candidates
 
 from .base import BeliefView

@@ -1,7 +1,7 @@
 """Drawn everyday scenes whose objects are known, for audits of captioners and for tests.
 
 Every picture is drawn from a seed. Each kind of object has a colour of its own (see
-``scenery.kinds``), so that a captioner can be made that sees all there is, and whose faults are
+``scene_plan``), so that a captioner can be made that sees all there is, and whose faults are
 then known exactly (``demo.template_captioner``).
 """
 
@@ -15,11 +15,10 @@ from ..errors import InputError
 from ..types import Sample
 from ..utils.options import Option
 from .drawn import DrawnDataset
-from .scenery.kinds import KINDS
-from .scenery.scene import Scene, plan
+from .scene_plan import KINDS, Scene, plan
 
 if TYPE_CHECKING:
-    from .scenery.drawing import Drawing
+    from .scene_drawing import Drawing
 
 SIDES = range(96, 1025)
 
@@ -66,7 +65,7 @@ class Scenes(DrawnDataset["Drawing"]):
         return self._scenes[index]
 
     def draw(self, index: int) -> "Drawing":
-        from .scenery.drawing import draw
+        from .scene_drawing import draw
 
         return draw(self._scenes[index], *self.size)
 
@@ -80,7 +79,7 @@ def scenes(
 ) -> Scenes:
     """``count`` pictures of rooms, streets, parks and beaches, ``size`` (height, width) x 3.
 
-    The concepts are the kinds of ``scenery.kinds.KINDS``. Samples carry the visible mask of
+    The concepts are the kinds of ``scene_plan.KINDS``. Samples carry the visible mask of
     each kind that is there, and in ``boxes`` one box for each object, around what can be
     seen of it. ``objects``: the least and the most in a picture; where they find no room
     without hiding one another there are fewer. The same seed gives the same scenes whatever

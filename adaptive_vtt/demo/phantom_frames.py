@@ -16,10 +16,10 @@ from ..errors import InputError, unknown
 from ..types import Mask, Sample
 from ..utils.options import Option
 from .drawn import DrawnDataset
-from .phantoms.scene import Prevalence, Scene, plan
+from .phantom_scene import Prevalence, Scene, plan
 
 if TYPE_CHECKING:
-    from .phantoms.drawing import Drawing
+    from .phantom_drawing import Drawing
 
 CONCEPTS = ("polyp", "instrument", "stool", "blood", "text", "poor preparation")
 """What is asked about; all but the last have masks. Poor preparation: level 0 or 1."""
@@ -70,7 +70,7 @@ class Phantom(DrawnDataset["Drawing"]):
         return self.drawing(index).boxes
 
     def draw(self, index: int) -> "Drawing":
-        from .phantoms.drawing import draw
+        from .phantom_drawing import draw
 
         return draw(self._scenes[index], self.size)
 

@@ -15,10 +15,9 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import Cutout, FieldFiles, Folder
 from adaptive_vtt.relations.medtest.cutouts import cut
-from adaptive_vtt.relations.medtest.fluids import STOOLS, DrawnBlood
+from adaptive_vtt.relations.medtest.drawn import STOOLS, TOOLS, Drawn, DrawnBlood
 from adaptive_vtt.relations.medtest.placement import anywhere, near_its_place
 from adaptive_vtt.relations.medtest.scene import Scene
-from adaptive_vtt.relations.medtest.tools import TOOLS, Drawn
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
 
