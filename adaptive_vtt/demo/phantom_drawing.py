@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..types import Box, Image, Mask
+from ..utils.boxes import around
 from ..utils.random_streams import generator
 from .phantom_scene import Fold, Instrument, Patch, Polyp, Scene
 
@@ -301,18 +302,13 @@ class Drawing:
     @property
     def boxes(self) -> tuple[tuple[int, int, int, int], ...]:
         """Around each polyp: (x1, y1, x2, y2), the last two exclusive."""
-        return tuple(map(_around, self.polyps))
+        return tuple(map(around, self.polyps))
 
     @property
     def labelled(self) -> tuple[Box, ...]:
         """Around each polyp, and around all that is seen of each other concept."""
-        others = [Box(c, *_around(m)) for c, m in self.masks.items() if c != "polyp" and m.any()]
+        others = [Box(c, *around(m)) for c, m in self.masks.items() if c != "polyp" and m.any()]
         return (*(Box("polyp", *around) for around in self.boxes), *others)
-
-
-def _around(mask: Mask) -> tuple[int, int, int, int]:
-    x, y, width, height = cv2.boundingRect(mask.astype(np.uint8))
-    return x, y, x + width, y + height
 
 
 def draw(scene: Scene, size: int) -> Drawing:

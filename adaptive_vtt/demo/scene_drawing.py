@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 
 from ..types import Box, Image, Mask
+from ..utils.boxes import around
 from ..utils.random_streams import generator
 from . import scene_things
 from .phantom_drawing import noise
@@ -158,7 +159,7 @@ def draw(scene: Scene, height: int, width: int) -> Drawing:
         covers.append(_pasted(picture, layer, top, left))
     seen = _in_view(covers)
     boxes = tuple(
-        _box(thing.kind.name, mask) for thing, mask in zip(scene.things, seen, strict=True)
+        Box(thing.kind.name, *around(mask)) for thing, mask in zip(scene.things, seen, strict=True)
     )
     masks: dict[str, Mask] = {}
     for thing, mask in zip(scene.things, seen, strict=True):
@@ -208,8 +209,3 @@ def _in_view(covers: list[Mask]) -> list[Mask]:
         seen.append(cover & ~nearer)
         nearer |= cover
     return seen[::-1]
-
-
-def _box(name: str, mask: Mask) -> Box:
-    x, y, width, height = cv2.boundingRect(mask.astype(np.uint8))
-    return Box(name, x, y, x + width, y + height)

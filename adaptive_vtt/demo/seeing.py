@@ -22,6 +22,7 @@ import numpy.typing as npt
 from ..datasets.base import Dataset
 from ..errors import InputError
 from ..types import Image, Mask, Sample
+from ..utils.boxes import around
 from .scene_drawing import sketch_of
 from .scene_plan import KINDS, Floats, lab
 
@@ -109,11 +110,10 @@ def sighted(kind: str, things: Sequence[Mask], colours: npt.NDArray[np.uint8]) -
     largest = max(int(t.sum()) for t in things)
     whole = np.logical_or.reduce(things)
     colour = lab(np.median(colours, axis=0)).tolist()
-    x, y, width, height = cv2.boundingRect(whole.astype(np.uint8))
     return Sighting(
         kind,
         float(whole.mean()),
-        (x, y, x + width, y + height),
+        around(whole),
         sum(bool(4 * t.sum() >= largest) for t in things),
         (colour[0], colour[1], colour[2]),
     )
@@ -202,13 +202,12 @@ def _shapes() -> dict[str, tuple[Mask, Mask]]:
     for place, kind in enumerate(KINDS.values(), start=1):
         layer = sketch_of(kind, 96)
         own = (_named(layer.colour.astype(np.uint8)) == place) & (layer.cover > 0.5)
-        x, y, width, height = cv2.boundingRect(own.astype(np.uint8))
-        shape = own[y : y + height, x : x + width]
+        left, top, right, bottom = around(own)
+        shape = own[top:bottom, left:right]
         found[kind.name] = (shape, shape[:, ::-1])
     return found
 
 
-Floats = npt.NDArray[np.float32]
 Map = npt.NDArray[np.float64]
 """2 x 3, from a picture's pixel centres (x, y, 1) to its source's (x, y)."""
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import CAPTION, Box, Filler, FollowUp, Image, Mask, Sample
-from ..utils.boxes import common
+from ..utils.boxes import around, common
 from ..utils.options import Option
 from ..utils.parts import describe_part
 from ..utils.random_streams import generator
@@ -118,7 +118,7 @@ def annotated(sample: Sample) -> tuple[Box, ...]:
         return ()
     height, width = sample.image.shape[:2]
     boxes = [box for box in sample.boxes if box.label] or [
-        _around(name, mask) for name, mask in sample.masks.items() if mask.any()
+        Box(name, *around(mask)) for name, mask in sample.masks.items() if mask.any()
     ]
     whole = [_whole(box, height, width) for box in boxes]
     return tuple(box for box in whole if box.area > 0)
@@ -165,11 +165,6 @@ def window(box: Box) -> Window:
 def not_eligible(image: Image, reason: str) -> FollowUp:
     """The source again, and why nothing was changed."""
     return FollowUp(image.copy(), {NOT_ELIGIBLE: reason})
-
-
-def _around(name: str, mask: Mask) -> Box:
-    left, top, width, height = cv2.boundingRect(mask.astype(np.uint8))
-    return Box(name, left, top, left + width, top + height)
 
 
 def _whole(box: Box, height: int, width: int) -> Box:
@@ -386,10 +381,10 @@ class ROME(LabelPreserving):
             filled = cv2.inpaint(plain, region.astype(np.uint8), REACH, cv2.INPAINT_TELEA)
             filled = filled.reshape(image.shape)
         else:
-            left, top, width, height = cv2.boundingRect(region.astype(np.uint8))
+            box = Box("", *around(region))
             region = np.zeros_like(region)
-            region[top : top + height, left : left + width] = True
-            filled = self.filler(image, Box("", left, top, left + width, top + height))
+            region[window(box)] = True
+            filled = self.filler(image, box)
         return np.where(region[:, :, None], filled, image)
 
 

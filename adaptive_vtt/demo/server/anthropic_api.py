@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from .behaviour import BatchWork, Fate, Statistics, jsonl
+from .behaviour import BatchWork, Fate, Statistics, jsonl, newest
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -189,16 +189,10 @@ class AnthropicBatches:
         return Response(200, batch.as_dict())
 
     def _list(self, request: Request) -> Response:
-        newest = list(reversed(self._batches.values()))
-        names = [batch.id for batch in newest]
-        after = request.query.get("after_id")
-        start = names.index(after) + 1 if after in names else 0
-        limit = request.query.get("limit", "20")
-        most = min(1000, int(limit)) if limit.isdecimal() and len(limit) < 5 else 20
-        shown = [self._now(batch).as_dict() for batch in newest[start : start + most]]
-        ends = (shown[0]["id"], shown[-1]["id"]) if shown else (None, None)
-        more = len(newest) > start + most
-        told = {"data": shown, "has_more": more, "first_id": ends[0], "last_id": ends[1]}
+        names, more = newest(self._batches, request.query, "after_id", 1000)
+        shown = [self._batch(name).as_dict() for name in names]
+        first, last = (names[0], names[-1]) if names else (None, None)
+        told = {"data": shown, "has_more": more, "first_id": first, "last_id": last}
         return Response(200, told)
 
     def _look(self, request: Request, name: str) -> Response:

@@ -161,6 +161,21 @@ class BatchWork:
         return fate.fault, response
 
 
+def newest(
+    names: Iterable[str], query: Mapping[str, str], cursor: str, most: int
+) -> tuple[list[str], bool]:
+    """A page of ``names``, the last one first, and whether others follow.
+
+    It begins after the name that the query's ``cursor`` says, and has as many as its "limit": 20
+    where that is no number, and ``most`` at most.
+    """
+    backwards = [*names][::-1]
+    after, limit = query.get(cursor), query.get("limit", "20")
+    start = backwards.index(after) + 1 if after in backwards else 0
+    stop = start + (min(most, int(limit)) if limit.isdecimal() and len(limit) < 5 else 20)
+    return backwards[start:stop], len(backwards) > stop
+
+
 def jsonl(lines: Iterable[Mapping[str, Any]]) -> bytes:
     """Lines of JSON."""
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...types import Image
-from .behaviour import BatchWork, Fate, Statistics, jsonl
+from .behaviour import BatchWork, Fate, Statistics, jsonl, newest
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -373,21 +373,15 @@ class OpenAIBatches:
         return Response(200, batch.as_dict())
 
     def _list(self, request: Request) -> Response:
-        newest = list(reversed(self._batches.values()))
-        names = [batch.id for batch in newest]
-        after = request.query.get("after")
-        start = names.index(after) + 1 if after in names else 0
-        limit = request.query.get("limit", "20")
-        most = min(100, int(limit)) if limit.isdecimal() and len(limit) < 5 else 20
-        shown = [self._now(batch).as_dict() for batch in newest[start : start + most]]
-        more = len(newest) > start + most
+        names, more = newest(self._batches, request.query, "after", 100)
+        shown = [self._batch(name).as_dict() for name in names]
         return Response(200, {"object": "list", "data": shown, "has_more": more})
 
     def _look(self, request: Request, name: str) -> Response:
-        return Response(200, self._now(self._batch(name)).as_dict())
+        return Response(200, self._batch(name).as_dict())
 
     def _cancel(self, request: Request, name: str) -> Response:
-        batch = self._now(self._batch(name))
+        batch = self._batch(name)
         if batch.status == "in_progress":
             done = (time.monotonic() - batch.began) / max(batch.seconds, 1e-9)
             self._answer(batch, int(done * len(batch.requests)), "batch_cancelled")
@@ -397,7 +391,7 @@ class OpenAIBatches:
     def _batch(self, name: str) -> _Batch:
         if name not in self._batches:
             raise Rejected(404, f"No batch found with id '{name}'.")
-        return self._batches[name]
+        return self._now(self._batches[name])
 
     def _now(self, batch: _Batch) -> _Batch:
         """The batch as it stands by now."""

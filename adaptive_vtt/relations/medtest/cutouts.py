@@ -208,7 +208,10 @@ Look = npt.NDArray[np.float64]
 class Similar:
     """One of the ``share`` (0..1) of a folder's cut-outs whose pictures are likest the target.
 
-    All pictures of the folder are read once. Raises InputError for a share out of range.
+    The thesis (RQ4) compares contrast, brightness and colour and gives no limit. Here those are the
+    mean and the deviation of brightness and the two mean colour axes of CIE Lab, over the visible
+    field and each in units of its spread in the folder. All pictures of the folder are read once.
+    Raises InputError for a share out of range.
     """
 
     def __init__(self, folder: Folder, share: float = 0.25) -> None:
