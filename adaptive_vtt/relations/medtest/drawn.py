@@ -261,7 +261,7 @@ Canvas = tuple[Floats, Floats]
 """Colour H x W x 3 on 0..255, and opacity H x W in 0..1; both are drawn upon in place."""
 
 
-class Drawn:
+class DrawnTool:
     """A random drawn tool."""
 
     def cutout(self, rng: np.random.Generator) -> Cutout:

@@ -2,7 +2,7 @@
 and text (section 3.5.1), date, time and device parameters as endoscopes print them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, ClassVar
 
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...types import Image, Mask
-from . import drawn
 from .cutouts import Cutout, Similar, Source
+from .drawn import DrawnBlood, DrawnStool, DrawnTool
 from .placement import Pose, anywhere, near_its_place
 from .scene import FieldOf, Floats, MedTest, Scene, cheapest, fifth
 
@@ -46,21 +46,28 @@ SEEN = 1e-3
 """The least share of the field that counts as something to be seen (details["adds"])."""
 
 
-class Instrument(MedTest):
+class Placed(MedTest):
+    """Base of instruments, stool and blood: cut-outs of a source, drawn unless one is given."""
+
+    drawing = 2
+    drawn: ClassVar[Callable[[], Source]]
+
+    def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
+        super().__init__(field)
+        self.source = source or self.drawn()
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.field, self.source)
+
+
+class Instrument(Placed):
     """MR3-1: a tool near its source's place and direction, entering from the edge of the view."""
 
     name = "medtest/instrument"
     about = "a tool enters the view, off the protected mask; larger at higher severities"
     adds = "instrument"
-    drawing = 2
+    drawn = DrawnTool
     concepts_added: ClassVar[frozenset[str]] = frozenset({"instrument", "instruments", "tool"})
-
-    def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
-        super().__init__(field)
-        self.source = source or drawn.Drawn()
-
-    def parts(self) -> tuple[object, ...]:
-        return (self.field, self.source)
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
@@ -90,14 +97,8 @@ class Instrument(MedTest):
         return cheapest(tries())
 
 
-class Stain(MedTest):
+class Stain(Placed):
     """Base of stool and blood: pieces anywhere in the view."""
-
-    source: Source
-    drawing = 2
-
-    def parts(self) -> tuple[object, ...]:
-        return (self.field, self.source)
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
@@ -130,13 +131,10 @@ class Feces(Stain):
     name = "medtest/feces"
     about = "residual stool, off the protected mask; more at higher severities"
     adds = "feces"
+    drawn = DrawnStool
     concepts_added: ClassVar[frozenset[str]] = frozenset(
         {"feces", "faeces", "stool", "poor preparation"}
     )
-
-    def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
-        super().__init__(field)
-        self.source = source or drawn.DrawnStool()
 
 
 class Blood(Stain):
@@ -145,11 +143,8 @@ class Blood(Stain):
     name = "medtest/blood"
     about = "pools and streaks of blood, off the protected mask; more at higher severities"
     adds = "blood"
+    drawn = DrawnBlood
     concepts_added: ClassVar[frozenset[str]] = frozenset({"blood", "bleeding"})
-
-    def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
-        super().__init__(field)
-        self.source = source or drawn.DrawnBlood()
 
 
 def _chosen(source: Source, scene: Scene, rng: np.random.Generator) -> Cutout:
