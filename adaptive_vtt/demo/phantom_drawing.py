@@ -44,6 +44,8 @@ def noise(rng: np.random.Generator, cells: int, shape: tuple[int, ...]) -> Float
 
 Point = npt.NDArray[np.float64]
 
+# -- things --------------------------------------------------------------------------------
+
 _TINT = {"pink": (1.0, 0.82, 0.92), "red": (0.92, 0.55, 0.58), "pale pink": (1.08, 1.30, 1.30)}
 """Polyp colours, as factors on the mucosa's at full contrast."""
 _DOME = {"is": 1.0, "ip": 1.15, "iia": 0.4}
@@ -286,6 +288,8 @@ def draw_text(image: Image, lines: Sequence[str]) -> Mask:
         np.maximum(image, (0.9 * layer).astype(np.uint8)[:, :, None], out=image)
     return layer > 127
 
+
+# -- the frame -----------------------------------------------------------------------------
 
 _STAIN = (0.5, 0.35, 0.15, 0.0)
 """How yellow the wall is, by preparation level."""

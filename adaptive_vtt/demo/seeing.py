@@ -26,6 +26,8 @@ from ..utils.boxes import around
 from .scene_drawing import sketch_of
 from .scene_plan import KINDS, Floats, lab
 
+# -- by colours ----------------------------------------------------------------------------
+
 _NEAR = 15.0
 """Largest distance in CIE Lab of a pixel from the signature that it counts for. Instances and
 shades stay within it, and signatures are more than twice as far from one another."""
@@ -207,6 +209,8 @@ def _shapes() -> dict[str, tuple[Mask, Mask]]:
         found[kind.name] = (shape, shape[:, ::-1])
     return found
 
+
+# -- by registering ------------------------------------------------------------------------
 
 Map = npt.NDArray[np.float64]
 """2 x 3, from a picture's pixel centres (x, y, 1) to its source's (x, y)."""

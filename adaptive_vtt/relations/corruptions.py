@@ -94,6 +94,8 @@ def truncated(values: npt.NDArray[Any]) -> Image:
     return np.clip(values, 0, 255).astype(np.uint8)
 
 
+# -- noise, drawn for each value of the image on its own -----------------------------------
+
 CELLS = 1024
 
 
@@ -160,6 +162,8 @@ def _counts(photons: float) -> tuple[Counts, Counts, npt.NDArray[np.float64]]:
 
 
 Floats = npt.NDArray[np.float32]
+# -- blurs ---------------------------------------------------------------------------------
+
 TINY = 1e-4
 """Grey levels added before cutting, so that a whole number stays one after rounding errors."""
 
@@ -281,6 +285,8 @@ def glass_blur(
         moved = moved[y, x]
     return gaussian_blur_sigma(moved, rng, sigma)
 
+
+# -- brightness, contrast and colour, without chance ---------------------------------------
 
 LEVELS = np.arange(256, dtype=np.float32)
 

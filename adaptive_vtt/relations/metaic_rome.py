@@ -181,6 +181,8 @@ def _whole_and_alone(box: Box, boxes: Sequence[Box], sample: Sample) -> bool:
     return inside and large and apart
 
 
+# -- MetaIC --------------------------------------------------------------------------------
+
 OVERLAPS = ((-1.0, 0.0), (0.0, 0.15), (0.15, 0.3), (0.3, 0.45))
 """By severity 1..4: the overlap is more than the first and at most the second."""
 FULL = 0.7
@@ -314,6 +316,8 @@ def _placed(
 def _starts(last: int) -> npt.NDArray[np.int64]:
     return np.unique(np.linspace(0, last, min(STEPS, last + 1)).round().astype(np.int64))
 
+
+# -- ROME ----------------------------------------------------------------------------------
 
 MARGIN = 35
 """Divisor of the picture's side (root of its area in pixels): the quotient is the side of the

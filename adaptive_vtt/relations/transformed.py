@@ -30,7 +30,11 @@ that is its source tests nothing, it is 1 unless it is set."""
 
 
 class Caller:
-    """A function image -> image; one with a parameter ``rng`` is given a numpy Generator."""
+    """A function image -> image; one with a parameter ``rng`` is given a numpy Generator.
+
+    Every caller takes and gives H x W x C of uint8, whatever the library wants: albumentations the
+    same, MONAI C x H x W and TorchIO C x W x H x 1, both of float32 in [0, 1].
+    """
 
     carries = False
     """Whether masks can be moved along with the image."""

@@ -119,6 +119,8 @@ def _parts(content: Any) -> tuple[list[str], list[str]]:
     return texts_of(parts), [str(source.get("data")) for source in sources if source]
 
 
+# -- batches: submitted and read without files ---------------------------------------------
+
 _PATH = "/v1/messages/batches"
 _COUNTED = ("succeeded", "errored", "canceled", "expired")
 

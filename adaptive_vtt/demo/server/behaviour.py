@@ -129,9 +129,12 @@ class Statistics:
 
 
 class BatchWork:
-    """``answer``: the reply to a request's body, whatever is wrong with it; ``error``: how the
+    """The requests of a batch, answered one by one: what befalls each, and the bill.
+
+    ``answer``: the reply to a request's body, whatever is wrong with it; ``error``: how the
     protocol words one that failed. Faults follow from ``fate``: "limited" and "broken" ones fail, a
-    "hung" one is never answered, and a "truncated" one is billed."""
+    "hung" one is never answered, and a "truncated" one is billed.
+    """
 
     def __init__(
         self,

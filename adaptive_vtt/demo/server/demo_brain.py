@@ -20,6 +20,8 @@ from ...errors import InputError, unknown
 from ...types import Image, Indices
 from ...utils.random_streams import generator
 
+# -- reading prompts -----------------------------------------------------------------------
+
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$")
 _NUMBERED = re.compile(r"^\s*(?:Question\s+)?(\d+)[.:)]\s+.*\?", re.IGNORECASE)
 _QUESTION = re.compile(r"[^.?!\n]*\?")
@@ -101,6 +103,8 @@ def _concept(prompt: str, concepts: list[str]) -> str | None:
 
 Floats = npt.NDArray[np.floating[Any]]
 
+# -- recognising pictures ------------------------------------------------------------------
+
 SIMILAR = 0.6
 """Correlation of grey thumbnails below which a picture is not taken for any of the gallery's."""
 
@@ -169,6 +173,8 @@ def _detail(picture: Image) -> float:
     grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     return float(cv2.Laplacian(grey, cv2.CV_32F).std()) + 1.0
 
+
+# -- answering -----------------------------------------------------------------------------
 
 REFUSAL = "I'm sorry, I can't help with that."
 

@@ -33,10 +33,13 @@ _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")
 
 @dataclass(frozen=True)
 class Quirks:
-    """``root``: where its protocol is served. ``ignored``: fields that are passed over in silence.
+    """What a server that speaks OpenAI's protocol does otherwise than OpenAI's.
+
+    ``root``: where its protocol is served. ``ignored``: fields that are passed over in silence.
     ``known``: fields that are taken beside the plainest, any other being refused with 400; None:
     others are passed over. ``most_alternatives``: of ``top_logprobs``; more are refused.
-    ``listed_errors``: errors come as a list of one."""
+    ``listed_errors``: errors come as a list of one.
+    """
 
     root: str = "/v1"
     ignored: tuple[str, ...] = ()
@@ -240,6 +243,8 @@ def _logprob(token: str, likelihood: float) -> dict[str, Any]:
         "bytes": list(token.encode()),
     }
 
+
+# -- batches: files, and jobs made of them -------------------------------------------------
 
 _CHAT = "/v1/chat/completions"
 _MAX_STORED = 512 * 2**20

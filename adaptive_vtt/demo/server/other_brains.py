@@ -52,7 +52,12 @@ _TRUTH = re.compile(r"^Right answer: (.*)$", re.MULTILINE)
 
 
 class JudgeBrain:
-    """Reads replies where it is asked to, and is ``brain`` where it is asked anything else."""
+    """Reads replies where it is asked to, and is ``brain`` where it is asked anything else.
+
+    What it reads are the prompts of ``oracles.judge_models``: words without an image in which a
+    reply stands between two marks. It knows the letters and texts of options and which of a list
+    is meant ("the second one"); it does as no reply says.
+    """
 
     def __init__(self, brain: Brain) -> None:
         self.brain = brain

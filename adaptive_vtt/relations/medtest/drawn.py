@@ -238,6 +238,8 @@ def _coloured(level: Floats, palette: npt.NDArray[np.float32]) -> Floats:
     )
 
 
+# -- instruments ---------------------------------------------------------------------------
+
 HEIGHT, WIDTH, END = 220, 520, 340
 """The canvas in pixels, and where the sheath ends."""
 

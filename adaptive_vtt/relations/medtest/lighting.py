@@ -124,6 +124,8 @@ def _odd(sigma: float, rng: np.random.Generator) -> int:
     return max(3, lowest + 2 * int(rng.random() * count))
 
 
+# -- printed text: thin bright letters in straight lines -----------------------------------
+
 STROKE = 0.014
 """Letters' strokes are narrower than this, as a share of the shorter side."""
 

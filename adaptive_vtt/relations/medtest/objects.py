@@ -259,6 +259,8 @@ def _record(cutout: Cutout, pose: Pose, alpha: Floats, scene: Scene) -> dict[str
     }
 
 
+# -- text ----------------------------------------------------------------------------------
+
 LETTER = (0.019, 0.026)
 """Height of a capital letter, as a share of the image's height."""
 
