@@ -5,7 +5,6 @@ Every picture is drawn from a seed. Each kind of object has a colour of its own 
 then known exactly (``demo.template_captioner``).
 """
 
-import hashlib
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -25,7 +24,7 @@ SIDES = range(96, 1025)
 _VERSION = 1  # part of the fingerprint: goes up when the same seed gives other pictures
 
 
-class Scenes(DrawnDataset["Drawing"]):
+class Scenes(DrawnDataset[Scene, "Drawing"]):
     """Planned scenes, each drawn when asked for; made by ``scenes``."""
 
     def __init__(
@@ -33,14 +32,16 @@ class Scenes(DrawnDataset["Drawing"]):
     ) -> None:
         self.seed, self.size, self.objects = seed, size, objects
         aspect = size[1] / size[0]
-        self._scenes = [plan(seed, index, aspect, objects) for index in range(count)]
-        there = [{thing.kind.name for thing in scene.things} for scene in self._scenes]
+        planned = [plan(seed, index, aspect, objects) for index in range(count)]
+        there = [{thing.kind.name for thing in scene.things} for scene in planned]
         super().__init__(
+            planned,
+            (_VERSION, count, seed, size, objects),
             np.array([[kind in kinds for kind in KINDS] for kinds in there], np.int8),
             [f"scene-{seed}-{index:05d}" for index in range(count)],
             tuple(KINDS),
             metadata=pd.DataFrame(
-                [{"place": scene.place, "objects": len(scene.things)} for scene in self._scenes]
+                [{"place": scene.place, "objects": len(scene.things)} for scene in planned]
             ),
             name="everyday scenes (drawn)",
         )
@@ -50,24 +51,15 @@ class Scenes(DrawnDataset["Drawing"]):
         """No scene has more."""
         return self.objects[1]
 
-    @property
-    def fingerprint(self) -> str:
-        parts = (_VERSION, len(self), self.seed, self.size, self.objects)
-        return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
-
     def sample(self, index: int) -> Sample:
         bare, drawing = super().sample(index), self.drawing(index)
         image, masks = drawing.image.copy(), dict(drawing.masks)
         return Sample(bare.id, image, bare.truth, bare.metadata, masks, boxes=drawing.boxes)
 
-    def scene(self, index: int) -> Scene:
-        """The plan of a picture: its place and its things from the back to the front."""
-        return self._scenes[index]
-
     def draw(self, index: int) -> "Drawing":
         from .scene_drawing import draw
 
-        return draw(self._scenes[index], *self.size)
+        return draw(self.scene(index), *self.size)
 
 
 def scenes(
