@@ -2,7 +2,7 @@
 and text (section 3.5.1), date, time and device parameters as endoscopes print them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, ClassVar
 
@@ -50,7 +50,7 @@ class Placed(MedTest):
     """Base of instruments, stool and blood: cut-outs of a source, drawn unless one is given."""
 
     drawing = 2
-    drawn: ClassVar[Callable[[], Source]]
+    drawn: ClassVar[type[DrawnTool | DrawnStool | DrawnBlood]]
 
     def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
         super().__init__(field)
