@@ -117,6 +117,15 @@ def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
     return found
 
 
+def around(mask: Mask) -> tuple[int, int, int, int]:
+    """Left, top, right, bottom of what is in a mask (H x W), the last two exclusive; all 0 where
+    nothing is."""
+    import cv2
+
+    left, top, width, height = cv2.boundingRect(mask.astype(np.uint8))
+    return left, top, left + width, top + height
+
+
 def common(one: Box, other: Box) -> float:
     """What is in both boxes, in square pixels."""
     across = min(one.right, other.right) - max(one.left, other.left)

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.relations.reic_selection import select
+from adaptive_vtt.relations.reic import select
 from adaptive_vtt.types import Candidates, Floats
 
 from .base import BeliefView

@@ -23,7 +23,7 @@ from adaptive_vtt.journal import Journal, read_journal
 from adaptive_vtt.models import Prompt, Recorded, Simulated
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.relations import reic
-from adaptive_vtt.relations.rome import ROME
+from adaptive_vtt.relations.metaic_rome import ROME
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers import judged
 from tests.helpers.captioned import faulty

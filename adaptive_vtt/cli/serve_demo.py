@@ -23,8 +23,7 @@ from ..demo.server import (
     DemoServer,
     Quirks,
 )
-from ..demo.server.caption_brain import CaptionBrain
-from ..demo.server.judge_brain import JudgeBrain
+from ..demo.server.other_brains import CaptionBrain, JudgeBrain
 from ..demo.template_captioner import TemplateCaptioner
 from ..errors import InputError, unknown
 

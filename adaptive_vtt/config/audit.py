@@ -10,8 +10,7 @@ from pydantic import Field
 from ..engine.options import Certify, Limits, Sampling
 from ..relations import reic, transformed
 from ..relations.medtest import from_files
-from ..relations.pasting import cut_outs
-from ..relations.rome import ROME
+from ..relations.metaic_rome import ROME, cut_outs
 from ..results.tracking.backends import Name
 from ..results.tracking.following import tracked
 from ..stopping import (

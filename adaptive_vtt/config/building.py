@@ -21,8 +21,7 @@ from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..relations import RelationDefaults, make, reic, resolve, transformed
 from ..relations.medtest import from_files
-from ..relations.pasting import PER_KIND, cut_outs
-from ..relations.rome import ROME
+from ..relations.metaic_rome import PER_KIND, ROME, cut_outs
 from ..results.gate import Gated
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule

@@ -213,7 +213,8 @@ class RecordedSection(ModelSection):
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         from ..models import RecordedCaptions
-        from .models import recorded
+
+        pass
 
         if captions:
             return RecordedCaptions.read(base / self.answers, self.name)
@@ -243,8 +244,8 @@ class CaptionerSection(ModelSection):
         """The captioner, over drawn scenes or, by their masks, over phantoms."""
         seen = {}
         if self.sight == "masks":
-            from ..demo.registering import RegisteredSight
-            from ..demo.scenery.vocabulary import ENDOSCOPY
+            from ..demo.seeing import RegisteredSight
+            from ..demo.vocabulary import ENDOSCOPY
 
             seen = {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
         made = self.made(base, seed=self.seed, **seen)

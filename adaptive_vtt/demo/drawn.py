@@ -1,5 +1,6 @@
-"""Tables of truths whose images are drawn when asked for."""
+"""Tables of truths whose images are drawn, each from a scene, when asked for."""
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -9,28 +10,43 @@ import pandas as pd
 from ..datasets.table import TableDataset
 from ..types import Image, Truths
 
+Scene = TypeVar("Scene")
 Drawing = TypeVar("Drawing")
 
 _KEPT = 32
 
 
-class DrawnDataset(TableDataset, Generic[Drawing]):
-    """A subclass says in ``draw`` what a sample's drawing is; the last few are kept."""
+class DrawnDataset(TableDataset, Generic[Scene, Drawing]):
+    """A subclass says in ``draw`` what a sample's drawing is; the last few are kept.
+
+    ``made_from``: what scenes and drawings depend on, for the fingerprint.
+    """
 
     def __init__(
         self,
+        scenes: Sequence[Scene],
+        made_from: tuple[object, ...],
         truths: Truths,
         ids: Sequence[str],
         concepts: Sequence[str],
         metadata: pd.DataFrame,
         name: str,
     ) -> None:
+        self._scenes, self._made_from = scenes, made_from
         self._drawn: OrderedDict[int, Drawing] = OrderedDict()
         super().__init__(None, truths, ids, concepts, metadata=metadata, name=name)
 
     @property
     def has_images(self) -> bool:
         return True
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.blake2b(repr(self._made_from).encode(), digest_size=12).hexdigest()
+
+    def scene(self, index: int) -> Scene:
+        """Everything that is in a sample's picture, as it was planned."""
+        return self._scenes[index]
 
     def draw(self, index: int) -> Drawing:
         """The drawing of a sample: the same whenever it is asked for."""

@@ -1,11 +1,10 @@
 """Drawn everyday scenes whose objects are known, for audits of captioners and for tests.
 
 Every picture is drawn from a seed. Each kind of object has a colour of its own (see
-``scenery.kinds``), so that a captioner can be made that sees all there is, and whose faults are
+``scene_plan``), so that a captioner can be made that sees all there is, and whose faults are
 then known exactly (``demo.template_captioner``).
 """
 
-import hashlib
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -15,18 +14,17 @@ from ..errors import InputError
 from ..types import Sample
 from ..utils.options import Option
 from .drawn import DrawnDataset
-from .scenery.kinds import KINDS
-from .scenery.scene import Scene, plan
+from .scene_plan import KINDS, Scene, plan
 
 if TYPE_CHECKING:
-    from .scenery.drawing import Drawing
+    from .scene_drawing import Drawing
 
 SIDES = range(96, 1025)
 
 _VERSION = 1  # part of the fingerprint: goes up when the same seed gives other pictures
 
 
-class Scenes(DrawnDataset["Drawing"]):
+class Scenes(DrawnDataset[Scene, "Drawing"]):
     """Planned scenes, each drawn when asked for; made by ``scenes``."""
 
     def __init__(
@@ -34,14 +32,16 @@ class Scenes(DrawnDataset["Drawing"]):
     ) -> None:
         self.seed, self.size, self.objects = seed, size, objects
         aspect = size[1] / size[0]
-        self._scenes = [plan(seed, index, aspect, objects) for index in range(count)]
-        there = [{thing.kind.name for thing in scene.things} for scene in self._scenes]
+        planned = [plan(seed, index, aspect, objects) for index in range(count)]
+        there = [{thing.kind.name for thing in scene.things} for scene in planned]
         super().__init__(
+            planned,
+            (_VERSION, count, seed, size, objects),
             np.array([[kind in kinds for kind in KINDS] for kinds in there], np.int8),
             [f"scene-{seed}-{index:05d}" for index in range(count)],
             tuple(KINDS),
             metadata=pd.DataFrame(
-                [{"place": scene.place, "objects": len(scene.things)} for scene in self._scenes]
+                [{"place": scene.place, "objects": len(scene.things)} for scene in planned]
             ),
             name="everyday scenes (drawn)",
         )
@@ -51,24 +51,15 @@ class Scenes(DrawnDataset["Drawing"]):
         """No scene has more."""
         return self.objects[1]
 
-    @property
-    def fingerprint(self) -> str:
-        parts = (_VERSION, len(self), self.seed, self.size, self.objects)
-        return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
-
     def sample(self, index: int) -> Sample:
         bare, drawing = super().sample(index), self.drawing(index)
         image, masks = drawing.image.copy(), dict(drawing.masks)
         return Sample(bare.id, image, bare.truth, bare.metadata, masks, boxes=drawing.boxes)
 
-    def scene(self, index: int) -> Scene:
-        """The plan of a picture: its place and its things from the back to the front."""
-        return self._scenes[index]
-
     def draw(self, index: int) -> "Drawing":
-        from .scenery.drawing import draw
+        from .scene_drawing import draw
 
-        return draw(self._scenes[index], *self.size)
+        return draw(self.scene(index), *self.size)
 
 
 def scenes(
@@ -80,7 +71,7 @@ def scenes(
 ) -> Scenes:
     """``count`` pictures of rooms, streets, parks and beaches, ``size`` (height, width) x 3.
 
-    The concepts are the kinds of ``scenery.kinds.KINDS``. Samples carry the visible mask of
+    The concepts are the kinds of ``scene_plan.KINDS``. Samples carry the visible mask of
     each kind that is there, and in ``boxes`` one box for each object, around what can be
     seen of it. ``objects``: the least and the most in a picture; where they find no room
     without hiding one another there are fewer. The same seed gives the same scenes whatever

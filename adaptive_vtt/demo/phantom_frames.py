@@ -4,7 +4,6 @@ Every frame is drawn from a seed; none shows a patient. As in imaging, a phantom
 for the body where what is to be measured must be known beforehand.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,10 +15,10 @@ from ..errors import InputError, unknown
 from ..types import Mask, Sample
 from ..utils.options import Option
 from .drawn import DrawnDataset
-from .phantoms.scene import Prevalence, Scene, plan
+from .phantom_scene import Prevalence, Scene, plan
 
 if TYPE_CHECKING:
-    from .phantoms.drawing import Drawing
+    from .phantom_drawing import Drawing
 
 CONCEPTS = ("polyp", "instrument", "stool", "blood", "text", "poor preparation")
 """What is asked about; all but the last have masks. Poor preparation: level 0 or 1."""
@@ -29,37 +28,29 @@ SIZES = range(64, 1025)
 _VERSION = 2  # part of the fingerprint: goes up when the same seed gives other frames
 
 
-class Phantom(DrawnDataset["Drawing"]):
+class Phantom(DrawnDataset[Scene, "Drawing"]):
     """Planned scenes, each drawn when asked for; made by ``phantom``."""
 
     def __init__(
         self, count: int, size: int, seed: int, prevalence: Prevalence, concepts: Sequence[str]
     ) -> None:
         self.size, self.seed, self.prevalence = size, seed, prevalence
-        self._scenes = [plan(seed, index, prevalence) for index in range(count)]
+        planned = [plan(seed, index, prevalence) for index in range(count)]
         super().__init__(
-            np.array([_truth(scene, concepts) for scene in self._scenes], np.int8),
+            planned,
+            (_VERSION, count, size, seed, astuple(prevalence), tuple(concepts)),
+            np.array([_truth(scene, concepts) for scene in planned], np.int8),
             [f"phantom-{seed}-{index:05d}" for index in range(count)],
             concepts,
-            metadata=pd.DataFrame([_metadata(scene) for scene in self._scenes]),
+            metadata=pd.DataFrame([_metadata(scene) for scene in planned]),
             name="endoscopy-phantom (synthetic)",
         )
-
-    @property
-    def fingerprint(self) -> str:
-        drawn = (_VERSION, len(self), self.size, self.seed, astuple(self.prevalence))
-        parts = (*drawn, self.concepts)
-        return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
         bare, drawing = super().sample(index), self.drawing(index)
         masks = {c: mask for c, mask in drawing.masks.items() if c in self.concepts}
         boxes = tuple(box for box in drawing.labelled if box.label in self.concepts)
         return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, masks, boxes=boxes)
-
-    def scene(self, index: int) -> Scene:
-        """Everything that is in a frame: its polyps with sizes, colours, types, and so on."""
-        return self._scenes[index]
 
     def polyp_masks(self, index: int) -> tuple[Mask, ...]:
         """Where each polyp of ``scene(index).polyps`` is seen: size x size each, never empty."""
@@ -70,9 +61,9 @@ class Phantom(DrawnDataset["Drawing"]):
         return self.drawing(index).boxes
 
     def draw(self, index: int) -> "Drawing":
-        from .phantoms.drawing import draw
+        from .phantom_drawing import draw
 
-        return draw(self._scenes[index], self.size)
+        return draw(self.scene(index), self.size)
 
 
 def phantom(

@@ -1,6 +1,6 @@
 """A captioner that sees everything and errs at rates that are set, for trials of audits.
 
-It looks at pixels alone (``demo.scenery.seeing``), so it can be shown any follow-up
+It looks at pixels alone (``demo.seeing``), so it can be shown any follow-up
 image, and it reports for every caption what it left out, mistook and made up.
 
 Whether it errs about a thing is decided by a hidden score, standard normal, against the rate.
@@ -26,9 +26,8 @@ from ..models.base import ModelDefaults
 from ..types import Answer, CallMode, Floats, Image, Prompt, Unanswered
 from ..utils.options import Option
 from ..utils.random_streams import generator
-from .scenery.seeing import ColourSight, Sight, Sighting
-from .scenery.sentences import Item, compose
-from .scenery.vocabulary import EVERYDAY, Vocabulary
+from .seeing import ColourSight, Sight, Sighting
+from .vocabulary import EVERYDAY, Item, Vocabulary, compose
 
 _TYPICAL = 0.015
 """Share of the picture's area at which the size factor of the omission rate is 1. It is chosen so
@@ -59,7 +58,7 @@ class TemplateCaptioner(ModelDefaults):
     """Describes pictures in one sentence.
 
     ``sight`` tells what is there: the colours of drawn scenes unless given, else for instance
-    ``demo.registering.RegisteredSight``. ``vocabulary``: what that is called and
+    ``demo.seeing.RegisteredSight``. ``vocabulary``: what that is called and
     taken for. ``omission`` and ``misclassification``: the mean share of things that are left out,
     and that are named but mistaken; ``fabrication``: of captions that add a thing which would go
     with what is there. ``synonyms``: of names that are not the usual ones; ``setting``: of captions

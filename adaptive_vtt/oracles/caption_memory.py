@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from ..relations.reduction import Reductions, visible_shares
-from ..relations.reic import Reduced
-from ..relations.reic_selection import Spans, differences, spans, statuses
+from ..relations.reic import Reduced, Spans, differences, spans, statuses
 from ..types import Box, Floats, Sample, mask_of
 from .base import Questions
 from .findings import thing
@@ -134,7 +133,7 @@ or loses: 1 - DULL ** k for k of them, in 0..1, since one object more matters le
 are."""
 NOWHERE = 2
 """Status of an object that was not located, and of places in a row that hold no object; all other
-statuses are those of ``reic_selection.statuses``."""
+statuses are those of ``reic.statuses``."""
 
 
 class CaptionMemory:

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from ..errors import InputError
 from ..models.replies import NO_ANSWER
-from ..relations.base import RelationDefaults
-from ..relations.places import coordinates, moves
+from ..relations.base import RelationDefaults, coordinates, moves
 from ..types import (
     Ask,
     Case,

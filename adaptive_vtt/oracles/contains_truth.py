@@ -18,8 +18,7 @@ from ..datasets.vqa.medvqa_questions import (
 )
 from ..errors import InputError, unknown
 from ..models.replies import NO_ANSWER, REFUSED, conclusion, refused
-from ..relations.base import RelationDefaults
-from ..relations.places import moves
+from ..relations.base import RelationDefaults, moves
 from ..types import Ask, Case, FollowUp, Outcome, Question, Sample, SourceAnswer, Value
 from ..utils.options import Option
 from .base import OracleDefaults, UnansweredLoss

@@ -17,7 +17,7 @@ from ..datasets.base import CompleteDataset
 from ..errors import InputError
 from ..relations.base import RelationDefaults
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
-from ..relations.reic_selection import T_DOWN, T_UP, statuses
+from ..relations.reic import T_DOWN, T_UP, statuses
 from ..types import (
     Box,
     Filler,

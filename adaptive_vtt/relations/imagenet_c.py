@@ -14,9 +14,230 @@ shear, 3 to 5 ripple), ``frost`` (3 and 4 differ only in how much of the image i
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 
-from ..types import Image
-from .corruptions import Corruption, blur, colour, digital, noise, warp, weather
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ..types import FollowUp, Image, Mask, Sample
+from .corruptions import (
+    Corruption,
+    contrast_by_channel,
+    defocus_blur,
+    enlarged,
+    gaussian_blur_sigma,
+    gaussian_noise,
+    glass_blur,
+    impulse_noise,
+    jpeg_compression,
+    motion_blur,
+    motion_blur_at,
+    pixelate,
+    saturate_linear,
+    shot_noise,
+    speckle_noise,
+    truncated,
+    value_up,
+    zoom_blur,
+)
+
+Floats = npt.NDArray[np.float32]
+PANE = 448
+PANES = 5
+ICE = np.array([0.88, 0.95, 1.0], np.float32)
+
+
+def fog(image: Image, rng: np.random.Generator, amount: float, decay: float) -> Image:
+    """Adds ``amount`` times a cloud in 0..1 and scales back to the image's largest value."""
+    height, width = image.shape[:2]
+    side = 1 << int(np.ceil(np.log2(max(height, width, 2))))
+    cloud = plasma(side, decay, rng)[:height, :width, None]
+    highest = image.max() / 255
+    return truncated((image + 255 * amount * cloud) * (highest / max(highest + amount, 1e-9)))
+
+
+def plasma(side: int, decay: float, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """A periodic cloud in 0..1, side x side (a power of two), by diamond-square.
+
+    The noise added at each finer grid has the square of a width that starts at 100 and is
+    divided by ``decay`` from grid to grid.
+    """
+    cloud, width = np.zeros((1, 1)), 100.0
+
+    def wobble(total: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return total / 4 + width * rng.uniform(-width, width, total.shape)
+
+    while len(cloud) < side:
+        right, below = np.roll(cloud, -1, axis=1), np.roll(cloud, -1, axis=0)
+        middle = wobble(cloud + right + below + np.roll(right, -1, axis=0))
+        finer = np.empty((2 * len(cloud), 2 * len(cloud)))
+        finer[::2, ::2], finer[1::2, 1::2] = cloud, middle
+        finer[::2, 1::2] = wobble(cloud + right + middle + np.roll(middle, 1, axis=0))
+        finer[1::2, ::2] = wobble(cloud + below + middle + np.roll(middle, 1, axis=1))
+        cloud, width = finer, width / decay
+    cloud -= cloud.min()
+    return cloud / max(cloud.max(), 1e-9)
+
+
+def snow(
+    image: Image,
+    rng: np.random.Generator,
+    mean: float,
+    deviation: float,
+    zoom: float,
+    threshold: float,
+    radius: float,
+    sigma: float,
+    keep: float,
+) -> Image:
+    """Flakes falling at -135 to -45 degrees, seen twice, over an image turned pale.
+
+    Flakes are normal noise (``mean``, ``deviation``), enlarged by ``zoom``, black below
+    ``threshold`` and smeared (``radius``, ``sigma`` px); ``keep`` of the image stays.
+    """
+    flakes = rng.normal(mean, deviation, image.shape[:2]).astype(np.float32)
+    flakes = enlarged(flakes, zoom)
+    flakes[flakes < threshold] = 0
+    layer = truncated(255 * flakes)[..., None]
+    fallen = motion_blur_at(np.repeat(layer, 3, axis=2), radius, sigma, rng.uniform(-135, -45))
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None].astype(np.float32)
+    pale = keep * image + (1 - keep) * np.maximum(image, grey * 1.5 + 127.5)
+    return truncated(pale + fallen + fallen[::-1, ::-1])
+
+
+def frost(image: Image, rng: np.random.Generator, keep: float, ice: float) -> Image:
+    """``keep`` of the image plus ``ice`` of a frosted pane.
+
+    ImageNet-C lays photographs of frost over the image. These panes are drawn: five sheets of
+    ice ferns, of which a part is cut out at random, 224 px of it to the image's shorter side.
+    """
+    height, width = image.shape[:2]
+    scale = 224 / min(height, width)
+    rows, columns = (min(PANE, max(1, round(side * scale))) for side in (height, width))
+    top, left = rng.integers(PANE - rows + 1), rng.integers(PANE - columns + 1)
+    part = pane(int(rng.integers(PANES)))[top : top + rows, left : left + columns]
+    fitted = cv2.resize(part, (width, height), interpolation=cv2.INTER_AREA)
+    return truncated(keep * image + (255 * ice) * fitted[..., None] * ICE)
+
+
+@lru_cache(maxsize=PANES)
+def pane(number: int) -> Floats:
+    """Sheet ``number`` of drawn frost: 448 x 448, 0..1; always the same one."""
+    rng = np.random.default_rng([number, PANE])
+    ferns = np.zeros((PANE, PANE), np.float32)
+    for _ in range(110):
+        start, angle = rng.uniform(0, PANE, 2), rng.uniform(0, 2 * np.pi)
+        _fern(ferns, start, angle, rng.uniform(40, 150), rng)
+    soft = cv2.GaussianBlur(ferns, (0, 0), 0.8) + 0.9 * cv2.GaussianBlur(ferns, (0, 0), 6)
+    haze = plasma(512, 1.6, rng)[:PANE, :PANE].astype(np.float32)
+    sheet = soft * (0.5 + 0.5 * haze) + 0.3 + 0.3 * haze
+    return np.clip(sheet / np.quantile(sheet, 0.99), 0, 1)
+
+
+def _fern(
+    sheet: Floats,
+    start: npt.NDArray[np.float64],
+    angle: float,
+    length: float,
+    rng: np.random.Generator,
+    depth: int = 0,
+) -> None:
+    """Draws a stem from ``start`` that bends a little and sends off shorter ones at 60 degrees."""
+    at, bend, gap = start, rng.normal(0, 0.03), 7.0
+    for step in range(max(1, int(length / gap))):
+        angle += bend + rng.normal(0, 0.03)
+        end = at + gap * np.array([np.cos(angle), np.sin(angle)])
+        (x0, y0), (x1, y1) = np.rint(at).astype(int).tolist(), np.rint(end).astype(int).tolist()
+        cv2.line(sheet, (x0, y0), (x1, y1), 0.55 + 0.45 / (1 + depth), 1, cv2.LINE_AA)
+        rest = 0.38 * (length - gap * step)
+        if depth < 2 and rest > gap:
+            for side in (-1, 1):
+                _fern(
+                    sheet, end, angle + side * np.pi / 3, rest * rng.uniform(0.5, 1), rng, depth + 1
+                )
+        at = end
+
+
+LENGTH = 244
+"""Unit of the published numbers, in pixels of a 224-pixel image (ImageNet-C's own factor)."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """Where everything goes: a 2 x 3 affine map, then the place (x, y) each pixel comes from."""
+
+    affine: npt.NDArray[np.float64]
+    x: Floats
+    y: Floats
+
+    def moved(self, image: npt.NDArray[np.uint8], interpolation: int) -> npt.NDArray[np.uint8]:
+        """``image`` (H x W or H x W x C) after both, mirrored at its edges."""
+        turned = cv2.warpAffine(
+            image,
+            self.affine,
+            image.shape[1::-1],
+            flags=interpolation,
+            borderMode=cv2.BORDER_REFLECT_101,
+        )
+        bent = cv2.remap(turned, self.x, self.y, interpolation, borderMode=cv2.BORDER_REFLECT)
+        return np.asarray(bent).reshape(image.shape)
+
+
+@dataclass(frozen=True)
+class Elastic(Corruption):
+    """The elastic deformation as a relation: masks move along with the image."""
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        if sample.image is None:
+            return FollowUp(None)
+        field = draw(sample.image.shape, rng, *self._parameters(severity))
+        image = np.ascontiguousarray(sample.image)
+        return FollowUp(field.moved(image, cv2.INTER_LINEAR), {"field": field})
+
+    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
+        """The mask (H x W) moved to the nearest pixel."""
+        field: Field = follow_up.details["field"]
+        return field.moved(mask.astype(np.uint8), cv2.INTER_NEAREST).astype(bool)
+
+
+def elastic_transform(
+    image: Image, rng: np.random.Generator, alpha: float, sigma: float, shift: float
+) -> Image:
+    """The image moved by a field drawn for it; the numbers are those of ``draw``."""
+    return draw(image.shape, rng, alpha, sigma, shift).moved(image, cv2.INTER_LINEAR)
+
+
+def draw(
+    shape: tuple[int, ...], rng: np.random.Generator, alpha: float, sigma: float, shift: float
+) -> Field:
+    """A random affine map and smooth random displacements for images of ``shape``.
+
+    Three points around the centre move up to ``shift`` each way; every pixel then moves by
+    ``alpha`` times even noise on -1..1 that was smoothed by ``sigma``. All three are in
+    ``LENGTH`` and scale with the shorter side.
+    """
+    height, width = shape[:2]
+    unit = LENGTH * min(height, width) / 224
+    third = max(1, min(height, width) // 3)
+    centre = np.array([width // 2, height // 2], np.float32)
+    points = centre + third * np.array([[1, 1], [1, -1], [-1, -1]], np.float32)
+    moved = points + rng.uniform(-shift * unit, shift * unit, points.shape).astype(np.float32)
+    rows, columns = np.mgrid[:height, :width].astype(np.float32)
+    x = columns + np.float32(alpha * unit) * _smooth_noise(height, width, sigma * unit, rng)
+    y = rows + np.float32(alpha * unit) * _smooth_noise(height, width, sigma * unit, rng)
+    return Field(cv2.getAffineTransform(points, moved), x, y)
+
+
+def _smooth_noise(height: int, width: int, sigma: float, rng: np.random.Generator) -> Floats:
+    noise = rng.uniform(-1, 1, (height, width)).astype(np.float32)
+    kernel = 2 * int(3 * sigma + 0.5) + 1
+    if kernel == 1:
+        return noise
+    border = cv2.BORDER_REFLECT
+    return np.asarray(cv2.GaussianBlur(noise, (kernel, kernel), sigma, borderType=border))
+
 
 Ladder = tuple[tuple[float, ...], ...]
 
@@ -43,50 +264,50 @@ def _each(*values: float) -> Ladder:
 
 _NOISE = (
     _one(
-        "gaussian_noise", noise.gaussian_noise, "normal noise; strength: deviation on 0..1",
+        "gaussian_noise", gaussian_noise, "normal noise; strength: deviation on 0..1",
         _each(0.08, 0.12, 0.18, 0.26, 0.38), stacks=True,
     ),
     _one(
-        "shot_noise", noise.shot_noise, "Poisson noise; strength: photons at white",
+        "shot_noise", shot_noise, "Poisson noise; strength: photons at white",
         _each(60, 25, 12, 5, 3), stacks=True,
     ),
     _one(
-        "impulse_noise", noise.impulse_noise, "black and white dots; strength: share of values",
+        "impulse_noise", impulse_noise, "black and white dots; strength: share of values",
         _each(0.03, 0.06, 0.09, 0.17, 0.27), stacks=True,
     ),
     _one(
-        "speckle_noise", noise.speckle_noise, "noise in proportion; strength: deviation",
+        "speckle_noise", speckle_noise, "noise in proportion; strength: deviation",
         _each(0.15, 0.2, 0.35, 0.45, 0.6), stacks=True,
     ),
 )  # fmt: skip
 
 _BLUR = (
     _one(
-        "defocus_blur", blur.defocus_blur, "disc blur; strength: radius and edge smoothing, px",
+        "defocus_blur", defocus_blur, "disc blur; strength: radius and edge smoothing, px",
         ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
     ),
     _one(
-        "glass_blur", blur.glass_blur,
+        "glass_blur", glass_blur,
         "shuffled pixels, in rounds; strength: deviation and reach in px, rounds",
         ((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
     ),
     _one(
-        "motion_blur", blur.motion_blur, "one-sided smear; strength: radius and deviation, px",
+        "motion_blur", motion_blur, "one-sided smear; strength: radius and deviation, px",
         ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
     ),
     _one(
-        "zoom_blur", blur.zoom_blur, "mean of enlargements; strength: last factor and step",
+        "zoom_blur", zoom_blur, "mean of enlargements; strength: last factor and step",
         ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
     ),
     _one(
-        "gaussian_blur", blur.gaussian_blur_sigma, "normal blur; strength: deviation in px",
+        "gaussian_blur", gaussian_blur_sigma, "normal blur; strength: deviation in px",
         _each(1, 2, 3, 4, 6),
     ),
 )  # fmt: skip
 
 _WEATHER = (
     _one(
-        "snow", weather.snow, "falling flakes, colours turned pale",
+        "snow", snow, "falling flakes, colours turned pale",
         (
             (0.1, 0.3, 3, 0.5, 10, 4, 0.8), (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
             (0.55, 0.3, 4, 0.9, 12, 8, 0.7), (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
@@ -94,42 +315,42 @@ _WEATHER = (
         ),
     ),
     _one(
-        "frost", weather.frost, "a frosted pane, drawn, not photographed; strength: its weight",
+        "frost", frost, "a frosted pane, drawn, not photographed; strength: its weight",
         ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)), in_order=False,
     ),
     _one(
-        "fog", weather.fog, "a cloud; strength: its weight and smoothness",
+        "fog", fog, "a cloud; strength: its weight and smoothness",
         ((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)), in_order=False,
     ),
     _one(
-        "brightness", colour.value_up, "brighter; strength: added to the value of HSV, 0..1",
+        "brightness", value_up, "brighter; strength: added to the value of HSV, 0..1",
         _each(0.1, 0.2, 0.3, 0.4, 0.5),
     ),
 )  # fmt: skip
 
 _DIGITAL = (
     _one(
-        "contrast", colour.contrast_by_channel, "less contrast; strength: share kept per channel",
+        "contrast", contrast_by_channel, "less contrast; strength: share kept per channel",
         _each(0.4, 0.3, 0.2, 0.1, 0.05),
     ),
-    warp.Elastic(
+    Elastic(
         "imagenet-c/elastic_transform",
         (
             (2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02),
             (0.12, 0.01, 0.02),
         ),
-        warp.elastic_transform, "bent; strength: reach, smoothness, shift", in_order=False,
+        elastic_transform, "bent; strength: reach, smoothness, shift", in_order=False,
     ),
     _one(
-        "pixelate", digital.pixelate, "coarse pixels; strength: share of the resolution kept",
+        "pixelate", pixelate, "coarse pixels; strength: share of the resolution kept",
         _each(0.6, 0.5, 0.4, 0.3, 0.25),
     ),
     _one(
-        "jpeg_compression", digital.jpeg_compression, "JPEG; strength: quality",
+        "jpeg_compression", jpeg_compression, "JPEG; strength: quality",
         _each(25, 18, 15, 10, 7),
     ),
     _one(
-        "saturate", colour.saturate_linear, "colour taken or added; strength: S becomes a S + b",
+        "saturate", saturate_linear, "colour taken or added; strength: S becomes a S + b",
         ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)), in_order=False,
     ),
 )  # fmt: skip

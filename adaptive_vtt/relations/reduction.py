@@ -9,10 +9,10 @@ Boxes are (x1, y1, x2, y2) in pixels, the last two exclusive; candidates leave o
 that would keep everything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -325,6 +325,8 @@ def resized_mask(mask: Mask, height: int, width: int) -> Mask:
 class Reduce(LabelPreserving):
     """A reduction of one kind as a relation: the follow-up is brought back to the source's size.
 
+    ``place``: a random reduction of that kind, given height, width, strength and a generator.
+
     ``strengths``: crop, the share of the area kept (at the source's aspect); stretch, the
     share of the axis kept; rotate, degrees. Of a few random placements of that strength the
     one that keeps most of the least visible object of ``sample.masks`` is taken, so that
@@ -333,7 +335,7 @@ class Reduce(LabelPreserving):
     """
 
     name: str
-    kind: type[Any]
+    place: Callable[[int, int, float, np.random.Generator], Crop | Stretch | Rotate]
     strengths: tuple[float, ...]
     about: str
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
@@ -347,8 +349,7 @@ class Reduce(LabelPreserving):
             return FollowUp(None)
         height, width = sample.image.shape[:2]
         strength = self.strengths[self.severities.index(severity)]
-        place = _PLACE[self.kind]
-        tried = [place(height, width, strength, rng) for _ in range(self.TRIES)]
+        tried = [self.place(height, width, strength, rng) for _ in range(self.TRIES)]
         objects = [mask for mask in sample.masks.values() if mask.any()]
         best = int(visible_shares(objects, tried).min(axis=0).argmax()) if objects else 0
         reduction = tried[best]
@@ -372,19 +373,19 @@ def relations() -> list[RelationDefaults]:
     return [
         Reduce(
             "reduction/crop",
-            Crop,
+            _place_crop,
             (0.9, 0.8, 0.7, 0.6, 0.5),
             "crop at the same aspect; strength: share of the area kept",
         ),
         Reduce(
             "reduction/stretch",
-            Stretch,
+            _place_stretch,
             (0.92, 0.84, 0.76, 0.68, 0.6),
             "part of one axis drawn out; strength: share of the axis kept",
         ),
         Reduce(
             "reduction/rotate",
-            Rotate,
+            _place_rotate,
             (6, 12, 18, 24, 30),
             "turn either way without black border; strength: degrees",
         ),
@@ -408,13 +409,6 @@ def _place_stretch(height: int, width: int, share: float, rng: np.random.Generat
 
 def _place_rotate(height: int, width: int, degrees: float, rng: np.random.Generator) -> Rotate:
     return Rotate(degrees if rng.random() < 0.5 else -degrees)
-
-
-_PLACE: dict[type[Any], Any] = {
-    Crop: _place_crop,
-    Stretch: _place_stretch,
-    Rotate: _place_rotate,
-}
 
 
 def _interval(slope: float, offset: Floats, half: float) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 import cv2
 import numpy as np
 
-from ..types import FollowUp, Image, Mask, Sample
+from ..types import FollowUp, Image, Mask, Sample, around
 from .base import LabelPreserving, RelationDefaults
 
 COLOURS = {
@@ -55,7 +55,7 @@ def regions(masks: Mapping[str, Mask], most: int = len(LETTERS)) -> tuple[Region
     pieces = [(concept, piece) for concept, mask in masks.items() for piece in _pieces(mask)]
     pieces.sort(key=lambda pair: -int(pair[1].sum()))
     return tuple(
-        Region(concept, _around(piece), letter, colour, piece)
+        Region(concept, around(piece), letter, colour, piece)
         for (concept, piece), letter, colour in zip(pieces[:most], LETTERS, COLOURS, strict=False)
     )
 
@@ -194,11 +194,6 @@ def _pieces(mask: Mask) -> list[Mask]:
     joined = cv2.dilate(bits, np.ones((near, near), np.uint8))
     count, labels = cv2.connectedComponents(joined)
     return [mask & (labels == label) for label in range(1, count)]
-
-
-def _around(mask: Mask) -> Box:
-    x, y, width, height = cv2.boundingRect(mask.astype(np.uint8))
-    return x, y, x + width, y + height
 
 
 def _thickness(image: Image) -> int:

@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.relations import medmnistc
-from adaptive_vtt.relations.corruptions import Corruption
-from adaptive_vtt.relations.corruptions.blur import motion_blur_at
+from adaptive_vtt.relations.corruptions import Corruption, motion_blur_at
 from adaptive_vtt.types import Image
 from adaptive_vtt.utils.files import write_text
 

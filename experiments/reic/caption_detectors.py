@@ -31,10 +31,9 @@ import pandas as pd
 
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import View
-from adaptive_vtt.demo.registering import RegisteredSight
-from adaptive_vtt.demo.scenery.seeing import Sight, Sighting
-from adaptive_vtt.demo.scenery.vocabulary import TAKEN_FOR
+from adaptive_vtt.demo.seeing import RegisteredSight, Sight, Sighting
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
+from adaptive_vtt.demo.vocabulary import TAKEN_FOR
 from adaptive_vtt.oracles.captions import Detector, Same, language
 from adaptive_vtt.oracles.captions.detectors import Detected, OnnxDetector
 from adaptive_vtt.oracles.captions.localising import Located

@@ -20,10 +20,8 @@ import pandas as pd
 from adaptive_vtt.demo.template_captioner import Told
 from adaptive_vtt.oracles.caption_classes import CaptionClasses
 from adaptive_vtt.oracles.captions import Same, language
-from adaptive_vtt.relations.metaic import MetaIC
-from adaptive_vtt.relations.pasting import NOT_ELIGIBLE, cut_outs
+from adaptive_vtt.relations.metaic_rome import NOT_ELIGIBLE, ROME, MetaIC, cut_outs
 from adaptive_vtt.relations.reic import KINDS
-from adaptive_vtt.relations.rome import ROME
 from adaptive_vtt.types import CAPTION, FollowUp, Question, Sample
 from adaptive_vtt.utils.random_streams import generator
 

@@ -26,9 +26,9 @@ is not reported was missed only where it is a violation.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from adaptive_vtt.demo.scenery.vocabulary import WORDS
 from adaptive_vtt.demo.template_captioner import Told
-from adaptive_vtt.relations.reic_selection import T_DOWN, T_UP
+from adaptive_vtt.demo.vocabulary import WORDS
+from adaptive_vtt.relations.reic import T_DOWN, T_UP
 
 from .photographs import NEW_WORDS
 

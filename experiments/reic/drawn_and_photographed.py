@@ -36,8 +36,8 @@ from adaptive_vtt.datasets.formats.coco import from_coco
 from adaptive_vtt.datasets.formats.voc import from_voc
 from adaptive_vtt.datasets.view import Subset, View
 from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.registering import RegisteredSight
-from adaptive_vtt.demo.scenery.kinds import KINDS
+from adaptive_vtt.demo.scene_plan import KINDS
+from adaptive_vtt.demo.seeing import RegisteredSight
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.detectors import Detected

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from adaptive_vtt.datasets.boxed import BoxedDataset, Picture, from_pictures
-from adaptive_vtt.demo.scenery.vocabulary import SETTINGS, WORDS, Vocabulary, Words
+from adaptive_vtt.demo.vocabulary import SETTINGS, WORDS, Vocabulary, Words
 from adaptive_vtt.types import Box, mask_of
 
 FOLDERS = (("skimage", "data"), ("sklearn", "datasets/images"))

@@ -17,8 +17,7 @@ from adaptive_vtt.oracles.captions import Same
 from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, visible_shares
-from adaptive_vtt.relations.reic import KINDS, Reduced, enumerated
-from adaptive_vtt.relations.reic_selection import ambiguity, counts, select, spans
+from adaptive_vtt.relations.reic import KINDS, Reduced, ambiguity, counts, enumerated, select, spans
 from adaptive_vtt.types import (
     CAPTION,
     FollowUp,

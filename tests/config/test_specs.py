@@ -16,7 +16,7 @@ from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.question_building import choose, write_tsv
 from adaptive_vtt.demo import TemplateCaptioner, phantom
 from adaptive_vtt.demo.server import DemoBrain, DemoServer
-from adaptive_vtt.demo.server.caption_brain import CaptionBrain
+from adaptive_vtt.demo.server.other_brains import CaptionBrain
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.utils.files import write_bytes, write_text

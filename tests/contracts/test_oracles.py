@@ -27,7 +27,7 @@ from adaptive_vtt.oracles import (
     TopClass,
 )
 from adaptive_vtt.relations import Relation, reic
-from adaptive_vtt.relations.rome import ROME
+from adaptive_vtt.relations.metaic_rome import ROME
 from adaptive_vtt.space import Question
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.testing.contracts import OracleContract

@@ -15,9 +15,7 @@ from adaptive_vtt import relations
 from adaptive_vtt.datasets.formats.fashion_mnist import load_arrays
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import FollowUp, Relation
-from adaptive_vtt.relations.metaic import MetaIC
-from adaptive_vtt.relations.pasting import CutOut
-from adaptive_vtt.relations.rome import ROME
+from adaptive_vtt.relations.metaic_rome import ROME, CutOut, MetaIC
 from adaptive_vtt.testing.contracts import RelationContract
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator

@@ -11,7 +11,7 @@ from adaptive_vtt.demo.server import (
     Behaviour,
     DemoBrain,
 )
-from adaptive_vtt.demo.server.reading import options
+from adaptive_vtt.demo.server.demo_brain import options
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Ask

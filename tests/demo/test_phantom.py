@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adaptive_vtt.demo.phantom_drawing import draw
 from adaptive_vtt.demo.phantom_frames import CONCEPTS, Phantom, phantom
-from adaptive_vtt.demo.phantoms.drawing import draw
-from adaptive_vtt.demo.phantoms.scene import COLOURS, FRAMES, PARIS, Polyp
+from adaptive_vtt.demo.phantom_scene import COLOURS, FRAMES, PARIS, Polyp
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import Image
 from tests.helpers.workers import received

@@ -12,12 +12,10 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo.phantom_frames import Phantom, phantom
-from adaptive_vtt.demo.registering import Register, RegisteredSight
-from adaptive_vtt.demo.scenery.kinds import lab
-from adaptive_vtt.demo.scenery.seeing import Sighting
-from adaptive_vtt.demo.scenery.sentences import Item, compose
-from adaptive_vtt.demo.scenery.vocabulary import ENDOSCOPY, EVERYDAY, Vocabulary
+from adaptive_vtt.demo.scene_plan import lab
+from adaptive_vtt.demo.seeing import Register, RegisteredSight, Sighting
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
+from adaptive_vtt.demo.vocabulary import ENDOSCOPY, EVERYDAY, Item, Vocabulary, compose
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.localising import VERSIONS, occluded, pixels

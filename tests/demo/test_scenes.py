@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.demo.drawn_scenes import Scenes, scenes
-from adaptive_vtt.demo.scenery.backgrounds import background
-from adaptive_vtt.demo.scenery.drawing import draw, sketch_of
-from adaptive_vtt.demo.scenery.kinds import KINDS, PLACES, TINT, lab, shaded
-from adaptive_vtt.demo.scenery.scene import Scene
+from adaptive_vtt.demo.scene_drawing import background, draw, sketch_of
+from adaptive_vtt.demo.scene_plan import KINDS, PLACES, TINT, Scene, lab, shaded
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import Image
 from tests.helpers.workers import received

@@ -131,8 +131,7 @@ def test_a_file_that_is_wrong_fails_as_a_whole(server: DemoServer, wrong: Any, m
     ],
 )
 def test_faults_befall_requests_each_in_its_way(fault: str, status: str, kept: int, failed: int):
-    from adaptive_vtt.demo.server.openai_api import OpenAI
-    from adaptive_vtt.demo.server.openai_batches import OpenAIBatches, _Batch
+    from adaptive_vtt.demo.server.openai_api import OpenAI, OpenAIBatches, _Batch
 
     server = DemoServer(BRAIN, Behaviour(**{fault: 1.0}))
     batches = OpenAIBatches(OpenAI(BRAIN, MODEL), server._fate, server.statistics)

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.scenery.kinds import KINDS
-from adaptive_vtt.demo.scenery.seeing import ColourSight, Sighting
-from adaptive_vtt.demo.scenery.sentences import EMPTY, Item, compose
-from adaptive_vtt.demo.scenery.vocabulary import GOES_WITH, TAKEN_FOR, WORDS
+from adaptive_vtt.demo.scene_plan import KINDS
+from adaptive_vtt.demo.seeing import ColourSight, Sighting
 from adaptive_vtt.demo.server import DemoServer
-from adaptive_vtt.demo.server.caption_brain import NO_IMAGE, CaptionBrain
+from adaptive_vtt.demo.server.other_brains import NO_IMAGE, CaptionBrain
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
+from adaptive_vtt.demo.vocabulary import EMPTY, GOES_WITH, TAKEN_FOR, WORDS, Item, compose
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked

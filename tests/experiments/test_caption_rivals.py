@@ -15,10 +15,8 @@ from adaptive_vtt.oracles.caption_classes import CaptionClasses
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.recorded import RecordedNaming
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
-from adaptive_vtt.relations.metaic import MetaIC
-from adaptive_vtt.relations.pasting import cut_outs
+from adaptive_vtt.relations.metaic_rome import ROME, MetaIC, cut_outs
 from adaptive_vtt.relations.reic import Reduced
-from adaptive_vtt.relations.rome import ROME
 from adaptive_vtt.types import Received
 
 SCENES = scenes(4, size=(128, 168))

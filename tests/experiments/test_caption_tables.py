@@ -13,8 +13,8 @@ import pytest
 
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.scenery.vocabulary import TAKEN_FOR, WORDS
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner, Told
+from adaptive_vtt.demo.vocabulary import TAKEN_FOR, WORDS
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic import caption_tables
 from adaptive_vtt.experiments.reic.caption_detectors import Fallible
@@ -33,8 +33,7 @@ from adaptive_vtt.experiments.reic.reic_scheme import (
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Rotate, visible_shares
-from adaptive_vtt.relations.reic import KINDS
-from adaptive_vtt.relations.reic_selection import ambiguity, counts
+from adaptive_vtt.relations.reic import KINDS, ambiguity, counts
 from adaptive_vtt.types import Image, Outcome, Received, mask_of
 
 SIZE = (96, 128)

@@ -16,7 +16,7 @@ from adaptive_vtt.oracles.caption_classes import (
     plural,
 )
 from adaptive_vtt.oracles.captions import Reader, Same
-from adaptive_vtt.relations.rome import ROME
+from adaptive_vtt.relations.metaic_rome import ROME
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Box, FollowUp, Outcome, Question, Unanswered
 from tests.helpers.pasted import CAT, DOG, METAIC, noise, sample

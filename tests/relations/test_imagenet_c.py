@@ -5,7 +5,7 @@ import pytest
 
 from adaptive_vtt import relations
 from adaptive_vtt.relations import imagenet_c
-from adaptive_vtt.relations.corruptions import Corruption, weather
+from adaptive_vtt.relations.corruptions import Corruption
 from adaptive_vtt.types import Image, Sample
 
 STANDARD = {
@@ -72,7 +72,7 @@ def test_saturate_first_takes_and_then_adds_colour() -> None:
 
 @pytest.mark.parametrize("side", [1, 2, 16, 64])
 def test_cloud_fills_the_unit_interval(side: int) -> None:
-    cloud = weather.plasma(side, 1.7, np.random.default_rng(0))
+    cloud = imagenet_c.plasma(side, 1.7, np.random.default_rng(0))
     assert cloud.shape == (side, side)
     assert cloud.min() == 0
     assert cloud.max() == pytest.approx(1 if side > 1 else 0)
@@ -82,7 +82,7 @@ def test_clouds_of_larger_decay_are_smoother() -> None:
     rough, smooth = (
         np.mean(
             [
-                np.abs(np.diff(weather.plasma(64, d, np.random.default_rng(i)))).mean()
+                np.abs(np.diff(imagenet_c.plasma(64, d, np.random.default_rng(i)))).mean()
                 for i in range(8)
             ]
         )
@@ -106,7 +106,7 @@ def test_snow_only_brightens() -> None:
 
 
 def test_frost_is_bluish_patterned_and_from_five_panes() -> None:
-    panes = [weather.pane(number) for number in range(5)]
+    panes = [imagenet_c.pane(number) for number in range(5)]
     for pane in panes:
         assert 0.3 < pane.mean() < 0.75
         assert pane.std() > 0.1

@@ -12,9 +12,8 @@ import pytest
 from adaptive_vtt import relations
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medmnistc
-from adaptive_vtt.relations.corruptions import Corruption, grey
-from adaptive_vtt.relations.corruptions.blur import motion_blur_at
-from adaptive_vtt.relations.corruptions.objects import _marks
+from adaptive_vtt.relations.corruptions import Corruption, grey, motion_blur_at
+from adaptive_vtt.relations.medmnistc import _marks
 from adaptive_vtt.types import Image, Sample
 from tests.helpers.workers import received
 

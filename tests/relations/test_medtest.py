@@ -14,8 +14,7 @@ from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import MedTest
-from adaptive_vtt.relations.medtest.lighting import exposed
-from adaptive_vtt.relations.medtest.printed import printed
+from adaptive_vtt.relations.medtest.lighting import exposed, printed
 from adaptive_vtt.relations.medtest.scene import Scene, fifth, visible_field
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator

@@ -15,10 +15,9 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import Cutout, FieldFiles, Folder
 from adaptive_vtt.relations.medtest.cutouts import cut
-from adaptive_vtt.relations.medtest.fluids import STOOLS, DrawnBlood
+from adaptive_vtt.relations.medtest.drawn import STOOLS, TOOLS, DrawnBlood, DrawnTool
 from adaptive_vtt.relations.medtest.placement import anywhere, near_its_place
 from adaptive_vtt.relations.medtest.scene import Scene
-from adaptive_vtt.relations.medtest.tools import TOOLS, Drawn
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
 
@@ -288,7 +287,7 @@ def test_stool_in_the_dark_is_dark() -> None:
 
 def test_all_kinds_are_drawn() -> None:
     rng = np.random.default_rng(0)
-    assert {Drawn().cutout(rng).name for _ in range(16)} == set(TOOLS)
+    assert {DrawnTool().cutout(rng).name for _ in range(16)} == set(TOOLS)
     assert {DrawnBlood().cutout(rng).name for _ in range(12)} == {"pool", "streaks"}
     assert {kind: draw(rng).name for kind, draw in STOOLS.items()} == {k: k for k in STOOLS}
 

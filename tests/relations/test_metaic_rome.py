@@ -8,9 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.relations.metaic import OVERLAPS, MetaIC, mean_area, overlaps, sizes
-from adaptive_vtt.relations.pasting import CutOut, annotated, cut_outs, paste
-from adaptive_vtt.relations.rome import ROME
+from adaptive_vtt.relations.metaic_rome import (
+    OVERLAPS,
+    ROME,
+    CutOut,
+    MetaIC,
+    annotated,
+    cut_outs,
+    mean_area,
+    overlaps,
+    paste,
+    sizes,
+)
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Box, Image, Sample
 from adaptive_vtt.utils.random_streams import generator

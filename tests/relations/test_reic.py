@@ -10,7 +10,7 @@ from adaptive_vtt.oracles.caption_rules import check, comparable
 from adaptive_vtt.oracles.captions.localising import Located, by_detection, by_occlusion
 from adaptive_vtt.relations import reic, resolve
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch, crops, rotations, stretches
-from adaptive_vtt.relations.reic_selection import (
+from adaptive_vtt.relations.reic import (
     ambiguity,
     counts,
     differences,

@@ -20,7 +20,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.oracles import Consistency, MaskDrop
 from adaptive_vtt.relations import Transformed, transformed
-from adaptive_vtt.relations.places import moves
+from adaptive_vtt.relations.base import moves
 from adaptive_vtt.results.export.failures import export_failures
 from adaptive_vtt.testing.contracts import RelationContract
 from adaptive_vtt.types import Image, Sample

@@ -3,9 +3,8 @@ the images it is asked about, and errs, delays and fails at rates that are set.
 """
 
 from .behaviour import FAULTS, Behaviour, Statistics
-from .brain import Brain
-from .demo_brain import REFUSAL, DemoBrain, Reply
-from .quirks import QUIRKS, Quirks
+from .demo_brain import REFUSAL, Brain, DemoBrain, Reply
+from .openai_api import QUIRKS, Quirks
 from .server import MODEL, STATISTICS, DemoServer
 
 __all__ = [

@@ -1,13 +1,15 @@
-"""When a server misbehaves, and how: by chance, but by seed."""
+"""When a server misbehaves, and how, by chance, but by seed; and what it bills."""
 
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ...errors import InputError
 from ...utils.random_streams import generator
-from .http import Usage
+from .http import Rejected, Response, Usage
 
 Fault = Literal["limited", "broken", "hung", "truncated"]
 
@@ -124,3 +126,59 @@ class Statistics:
     def as_dict(self) -> dict[str, int]:
         """Name -> count."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+class BatchWork:
+    """The requests of a batch, answered one by one: what befalls each, and the bill.
+
+    ``answer``: the reply to a request's body, whatever is wrong with it; ``error``: how the
+    protocol words one that failed. Faults follow from ``fate``: "limited" and "broken" ones fail, a
+    "hung" one is never answered, and a "truncated" one is billed.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[bytes], Response],
+        error: Callable[[Rejected], Response],
+        fate: Callable[[bytes], Fate],
+        statistics: Statistics,
+    ) -> None:
+        self._answer, self._error = answer, error
+        self._fate, self._statistics = fate, statistics
+
+    def answered(self, body: bytes) -> tuple[Fault | None, Response | None]:
+        """What befalls one request, and its reply, if there is one; on the bill."""
+        counts, fate = self._statistics, self._fate(body)
+        counts.requests += 1
+        counts.batched += 1
+        if fate.fault in ("limited", "broken", "hung"):
+            counts.fail(fate.fault)
+            status = 429 if fate.fault == "limited" else fate.status
+            failed = Rejected(status, "It failed; try again.")
+            return fate.fault, None if fate.fault == "hung" else self._error(failed)
+        response = self._answer(body)
+        if response.usage is None:
+            counts.rejected += 1
+        else:
+            counts.bill(response.usage, fate.fault)
+        return fate.fault, response
+
+
+def newest(
+    names: Iterable[str], query: Mapping[str, str], cursor: str, most: int
+) -> tuple[list[str], bool]:
+    """A page of ``names``, the last one first, and whether others follow.
+
+    It begins after the name that the query's ``cursor`` says, and has as many as its "limit": 20
+    where that is no number, and ``most`` at most.
+    """
+    backwards = [*names][::-1]
+    after, limit = query.get(cursor), query.get("limit", "20")
+    start = backwards.index(after) + 1 if after in backwards else 0
+    stop = start + (min(most, int(limit)) if limit.isdecimal() and len(limit) < 5 else 20)
+    return backwards[start:stop], len(backwards) > stop
+
+
+def jsonl(lines: Iterable[Mapping[str, Any]]) -> bytes:
+    """Lines of JSON."""
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)

@@ -1,22 +1,180 @@
 """The model behind the demo server: it knows the truth, and errs at rates that are set.
 
 Everything it says is a function of (seed, image, question), so the true loss of a whole
-audit can be computed by asking ``DemoBrain`` directly, without a server.
+audit can be computed by asking ``DemoBrain`` directly, without a server. It reads a prompt as a
+model would, and recognises pictures that have been tampered with.
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from ...datasets.base import Dataset
 from ...errors import InputError, unknown
-from ...types import Image
+from ...types import Image, Indices
 from ...utils.random_streams import generator
-from .gallery import Gallery, Seen
-from .reading import Read, fold, letter, numbered, read
+
+# -- reading prompts -----------------------------------------------------------------------
+
+_OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$")
+_NUMBERED = re.compile(r"^\s*(?:Question\s+)?(\d+)[.:)]\s+.*\?", re.IGNORECASE)
+_QUESTION = re.compile(r"[^.?!\n]*\?")
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a prompt asks: ``subject`` is one of the known questions or concepts, or None.
+
+    ``options``: letter -> text, empty where the answer is free.
+    """
+
+    subject: str | None
+    options: dict[str, str]
+
+
+def read(prompt: str, asks: Iterable[str], concepts: Iterable[str]) -> Read:
+    """What ``prompt`` asks. Known questions (folded) come first, then concepts by name.
+
+    Of several known questions the last one counts, and of several lists of options too:
+    those before are examples. A concept counts where it stands in a sentence that ends
+    with a question mark, the last such sentence first, or else anywhere.
+    """
+    folded = fold(prompt)
+    found = [(folded.rfind(ask) + len(ask), len(ask), ask) for ask in asks if ask in folded]
+    if found:
+        return Read(max(found)[2], options(prompt))
+    return Read(_concept(prompt, sorted(concepts, key=len, reverse=True)), options(prompt))
+
+
+def numbered(prompt: str) -> list[str]:
+    """The questions of a prompt that numbers them from 1, each with the lines that follow it.
+
+    Lines with a number count where they hold a question mark, "Question 2: ...?" or
+    "2. ...?". A prompt without at least two such lines is one question.
+    """
+    blocks: list[str] = []
+    for line in prompt.splitlines():
+        match = _NUMBERED.match(line)
+        if match and int(match[1]) == 1:
+            blocks = []
+        if match and int(match[1]) == len(blocks) + 1:
+            blocks.append(line)
+        elif blocks:
+            blocks[-1] += "\n" + line
+    return blocks if len(blocks) > 1 else [prompt]
+
+
+def options(prompt: str) -> dict[str, str]:
+    """The last list of lines "A. text", "B. text" ... in a prompt (or "A)", "(A)", "A:")."""
+    found: dict[str, str] = {}
+    for line in prompt.splitlines():
+        match = _OPTION.match(line)
+        if match and match[1] == "A":
+            found = {}
+        if match and match[1] == letter(len(found)):
+            found[match[1]] = match[2]
+    return found if len(found) > 1 else {}
+
+
+def letter(place: int) -> str:
+    """What the option at ``place`` is called: A, B ..."""
+    return chr(ord("A") + place)
+
+
+def fold(text: str) -> str:
+    """Lower case, all white space one blank: how texts are compared."""
+    return " ".join(text.lower().split())
+
+
+def _concept(prompt: str, concepts: list[str]) -> str | None:
+    for part in (*reversed(_QUESTION.findall(prompt)), prompt):
+        words = fold(part.replace("_", " "))
+        for concept in concepts:
+            if re.search(rf"\b{re.escape(fold(concept.replace('_', ' ')))}s?\b", words):
+                return concept
+    return None
+
+
+Floats = npt.NDArray[np.floating[Any]]
+
+# -- recognising pictures ------------------------------------------------------------------
+
+SIMILAR = 0.6
+"""Correlation of grey thumbnails below which a picture is not taken for any of the gallery's."""
+
+_KEY, _THUMB = 16, 32
+_COLOUR_WEIGHT, _DETAIL_WEIGHT = 3.0, 0.5  # MedTest's strongest changes then reach about 0.8
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a picture was taken for.
+
+    ``index``: its place in the gallery, None where nothing is similar. ``similarity``: the
+    correlation with it, -1..1. ``strain``: how far it was changed, 0 (not at all) to 1.
+    """
+
+    index: int | None
+    similarity: float
+    strain: float
+
+
+class Gallery:
+    """Fingerprints of H x W x 3 uint8 pictures, about 4 kB each.
+
+    Pictures are matched by the correlation of grey 16 x 16 thumbnails, which neither the
+    light nor something in front of a part changes much. Strain adds up the RMS difference
+    of colour thumbnails and the change of fine detail, which a thumbnail cannot show.
+    """
+
+    def __init__(self, pictures: Iterable[Image]) -> None:
+        prints = [(_key(p), _thumb(p), _detail(p)) for p in pictures]
+        self._keys = np.stack([key for key, _, _ in prints])
+        self._thumbs = np.stack([thumb for _, thumb, _ in prints])
+        self._details = np.array([detail for _, _, detail in prints])
+
+    def find(self, picture: Image, among: Indices | None = None) -> Seen:
+        """The most similar picture, of all or of those at the places ``among`` (m,)."""
+        places = np.arange(len(self._keys)) if among is None else among
+        similarities = self._keys[places] @ _key(picture)
+        best = int(np.argmax(similarities))
+        similarity = float(similarities[best])
+        if similarity < SIMILAR:
+            return Seen(None, similarity, 1.0)
+        return Seen(int(places[best]), similarity, self._strain(picture, int(places[best])))
+
+    def _strain(self, picture: Image, place: int) -> float:
+        difference = (_thumb(picture).astype(np.float32) - self._thumbs[place]) / 255
+        colour = float(np.sqrt(np.mean(np.square(difference))))
+        detail = abs(float(np.log(_detail(picture) / self._details[place])))
+        return min(1.0, _COLOUR_WEIGHT * colour + _DETAIL_WEIGHT * detail)
+
+
+def _thumb(picture: Image) -> Image:
+    return np.asarray(cv2.resize(picture, (_THUMB, _THUMB), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _key(picture: Image) -> Floats:
+    """The grey thumbnail, flat, with mean 0 and length 1 (all 0 for a uniform picture)."""
+    small = cv2.resize(picture, (_KEY, _KEY), interpolation=cv2.INTER_AREA)
+    grey = small.astype(np.float32).mean(axis=2).ravel()
+    grey -= grey.mean()
+    return grey / max(float(np.linalg.norm(grey)), 1e-6)
+
+
+def _detail(picture: Image) -> float:
+    """How much fine detail there is; never 0."""
+    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+    return float(cv2.Laplacian(grey, cv2.CV_32F).std()) + 1.0
+
+
+# -- answering -----------------------------------------------------------------------------
 
 REFUSAL = "I'm sorry, I can't help with that."
 
@@ -62,6 +220,26 @@ class Reply:
     def yes(self) -> float:
         """P(yes): of "Yes", or of what was chosen if the answers are others."""
         return self.likelihoods.get("Yes", self.likelihoods[self.choice])
+
+
+class Brain(Protocol):
+    """Answers questions about images (H x W x 3 uint8); the same ones always alike.
+
+    ``concepts``: what can be asked about by name.
+    """
+
+    @property
+    def concepts(self) -> tuple[str, ...]:
+        """What it tells the presence of."""
+
+    def answer(self, image: Image | None, question: str) -> Reply:
+        """The reply to one question: a concept's name, or a prompt in words."""
+
+    def answers(self, image: Image | None, prompt: str) -> list[Reply]:
+        """A reply to each question of a prompt, which may number several."""
+
+    def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
+        """P(yes) of each concept; raises InputError for one it does not know."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,15 @@
-"""As much of HTTP/1.1 as clients of an answering service need (RFC 9112)."""
+"""As much of HTTP/1.1 as clients of an answering service need (RFC 9112), and which request goes
+where.
+"""
 
 import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from ...utils.web import is_loopback
@@ -146,3 +150,38 @@ def _length(headers: Mapping[str, str], most_bytes: int) -> int:
     if int(length) > most_bytes:
         raise Rejected(413, f"expected a body of at most {most_bytes} bytes, got {length}")
     return int(length)
+
+
+@dataclass(frozen=True)
+class Route:
+    """``path`` is a regular expression; its named groups become arguments of ``handle``.
+
+    ``paid``: whether requests cost something, and so are what faults and delays befall; ``fails``:
+    faults befall requests that cost nothing, too, before they are handled or after.
+    """
+
+    method: str
+    path: str
+    handle: Callable[..., Response]
+    paid: bool = False
+    fails: bool = False
+
+    def match(self, request: Request) -> dict[str, str] | None:
+        """The path's arguments, None where the request is for another route."""
+        found = self._pattern.fullmatch(request.path)
+        return found.groupdict() if found and request.method == self.method else None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.path)
+
+
+class Api(Protocol):
+    """One protocol: what it answers, and how it words an error."""
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """All its routes."""
+
+    def error(self, rejected: Rejected) -> Response:
+        """The response to a request that is wrong, or that met a fault."""

@@ -13,18 +13,13 @@ from types import TracebackType
 from typing import Any
 
 from ...errors import InputError, one_line
-from .anthropic_api import Anthropic
-from .anthropic_batches import AnthropicBatches
+from .anthropic_api import Anthropic, AnthropicBatches
 from .behaviour import Behaviour, Fate, Statistics
-from .brain import Brain
-from .http import Rejected, Request, Response, Usage, read_request
-from .image_decoding import MAX_PIXELS
-from .open_inference_api import OpenInference
-from .openai_api import OpenAI
-from .openai_batches import OpenAIBatches
-from .plain_api import Plain
-from .quirks import Quirks
-from .routes import Api, Route
+from .conversation import MAX_PIXELS
+from .demo_brain import Brain
+from .http import Api, Rejected, Request, Response, Route, Usage, read_request
+from .openai_api import OpenAI, OpenAIBatches, Quirks
+from .scores_api import OpenInference, Plain
 
 MODEL = "demo-endoscopist"
 """What the served model is called."""

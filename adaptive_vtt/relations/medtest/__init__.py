@@ -15,14 +15,10 @@ from typing import Annotated
 
 from ...errors import InputError, unknown
 from ...utils.options import Option, at_base
-from .cutouts import Cutout, Folder, Source
-from .fields import FieldFiles
-from .lighting import Blur, Contrast, Saturation, WhiteBalance
-from .objects import Blood, Feces, Instrument
+from .cutouts import Cutout, FieldFiles, Folder, Similar, Source
+from .lighting import Blur, Contrast, Saturation, Specularity, WhiteBalance
+from .objects import Blood, Feces, Instrument, Text
 from .scene import FieldOf, MedTest, visible_field
-from .similar import Similar
-from .specularity import Specularity
-from .text import Text
 
 __all__ = [
     "Blood",

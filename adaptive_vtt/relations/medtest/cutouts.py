@@ -1,4 +1,6 @@
-"""Cut-outs: objects taken from pictures, with where and how they lay in them."""
+"""Cut-outs, objects taken from pictures with where and how they lay in them; and masks of the
+visible field from files.
+"""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +11,13 @@ from typing import Any, Protocol
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import InputError, one_line
-from ...types import Image, Mask
+from ...types import Image, Mask, Sample
 from ...utils.files import hash_files
 from ...utils.image_files import read_image
-from .scene import Floats, visible_field
+from .scene import Floats, Scene, visible_field
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
@@ -196,3 +199,106 @@ def _largest(boxes: list[dict[str, float]]) -> tuple[int, int, int, int]:
     sides = [(b["xmin"], b["ymin"], b["xmax"], b["ymax"]) for b in boxes]
     left, top, right, bottom = max(sides, key=lambda b: (b[2] - b[0]) * (b[3] - b[1]))
     return max(0, int(left)), max(0, int(top)), int(right), int(bottom)
+
+
+Look = npt.NDArray[np.float64]
+"""(4,): mean and deviation of lightness, and mean a and b, all on 0..255."""
+
+
+class Similar:
+    """One of the ``share`` (0..1) of a folder's cut-outs whose pictures are likest the target.
+
+    The thesis (RQ4) compares contrast, brightness and colour and gives no limit. Here those are the
+    mean and the deviation of brightness and the two mean colour axes of CIE Lab, over the visible
+    field and each in units of its spread in the folder. All pictures of the folder are read once.
+    Raises InputError for a share out of range.
+    """
+
+    def __init__(self, folder: Folder, share: float = 0.25) -> None:
+        if not 0 < share <= 1:
+            raise InputError(f"similar: expected a share above 0 and up to 1, got {share:g}")
+        self._folder = folder
+        self._share = share
+
+    @property
+    def describe(self) -> str:
+        return f"{self._folder.describe}, the nearest {self._share:g}"
+
+    def cutout(self, rng: np.random.Generator) -> Cutout:
+        """Any of the folder's, where there is no picture to be like."""
+        return self._folder.cutout(rng)
+
+    def cutout_for(self, scene: Scene, rng: np.random.Generator) -> Cutout:
+        """One of the nearest, all equally likely."""
+        away = (self._looks - look(scene.image, scene.field)) / self._spread
+        count = max(1, round(self._share * len(self._folder)))
+        nearest = np.argsort((away**2).sum(axis=1), kind="stable")[:count]
+        return self._folder.number(int(rng.choice(nearest)))
+
+    @cached_property
+    def _looks(self) -> Look:
+        """n x 4."""
+        return np.stack([_look_of(read_image(p, str(p))) for p in self._folder.pictures()])
+
+    @cached_property
+    def _spread(self) -> Look:
+        """(4,): never 0, as all pictures may be alike in something."""
+        return np.maximum(self._looks.std(axis=0), 1.0)
+
+
+def look(image: Image, field: Mask) -> Look:
+    """Contrast, brightness and colour of H x W x 3 RGB over the field."""
+    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+    mean, deviation = cv2.meanStdDev(lab, mask=field.view(np.uint8))
+    return np.array([mean[0, 0], deviation[0, 0], mean[1, 0], mean[2, 0]])
+
+
+def _look_of(image: Image) -> Look:
+    if image.shape[2] == 1:
+        image = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
+    return look(image, visible_field(image))
+
+
+class FieldFiles:
+    """Masks of the visible field: bright (above 127) where tissue is to be seen.
+
+    ``path``: one picture for all images, as one device has one frame, or a folder with a picture
+    per sample, named by the sample's id or its file name without the ending. Raises InputError
+    for a path with no picture, and, when it is asked, for a sample without one.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        listed = sorted(self._path.iterdir()) if self._path.is_dir() else [self._path]
+        self._files = {p.stem: p for p in listed if p.suffix.lower() in ENDINGS and p.is_file()}
+        if not self._files:
+            raise InputError(
+                f"visible field {str(path)!r}: expected a mask or a folder of masks, found no "
+                "picture file"
+            )
+
+    def __call__(self, sample: Sample) -> Mask:
+        """H x W, False on the black frame."""
+        if not self._path.is_dir():
+            return self._of_all
+        file = self._files.get(sample.id) or self._files.get(Path(sample.id).stem)
+        if file is None:
+            raise InputError(f"visible field {str(self._path)!r}: no mask for {sample.id!r}")
+        return _read_field(file)
+
+    @cached_property
+    def _of_all(self) -> Mask:
+        """The one field of all images, not to be written to."""
+        mask = _read_field(self._path)
+        mask.flags.writeable = False
+        return mask
+
+    @cached_property
+    def describe(self) -> str:
+        """A hash of all files: another field makes other follow-ups."""
+        return f"field {hash_files(self._files.values())}"
+
+
+def _read_field(file: Path) -> Mask:
+    mask: Mask = read_image(file, f"visible field {file.name!r}").max(axis=2) > 127
+    return mask

@@ -1,14 +1,14 @@
-"""MedTest's light and motion (sections 3.2 and 3.3): saturation, contrast, white balance, blur."""
+"""MedTest's light (section 3.2) and motion (section 3.3)."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
-from ...types import Image
-from .printed import printed
-from .scene import MedTest, Scene, fifth
+from ...types import Image, Mask
+from .scene import Floats, MedTest, Scene, fifth
 
 OVEREXPOSURE = (1.1, 1.6)
 UNDEREXPOSURE = (0.9, 0.55)
@@ -122,3 +122,168 @@ def _odd(sigma: float, rng: np.random.Generator) -> int:
     highest = 2 * int(np.floor((sigma - 1) / 2)) + 1
     count = max(1, (highest - lowest) // 2 + 1)
     return max(3, lowest + 2 * int(rng.random() * count))
+
+
+# -- printed text: thin bright letters in straight lines -----------------------------------
+
+STROKE = 0.014
+"""Letters' strokes are narrower than this, as a share of the shorter side."""
+
+CONTRAST, BRIGHT = 60, 140
+"""Grey levels by which the green channel of a stroke is above what lies around it, and which it
+reaches: devices print in white, green and yellow, and tissue is red."""
+
+HEIGHT = (0.008, 0.06)
+"""Heights of letters, as shares of the shorter side."""
+
+GAP = 0.8
+"""Largest distance between letters of a line, in heights of a line."""
+
+LETTERS = 4
+"""Fewest letters of a line: highlights come in ones and twos, and seldom in a row."""
+
+Levels = npt.NDArray[np.uint8]
+
+
+def printed(image: Image) -> Mask:
+    """Where text is printed upon H x W x 3 RGB, H x W; the edges of letters belong to it."""
+    side = min(image.shape[:2])
+    green = np.ascontiguousarray(image[:, :, 1])
+    stroke = 2 * max(1, round(STROKE * side / 2)) + 1
+    thin = cv2.morphologyEx(green, cv2.MORPH_TOPHAT, np.ones((stroke, stroke), np.uint8))
+    marks = ((thin > CONTRAST) & (green > BRIGHT)).view(np.uint8)
+    letters = _of_height(marks, HEIGHT[0] * side, HEIGHT[1] * side)
+    if not letters.any():
+        return letters.view(np.bool_)
+    found = _in_lines(letters)
+    # colons and points between them, too
+    found = marks & cv2.dilate(found, np.ones((1, 2 * stroke + 1), np.uint8))
+    return cv2.dilate(found, np.ones((3, 3), np.uint8)).view(np.bool_)
+
+
+def _of_height(marks: Levels, least: float, most: float) -> Levels:
+    """The connected marks that may be letters."""
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(marks, connectivity=8)
+    height, width = stats[:, cv2.CC_STAT_HEIGHT], stats[:, cv2.CC_STAT_WIDTH]
+    fits = (height >= max(3.0, least)) & (height <= most) & (width <= 2 * most)
+    fits[0] = False
+    if np.count_nonzero(fits) < LETTERS:
+        return np.zeros_like(marks)
+    return fits.view(np.uint8)[labels]
+
+
+def _in_lines(letters: Levels) -> Levels:
+    """Those letters that stand in a row: as many as a line has, all of about its height."""
+    _, labels, stats, centres = cv2.connectedComponentsWithStats(letters, connectivity=8)
+    height = stats[:, cv2.CC_STAT_HEIGHT]
+    reach = max(1, round(GAP * float(np.median(height[1:]))))
+    joined = cv2.dilate(letters, np.ones((1, 2 * reach + 1), np.uint8))
+    _, lines = cv2.connectedComponents(joined, connectivity=8)
+    line_of = np.full(len(stats), -1)  # of the ground, none
+    inside = labels > 0
+    line_of[labels[inside]] = lines[inside]  # all pixels of a letter are of one line
+    keep = np.zeros(len(stats), np.uint8)
+    for line in set(line_of[1:].tolist()):
+        members = np.flatnonzero(line_of == line)
+        level = np.ptp(centres[members, 1]) <= 0.6 * height[members].max()
+        keep[members] = len(members) >= LETTERS and level
+    return keep[labels]
+
+
+CLUSTERS = (1.0, 5.0)
+SPOTS = (3.0, 12.0)
+"""How many clusters, and spots in each: the thesis gives neither."""
+
+LAMBDA = 0.02
+"""The longest half axis of a spot, as a share of the image's height."""
+
+EPSILON = 1e-3
+"""Length added to both half axes (equation 1), as a share of the image's height, so that no spot is
+empty."""
+
+SPREAD = 0.045
+"""Standard deviation of the spots' distance from their cluster's centre, as a share of the image's
+height."""
+
+MAX_COVERED = 0.05
+"""The largest share of the protected mask that spots may cover. Polyps do shine; beyond
+this share, spots on the mask are left out altogether."""
+
+_ONE = 16
+"""Sub-pixel units per pixel in cv2.ellipse (shift=4)."""
+
+
+class Specularity(MedTest):
+    """MR1-4: ellipses near a few cluster centres, blurred, and scaled by the grey mask.
+
+    Centres are drawn where it is bright, as light that is reflected straight back falls
+    there. Spots are turned, alike within a cluster, where equation 1 has them upright.
+    """
+
+    name = "medtest/specularity"
+    about = "clusters of white elliptical highlights; more of them at higher severities"
+
+    def change(
+        self, scene: Scene, severity: int, rng: np.random.Generator
+    ) -> tuple[Image, Mapping[str, Any]]:
+        spots = _spots(scene, severity, rng)
+        opacity = _opacity(scene, spots)
+        covered = opacity[scene.protected]
+        if covered.size and np.mean(covered > 0.1) > MAX_COVERED:
+            opacity[scene.protected] = 0
+        image = scene.image + opacity[:, :, None] * (np.float32(255) - scene.image)
+        return np.rint(image).astype(np.uint8), {
+            "clusters": int(spots[-1, 5]) + 1,
+            "spots": np.round(spots[:, :5], 4).tolist(),
+        }
+
+
+def _spots(scene: Scene, severity: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """n x 6: centre x and y in pixels, two half axes in pixels, angle in degrees, cluster."""
+    most = (round(CLUSTERS[1]), round(SPOTS[1]))
+    clusters = round(fifth(*CLUSTERS, severity, rng))
+    counts = [round(fifth(*SPOTS, severity, rng)) for _ in range(most[0])]
+    centres = _bright_places(scene, rng.random((most[0], 2)))
+    angles = rng.uniform(0, 180, most[0])
+    offsets = rng.standard_normal((*most, 2)) * (1.0, 0.45)  # clusters are longish, like folds
+    # many small spots, few large ones
+    longer = LAMBDA * rng.beta(1.3, 2.0, most) + EPSILON
+    shorter = longer * rng.uniform(0.25, 0.85, most)
+    tilts = rng.normal(0, 20, most)
+    found, height = [], scene.image.shape[0]
+    for c in range(clusters):
+        turn = np.deg2rad(angles[c])
+        rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        for s in range(counts[c]):
+            x, y = centres[c] + SPREAD * height * rotation @ offsets[c, s]
+            axes = (longer[c, s] * height, shorter[c, s] * height)
+            found.append((x, y, *axes, angles[c] + tilts[c, s], c))
+    return np.array(found)
+
+
+def _bright_places(scene: Scene, uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """n x 2 pixel positions in the field, the likelier the brighter it is there."""
+    height, width = scene.field.shape
+    size = (min(width, 64), min(height, 64))
+    weight = np.where(scene.field, scene.light * scene.light * scene.grey_mask, 0)
+    cells = cv2.resize(weight, size, interpolation=cv2.INTER_AREA).reshape(-1).astype(np.float64)
+    sums = np.cumsum(cells + 1e-9)
+    chosen = np.searchsorted(sums, uniform[:, 0] * sums[-1])
+    rows, columns = np.divmod(np.minimum(chosen, len(cells) - 1), size[0])
+    places = np.stack([columns + uniform[:, 1], rows + 0.5], axis=1)
+    return places * (width / size[0], height / size[1])
+
+
+def _opacity(scene: Scene, spots: npt.NDArray[np.float64]) -> Floats:
+    """H x W in 0..1: sharp, saturated cores in a faint halo, within the visible field."""
+    drawn = np.zeros(scene.field.shape, np.uint8)
+    for x, y, longer, shorter, angle, _ in spots:
+        centre, axes = (
+            (round(x * _ONE), round(y * _ONE)),
+            (round(longer * _ONE), round(shorter * _ONE)),
+        )
+        cv2.ellipse(drawn, centre, axes, angle, 0, 360, 255, -1, cv2.LINE_AA, 4)
+    core = cv2.GaussianBlur(drawn, (0, 0), max(0.5, 0.0016 * scene.side))
+    halo = cv2.GaussianBlur(drawn, (0, 0), max(0.8, 0.007 * scene.side))
+    opacity = np.minimum(1.15 * core.astype(np.float32) + 0.3 * halo, 255) / 255
+    return np.where(scene.field, opacity * np.sqrt(scene.grey_mask), 0).astype(np.float32)

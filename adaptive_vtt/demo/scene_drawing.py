@@ -1,14 +1,22 @@
-"""Where scenes take place: muted colours, which no thing's signature comes near.
+"""Draws a scene: the background, then one thing after another from the back to the front.
 
-Each painter gets an empty H x W x 3 picture (0..255) and works in shares of its height.
+Backgrounds have muted colours, which no thing's signature comes near. Each painter of one gets an
+empty H x W x 3 picture (0..255) and works in shares of its height.
 """
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import cv2
 import numpy as np
 
-from ..phantoms.canvas import noise
-from .kinds import Floats
-from .scene import SHELF
+from ..types import Box, Image, Mask, around
+from ..utils.random_streams import generator
+from . import scene_things
+from .phantom_drawing import noise
+from .scene_plan import KINDS, SHELF, Floats, Kind, Scene, Thing, shaded
+from .scene_things import MARGIN, Layer, Sketch
 
 Shade = tuple[float, float, float]
 """Red, green, blue, 0..255."""
@@ -115,3 +123,88 @@ def _beach(picture: Floats, rng: np.random.Generator) -> None:
     waves = 0.64 + 0.012 * np.sin(shore / width * rng.uniform(9, 16) + rng.uniform(0, 6))
     line = np.rint(np.column_stack([shore, waves * side])).astype(np.int32)
     cv2.polylines(picture, [line], False, (238, 240, 240), max(2, side // 60), cv2.LINE_AA)
+
+
+_SHADOW = 0.82
+
+_ARTISTS: Mapping[str, Callable[[Sketch], None]] = MappingProxyType(
+    {name: getattr(scene_things, name) for name in KINDS}
+)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture (H x W x 3), what can be seen of each thing (H x W), boxes around that, and
+    what can be seen of each kind that is there."""
+
+    image: Image
+    things: tuple[Mask, ...]
+    boxes: tuple[Box, ...]
+    masks: Mapping[str, Mask]
+
+
+def draw(scene: Scene, height: int, width: int) -> Drawing:
+    """The picture of ``scene``."""
+    rng = generator(scene.seed, "scene drawing", scene.index)
+    picture = background(scene.place, height, width, rng)
+    covers: list[Mask] = []
+    for thing in scene.things:
+        tall = max(8, round(thing.height * height))
+        layer = sketch_of(thing.kind, tall, thing.tint, thing.mirrored)
+        left = round(thing.box[0] * height) - MARGIN
+        top = round(thing.y * height) - len(layer.cover) + MARGIN
+        if thing.kind.grounds[scene.place] in ("floor", "top"):
+            _shadow(picture, thing, height)
+        covers.append(_pasted(picture, layer, top, left))
+    seen = _in_view(covers)
+    boxes = tuple(
+        Box(thing.kind.name, *around(mask)) for thing, mask in zip(scene.things, seen, strict=True)
+    )
+    masks: dict[str, Mask] = {}
+    for thing, mask in zip(scene.things, seen, strict=True):
+        masks[thing.kind.name] = masks.get(thing.kind.name, False) | mask
+    return Drawing(np.rint(picture).astype(np.uint8), tuple(seen), boxes, masks)
+
+
+def sketch_of(
+    kind: Kind, height: int, tint: tuple[float, float, float] = (0, 0, 0), mirrored: bool = False
+) -> Layer:
+    """One thing alone, ``height`` pixels high, its colour moved in CIE Lab by ``tint``."""
+    sheet = Sketch(height, kind.aspect, shaded(kind.colour, tint))
+    _ARTISTS[kind.name](sheet)
+    return sheet.layer(mirrored)
+
+
+def _pasted(picture: Floats, layer: Layer, top: int, left: int) -> Mask:
+    """Puts a layer onto the picture; where it covers at least half of a pixel."""
+    height, width = picture.shape[:2]
+    rows = slice(max(top, 0), min(top + layer.cover.shape[0], height))
+    columns = slice(max(left, 0), min(left + layer.cover.shape[1], width))
+    part = (
+        slice(rows.start - top, rows.stop - top),
+        slice(columns.start - left, columns.stop - left),
+    )
+    cover = layer.cover[part][:, :, None]
+    picture[rows, columns] += cover * (layer.colour[part] - picture[rows, columns])
+    mask = np.zeros((height, width), bool)
+    mask[rows, columns] = layer.cover[part] >= 0.5
+    return mask
+
+
+def _shadow(picture: Floats, thing: Thing, height: int) -> None:
+    """A soft darker spot under a thing's foot."""
+    reach = thing.kind.aspect * thing.height * height / 2
+    spot = np.zeros(picture.shape[:2], np.float32)
+    middle = round(thing.x * height), round(thing.y * height)
+    axes = max(1, round(0.98 * reach)), max(1, round(0.025 * height))
+    cv2.ellipse(spot, middle, axes, 0, 0, 360, 1.0, -1, cv2.LINE_AA)
+    picture *= 1 - (1 - _SHADOW) * cv2.blur(spot, (5, 5))[:, :, None]
+
+
+def _in_view(covers: list[Mask]) -> list[Mask]:
+    """What nearer things leave of each."""
+    seen, nearer = [], np.zeros(covers[0].shape, bool)
+    for cover in reversed(covers):
+        seen.append(cover & ~nearer)
+        nearer |= cover
+    return seen[::-1]

@@ -1,4 +1,8 @@
-"""The Open Inference Protocol, version 2, over HTTP with JSON tensors (github.com/kserve)."""
+"""Endpoints that take images and give scores, for which there are two protocols.
+
+The Open Inference Protocol, version 2, over HTTP with JSON tensors (github.com/kserve), and the
+plain kind that people write themselves.
+"""
 
 import math
 from typing import Any
@@ -6,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import InputError
 from ...types import Image
-from .brain import Brain
-from .http import Rejected, Request, Response, Usage
-from .image_decoding import MAX_PIXELS
-from .routes import Route
+from .conversation import MAX_PIXELS, decoded
+from .demo_brain import Brain
+from .http import Rejected, Request, Response, Route, Usage
 
 INPUT, OUTPUT = "image", "probabilities"
 
@@ -130,3 +134,32 @@ def _pixels(data: Any, shape: list[int]) -> Image:
     if not np.all((values >= 0) & (values <= 255) & (values == np.floor(values))):
         raise Rejected(400, f"{INPUT}: expected whole numbers of 0 to 255")
     return values.astype(np.uint8)
+
+
+class Plain:
+    """POST /predict: {"image": base64 of a file, "concepts": [...]} -> {"scores": [...]}.
+
+    Scores are P(yes), one per concept asked about (all of them where none are named).
+    """
+
+    def __init__(self, brain: Brain, most_pixels: int = MAX_PIXELS) -> None:
+        self._brain, self._most_pixels = brain, most_pixels
+        self.routes = (Route("POST", r"/predict", self._predict, paid=True),)
+
+    def error(self, rejected: Rejected) -> Response:
+        """A body with the message, as such endpoints mostly have it."""
+        return Response(rejected.status, {"error": rejected.message})
+
+    def _predict(self, request: Request) -> Response:
+        asked = request.json()
+        source, concepts = asked.get("image"), asked.get("concepts", [*self._brain.concepts])
+        if not isinstance(source, str):
+            raise Rejected(400, "expected image, a file in base64")
+        if not isinstance(concepts, list) or not all(isinstance(c, str) for c in concepts):
+            raise Rejected(400, "expected concepts, a list of names")
+        image = decoded(source, self._most_pixels)
+        try:
+            scores = self._brain.probabilities(image, concepts)
+        except InputError as error:
+            raise Rejected(400, str(error)) from None
+        return Response(200, {"scores": scores}, usage=Usage())

@@ -1,0 +1,411 @@
+"""Image corruptions as relations: one function, one ladder of parameters.
+
+The functions take ``change(images, rng, *parameters)``: uint8 images H x W x 3 (RGB) and return a
+new uint8 array of the same shape. Those of noise, ``brightness`` and ``gamma_correction`` also
+take stacks of images. Parameters keep the units in which they were published: noise on the 0..1
+scale, lengths of blurs in pixels of the published 224 x 224, whatever the image's size.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from scipy.special import pdtr
+
+from ..types import FollowUp, Image, Sample
+from .base import LabelPreserving, between
+
+LUMA = np.array([[19595, 38470, 7471, 32768]]) / 65536
+"""Weights of red, green and blue in a grey level (ITU-R BT.601, times 2 ** 16), and one half, which
+makes cutting to whole numbers round."""
+
+
+@dataclass(frozen=True)
+class Corruption(LabelPreserving):
+    """A corruption with one tuple of parameters per severity.
+
+    A grey image (H x W x 1) is repeated to three channels, corrupted and turned back by
+    ``grey``. Noise is therefore drawn per channel and mixed, which is how MedMNIST-C treats
+    its grey data sets; ``plain_grey`` corrupts the one channel instead.
+    """
+
+    name: str
+    ladder: tuple[tuple[float, ...], ...]
+    change: Callable[..., Image]
+    about: str = ""
+    stacks: bool = False
+    in_order: bool = True  # whether the mean change grows with every severity
+    plain_grey: bool = False
+    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        """The corrupted H x W x C image; raises InputError for a severity that is none."""
+        return self._changed(image, self._parameters(severity), rng)
+
+    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
+        """Each parameter is drawn on its own, between its first and its last value.
+
+        Source: MedMNIST-C, section 2.3. Where a parameter counts things, what is drawn is cut
+        down to a whole number, as there.
+        """
+        ends = zip(self.ladder[0], self.ladder[-1], strict=True)
+        drawn = tuple(between(first, last, rng) for first, last in ends)
+        return replace(self, ladder=(drawn,), severities=(1,)).apply(sample, 1, rng)
+
+    def apply_batch(self, images: Image, severity: int, rng: np.random.Generator) -> Image:
+        """The corrupted B x H x W x C images.
+
+        The same bytes as ``transform`` on one image after the other with the same ``rng``.
+        Noise and point-wise colour take the stack at once; the others go image by image.
+        Raises InputError for a severity that is none.
+        """
+        parameters = self._parameters(severity)
+        if not len(images):
+            return images.copy()
+        if self.stacks:
+            return self._changed(images, parameters, rng)
+        return np.stack([self._changed(image, parameters, rng) for image in images])
+
+    def _parameters(self, severity: int) -> tuple[float, ...]:
+        self.check(severity)
+        return self.ladder[self.severities.index(severity)]
+
+    def _changed(self, images: Image, parameters: tuple[Any, ...], rng: Any) -> Image:
+        images = np.ascontiguousarray(images)
+        if images.shape[-1] == 3 or self.plain_grey:
+            return np.ascontiguousarray(self.change(images, rng, *parameters))
+        return grey(self.change(np.repeat(images, 3, axis=-1), rng, *parameters))
+
+
+def grey(images: Image) -> Image:
+    """Grey levels (... x 1, uint8) of RGB images (... x 3), rounded as Pillow's mode L is."""
+    flat = images.reshape(-1, images.shape[-2], 3)  # OpenCV knows no stacks
+    # multiples of 2**-16 below 256, which 32-bit floats hold exactly
+    levels = cv2.transform(flat.astype(np.float32), LUMA)
+    return levels.astype(np.uint8).reshape(*images.shape[:-1], 1)
+
+
+def truncated(values: npt.NDArray[Any]) -> Image:
+    """Values on the 0..255 scale, clipped and cut down to uint8, as MedMNIST-C cuts them."""
+    return np.clip(values, 0, 255).astype(np.uint8)
+
+
+# -- noise, drawn for each value of the image on its own -----------------------------------
+
+CELLS = 1024
+
+
+def gaussian_noise(images: Image, rng: np.random.Generator, deviation: float) -> Image:
+    """Adds normal noise; ``deviation`` on the 0..1 scale."""
+    noise = rng.standard_normal(images.shape, np.float32)
+    noise *= np.float32(255 * deviation)
+    noise += images
+    return truncated(noise)
+
+
+def speckle_noise(images: Image, rng: np.random.Generator, deviation: float) -> Image:
+    """Adds normal noise in proportion to each value."""
+    noise = rng.standard_normal(images.shape, np.float32)
+    noise *= np.float32(deviation)
+    noise += 1
+    noise *= images
+    return truncated(noise)
+
+
+def impulse_noise(images: Image, rng: np.random.Generator, amount: float) -> Image:
+    """Replaces the share ``amount`` (0..1) of all values, half by 255 and half by 0."""
+    chance = rng.random(images.shape, np.float32)
+    changed = images.copy()
+    changed[chance < amount] = 0
+    changed[chance < amount / 2] = 255
+    return changed
+
+
+def shot_noise(images: Image, rng: np.random.Generator, photons: float) -> Image:
+    """Poisson counts, ``photons`` of them at white; fewer photons are stronger noise.
+
+    The counts come from exact inversion of their distribution. A table tells the count
+    from a value and a cell of the unit interval; only where a step of the distribution
+    falls into the cell is it looked at closely.
+    """
+    chance = rng.random(images.shape)
+    fewest, most, steps = _counts(photons)
+    at = images.astype(np.intp)
+    at *= CELLS
+    at += (chance * CELLS).astype(np.intp)
+    counts = fewest.take(at)
+    close = counts != most.take(at)
+    counts[close] = (chance[close][:, None] >= steps[images[close]]).sum(axis=1)
+    levels = np.arange(steps.shape[1] + 1) * (255 / photons)
+    return truncated(levels + 1e-9).take(counts)
+
+
+Counts = npt.NDArray[np.int16]
+
+
+@lru_cache(maxsize=64)
+def _counts(photons: float) -> tuple[Counts, Counts, npt.NDArray[np.float64]]:
+    """Lowest and highest count per value and cell, and the distribution's steps per value.
+
+    Counts above ``photons`` are all white, so that the last one stands for them.
+    """
+    mean = np.arange(256)[:, None] / 255 * photons
+    steps = np.asarray(pdtr(np.arange(int(np.ceil(photons))), mean))
+    edges = np.arange(CELLS + 1) / CELLS
+    counts = np.stack([np.searchsorted(row, edges, side="right") for row in steps])
+    fewest, most = counts[:, :-1].astype(np.int16), counts[:, 1:].astype(np.int16)
+    return fewest.ravel(), most.ravel(), steps
+
+
+Floats = npt.NDArray[np.float32]
+# -- blurs ---------------------------------------------------------------------------------
+
+TINY = 1e-4
+"""Grey levels added before cutting, so that a whole number stays one after rounding errors."""
+
+
+def gaussian_blur(image: Image, rng: np.random.Generator, kernel: float) -> Image:
+    """Normal blur with the odd kernel size of ``kernel`` or just below it (3 or more); its
+    deviation is 0.15 times that, plus 0.35 (torchvision)."""
+    odd = int(kernel) - 1 + int(kernel) % 2
+    blurred = cv2.GaussianBlur(image.astype(np.float32), (odd, odd), 0.15 * odd + 0.35)
+    return np.rint(blurred).astype(np.uint8)
+
+
+def gaussian_blur_sigma(image: Image, rng: np.random.Generator, sigma: float) -> Image:
+    """Normal blur of ``sigma`` px, its kernel cut at four deviations (ImageNet-C)."""
+    kernel = 2 * int(4 * sigma + 0.5) + 1
+    floats = image.astype(np.float32)
+    border = cv2.BORDER_REPLICATE
+    blurred = cv2.GaussianBlur(floats, (kernel, kernel), sigma, borderType=border)
+    return truncated(blurred + np.float32(TINY))
+
+
+def defocus_blur(image: Image, rng: np.random.Generator, radius: float, alias: float) -> Image:
+    """Convolves with a disc of ``radius`` px whose edge is smoothed by ``alias`` px."""
+    # 64-bit floats: what is cut off at the end may hang on the last digit
+    blurred = cv2.filter2D(image / 255.0, -1, disc(radius, alias))
+    blurred *= 255
+    return truncated(blurred)
+
+
+@lru_cache(maxsize=64)
+def disc(radius: float, alias: float) -> Floats:
+    """The kernel of ``defocus_blur``: whole grid points within ``radius``; sums to one."""
+    half, window = (8, 3) if radius <= 8 else (int(np.ceil(radius)), 5)
+    squared = np.arange(-half, half + 1) ** 2
+    inside = (squared[:, None] + squared[None, :] <= radius**2).astype(np.float32)
+    return np.asarray(cv2.GaussianBlur(inside / inside.sum(), (window, window), alias))
+
+
+def motion_blur(image: Image, rng: np.random.Generator, radius: float, sigma: float) -> Image:
+    """Smears along a line at -45 to 45 degrees, drawn evenly; see ``motion_blur_at``."""
+    return motion_blur_at(image, radius, sigma, rng.uniform(-45, 45))
+
+
+def motion_blur_at(image: Image, radius: float, sigma: float, angle: float) -> Image:
+    """Half a normal bell of ``sigma`` px over 2 radius + 1 steps along ``angle`` (degrees).
+
+    One-sided, the pixel itself weighing most; the nearest edge pixel stands in outside.
+    As ImageMagick's motion blur in steps, width and rounding.
+    """
+    steps = np.arange(2 * int(np.ceil(radius)) + 1)
+    weights = np.exp(-(steps**2) / (2 * sigma**2))
+    weights /= weights.sum()
+    right = np.ceil(steps * np.cos(np.deg2rad(angle)) - 0.5).astype(int)
+    down = np.ceil(steps * np.sin(np.deg2rad(angle)) - 0.5).astype(int)
+    height, width = image.shape[:2]
+    top, left = -min(0, down.min()), -min(0, right.min())
+    edges = (top, max(0, down.max()), left, max(0, right.max()))
+    wide = cv2.copyMakeBorder(image, *edges, cv2.BORDER_REPLICATE).astype(np.float32)
+    total = np.full(image.shape, TINY, np.float32)
+    for weight, x, y in zip(weights, right + left, down + top, strict=True):
+        total = cv2.scaleAdd(wide[y : y + height, x : x + width], float(weight), total)
+    return truncated(total)
+
+
+def zoom_blur(image: Image, rng: np.random.Generator, stop: float, step: float) -> Image:
+    """The mean of the image and its enlargements by 1, 1 + step, ... up to about ``stop``.
+
+    ``numpy.arange(1, stop, step)`` says which, so that rounding lets 1.11 into the first of
+    the usual lists. Other shapes than squares are enlarged along each side by its own length.
+    """
+    factors = np.arange(1, stop, step)
+    source = image.astype(np.float32)
+    total = source.copy()
+    for factor in factors:
+        total += enlarged(source, float(factor))
+    total /= len(factors) + 1
+    total += TINY
+    return truncated(total)
+
+
+def enlarged(source: Floats, factor: float) -> Floats:
+    """The centre of ``source`` enlarged by ``factor`` >= 1, bilinearly, to the same size."""
+    (y_step, y_start), (x_step, x_start) = (_grid(side, factor) for side in source.shape[:2])
+    matrix = np.array([[x_step, 0, x_start], [0, y_step, y_start]])
+    height, width = source.shape[:2]
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    return np.asarray(
+        cv2.warpAffine(
+            source, matrix, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE
+        )
+    ).reshape(source.shape)
+
+
+def _grid(side: int, factor: float) -> tuple[float, float]:
+    """Step and start of the sampled places: the crop's corners fall on the enlargement's."""
+    crop = int(np.ceil(side / factor))
+    full = round(crop * factor)
+    step = (crop - 1) / max(1, full - 1)
+    return step, (side - crop) // 2 + (full - side) // 2 * step
+
+
+def glass_blur(
+    image: Image, rng: np.random.Generator, sigma: float, reach: float, rounds: float
+) -> Image:
+    """Blurs, swaps each pixel ``rounds`` times with one up to ``reach`` px away, blurs again.
+
+    ImageNet-C swaps pixels one after the other from the bottom right; here each round moves
+    all of them at once to places drawn evenly from the same square, which looks the same
+    and takes a hundredth of the time.
+    """
+    near = int(reach)
+    height, width = image.shape[:2]
+    rows, columns = np.mgrid[:height, :width]
+    moved = gaussian_blur_sigma(image, rng, sigma)
+    for _ in range(int(rounds)):
+        shift = rng.integers(-near, near + 1, (2, height, width))
+        y = np.clip(rows + shift[0], 0, height - 1)
+        x = np.clip(columns + shift[1], 0, width - 1)
+        moved = moved[y, x]
+    return gaussian_blur_sigma(moved, rng, sigma)
+
+
+# -- brightness, contrast and colour, without chance ---------------------------------------
+
+LEVELS = np.arange(256, dtype=np.float32)
+
+
+def brightness(images: Image, rng: np.random.Generator, factor: float) -> Image:
+    """Multiplies by ``factor`` (Pillow's Brightness). Takes stacks."""
+    return _table(images, LEVELS * np.float32(factor))
+
+
+def gamma_correction(images: Image, rng: np.random.Generator, gamma: float) -> Image:
+    """floor(255.999 (x / 255) ** gamma); a gamma above 1 darkens. Takes stacks."""
+    return _table(images, 255.999 * (np.arange(256) / 255) ** gamma)
+
+
+def contrast(image: Image, rng: np.random.Generator, factor: float) -> Image:
+    """``factor`` times the distance from the image's one mean grey (Pillow's Contrast)."""
+    mean = np.float32(int(grey(image).mean() + 0.5))
+    return _table(image, mean + np.float32(factor) * (LEVELS - mean))
+
+
+def saturate(image: Image, rng: np.random.Generator, more: float) -> Image:
+    """Adds ``more`` (0..1) to the saturation S of HSV; what has no hue turns red."""
+    return saturate_linear(image, rng, 1.0, more)
+
+
+def saturate_linear(image: Image, rng: np.random.Generator, factor: float, more: float) -> Image:
+    """S becomes ``factor`` S + ``more``, within 0..1; hue and value of HSV stay.
+
+    With V the largest and m the smallest channel, S = (V - m) / V, and every channel's
+    distance from V grows as S does.
+    """
+    planes = [plane.astype(np.float32) for plane in cv2.split(image)]
+    value = cv2.max(cv2.max(*planes[:2]), planes[2])
+    spread = value - cv2.min(cv2.min(*planes[:2]), planes[2])
+    coloured = spread > 0
+    grown = np.minimum(np.float32(factor) * spread + np.float32(more) * value, value)
+    growth = np.divide(grown, spread, out=np.zeros_like(spread), where=coloured)
+    colours = [value - (value - plane) * growth for plane in planes]
+    if more and not coloured.all():  # hue 0
+        for plane in colours[1:]:
+            np.copyto(plane, value - grown, where=~coloured)
+    return truncated(cv2.merge(colours) + np.float32(1e-3))
+
+
+def value_up(image: Image, rng: np.random.Generator, amount: float) -> Image:
+    """Adds ``amount`` (0..1) to the value V of HSV; hue and saturation stay."""
+    scaled = image.astype(np.float32)
+    value = scaled.max(axis=2, keepdims=True)
+    raised = np.minimum(value + np.float32(255 * amount), 255)
+    growth = np.divide(raised, value, out=np.zeros_like(value), where=value > 0)
+    changed = np.where(value > 0, scaled * growth, raised)
+    return truncated(changed + np.float32(1e-3))
+
+
+def contrast_by_channel(image: Image, rng: np.random.Generator, factor: float) -> Image:
+    """``factor`` times the distance from each channel's own mean."""
+    mean = image.mean(axis=(0, 1), keepdims=True)
+    return truncated((image - mean) * factor + mean)
+
+
+def _table(images: Image, values: npt.NDArray[np.floating]) -> Image:
+    """Every value looked up in 256 ``values``, cut down to uint8."""
+    table = truncated(values)
+    flat = images.reshape(-1, images.shape[-1])  # OpenCV knows no stacks
+    return np.asarray(cv2.LUT(flat, table)).reshape(images.shape)
+
+
+Indices = npt.NDArray[np.intp]
+
+
+def pixelate(image: Image, rng: np.random.Generator, factor: float) -> Image:
+    """Shrinks to the share ``factor`` of width and height and enlarges again, both by boxes.
+
+    Shrinking averages whole pixels along rows, then columns, rounding after each; enlarging
+    repeats pixels. These are Pillow's rules for its BOX filter.
+    """
+    height, width = image.shape[:2]
+    rows, columns = max(1, int(height * factor)), max(1, int(width * factor))
+    # columns are worked on as the rows of the transposed image: whole rows are quick to move
+    narrow = cv2.transpose(_averages(cv2.transpose(image), columns))
+    low = _averages(narrow, rows)[_nearest(height, rows)]
+    return np.asarray(cv2.transpose(cv2.transpose(low)[_nearest(width, columns)]))
+
+
+def _averages(image: Image, rows: int) -> Image:
+    """``rows`` averages of neighbouring rows (H x W x 3), in 22-bit fixed point."""
+    starts, sizes = _boxes(len(image), rows)
+    sums = np.zeros((rows, *image.shape[1:]), np.int32)
+    for step in range(int(sizes.max())):
+        if step < sizes.min():
+            sums += image[starts + step]
+        else:
+            wide = sizes > step
+            sums[wide] += image[starts[wide] + step]
+    sums *= np.rint(2**22 / sizes).astype(np.int32)[:, None, None]
+    sums += 1 << 21
+    return (sums >> 22).astype(np.uint8)
+
+
+@lru_cache(maxsize=256)
+def _boxes(length: int, count: int) -> tuple[Indices, Indices]:
+    """Where each of ``count`` boxes starts and how many pixels it takes."""
+    bounds = (np.arange(count + 1) * (length / count) + 0.5).astype(np.intp)
+    return bounds[:-1], np.diff(bounds)
+
+
+@lru_cache(maxsize=256)
+def _nearest(length: int, count: int) -> Indices:
+    """Which of ``count`` pixels lies under each of ``length``."""
+    return ((np.arange(length) + 0.5) * (count / length)).astype(np.intp)
+
+
+def jpeg_compression(image: Image, rng: np.random.Generator, quality: float) -> Image:
+    """JPEG at ``quality`` (1..100), colour at half the resolution (4:2:0), and back."""
+    options = [
+        cv2.IMWRITE_JPEG_QUALITY,
+        int(quality),
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
+    ]
+    _, coded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)
+    return np.asarray(cv2.cvtColor(cv2.imdecode(coded, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB))

@@ -1,0 +1,456 @@
+"""Drawn objects: stool and blood, and instruments on their sheaths.
+
+Stool and blood are noise shaped into pieces, coloured by their depth, lit as wet. Biopsy forceps,
+polypectomy snare and clip are drawn lying along the x axis with the tip to the right, lit from the
+camera, and enter the view mostly from below right, where the working channel of a colonoscope is.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from .cutouts import Cutout
+from .scene import Floats
+
+SIDE = 224
+"""The canvas in pixels."""
+
+_STOOL = np.array([(64, 36, 16), (120, 72, 32), (164, 110, 50), (198, 150, 80)], np.float32)
+_LIQUID = np.array([(128, 78, 28), (164, 106, 44), (194, 138, 64), (214, 170, 104)], np.float32)
+_BLOOD = np.array([(176, 38, 32), (142, 14, 14), (104, 4, 8), (66, 2, 5)], np.float32)
+"""Colours from low to high: for stool of its relief, for blood of its depth."""
+
+
+class DrawnStool:
+    """Solid lumps, liquid, or scattered crumbs."""
+
+    def cutout(self, rng: np.random.Generator) -> Cutout:
+        kind = str(rng.choice(list(STOOLS), p=[0.4, 0.4, 0.2]))
+        return STOOLS[kind](rng)
+
+
+def _lump(rng: np.random.Generator) -> Cutout:
+    body = _blob(rng)
+    body += 0.06 * np.clip(1 - np.abs(body) * 2, 0, 1) * _noise(rng, (12, 24), 0.6)
+    height = 1.5 * np.sqrt(np.clip(body, 0, 1)) + 0.1 * _noise(rng, (6, 11, 20), 0.6)
+    level = 0.44 + 0.09 * _noise(rng, (4, 8, 28), 0.6)
+    alpha = 0.97 * _edge(body, 0.12)
+    return _lit("lump", _coloured(level, _STOOL), alpha, height, relief=0.7, wet=0.3, casts=0.35)
+
+
+def _liquid(rng: np.random.Generator) -> Cutout:
+    body = _ran_together(rng, arms=(4, 7), width=(18, 32), steps=(2, 5))
+    depth = _depth(rng, body, 20)
+    level = 0.55 + 0.11 * _noise(rng, (4, 9, 27), 0.7) - 0.25 * depth
+    alpha = _edge(body, 0.4) * (0.66 + 0.3 * depth)
+    height = 0.45 * np.tanh(2 * depth) + 0.05 * _noise(rng, (5, 9), 0.6)
+    colour = _coloured(level, _LIQUID)
+    return _lit("liquid", colour, alpha, height, relief=0.4, wet=0.5, casts=0, film=0.25)
+
+
+def _crumbs(rng: np.random.Generator) -> Cutout:
+    body = _noise(rng, (11, 19), 0.6) + np.minimum(0.9 * _dome() - 1.1, 12 * _dome() - 0.4)
+    level = 0.42 + 0.16 * _noise(rng, (8, 16, 40), 0.7)
+    height = 0.9 * np.sqrt(np.clip(body, 0, 1)) + 0.04 * _noise(rng, (24,), 1)
+    alpha = 0.95 * _edge(body, 0.25)
+    return _lit("crumbs", _coloured(level, _STOOL), alpha, height, relief=0.6, wet=0.3, casts=0.3)
+
+
+STOOLS = {"lump": _lump, "liquid": _liquid, "crumbs": _crumbs}
+
+
+class DrawnBlood:
+    """Pools, and rivulets that run one way: a film that darkens with its depth."""
+
+    def cutout(self, rng: np.random.Generator) -> Cutout:
+        kind = str(rng.choice(["pool", "streaks"]))
+        if kind == "pool":
+            body = _ran_together(rng, arms=(4, 7), width=(15, 30), steps=(2, 7))
+        else:
+            body = _rivulets(rng)
+        depth = _depth(rng, body, 22 if kind == "pool" else 11)
+        alpha = _edge(body, 0.35) * (0.6 + 0.38 * np.clip(2.2 * depth, 0, 1))
+        ripple = _noise(rng, (4, 7), 0.6)
+        colour = _coloured(0.3 + 0.6 * depth + 0.05 * ripple, _BLOOD)
+        height = 0.5 * np.tanh(2.5 * depth) + 0.05 * ripple
+        return _lit(kind, colour, alpha, height, relief=0.35, wet=0.6, casts=0, film=0.9)
+
+
+Range = tuple[int, int]
+
+
+def _ran_together(rng: np.random.Generator, arms: Range, width: Range, steps: Range) -> Floats:
+    """A puddle: drops along a few winding ways from the middle, run together.
+
+    0 on the outline, up to about 1/2 within; rounded, as surface tension has it, with a few
+    drops beside it.
+    """
+    canvas = np.zeros((SIDE, SIDE), np.uint8)
+    for _ in range(int(rng.integers(*arms))):
+        start = SIDE / 2 + rng.normal(0, 14, 2)
+        count = int(rng.integers(*steps))
+        _drops(canvas, rng, start, rng.uniform(0, 2 * np.pi), rng.uniform(*width), count, 0.4)
+    for x, y, radius in rng.uniform((-80, -80, 2), (80, 80, 6), (int(rng.integers(1, 5)), 3)):
+        if np.hypot(x, y) < 85:
+            cv2.circle(canvas, (round(SIDE / 2 + x), round(SIDE / 2 + y)), round(radius), 255, -1)
+    return _melted(rng, canvas, 8.0, 10.0)
+
+
+def _rivulets(rng: np.random.Generator) -> Floats:
+    """One to three threads that wind down from about one place, merge, and end in a drop."""
+    canvas = np.zeros((SIDE, SIDE), np.uint8)
+    start = SIDE / 2 + np.array([-58.0, rng.normal(0, 8)])
+    for _ in range(int(rng.integers(1, 4))):
+        begin = start + rng.normal(0, (5, 8))
+        count = int(rng.integers(28, 52))
+        end = _drops(canvas, rng, begin, rng.normal(0, 0.2), rng.uniform(5, 9), count, 0.13)
+        cv2.circle(canvas, (round(end[0]), round(end[1])), round(rng.uniform(5, 9)), 255, -1)
+    return _melted(rng, canvas, 3.2, 4.0)
+
+
+def _drops(
+    canvas: npt.NDArray[np.uint8],
+    rng: np.random.Generator,
+    at: npt.NDArray[np.float64],
+    heading: float,
+    radius: float,
+    count: int,
+    winding: float,
+) -> npt.NDArray[np.float64]:
+    """Overlapping drops along a winding way that stays well within the canvas; where it ends."""
+    smallest, largest = 0.55 * radius, 1.5 * radius
+    for turn, growth in zip(rng.normal(0, winding, count), rng.normal(0, 0.2, count), strict=True):
+        cv2.circle(canvas, (round(at[0]), round(at[1])), max(2, round(radius)), 255, -1)
+        heading += turn
+        ahead = at + 0.75 * radius * np.array([np.cos(heading), np.sin(heading)])
+        if np.hypot(*(ahead - SIDE / 2)) > 0.4 * SIDE - radius:
+            break
+        at, radius = ahead, float(np.clip(radius * np.exp(growth), smallest, largest))
+    return at
+
+
+def _melted(
+    rng: np.random.Generator, canvas: npt.NDArray[np.uint8], blur: float, bent: float
+) -> Floats:
+    """Drops run together: blurred, bent by up to some ``bent`` pixels, and cut off anew."""
+    x, y = np.meshgrid(*(np.arange(SIDE, dtype=np.float32),) * 2)
+    x += np.float32(bent) * _noise(rng, (4, 9), 0.6)
+    y += np.float32(bent) * _noise(rng, (4, 9), 0.6)
+    soft = cv2.GaussianBlur(canvas, (0, 0), blur)
+    soft = cv2.remap(soft, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
+    return soft.astype(np.float32) / 255 - np.float32(0.42) - 0.05 * _noise(rng, (6,), 1)
+
+
+def _depth(rng: np.random.Generator, body: Floats, reach: float) -> Floats:
+    """Depth 0..1 of a puddle: grows with the distance from its outline, in ``reach`` pixels."""
+    inside = cv2.distanceTransform((body > 0).view(np.uint8), cv2.DIST_L2, 5)
+    deep = 1 - np.exp(-cv2.GaussianBlur(inside, (0, 0), 2.0) / np.float32(reach))
+    return np.clip(deep * (1 + 0.18 * _noise(rng, (4, 8), 0.6)), 0, 1)
+
+
+def _lit(
+    name: str,
+    colour: Floats,
+    alpha: Floats,
+    height: Floats,
+    *,
+    relief: float,
+    wet: float,
+    casts: float,
+    film: float = 0.0,
+) -> Cutout:
+    """The piece under light from above left: shaded by its ``relief``, shining where ``wet``."""
+    alpha = alpha * _edge(_dome() + 0.25, 0.3)  # no straight edges where the canvas ends
+    height = cv2.GaussianBlur(height, (0, 0), 2.2) * 30
+    slope_x, slope_y = cv2.Sobel(height, cv2.CV_32F, 1, 0), cv2.Sobel(height, cv2.CV_32F, 0, 1)
+    steep = np.sqrt((slope_x**2 + slope_y**2) / 64 + 1)
+    facing = ((0.38 * slope_x + 0.5 * slope_y) / 8 + 0.78) / steep
+    colour = colour * np.clip(1 + relief * (facing - 0.78), 0.35, 1.25)[:, :, None]
+    shine = _edge(facing - 0.955, 0.045) * wet * (alpha > 0.6)
+    colour += cv2.GaussianBlur(shine, (0, 0), 1.0)[:, :, None] * (np.float32(245) - colour)
+    return Cutout(
+        name,
+        np.clip(colour, 0, 255).astype(np.uint8),
+        alpha.astype(np.float32),
+        anchor=(SIDE / 2, SIDE / 2),
+        tail=np.zeros((0, 2), np.float32),
+        brightness=0.75,
+        casts=casts,
+        film=film,
+        reflects=0.2,
+    )
+
+
+def _blob(rng: np.random.Generator) -> Floats:
+    """1 in the middle, 0 on a lobed outline that stays within the canvas, negative beyond."""
+    x, y = _plane()
+    angle, outline = np.arctan2(y, x), np.zeros_like(x)
+    for lobes in (1, 2, 3, 4):
+        phase, size = rng.uniform(0, 2 * np.pi), rng.normal(0, 0.42) / (lobes + 0.6)
+        outline += np.float32(size) * np.cos(lobes * angle + np.float32(phase))
+    return 1 - np.hypot(x, y) / (0.62 * (1 + 0.42 * np.tanh(1.8 * outline)))
+
+
+@cache
+def _dome() -> Floats:
+    """1 in the middle, 0 on a circle within the canvas, negative beyond."""
+    x, y = _plane()
+    dome = 1 - 1.3 * (x * x + y * y)
+    dome.flags.writeable = False
+    return dome
+
+
+@cache
+def _plane() -> tuple[Floats, Floats]:
+    """x and y of each pixel, -1..1."""
+    at = (np.arange(SIDE, dtype=np.float32) + 0.5) / SIDE * 2 - 1
+    x, y = np.meshgrid(at, at)
+    x.flags.writeable = y.flags.writeable = False
+    return x, y
+
+
+def _edge(body: Floats, softness: float) -> Floats:
+    """Opacity: 0 below 0, rising smoothly to 1 at ``softness``."""
+    t = np.clip(body / softness, 0, 1)
+    return t * t * (3 - 2 * t)
+
+
+def _noise(rng: np.random.Generator, cells: tuple[int, ...], fade: float) -> Floats:
+    """Smooth noise of mean 0 and deviation about 1: a sum of ever finer and weaker grids."""
+    total, weight, squares = np.zeros((SIDE, SIDE), np.float32), 1.0, 0.0
+    for n in cells:
+        grid = rng.standard_normal((n, n), np.float32)
+        total += weight * cv2.resize(grid, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC)
+        squares += weight * weight
+        weight *= fade
+    return total / np.float32(0.75 * np.sqrt(squares))
+
+
+def _coloured(level: Floats, palette: npt.NDArray[np.float32]) -> Floats:
+    """H x W x 3: ``level`` (0..1) looked up in a palette, in between by straight lines."""
+    at = np.clip(level, 0, 1) * (len(palette) - 1)
+    steps = np.arange(len(palette))
+    return np.stack([np.interp(at, steps, palette[:, c]) for c in range(3)], axis=2).astype(
+        np.float32
+    )
+
+
+# -- instruments ---------------------------------------------------------------------------
+
+HEIGHT, WIDTH, END = 220, 520, 340
+"""The canvas in pixels, and where the sheath ends."""
+
+NEAR = 1.6
+"""Thickness of the sheath where it enters the view, as a multiple of that at its tip."""
+
+CLOCK = (125.0, 40.0)
+"""Where tools enter: degrees clockwise from 12 o'clock, mean and standard deviation."""
+
+SHEATHS = {
+    "steel": (168, 170, 176),
+    "blue": (62, 88, 128),
+    "white": (190, 192, 196),
+    "yellow": (188, 166, 104),
+    "black": (62, 64, 70),
+}
+
+_STEEL = np.array([178, 180, 186], np.float32)
+
+Canvas = tuple[Floats, Floats]
+"""Colour H x W x 3 on 0..255, and opacity H x W in 0..1; both are drawn upon in place."""
+
+
+class DrawnTool:
+    """A random drawn tool."""
+
+    def cutout(self, rng: np.random.Generator) -> Cutout:
+        name = str(rng.choice(list(TOOLS)))
+        sheath = str(rng.choice(list(SHEATHS)))
+        half, bend = float(rng.uniform(20, 27)), float(rng.uniform(-30, 30))
+        clock = float(rng.normal(*CLOCK))
+        canvas = np.zeros((HEIGHT, WIDTH, 3), np.float32), np.zeros((HEIGHT, WIDTH), np.float32)
+        # what the head is made of is drawn first: it comes out of the sheath
+        opening = TOOLS[name](canvas, half, rng)
+        _sheath(canvas, half, bend, sheath, rng)
+        colour, alpha = _out_of_focus(canvas)
+        grain = rng.normal(0, 2.5, (HEIGHT, WIDTH, 1)).astype(np.float32)
+        angle = np.deg2rad(clock)
+        return Cutout(
+            name,
+            np.clip(colour + grain, 0, 255).astype(np.uint8),
+            alpha,
+            anchor=(2.0, HEIGHT / 2 + bend),
+            tail=np.argwhere(alpha[:, :3] > 0.05)[:, ::-1].astype(np.float32),
+            position=(0.5 + 0.5 * float(np.sin(angle)), 0.5 - 0.5 * float(np.cos(angle))),
+            turn=(clock + 90 + float(rng.normal(0, 10))) % 360,
+            brightness=0.7,
+            casts=0.55,
+            reflects=0.25,
+            draws={
+                "clock": clock,
+                "sheath": sheath,
+                "half_width": half,
+                "bend": bend,
+                "opening": opening,
+            },
+        )
+
+
+def _out_of_focus(canvas: Canvas) -> Canvas:
+    """The canvas, softer the nearer to the camera: lenses are focused on the tissue."""
+    near = (np.clip(1 - np.arange(WIDTH, dtype=np.float32) / END, 0, 1) ** 1.5)[None]
+    colour, alpha = (cv2.GaussianBlur(each, (0, 0), 4.0) for each in canvas)
+    return (
+        canvas[0] + near[:, :, None] * (colour - canvas[0]),
+        canvas[1] + near * (alpha - canvas[1]),
+    )
+
+
+def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: np.random.Generator) -> None:
+    """A bent cylinder, thicker where it is nearer to the camera; steel ones are wound. What
+    shines on it comes and goes, as it is wet."""
+    y, x = np.mgrid[:HEIGHT, : END + 1].astype(np.float32)
+    along = x / END
+    centre = HEIGHT / 2 + bend * (1 - along) ** 2
+    radius = half * (NEAR - (NEAR - 1) * along)
+    across = (y - centre) / radius
+    light = _cylinder(across)
+    if kind == "steel":
+        light *= 0.86 + 0.14 * np.sin((x + 0.35 * radius * across) * (2 * np.pi / 7))
+    else:
+        light *= 1 + 0.1 * cv2.GaussianBlur(rng.standard_normal(x.shape, np.float32), (0, 0), 6)
+    wet = cv2.resize(rng.random((1, 14), np.float32), (END + 1, 1), interpolation=cv2.INTER_CUBIC)
+    shine = _shine(across, -0.32, 0.1) * wet * (0.8 if kind == "steel" else 0.6)
+    base = np.array(SHEATHS[kind], np.float32)
+    ring = (x > END - 12) & (kind != "steel")  # a metal rim ends a plastic sheath
+    colour = np.where(ring[:, :, None], _STEEL, base) * light[:, :, None]
+    colour += shine[:, :, None] * (255 - colour)
+    _lay(canvas, colour, np.clip((1 - np.abs(across)) * radius + 0.5, 0, 1), 0)
+
+
+def _forceps(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
+    """Two hollow cups on a pivot, opened by some degrees."""
+    opening = float(rng.uniform(16, 34))
+    x, y = _from_end()
+    neck = 0.6 * half
+    _lay(canvas, _metal(y / neck), np.clip(neck - np.abs(y) + 0.5, 0, 1) * (x < 30), END)
+    for side in (-1, 1):
+        _cup(canvas, half, side, np.deg2rad(opening))
+    pivot = (END + 18, HEIGHT // 2)
+    cv2.circle(canvas[0], pivot, round(0.3 * half), (66, 66, 70), -1, cv2.LINE_AA)
+    cv2.circle(canvas[0], pivot, round(0.16 * half), (190, 190, 196), -1, cv2.LINE_AA)
+    return opening
+
+
+def _cup(canvas: Canvas, half: float, side: int, angle: float) -> None:
+    """One cup on its arm: an ellipse cut lengthwise, a bowl open towards the other one."""
+    x, y = _from_end()
+    sine, cosine = side * float(np.sin(angle)), float(np.cos(angle))
+    u = (x - 18) * cosine + y * sine
+    v = side * (y * cosine - (x - 18) * sine)  # grows outwards
+    arm, length, depth = 1.0 * half, 2.5 * half, 0.95 * half
+    stalk = np.clip(0.3 * half - np.abs(v) + 0.5, 0, 1) * (u > 0) * (u < arm + 0.5 * half)
+    _lay(canvas, _metal(v / (0.3 * half)), stalk, END)
+    along = (u - arm - length / 2) / (length / 2)
+    bowl = np.sqrt(np.clip(1 - along * along, 0, 1)) * depth
+    low = -0.28 * bowl
+    over = np.clip(bowl - v + 0.5, 0, 1) * np.clip(v - low + 0.5, 0, 1) * (bowl > 1)
+    colour = _metal(np.clip(v / np.maximum(bowl, 1), -1, 1))
+    inner = np.clip((0.22 * bowl - v) / 2 + 0.5, 0, 1) * (bowl > 0.3 * depth)
+    colour *= 1 - 0.78 * inner[:, :, None]
+    rim = np.exp(-(((v - 0.24 * bowl) / 1.6) ** 2)) + np.exp(-(((v - low - 1.5) / 1.4) ** 2))
+    colour += 0.7 * np.minimum(rim, 1)[:, :, None] * (np.float32(235) - colour)
+    _lay(canvas, colour, over, END)
+
+
+def _from_end() -> tuple[Floats, Floats]:
+    """x and y of the pixels right of the sheath, from the middle of its end."""
+    rows, columns = np.arange(HEIGHT, dtype=np.float32), np.arange(WIDTH - END, dtype=np.float32)
+    x, y = np.meshgrid(columns, rows - HEIGHT / 2)
+    return x, y
+
+
+def _snare(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
+    """A loop of braided wire, more or less open."""
+    opening = float(rng.uniform(0.5, 1.0))
+    angle = np.linspace(0, 2 * np.pi, 160)
+    length, reach = 150.0, 62 * opening
+    x = END - 6 + length * (1 - np.cos(angle)) / 2
+    y = HEIGHT / 2 + reach * np.sin(angle) * np.sin(angle / 2) ** 0.8
+    _wire(canvas, np.stack([x, y], axis=1), 0.27 * half, braided=True)
+    return opening
+
+
+def _clip(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
+    """Two flat prongs with inward hooks, on a sleeve."""
+    opening = float(rng.uniform(24, 44))
+    middle = HEIGHT / 2
+    x, y = _from_end()
+    sleeve = 0.7 * half
+    shape = np.clip(sleeve - np.abs(y) + 0.5, 0, 1) * (x < 36)
+    for side in (-1, 1):
+        points = [(END + 20, middle + side * 4), (END + 62, middle + side * 0.45 * opening)]
+        points += [
+            (END + 112, middle + side * opening),
+            (END + 122, middle + side * opening * 0.62),
+        ]
+        _wire(canvas, np.array(points), 0.46 * half, braided=False)
+    _lay(canvas, _metal(y / sleeve), shape, END)
+    return opening
+
+
+TOOLS: dict[str, Callable[[Canvas, float, np.random.Generator], float]] = {
+    "biopsy forceps": _forceps,
+    "polyp snare": _snare,
+    "metal clip": _clip,
+}
+"""Names as in MEDVQA-GI's answers. Each draws what comes out of the sheath and
+says how far it is open."""
+
+
+def _wire(canvas: Canvas, points: npt.NDArray[np.float64], width: float, braided: bool) -> None:
+    """A metal wire along points (n x 2): dark at its edges, bright in the middle."""
+    colour, alpha = canvas
+    fixed = np.rint(points * 16).astype(np.int32)[:, None]
+    over = np.zeros_like(alpha)
+    cv2.polylines(over, [fixed], False, 1.0, max(2, round(width)), cv2.LINE_AA, 4)
+    np.maximum(alpha, np.clip(over, 0, 1), out=alpha)
+    cv2.polylines(colour, [fixed], False, (84, 84, 90), max(3, round(width) + 2), cv2.LINE_AA, 4)
+    inner = max(1, round(0.62 * width))
+    cv2.polylines(colour, [fixed], False, (158, 158, 164), inner, cv2.LINE_AA, 4)
+    if braided:
+        for start in range(0, len(fixed) - 2, 4):
+            part = fixed[start : start + 3]
+            cv2.polylines(colour, [part], False, (214, 214, 218), inner, cv2.LINE_AA, 4)
+    light = fixed - np.int32(round(width * 16 * 0.12))
+    cv2.polylines(
+        colour, [light], False, (240, 240, 244), max(1, round(0.2 * width)), cv2.LINE_AA, 4
+    )
+
+
+def _metal(across: Floats) -> Floats:
+    """Polished steel, H x W x 3: a cylinder with two bright lines and a dark one."""
+    light = _cylinder(across) * (1 - 0.45 * _shine(across, 0.3, 0.16))
+    colour = _STEEL * light[:, :, None]
+    shine = _shine(across, -0.3, 0.12) * 0.8 + _shine(across, 0.68, 0.07) * 0.4
+    return colour + np.minimum(shine, 1)[:, :, None] * (255 - colour)
+
+
+def _cylinder(across: Floats) -> Floats:
+    """Diffuse light on a cylinder seen across (-1..1 from edge to edge)."""
+    return 0.22 + 0.78 * np.sqrt(np.clip(1 - across * across, 0, 1))
+
+
+def _shine(across: Floats, at: float, width: float) -> Floats:
+    return np.exp(-(((across - at) / width) ** 2))
+
+
+def _lay(canvas: Canvas, colour: Floats, over: Floats, left: int) -> None:
+    """Lays a shape upon the canvas from column ``left`` on."""
+    columns = slice(left, left + over.shape[1])
+    below, alpha = canvas[0][:, columns], canvas[1][:, columns]
+    below += over[:, :, None] * (colour - below)
+    np.maximum(alpha, over, out=alpha)
