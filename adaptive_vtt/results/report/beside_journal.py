@@ -127,7 +127,7 @@ def _read(kind: type[AnyData], path: Path, facts: Facts) -> AnyData | None:
 
 
 BASELINES = "baselines.json"
-"""Beside the report; ``cli/baselines.py`` writes it."""
+"""Beside the report; ``cli/audit.py`` writes it."""
 BASELINE_NAMES = {
     "predicted": "drawn at random, same predictions",
     "uniform": "drawn at random, no predictions",
