@@ -105,7 +105,7 @@ def test_calls_that_answer_all_are_remembered_by_one_number() -> None:
 def test_verify_unpacks_every_proposal_once(
     journal: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unpacked = spied(monkeypatch, verify_draws, "unpack")
+    unpacked = spied(monkeypatch, verify_draws, "unpack_proposal")
     verify(journal)
     assert len(unpacked) == len(journal.draws()) == 30
 
