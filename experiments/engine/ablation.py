@@ -26,18 +26,17 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_answers, means
+from adaptive_vtt.audit.census import all_answers, all_losses, means
 from adaptive_vtt.benchmark.runs import BASELINES, UNIFORM, Job, certified_run
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.config import DEMO
 from adaptive_vtt.config.building import build_model, build_space
-from adaptive_vtt.oracles import Correctness
+from adaptive_vtt.models import Recorded
 from adaptive_vtt.strategies import PAPER
-from adaptive_vtt.types import Floats
+from adaptive_vtt.types import Floats, Indices
 from adaptive_vtt.utils.files import write_text
 
 from ..medmnistc.bccd import Nets, Replayed, Sizes, benches
@@ -102,13 +101,13 @@ def audited(begin: Callable[..., Audit], truth: Sequence[float], way: Way, seed:
 def demo(half_width: float, targets: Sequence[str], most: int, *, out: Path) -> Run:
     """Audits of the bundled model, its answers replayed."""
     space, answers, losses = demo_answers(out)
-    truth = means(space, named_targets(space, targets), np.arange(space.total), losses)
+    truth = means(space, named_targets(space, targets), *losses)
     return replayed(Replayed(space, answers, tuple(targets), truth), half_width, most)
 
 
 @cache
-def demo_answers(out: Path) -> tuple[QuestionSpace, pd.DataFrame, Floats]:
-    """The demo's questions, what its model says of every image, and the loss of every question.
+def demo_answers(out: Path) -> tuple[QuestionSpace, pd.DataFrame, tuple[Indices, Floats]]:
+    """The demo's space, what its model says of every image, and its questions with their losses.
 
     The answers are kept in ``out``: 52,000 images take minutes to make.
     """
@@ -117,8 +116,7 @@ def demo_answers(out: Path) -> tuple[QuestionSpace, pd.DataFrame, Floats]:
         answers = all_answers(space, build_model(DEMO, Path(), space.dataset))
         write_text(file, answers.to_csv(index=False))
     answers = pd.read_csv(file)
-    yes = answers[list(space.concepts)].to_numpy().ravel() >= Correctness().threshold
-    return space, answers, (yes != space.truth(np.arange(space.total))).astype(float)
+    return space, answers, all_losses(space, Recorded(answers))
 
 
 def replayed(bench: Replayed, half_width: float, most: int) -> Run:
