@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .audit import Audit, Certify, Limits, Sampling, audit, read_result
+    from .audit.census import Census, CensusResult
     from .audit.rejudging import rejudge
+    from .audit.shortcut import census
     from .audit.versus import Versus
     from .cohort import Cohort
     from .config.going_on import resume
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "audit",
     "Augment": "relations.augment",
+    "Census": "audit.census",
+    "CensusResult": "audit.census",
     "Certify": "engine.options",
     "Cohort": "cohort",
     "Limits": "engine.options",
@@ -29,6 +33,7 @@ _HOMES = {
     "Result": "results.result",
     "Sampling": "engine.options",
     "Versus": "audit.versus",
+    "census": "audit.shortcut",
     "read_result": "audit",
     "rejudge": "audit.rejudging",
     "resume": "config.going_on",
@@ -52,6 +57,8 @@ _MODULES = {
 __all__ = [
     "Audit",
     "Augment",
+    "Census",
+    "CensusResult",
     "Certify",
     "Cohort",
     "Limits",
@@ -62,6 +69,7 @@ __all__ = [
     "Versus",
     "audit",
     "augment",
+    "census",
     "datasets",
     "demo",
     "errors",

@@ -1,4 +1,4 @@
-"""An audit in one line: ``adaptive_vtt.audit("folder", my_function)``.
+"""An audit in one line, ``adaptive_vtt.audit("folder", my_function)``, and a census likewise.
 
 What to ask and to certify, where the user did not say, follows from what is known of the images.
 
@@ -11,10 +11,10 @@ What to ask and to certify, where the user did not say, follows from what is kno
 | nothing | consistency with the source image's answer | overall error |
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from ..space import QuestionSpace
 from ..types import IDENTITY
 from .asking import Audit
 from .progress import Hooks
+
+if TYPE_CHECKING:
+    from .census import CensusResult
 
 RELATIONS = (IDENTITY, "gaussian_noise", "brightness_down", "rotation")
 """What images are put through, unless said otherwise: noise, a darker and a tilted camera."""
@@ -153,6 +156,36 @@ def audit(
     journal = None if out is None else Path(out) / JOURNAL
     with Audit(found.space, model, journal=journal, **found.options(options)) as begun:
         result = begun.run(on_progress, progress=progress)
+    if out is not None:
+        result.save(out)
+    return result
+
+
+def census(
+    data: Any,
+    model: ModelSource,
+    *,
+    labels: Labels | None = None,
+    concepts: list[str] | None = None,
+    relations: Iterable[str | Relation] | None = None,
+    oracle: Oracle | str | None = None,
+    out: Path | str | None = None,
+    processes: int | None = None,
+    advance: Callable[[int], object] = lambda calls: None,
+    **options: Any,
+) -> "CensusResult":
+    """Every question asked, in one line: exact rates of all there is to ask.
+
+    ``data``, ``labels``, ``concepts``, ``relations`` and ``oracle`` as ``adaptive_vtt.audit`` takes
+    them. ``out``: a folder for the record, the tables and census.html; a census of the same that
+    stands there is gone on with. ``options``: those of ``Census``. Raises as ``Census`` does.
+    """
+    from .census import Census
+
+    found = suggested(as_dataset(data, labels, concepts), relations, oracle)
+    options = {"targets": found.targets, "where": found.where, **options}
+    with Census(found.space, model, out=out, processes=processes, **options) as begun:
+        result = begun.run(advance)
     if out is not None:
         result.save(out)
     return result

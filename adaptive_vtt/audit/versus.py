@@ -45,7 +45,7 @@ from ..surrogates import Named
 from ..types import Answer, CallMode, Floats, Indices, Unanswered
 from ..utils.figures import Bar, bars, figure
 from . import Audit
-from .census import all_losses, means, unanswered
+from .census.everything import all_losses, means, unanswered
 from .progress import Hooks
 
 if TYPE_CHECKING:

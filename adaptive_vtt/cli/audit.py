@@ -15,14 +15,16 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from ..benchmark.rehearsal import Estimate, rehearse
 from ..config import Spec
 from ..config.audit import CertifySpec
-from ..config.building import NotImported, build_audit, build_parts
+from ..config.building import NotImported, build_audit, build_parts, build_space, model_of
+from ..errors import InputError
 from ..journal.facts import goal_reached
 from ..models import adapted_model
 from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
 from ..utils.files import write_text
 from .after import Before
-from .dry_run import ASSUMED, dry_run, planned
+from .census import ask_everything
+from .dry_run import ASSUMED, census_is_cheaper, dry_run, planned
 from .options import Json, Open, Out, Plotly, names
 from .progress import Live
 from .run_folder import begin, check_tracking, rewrite, run_and_report
@@ -77,6 +79,15 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         ),
     ] = None,
     seed: Annotated[int | None, field("audit.seed", "NUMBER", ASKS)] = None,
+    census: Annotated[
+        str | None,
+        typer.Option(
+            help="auto: where asking everything is cheaper than certifying, and costs no money, do "
+            "that ('avtt census'); rates are exact then.",
+            metavar="auto",
+            rich_help_panel=ASKS,
+        ),
+    ] = None,
     sets: Set = None,
     plan: Annotated[
         bool, typer.Option("--dry-run", help="Say at once what it may take and cost; ask nothing.")
@@ -124,6 +135,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             return rehearsal(chosen, base, as_json)
         if plan:
             return dry_run(chosen, base, as_json)
+        if census is not None and _better_asked_whole(census, chosen, base):
+            return ask_everything(chosen, base, out, as_json, open_it=open_it)
         check_way(plotly)
         check_tracking(chosen.track, out)
         begun = begin(chosen, base, out)
@@ -134,6 +147,17 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             compare_with_random(chosen, base, out, plotly)
+
+
+def _better_asked_whole(census: str, spec: Spec, base: Path) -> bool:
+    if census != "auto":
+        raise InputError(
+            f"--census: expected auto, got {census!r}; 'avtt census' asks everything whatever it "
+            "takes"
+        )
+    space = build_space(spec, base)
+    with adapted_model(model_of(spec, base, space)) as model:
+        return census_is_cheaper(spec, model, planned(spec, base, space, model))
 
 
 # -- the demo: the same audit, really run twice more, with questions drawn at random ----------

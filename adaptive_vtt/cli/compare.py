@@ -39,8 +39,6 @@ CLASSICS = "baselines"
 """Stands for all there is to compare with."""
 WIDE = 92
 """Columns of a terminal that show one half-width more."""
-FREE = ("recorded", "simulated")
-"""Models that may be asked about everything: it costs nothing."""
 
 
 def compare(
@@ -258,7 +256,7 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
 
 def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[float] | None:
     """The true mean loss of every target, where asking everything is free; else None."""
-    if spec.model.kind not in FREE:
+    if not spec.model.free:
         return None
     model: ModelUnderTest = build_model(spec, base, space.dataset)
     calls = calls_of(space, model)

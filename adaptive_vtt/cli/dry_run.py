@@ -61,7 +61,8 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     space = build_space(spec, base)
     model = adapted_model(model_of(spec, base, space, code=False))
     plan = planned(spec, base, space, model)
-    notes = [*_of_limits(spec, plan), *_of_uncertainty(spec, model.hard_answers)]
+    notes = [*_of_census(spec, model, plan), *_of_limits(spec, plan)]
+    notes += _of_uncertainty(spec, model.hard_answers)
     notes += [*_of_judge(space), *_of_model(model, plan.expected is not None)]
     if as_json:
         typer.echo(json.dumps({**asdict(plan), "notes": notes}, indent=1))
@@ -186,6 +187,22 @@ def _table(plan: Plan, together: Forecast) -> Table:
 
 def _calls(row: Forecast) -> list[int]:
     return [row.at_least, *(row.likely[loss] for loss in ASSUMED), row.at_most]
+
+
+def census_is_cheaper(spec: Spec, model: ModelDefaults, plan: Plan) -> bool:
+    """Whether asking everything, without choosing, takes less than certifying: answers that cost
+    nothing at all, or too few questions to choose among."""
+    if spec.model.costs_money or model.costs_money or plan.together is None:
+        return False
+    return spec.model.free or plan.total <= plan.together.likely[ASSUMED[0]]
+
+
+def _of_census(spec: Spec, model: ModelDefaults, plan: Plan) -> list[str]:
+    if not census_is_cheaper(spec, model, plan):
+        return []
+    return [
+        f"asking all {plan.total:,} calls is cheaper, and exact: 'avtt census' with the same spec"
+    ]
 
 
 def _of_limits(spec: Spec, plan: Plan) -> list[str]:

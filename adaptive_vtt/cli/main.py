@@ -17,6 +17,7 @@ from .signals import interrupted_as
 
 SUMMARIES = {
     "audit": "Ask a model until a stopping rule is met, and leave a report.",
+    "census": "Ask every question once: exact rates, for models that cost nothing.",
     "plan": "Say what each half-width would take, in calls and money; ask nothing.",
     "resume": "Go on with an audit that was interrupted, or reached a limit.",
     "rejudge": "Judge an audit's answers by another oracle, for new certificates; ask nothing.",

@@ -1,7 +1,8 @@
 """What a running audit shows on a terminal, and the table it ends with."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -9,7 +10,16 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -45,6 +55,20 @@ VACUOUS = 0.5
 TINY = 1e-9
 MIN = 16
 """Columns below which the last part, which may be cut, is left out."""
+
+
+@contextmanager
+def counting(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar of so many steps, with the time left, on stderr; its value is what moves it on."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda steps: bar.advance(task, steps)
 
 
 class Live:

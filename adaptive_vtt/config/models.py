@@ -45,6 +45,11 @@ class ModelSection(Kinds):
         return "prices" in self._taken
 
     @property
+    def free(self) -> bool:
+        """Whether everything may be asked as a matter of course: it is known, or made up."""
+        return self.kind in ("recorded", "simulated")
+
+    @property
     def _taken(self) -> set[str]:
         """The parameters of what makes the model; none are known of other people's code."""
         return set() if REGISTRY.is_code(self.kind) else parameters_of(REGISTRY.get(self.kind))

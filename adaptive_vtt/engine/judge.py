@@ -305,6 +305,10 @@ class Judge:
                 errors[call] = error
         return rows, errors
 
+    def hold(self, pairs: Mapping[int, tuple[Sample, FollowUp]]) -> None:
+        """Takes sources and follow-ups that were made elsewhere, by call."""
+        self._pairs.update(pairs)
+
     def forget(self, call: int) -> None:
         """Lets go of the call's image."""
         self._pairs.pop(call, None)

@@ -20,7 +20,7 @@ from ...journal.facts import DiscoverFacts, Facts, read_facts
 from ...journal.rows import CallRow, DrawRow
 from ...space import QuestionSpace
 from ...types import Indices, TargetId
-from ..census import members
+from ..census.everything import members
 from .proposers import atoms_of
 from .search import Evidence, Found, find
 

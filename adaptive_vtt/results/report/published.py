@@ -74,7 +74,7 @@ def medmnistc_section(evidence: Evidence) -> Section | None:
     """None where BE over AlexNet's does not follow from what is certified."""
     if evidence.certificate is None or evidence.certificate.guarantee == "each":
         return None
-    ours = _ours(figures(evidence.facts.space, evidence.bounds))
+    ours = medmnistc_figures(figures(evidence.facts.space, evidence.bounds))
     if not ours:
         return None
     table = published_tables("medmnistc")
@@ -90,8 +90,8 @@ def medmnistc_section(evidence: Evidence) -> Section | None:
     return table_of("medmnistc", rows, table["models"])
 
 
-def _ours(found: list[Figure]) -> dict[str, Bounds]:
-    """What of the table -> this audit's value, in its order."""
+def medmnistc_figures(found: list[Figure]) -> dict[str, Bounds]:
+    """What of Table 2 -> the value that follows from these figures, in its order."""
     normalised = {f.subject: f.bounds for f in found if f.kind == "normalised" and f.subject != ALL}
     relative = [f.bounds for f in found if f.kind == "relative" and f.subject != ALL]
     members = {

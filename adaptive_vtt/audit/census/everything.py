@@ -1,22 +1,27 @@
 """What the audits are to find out: every question asked once, in a plain pass."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ..certify.targets import Target, member
-from ..engine.judge import Judge
-from ..journal.rows import AnswerRow
-from ..models.base import ModelUnderTest
-from ..models.checking import checked
-from ..space import QuestionSpace
-from ..types import IDENTITY, Floats, Indices
+from ...certify.targets import Target, member
+from ...engine.judge import Judge
+from ...journal.rows import AnswerRow
+from ...models.base import ModelUnderTest
+from ...models.checking import checked
+from ...relations import FollowUp
+from ...space import QuestionSpace
+from ...types import IDENTITY, Floats, Indices, Sample
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Pair = tuple[Sample, FollowUp]
+FollowUps = Callable[[Sequence[list[int]]], Iterator[dict[int, Pair]]]
+"""From the images of every batch to their sources and follow-ups, by image, a batch at a time."""
 MAX_CALLS = 100_000
 """Spaces of more calls are not asked through."""
 BATCH = 256
@@ -31,10 +36,11 @@ def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
     judge = Judge(space, model.answers)
     if calls > MAX_CALLS or not judge.sources.count:
         return calls
-    return calls + len(_sources(judge, _calls(space, model)))
+    return calls + len(_sources(judge, calls_in_order(space, model)))
 
 
-def _calls(space: QuestionSpace, model: ModelUnderTest) -> list[int]:
+def calls_in_order(space: QuestionSpace, model: ModelUnderTest) -> list[int]:
+    """The numbers of all calls that answer a question, ascending."""
     questions = np.sort(space.nth(np.arange(space.size)))
     calls = np.unique(space.image_of(questions)) if model.answers == "all" else questions
     return [int(call) for call in calls]
@@ -133,23 +139,64 @@ def members(
 
 
 def judged(
-    judge: Judge, model: ModelUnderTest, advance: Callable[[int], object]
+    judge: Judge,
+    model: ModelUnderTest,
+    advance: Callable[[int], object],
+    *,
+    done: int = 0,
+    follow_ups: FollowUps | None = None,
 ) -> Iterator[list[AnswerRow]]:
-    """Every call made and judged, a batch at a time; source images are asked about first."""
-    calls = _calls(judge.space, model)
+    """Every call made and judged, a batch at a time; source images are asked about first.
+
+    ``done``: how many batches are known already; ``follow_ups`` make the images elsewhere.
+    """
+    calls = calls_in_order(judge.space, model)
+    batches = [*_batches(calls)][done:]
+    ask_sources(judge, model, [call for batch in batches for call in batch], advance)
+    made = (follow_ups or partial(_made_here, judge.space))(
+        [_images(judge, batch) for batch in batches]
+    )
+    for numbers, pairs in zip(batches, made, strict=True):
+        judge.hold({n: pairs[image] for n, image in _image_of(judge, numbers)})
+        said = checked(model, [judge.prompt(n) for n in numbers])
+        pairs_of = zip(numbers, said, strict=True)
+        yield [row for n, answer in pairs_of for row in judge.judged(n, answer)]
+        for number in numbers:
+            judge.forget(number)
+        advance(len(numbers))
+
+
+def ask_sources(
+    judge: Judge, model: ModelUnderTest, calls: list[int], advance: Callable[[int], object]
+) -> None:
+    """Asks about the source images that ``calls`` are judged by, and versions of them."""
     for numbers in _batches(_sources(judge, calls)):
         _receive(judge, model, numbers)
         advance(len(numbers))
         while versions := [n for s in numbers for n in judge.sources.missing(s)]:
             for some in _batches(versions):
                 _receive(judge, model, some)
-    for numbers in _batches(calls):
-        said = checked(model, [judge.prompt(n) for n in numbers])
-        pairs = zip(numbers, said, strict=True)
-        yield [row for n, answer in pairs for row in judge.row(n, answer, 0.0).answers]
-        for number in numbers:
-            judge.forget(number)
-        advance(len(numbers))
+
+
+def _image_of(judge: Judge, calls: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Each call, and the image that it is about."""
+    whole = judge.answers == "all"
+    return ((n, n if whole else judge.space.numbering.image_of(n)) for n in calls)
+
+
+def _images(judge: Judge, calls: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(image for _, image in _image_of(judge, calls)))
+
+
+def _made_here(space: QuestionSpace, batches: Sequence[list[int]]) -> Iterator[dict[int, Pair]]:
+    return (made(space, images) for images in batches)
+
+
+def made(space: QuestionSpace, images: Sequence[int]) -> dict[int, Pair]:
+    """The source and the follow-up of every image; a source of images in a row is read once."""
+    read = lru_cache(maxsize=1)(space.dataset.sample)
+    sources = ((image, read(space.numbering.image_parts(image)[0])) for image in images)
+    return {image: (source, space.made_of(source, image)) for image, source in sources}
 
 
 def _receive(judge: Judge, model: ModelUnderTest, numbers: Sequence[int]) -> None:

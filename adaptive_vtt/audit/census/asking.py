@@ -1,0 +1,106 @@
+"""Asking everything, in large batches, and going on with what was asked before."""
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+from ...engine.audit_key import version_of
+from ...engine.judge import Judge
+from ...engine.options import Filters
+from ...engine.settings import describe_oracle
+from ...errors import InputError
+from ...models.base import ModelSource, adapted_model
+from ...models.checking import name_of
+from ...models.local.python import model_of
+from ...space import QuestionSpace
+from .everything import BATCH, calls_in_order, judged
+from .figures import CensusResult
+from .making import Making
+from .record import RECORD, Record
+
+Advance = Callable[[int], object]
+
+
+class Census:
+    """Everything asked of a model, once, and kept in ``out`` as it is answered.
+
+    ``model``: as an audit's, but none that costs money. ``processes``: see ``Making``. ``calls``:
+    how many there are, source images apart; ``done``: those answered in an earlier run of the same
+    census. ``targets`` and ``where``: rates beside those of every kind, as an audit has them.
+    Raises InputError for a model that costs money, JournalError where ``out`` holds another census.
+    """
+
+    def __init__(
+        self,
+        space: QuestionSpace,
+        model: ModelSource,
+        *,
+        out: Path | str | None = None,
+        processes: int | None = None,
+        targets: Iterable[str] = (),
+        where: Filters | None = None,
+    ) -> None:
+        self.space = space
+        self.model = adapted_model(model_of(model))
+        self._refuse()
+        self._making = Making(space, processes)
+        self._targets, self._where = tuple(targets), where
+        self._judge = Judge(space, self.model.answers)
+        self.calls = len(calls_in_order(space, self.model))
+        with ExitStack() as held:
+            folder = Path(out or held.enter_context(TemporaryDirectory()))
+            self.record = held.enter_context(Record(folder / RECORD, self._facts()))
+            self._held = held.pop_all()
+
+    @property
+    def done(self) -> int:
+        return min(self.calls, self.record.batches * BATCH)
+
+    def run(self, advance: Advance = lambda calls: None) -> CensusResult:
+        """Asks what is not known yet; ``advance`` is told of calls as they are answered."""
+        if self.done < self.calls:
+            done = self.record.batches
+            for rows in judged(
+                self._judge, self.model, advance, done=done, follow_ups=self._making
+            ):
+                self.record.add(rows)
+        return CensusResult(
+            self.space,
+            self.record.answers(),
+            model=name_of(self.model),
+            calls=self.calls,
+            head=self.record.head,
+            targets=self._targets,
+            where=self._where,
+        )
+
+    def close(self) -> None:
+        """Lets go of the record; the model is its maker's to close."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _refuse(self) -> None:
+        if self.model.costs_money:
+            raise InputError(
+                f"census: expected a model that costs nothing, got {name_of(self.model)!r}, of "
+                "which every call may cost money; 'avtt audit --max-cost' keeps to a cap"
+            )
+        if self.space.oracle.judge_by is not None:
+            raise InputError(
+                "census: expected an oracle whose rule reads replies alone, got one with a judge "
+                "model; take [oracle.judge] out, or audit"
+            )
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "space": self.space.fingerprint,
+            "model": [name_of(self.model), version_of(self.model)],
+            "oracle": describe_oracle(self.space),
+        }

@@ -1,0 +1,120 @@
+"""``avtt census``: every question asked once, for exact rates and the papers' tables."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from ..config import Spec
+from ..config.building import build_model, build_space
+from ..models.base import adapted_model
+from ..utils.figures import outward
+from .options import Json, Open
+from .progress import counting
+from .run_folder import open_report
+from .signals import interrupted_as
+from .spec_changes import Set, read
+
+if TYPE_CHECKING:
+    from ..audit.census import CensusResult
+
+SHOWN = 16
+"""Rates that are printed, at most; all are in the tables."""
+
+
+def census(
+    spec: Annotated[
+        Path | None,
+        typer.Argument(help="What to ask about; its model must cost nothing.", metavar="SPEC.toml"),
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Ask the bundled model about bundled images instead.")
+    ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that make images beside the model. Default: one per spare processor, "
+            "where that saves time.",
+            min=0,
+            metavar="NUMBER",
+        ),
+    ] = None,
+    sets: Set = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder to write census.db, census.html and tables/ into.")
+    ] = Path("runs/census"),
+    open_it: Open = False,
+    as_json: Json = False,
+) -> None:
+    """Ask every question once: exact rates, for models that cost nothing.
+
+    Nothing is drawn and nothing estimated: rates are those of all images under
+    all relations, as MedTest and MedMNIST-C report them, and tables/ has them
+    for spreadsheets and LaTeX, beside the papers' own. The same command goes on
+    with a census that was interrupted.
+
+    Example: avtt census SPEC.toml --out runs/whole
+    """
+    chosen, base = read(spec, demo, {}, sets)
+    ask_everything(chosen, base, out, as_json, processes=processes, open_it=open_it)
+
+
+def ask_everything(
+    spec: Spec,
+    base: Path,
+    out: Path,
+    as_json: bool,
+    *,
+    processes: int | None = None,
+    open_it: bool = False,
+) -> None:
+    """The census of a spec, its tables written into ``out``, and the rates on the terminal."""
+    from ..audit.census import Census
+
+    space, certify = build_space(spec, base), spec.certify
+    again = f"'avtt census' goes on with it ({shlex.quote(str(out))} keeps what was answered)"
+    with (
+        interrupted_as(lambda: again),
+        adapted_model(build_model(spec, base, space.dataset)) as model,
+        Census(
+            space,
+            model,
+            out=out,
+            processes=processes,
+            targets=certify.targets,
+            where=certify.where,
+        ) as begun,
+        counting("asking", begun.calls - begun.done, as_json) as advance,
+    ):
+        result = begun.run(advance)
+    page = result.save(out)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
+    else:
+        _show(result, page)
+    if open_it:
+        open_report(page)
+
+
+def _show(result: "CensusResult", page: Path) -> None:
+    console = Console(highlight=False)
+    table = Table(title="exact rates", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("target", overflow="fold")
+    for name in ("rate", "questions", "other images (95 % each)"):
+        table.add_column(name, justify="right")
+    for row in result.rates.head(SHOWN).to_dict(orient="records"):
+        low, high = outward(row["lower"], row["upper"])
+        cells = f"{100 * row['exact']:.2f} %", f"{row['questions']:,}"
+        table.add_row(row["target"], *cells, f"{100 * low:.1f} to {100 * high:.1f} %")
+    console.print(table)
+    if len(result.rates) > SHOWN:
+        console.print(f"{SHOWN} of {len(result.rates)} rates; tables/rates.csv has all")
+    silent = int((result.outcomes["unanswered"] != "").sum())
+    asked = f"{len(result.outcomes):,} questions asked in {result.calls:,} calls"
+    console.print(f"{asked}, {silent:,} without an answer", markup=False)
+    console.print(f"tables: {page.parent / 'tables'}; page: {page}", markup=False, soft_wrap=True)
