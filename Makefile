@@ -72,6 +72,7 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.engine.digits
 	$(BIN)/python -m adaptive_vtt.experiments.engine.self_taught --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.corruption_speed --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.census_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medtest.medtest_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medtest.retraining --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.bccd --out bench $(if $(BCCD),--data $(BCCD))

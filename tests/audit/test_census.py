@@ -13,16 +13,20 @@ from sklearn import metrics
 
 import adaptive_vtt as avtt
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.audit.census import Census, CensusResult, all_losses, everything
+from adaptive_vtt.audit.census import Census, CensusResult, all_losses, at_once, everything
+from adaptive_vtt.audit.census.at_once import columns_of
 from adaptive_vtt.audit.census.figures import clopper_pearson
 from adaptive_vtt.audit.census.making import Making
+from adaptive_vtt.audit.census.record import Columns
 from adaptive_vtt.cli.main import main
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import PythonModel
-from adaptive_vtt.oracles import MaskDrop, TopClass
+from adaptive_vtt.oracles import Correctness, MaskDrop, TopClass
+from adaptive_vtt.relations import get
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Floats
+from adaptive_vtt.types import Floats, Unanswered
 
 CLOSE = 1e-9
 RELATIONS = ["identity", "brightness_up"]
@@ -208,6 +212,34 @@ def test_dice_that_drop_are_counted_as_by_hand() -> None:
             lost.append((before - after) / before > limit)
         assert 0 < np.mean(lost) < 1
         assert rates[f"polyp drop > {limit:g}: EFR"] == pytest.approx(np.mean(lost), abs=CLOSE)
+
+
+@pytest.mark.parametrize("answers", ["all", "one"])
+@pytest.mark.parametrize("oracle", [TopClass(), Correctness(), Correctness(threshold=0.2)])
+def test_judging_at_once_is_judging_one_by_one(oracle: Any, answers: Any) -> None:
+    """Of truths that are unknown, too, and relations after which some concepts make no sense."""
+
+    class Partly(get("brightness_up").__class__):  # type: ignore[misc]
+        def applies(self, concept: str) -> bool:
+            return concept != "c1"
+
+    table = pd.DataFrame({"c0": [0, 1, np.nan, 1], "c1": [1, 0, 1, np.nan], "c2": [0, 0, 1, 0]})
+    dataset = from_table(np.zeros((4, 8, 8, 3), np.uint8), table)
+    space = QuestionSpace(
+        dataset, ["identity", Partly(**vars(get("brightness_up")))], oracle=oracle
+    )
+    if answers == "one" and isinstance(oracle, TopClass):
+        pytest.skip("a class is told of all concepts")
+    model, judge = Free(answers=answers), Judge(space, answers)
+    calls = everything.calls_in_order(space, model)
+    said = model.ask([judge.prompt(call) for call in calls])
+    rows = [
+        row for call, answer in zip(calls, said, strict=True) for row in judge.judged(call, answer)
+    ]
+    for mine, theirs in zip(columns_of(judge, calls, said), Columns.of(rows), strict=True):
+        assert mine.tolist() == theirs.tolist()
+    assert at_once._at_once(judge, calls, said) is not None
+    assert at_once._at_once(judge, calls, [Unanswered("no"), *said[1:]]) is None
 
 
 # -- the record, and going on --------------------------------------------------------------

@@ -15,7 +15,8 @@ from ...models.base import ModelSource, adapted_model
 from ...models.checking import name_of
 from ...models.local.python import model_of
 from ...space import QuestionSpace
-from .everything import BATCH, calls_in_order, judged
+from .at_once import columns_of
+from .everything import BATCH, asked, calls_in_order
 from .figures import CensusResult
 from .making import Making
 from .record import RECORD, Record
@@ -62,10 +63,10 @@ class Census:
         """Asks what is not known yet; ``advance`` is told of calls as they are answered."""
         if self.done < self.calls:
             done = self.record.batches
-            for rows in judged(
+            for calls, said in asked(
                 self._judge, self.model, advance, done=done, follow_ups=self._making
             ):
-                self.record.add(rows)
+                self.record.add(columns_of(self._judge, calls, said))
         return CensusResult(
             self.space,
             self.record.answers(),

@@ -14,7 +14,7 @@ from ...models.base import ModelUnderTest
 from ...models.checking import checked
 from ...relations import FollowUp
 from ...space import QuestionSpace
-from ...types import IDENTITY, Floats, Indices, Sample
+from ...types import IDENTITY, Answer, Floats, Indices, Sample, Unanswered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,28 +139,34 @@ def members(
 
 
 def judged(
+    judge: Judge, model: ModelUnderTest, advance: Callable[[int], object]
+) -> Iterator[list[AnswerRow]]:
+    """Every call made and judged, a batch at a time."""
+    for numbers, said in asked(judge, model, advance):
+        pairs = zip(numbers, said, strict=True)
+        yield [row for n, answer in pairs for row in judge.judged(n, answer)]
+
+
+def asked(
     judge: Judge,
     model: ModelUnderTest,
     advance: Callable[[int], object],
     *,
     done: int = 0,
     follow_ups: FollowUps | None = None,
-) -> Iterator[list[AnswerRow]]:
-    """Every call made and judged, a batch at a time; source images are asked about first.
+) -> Iterator[tuple[Sequence[int], list[Answer | Unanswered]]]:
+    """The calls of a batch and what was said to each, batch by batch; source images are asked about
+    first. Images are at hand while a batch is judged.
 
     ``done``: how many batches are known already; ``follow_ups`` make the images elsewhere.
     """
-    calls = calls_in_order(judge.space, model)
-    batches = [*_batches(calls)][done:]
+    batches = [*_batches(calls_in_order(judge.space, model))][done:]
     ask_sources(judge, model, [call for batch in batches for call in batch], advance)
-    made = (follow_ups or partial(_made_here, judge.space))(
-        [_images(judge, batch) for batch in batches]
-    )
-    for numbers, pairs in zip(batches, made, strict=True):
+    elsewhere = follow_ups or partial(_made_here, judge.space)
+    ready = elsewhere([_images(judge, batch) for batch in batches])
+    for numbers, pairs in zip(batches, ready, strict=True):
         judge.hold({n: pairs[image] for n, image in _image_of(judge, numbers)})
-        said = checked(model, [judge.prompt(n) for n in numbers])
-        pairs_of = zip(numbers, said, strict=True)
-        yield [row for n, answer in pairs_of for row in judge.judged(n, answer)]
+        yield numbers, checked(model, [judge.prompt(n) for n in numbers])
         for number in numbers:
             judge.forget(number)
         advance(len(numbers))

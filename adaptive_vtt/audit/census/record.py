@@ -11,14 +11,16 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ...errors import JournalError
 from ...journal.files import Lock
 from ...journal.rows import AnswerRow
+from ...types import Floats, Indices, Truths
 
 RECORD = "census.db"
 """What the record is called in a run folder."""
@@ -28,7 +30,32 @@ TABLES = """
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE batch (number INTEGER PRIMARY KEY, answers BLOB NOT NULL, seal TEXT NOT NULL);
 """
-COLUMNS = ("question", "truth", "answer", "loss", "unanswered", "said")
+
+
+class Columns(NamedTuple):
+    """The n judged questions of a batch, (n,) each: ``answer`` is NaN and ``unanswered`` says why
+    where there is none ("" elsewhere); ``loss`` is NaN where the question does not count; ``said``:
+    words, or ""."""
+
+    question: Indices
+    truth: Truths
+    answer: Floats
+    loss: Floats
+    unanswered: npt.NDArray[np.str_]
+    said: npt.NDArray[np.str_]
+
+    @classmethod
+    def of(cls, rows: Sequence[AnswerRow]) -> "Columns":
+        """Those of the rows that were judged."""
+        judged = [row for row in rows if row.loss is not None]
+        return cls(
+            np.array([row.question for row in judged], np.int64),
+            np.array([row.truth for row in judged], np.int8),
+            np.array([row.answer for row in judged], float),
+            np.array([np.nan if row.excluded else row.loss for row in judged], float),
+            np.array([row.unanswered or "" for row in judged], str),
+            np.array([row.said or "" for row in judged], str),
+        )
 
 
 class Record:
@@ -80,9 +107,9 @@ class Record:
                     f"{json.dumps(value)}); another --out begins a new one"
                 )
 
-    def add(self, rows: Sequence[AnswerRow]) -> None:
+    def add(self, judged: Columns) -> None:
         """Keeps a batch for good."""
-        answers = _packed(rows)
+        answers = _packed(judged)
         seal = _seal(self.head, answers)
         with self._database:
             self._database.execute(
@@ -91,17 +118,16 @@ class Record:
         self.batches, self.head = self.batches + 1, seal
 
     def answers(self) -> pd.DataFrame:
-        """One row per judged question, as it was asked: COLUMNS. ``answer`` is NaN and
-        ``unanswered`` says why where there is none; ``loss`` is NaN where it does not count."""
-        parts = [*self._parts()]
-        if not parts:
-            return pd.DataFrame({name: [] for name in COLUMNS})
-        return pd.DataFrame({name: np.concatenate([p[name] for p in parts]) for name in COLUMNS})
+        """One row per judged question, as it was asked; columns as ``Columns`` has them."""
+        parts = [*self._parts()] or [Columns.of([])]
+        return pd.DataFrame(
+            {name: np.concatenate([getattr(p, name) for p in parts]) for name in Columns._fields}
+        )
 
-    def _parts(self) -> Iterator[dict[str, Any]]:
+    def _parts(self) -> Iterator[Columns]:
         for (answers,) in self._database.execute("SELECT answers FROM batch ORDER BY number"):
             with closing(np.load(io.BytesIO(answers), allow_pickle=False)) as arrays:
-                yield {name: arrays[name] for name in COLUMNS}
+                yield Columns(*(arrays[name] for name in Columns._fields))
 
     def close(self) -> None:
         if hasattr(self, "_database"):
@@ -119,17 +145,7 @@ def _seal(before: str, content: bytes) -> str:
     return hashlib.blake2b(before.encode() + content, digest_size=SEAL).hexdigest()
 
 
-def _packed(rows: Sequence[AnswerRow]) -> bytes:
-    """The judged rows of a batch, a column each."""
-    judged = [row for row in rows if row.loss is not None]
-    columns: dict[str, Any] = {
-        "question": np.array([row.question for row in judged], np.int64),
-        "truth": np.array([row.truth for row in judged], np.int8),
-        "answer": np.array([row.answer for row in judged], float),
-        "loss": np.array([np.nan if row.excluded else row.loss for row in judged], float),
-        "unanswered": np.array([row.unanswered or "" for row in judged], str),
-        "said": np.array([row.said or "" for row in judged], str),
-    }
+def _packed(judged: Columns) -> bytes:
     file = io.BytesIO()
-    np.savez_compressed(file, **columns)
+    np.savez_compressed(file, allow_pickle=False, **judged._asdict())
     return file.getvalue()
