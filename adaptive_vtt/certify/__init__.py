@@ -1,8 +1,8 @@
 """Certificates: intervals that hold although the questions were chosen adaptively."""
 
+from ..population import Population
 from .certifier import Bet, Certifier
 from .derived import Bounds
-from .population import Population
 from .sequences import Sequences
 from .targets import Target, default_targets, named_targets
 

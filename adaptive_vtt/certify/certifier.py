@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..population import Population
 from ..types import Bools, CallMode, Floats, Indices
 from .further import columns, further
 from .game import Bet as Bet
 from .game import Game
-from .population import Population
 from .rules import Rules
 from .strata import DIGITS, MAX, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..population import Population
 from ..types import Bools, Floats, Indices
-from .population import Population
 from .targets import Target
 
 TINY = 1e-300

@@ -16,6 +16,7 @@ from ..certify.sequences import BETS
 from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
 from ..cohort import Cohort
 from ..errors import InputError, unknown
+from ..families import OfSlice
 from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
@@ -34,7 +35,7 @@ from ..stopping import (
 )
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
-from ..types import CallMode, Guarantee, TargetId
+from ..types import CallMode, Guarantee
 from ..utils.options import Option
 from .budget import Lease
 from .selector import Replay
@@ -289,7 +290,7 @@ class Certify:
             self._set_aside(begun),
             len(slices),
         )
-        found = [target_of(TargetId("slice", filter=s.name), s.masks) for s in slices]
+        found = [target_of(OfSlice(s.name), s.masks) for s in slices]
         since = [0] * len(targets) + [s.since for s in slices]
         return Certifier(space, [*targets, *found], answers=answers, rules=rules, since=since)
 

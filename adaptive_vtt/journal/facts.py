@@ -7,13 +7,14 @@ does not know are passed over.
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from ..errors import JournalError
-from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
+from ..families import OfSlice, TargetId
+from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, Numbering
 
 
 class Fact(BaseModel):
@@ -259,7 +260,7 @@ class CertificateFacts(Fact):
     unanswered: Literal["loss", "both"]
     targets: tuple[str, ...]
     sizes: tuple[int, ...]
-    ids: tuple[TargetId, ...]
+    ids: tuple[Annotated[TargetId, Field(discriminator="kind")], ...]
     subsets: str = ""
     guarantee: Guarantee = "all"
     weights: tuple[float, ...] | None = None
@@ -455,8 +456,9 @@ def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        first = error.errors(include_url=False)[0]
+        tag = first.get("ctx", {}).get("discriminator", "")  # of a target's family, in quotes
+        where = ".".join(str(part) for part in (*first["loc"], *filter(None, [tag.strip("'")])))
         raise JournalError(
             f"journal: the fact {where!r} is damaged: {first['msg'].lower()}, got "
             f"{str(first['input'])[:60]!r}; restore the journal from a copy"
@@ -480,7 +482,7 @@ def _with_slices(certificate: Any, slices: Any) -> Any:
     if not (isinstance(certificate, dict) and isinstance(slices, list) and slices):
         return certificate
     found = [_read(SliceFacts, row) for row in slices]
-    ids = [TargetId("slice", filter=s.name) for s in found]
+    ids = [OfSlice(s.name) for s in found]
     return {
         **certificate,
         "targets": [*certificate["targets"], *(target.name for target in ids)],

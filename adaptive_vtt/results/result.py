@@ -17,6 +17,7 @@ from ..certify.tracks import members_of
 from ..certify.verify import Interval, recompute, versus_decision
 from ..engine.repeat_probes import Repeated, repeated
 from ..errors import InputError, unknown
+from ..families import OfConcept, OfRelation, Overall, TargetId
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, ProtocolFacts, SpaceFacts, read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
@@ -28,7 +29,6 @@ from ..oracles.findings import (
     found_by_judge,
     unconfirmed_of,
 )
-from ..types import TargetId
 from ..utils.figures import Bar, bars, figure
 from ..utils.files import write_text
 from .beliefs import PLOTS, Told, plotted
@@ -81,7 +81,7 @@ class Result:
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
     The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
-    target is about, see ``types.TargetId``; ``target`` is its name for people.
+    target is about, see ``families``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
     read, None where there are none; ``protocol``: how the model was asked, see
     ``journal.facts``. ``lost``: calls that were on their way when the audit was
@@ -384,19 +384,19 @@ def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[
 
 def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:
     """Raw figures, with the concepts' ``rates`` by name: which truth each is about."""
-    found = {TargetId("overall"): table}
+    found: dict[TargetId, pd.DataFrame] = {Overall(): table}
     for concept, part in table.groupby("concept", sort=False):
         for rate, truth in rates.items():
-            about = TargetId("concept", str(concept), truth, rate)
+            about = OfConcept(str(concept), truth, rate)
             found[about] = part[part["truth"] == truth]
     for relation, part in table.groupby("relation", sort=False):
-        found[TargetId("relation", relation=str(relation))] = part
+        found[OfRelation(str(relation))] = part
     return _identified(pd.DataFrame([_target(*item) for item in found.items()]), list(found))
 
 
 def _identified(table: pd.DataFrame, ids: Sequence[TargetId]) -> pd.DataFrame:
     """With the fields of each target's identity as columns."""
-    fields = pd.DataFrame([asdict(target) for target in ids], index=table.index)
+    fields = pd.DataFrame([target.columns() for target in ids], index=table.index)
     return table.join(fields.astype({"side": "Int64", "severity": "Int64"}))
 
 

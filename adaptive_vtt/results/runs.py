@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import AvttError, InputError, JournalError, one_line
+from ..families import TargetId
 from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import JOURNAL, holder
-from ..types import Guarantee, TargetId
+from ..types import Guarantee
 from ..utils.figures import outward
 from .way_on import way
 

@@ -15,11 +15,12 @@ from ...certify.targets import Target, masks_of, size, target_of
 from ...engine.loop import Hook, Loop
 from ...engine.options import DISCOVER_BY, Certify
 from ...errors import InputError
+from ...families import OfSlice
 from ...journal import Journal
 from ...journal.facts import DiscoverFacts, Facts, read_facts
 from ...journal.rows import CallRow, DrawRow
 from ...space import QuestionSpace
-from ...types import Indices, TargetId
+from ...types import Indices
 from ..census import members
 from .proposers import atoms_of
 from .search import Evidence, Found, find
@@ -72,7 +73,7 @@ def explore(
     """
     facts = read_facts(journal.facts())
     slices = () if facts.certificate is None else facts.certificate.slices
-    before = [target_of(TargetId("slice", filter=s.name), s.masks) for s in slices]
+    before = [target_of(OfSlice(s.name), s.masks) for s in slices]
     looking = Looking(space, by)
     return looking.find(journal.draws(proposals=False), journal.calls(), most=most, slices=before)
 
@@ -205,7 +206,7 @@ class Discovery(Hook):
         drawn, told, named = _drawn(loop), [], []
         for name, target in targets.items():
             told.append(asked_for(loop.space, target, name, evidence, drawn, loop.draws))
-            named.append(replace(target, id=TargetId("slice", filter=name)))
+            named.append(replace(target, id=OfSlice(name)))
         _adopt(loop, named, told)
 
 

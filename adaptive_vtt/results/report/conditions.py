@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...families import OfRelation
 from ..outcomes import METRICS, confusion
 from .evidence import Evidence
 from .section import FEW, THIN, Section, data, percent, within
@@ -120,9 +121,9 @@ def _of_relations(evidence: Evidence) -> dict[str, tuple[str, str, int]]:
     """What is certified of each relation, over all its severities: estimate, half-width, and its
     place among the targets."""
     return {
-        str(s.id.relation): (percent(s.estimate), within(s.half_width), s.place)
+        s.id.relation: (percent(s.estimate), within(s.half_width), s.place)
         for s in evidence.standings
-        if s.id.kind == "relation"
+        if isinstance(s.id, OfRelation)
     }
 
 

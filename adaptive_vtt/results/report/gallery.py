@@ -10,6 +10,7 @@ from typing import Any
 
 from ...certify.decisions import ALIKE
 from ...certify.tracks import unseen
+from ...families import Overall
 from ...journal.rows import AnswerRow, CallRow
 from ...oracles.caption_rules import ERROR_TYPES, rule_of
 from ...oracles.findings import found as found_in_captions
@@ -392,7 +393,7 @@ def slices_section(evidence: Evidence) -> Section | None:
         return None
     album, own = Album(SLICES_ROOM), evidence.standings[certificate.registered :]
     rates = unseen(certificate, evidence.calls, [(s.lower, s.upper) for s in own])
-    overall = [s.upper for s in evidence.standings if s.id.kind == "overall"]
+    overall = [s.upper for s in evidence.standings if isinstance(s.id, Overall)]
     slices = [
         {
             "found": found,
