@@ -21,12 +21,27 @@ COLUMNS = ("kind", "concept", "side", "rate", "relation", "severity", "group", "
 
 
 class Family:
-    """What every family has, as it is where a family says nothing else."""
+    """What every family has, as it is where a family says nothing else.
+
+    In texts a field's name in braces stands for its value, ``{where}`` for the side it is about,
+    and ``{change}`` for relation and severity, as short as the report can name them.
+    """
 
     asked: ClassVar[tuple[str, ...]] = ()
     """What ``--targets`` calls its targets; a word in capitals stands for a name."""
     disjoint: ClassVar[bool] = False
     """Whether a question belongs to one of its targets at most."""
+    words: ClassVar[str]
+    """The target in words, for people."""
+    rule: ClassVar[str] = "{kind}"
+    """How rules of a gate name it; ``rules``: and it among others."""
+    rules: ClassVar[tuple[str, ...]] = ()
+    made_of: ClassVar[str] = ""
+    """Which questions it is made of, as it follows "of the questions"; "": by its name."""
+    under: ClassVar[str] = "{kind}"
+    """Its heading in the report, a key of ``report.evidence.KINDS``."""
+    short: ClassVar[str] = ""
+    """Its name under that heading; "": as everywhere."""
     kind: str
     rate: str = ERROR
 
@@ -38,31 +53,32 @@ class Family:
     @property
     def name(self) -> str:
         """The target in words, for people: nothing reads meaning out of it again."""
-        raise NotImplementedError
+        return self._said(self.words)
 
     @property
     def handle(self) -> str:
         """How rules of a gate name it."""
-        return self.kind
-
-    @property
-    def handles(self) -> set[str]:
-        """How rules name it among others."""
-        return set()
+        return self._said(self.rule)
 
     @property
     def about(self) -> str:
         """Which questions it is made of, as it follows "of the questions"."""
-        return f"of {self.name!r}"
+        return self._said(self.made_of) or f"of {self.name!r}"
 
     @property
     def heading(self) -> str:
-        """The heading it stands under in the report: a key of ``report.evidence.KINDS``."""
-        return self.kind
+        """See ``under``."""
+        return self._said(self.under)
 
     def label(self, change: Callable[[str, int | None], str]) -> str:
-        """Its name under that heading. ``change``: names a relation, at a severity or at all."""
-        return self.name
+        """See ``short``. ``change``: names a relation at a severity, or (None) at all of them."""
+        told = self.columns()
+        named = change(told["relation"], told["severity"]) if told["relation"] else ""
+        return self._said(self.short, change=named) or self.name
+
+    def is_named(self, about: str) -> bool:
+        """Whether the words of a rule name it, alone or among others, or are its name."""
+        return about in {self.name, *map(self._said, (self.rule, *self.rules))}
 
     def columns(self) -> dict[str, Any]:
         """All of ``COLUMNS``, None where the family has no such field."""
@@ -73,6 +89,12 @@ class Family:
         """The columns that are not None, for JSON."""
         return {name: value for name, value in self.columns().items() if value is not None}
 
+    def _said(self, text: str, **more: str) -> str:
+        told = self.columns()
+        sided = told["side"] is not None and self.rate in SIDES
+        where = f" where it is {'present' if told['side'] else 'absent'}" if sided else ""
+        return text.format(**told, **more, where=where)
+
 
 @dataclass(frozen=True)
 class Overall(Family):
@@ -81,7 +103,7 @@ class Overall(Family):
     kind: Literal["overall"] = "overall"
 
     asked = ("overall",)
-    name = "overall error"
+    words = "overall error"
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[Overall, Fields]]":
@@ -95,8 +117,8 @@ class Misclassified(Family):
     kind: Literal["misclassified"] = "misclassified"
 
     asked = ("misclassified",)
-    name = "misclassification rate"
-    heading = "overall"
+    words = "misclassification rate"
+    under = "overall"
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[Misclassified, Fields]]":
@@ -120,6 +142,12 @@ class OfConcept(Family):
 
     asked = ("concepts", "concept:NAME")
     disjoint = True
+    words = "{concept}: {rate}"
+    rule = "concept:{concept}:{rate}"
+    rules = ("concepts", "concept:{concept}")
+    made_of = "about {concept}{where}"
+    under = "{rate}"
+    short = "{concept}"
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfConcept, Fields]]":
@@ -127,29 +155,6 @@ class OfConcept(Family):
         for concept in [one] if one else space.concepts:
             for rate, side in space.oracle.rates.items():
                 yield cls(concept, side, rate), {"concept": [concept], "truth": [side]}
-
-    @property
-    def name(self) -> str:
-        return f"{self.concept}: {self.rate}"
-
-    @property
-    def handle(self) -> str:
-        return f"concept:{self.concept}:{self.rate}"
-
-    @property
-    def handles(self) -> set[str]:
-        return {"concepts", f"concept:{self.concept}"}
-
-    @property
-    def about(self) -> str:
-        return _about(self)
-
-    @property
-    def heading(self) -> str:
-        return self.rate
-
-    def label(self, change: Callable[[str, int | None], str]) -> str:
-        return self.concept
 
 
 @dataclass(frozen=True)
@@ -161,30 +166,16 @@ class OfRelation(Family):
 
     asked = ("relations",)
     disjoint = True
+    words = "relation {relation}: {rate}"
+    rule = "relation:{relation}"
+    rules = ("relations",)
+    made_of = "under {relation}"
+    short = "{change}"
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfRelation, Fields]]":
         for relation in _relations(space):
             yield cls(relation), {"relation": [relation]}
-
-    @property
-    def name(self) -> str:
-        return f"relation {self.relation}: {self.rate}"
-
-    @property
-    def handle(self) -> str:
-        return f"relation:{self.relation}"
-
-    @property
-    def handles(self) -> set[str]:
-        return {"relations"}
-
-    @property
-    def about(self) -> str:
-        return f"under {self.relation}"
-
-    def label(self, change: Callable[[str, int | None], str]) -> str:
-        return change(self.relation, None)
 
 
 @dataclass(frozen=True)
@@ -197,32 +188,17 @@ class OfSeverity(Family):
 
     asked = ("severities",)
     disjoint = True
+    words = "relation {relation} severity {severity}: {rate}"
+    rule = "severity:{relation}:{severity}"
+    rules = ("severities", "severity:{relation}")
+    made_of = "under {relation} at severity {severity}"
+    short = "{change}"
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfSeverity, Fields]]":
-        for relation, severity in dict.fromkeys(
-            (v.relation.name, v.severity) for v in space.variants
-        ):
+        variants = dict.fromkeys((v.relation.name, v.severity) for v in space.variants)
+        for relation, severity in variants:
             yield cls(relation, severity), {"relation": [relation], "severity": [severity]}
-
-    @property
-    def name(self) -> str:
-        return f"relation {self.relation} severity {self.severity}: {self.rate}"
-
-    @property
-    def handle(self) -> str:
-        return f"severity:{self.relation}:{self.severity}"
-
-    @property
-    def handles(self) -> set[str]:
-        return {"severities", f"severity:{self.relation}"}
-
-    @property
-    def about(self) -> str:
-        return f"under {self.relation} at severity {self.severity}"
-
-    def label(self, change: Callable[[str, int | None], str]) -> str:
-        return change(self.relation, self.severity)
 
 
 @dataclass(frozen=True)
@@ -237,12 +213,17 @@ class OfRelationConcept(Family):
 
     asked = ("relation-concepts", "relation-sides")
     disjoint = True
+    words = "relation {relation}, {concept}: {rate}"
+    rule = "relation-concept:{relation}:{concept}"
+    rules = ("relation-concepts", "concept:{concept}")
+    made_of = "about {concept}{where} under {relation}"
+    under = "relation, {rate}"
+    short = "{change}, {concept}"
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfRelationConcept, Fields]]":
-        rates: Mapping[str, int | None] = {ERROR: None}
-        if name == "relation-sides":
-            rates = dict(space.oracle.rates)
+        both: Mapping[str, int | None] = {ERROR: None}
+        rates = both if name == "relation-concepts" else space.oracle.rates
         for relation in _relations(space):
             for concept in space.concepts:
                 for rate, side in rates.items():
@@ -251,29 +232,6 @@ class OfRelationConcept(Family):
                         cls(relation, concept, side, rate),
                         {"relation": [relation], "concept": [concept], "truth": truths},
                     )
-
-    @property
-    def name(self) -> str:
-        return f"relation {self.relation}, {self.concept}: {self.rate}"
-
-    @property
-    def handle(self) -> str:
-        return f"relation-concept:{self.relation}:{self.concept}"
-
-    @property
-    def handles(self) -> set[str]:
-        return {"relation-concepts", f"concept:{self.concept}"}
-
-    @property
-    def about(self) -> str:
-        return f"{_about(self)} under {self.relation}"
-
-    @property
-    def heading(self) -> str:
-        return f"relation, {self.rate}"
-
-    def label(self, change: Callable[[str, int | None], str]) -> str:
-        return f"{change(self.relation, None)}, {self.concept}"
 
 
 @dataclass(frozen=True)
@@ -285,28 +243,16 @@ class OfGroup(Family):
     kind: Literal["group"] = "group"
 
     asked = ("group:COLUMN",)
+    words = "{group} {value}: {rate}"
+    rule = "group:{group}={value}"
+    rules = ("groups", "group:{group}")
+    made_of = "where {group} is {value}"
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfGroup, Fields]]":
         column = name.partition(":")[2]
         for value in dict.fromkeys(space.dataset.metadata_values(column).tolist()):
             yield cls(column, str(value)), {column: [value]}
-
-    @property
-    def name(self) -> str:
-        return f"{self.group} {self.value}: {self.rate}"
-
-    @property
-    def handle(self) -> str:
-        return f"group:{self.group}={self.value}"
-
-    @property
-    def handles(self) -> set[str]:
-        return {"groups", f"group:{self.group}"}
-
-    @property
-    def about(self) -> str:
-        return f"where {self.group} is {self.value}"
 
 
 @dataclass(frozen=True)
@@ -316,17 +262,9 @@ class Filtered(Family):
     filter: str
     kind: Literal["filter"] = "filter"
 
-    @property
-    def name(self) -> str:
-        return self.filter
-
-    @property
-    def handle(self) -> str:
-        return self.filter
-
-    @property
-    def handles(self) -> set[str]:
-        return {"filters"}
+    words = "{filter}"
+    rule = "{filter}"
+    rules = ("filters",)
 
 
 @dataclass(frozen=True)
@@ -336,20 +274,10 @@ class OfSlice(Family):
     filter: str
     kind: Literal["slice"] = "slice"
 
-    @property
-    def name(self) -> str:
-        return f"slice {self.filter}"
-
-    @property
-    def handle(self) -> str:
-        return f"slice:{self.filter}"
-
-    @property
-    def handles(self) -> set[str]:
-        return {self.filter}
-
-    def label(self, change: Callable[[str, int | None], str]) -> str:
-        return self.filter
+    words = "slice {filter}"
+    rule = "slice:{filter}"
+    rules = ("{filter}",)
+    short = "{filter}"
 
 
 TargetId = (
@@ -380,9 +308,3 @@ def family_of(name: str) -> type[TargetId] | None:
 
 def _relations(space: Population) -> list[str]:
     return list(dict.fromkeys(variant.relation.name for variant in space.variants))
-
-
-def _about(target: OfConcept | OfRelationConcept) -> str:
-    sided = target.side is not None and target.rate in SIDES
-    where = f" where it is {'present' if target.side else 'absent'}" if sided else ""
-    return f"about {target.concept}{where}"

@@ -108,7 +108,20 @@ def main(arguments: list[str] | None = None) -> None:
         if not hasattr(error, "format_message"):
             raise
         # an option or argument typer could not use
-        _fail(f"{error.format_message()}{_given(error, arguments or sys.argv[1:])}", 2)
+        given = _given(error, arguments or sys.argv[1:])
+        _fail(_set_instead(error) or f"{error.format_message()}{given}", 2)
+
+
+def _set_instead(error: Exception) -> str:
+    """Of an option that a command does not have, but SPEC.toml does: how to set it; else ""."""
+    name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    options = [] if context is None else context.command.params
+    if not name or not any("--set" in option.opts for option in options):
+        return ""
+    from .spec_changes import places_of
+
+    places = [f"--set {place}=VALUE" for place in places_of(name.strip("-").replace("-", "_"))]
+    return f"no option {name}: a field of SPEC.toml, set by {' or '.join(places)}" if places else ""
 
 
 def _given(error: Exception, arguments: list[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..config import DEMO, Spec, description, parse_spec, read_spec
+from ..config.section import kinds_of
 from ..errors import InputError
 from ..utils.files import merged, toml_of
 
@@ -29,6 +30,15 @@ Set = Annotated[
 def field(place: str, metavar: str, panel: str | None = None) -> Any:
     """The option that sets the field ``place``, SECTION.FIELD, described as the field is."""
     return typer.Option(help=description(place), metavar=metavar, rich_help_panel=panel)
+
+
+def places_of(name: str) -> list[str]:
+    """The fields of that name, as SECTION.FIELD."""
+    return [
+        f"{section}.{name}"
+        for section, info in Spec.model_fields.items()
+        if any(name in kind.model_fields for kind in kinds_of(info.annotation))
+    ]
 
 
 def read(

@@ -241,7 +241,7 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
 
     Raises InputError where there is none.
     """
-    places = [k for k, target in enumerate(ids) if named(rule.about, target)]
+    places = [k for k, target in enumerate(ids) if target.is_named(rule.about)]
     if places:
         return places
     known = [f"{VERSUS * rule.versus}{target.handle}" for target in ids]
@@ -281,17 +281,11 @@ def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]
     found: dict[str, Target] = {}
     for name in names:
         targets = {t.id.handle: t for t in named_targets(space, [family(name)])}
-        wanted = {told: target for told, target in targets.items() if named(name, target.id)}
+        wanted = {told: target for told, target in targets.items() if target.id.is_named(name)}
         if not wanted:
             raise unknown("target", name, targets, "posthoc")
         found |= wanted
     return found
-
-
-def named(about: str, target: TargetId) -> bool:
-    """Whether a rule's words name the target: by its handle, by that of several ("relations",
-    "concept:NAME", "group:COLUMN"), or by its name for people."""
-    return about in {target.handle, target.name, *target.handles}
 
 
 @dataclass(frozen=True)
