@@ -28,7 +28,7 @@ import base64
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,7 @@ FIRST_REACH = 0.5
 MAX_TABLE = 2**26
 """Membership of all calls is worked out once where that takes no more bytes than this."""
 UNKNOWN = -1
-PARTS = ("by_need", "curiosity", "even")
+PARTS: tuple[Literal["by_need", "curiosity", "even"], ...] = ("by_need", "curiosity", "even")
 """What a draw's probability is made of, as its reasons say."""
 
 
