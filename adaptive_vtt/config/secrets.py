@@ -13,7 +13,6 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
@@ -151,9 +150,7 @@ class Filled:
                 self._given[field] = self._filled(self._given[field], f"model.{field}", REFERENCE)
         return self._given, self._keys
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if isinstance(error, InputError):
             raise InputError(scrubbed(str(error), self._keys)) from None
 
