@@ -24,12 +24,7 @@ from ..engine.settings import check_cost, check_judge, check_model, describe_spa
 from ..errors import InputError, OrderError
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
-from ..models.base import (
-    BatchModel,
-    ModelDefaults,
-    ModelSource,
-    adapted_model,
-)
+from ..models.base import BatchModel, ModelDefaults, ModelSource, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import ByHand, model_of
 from ..results.result import Result, summarise

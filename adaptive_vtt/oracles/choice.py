@@ -12,17 +12,7 @@ from typing import Annotated, Any
 from ..errors import InputError
 from ..models.replies import NO_ANSWER
 from ..relations.base import RelationDefaults, coordinates, moves
-from ..types import (
-    Ask,
-    Case,
-    FollowUp,
-    Outcome,
-    Question,
-    Sample,
-    SourceAnswer,
-    Unanswered,
-    Value,
-)
+from ..types import Ask, Case, FollowUp, Outcome, Question, Sample, SourceAnswer, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, UnansweredLoss
 from .choice_extraction import extract

@@ -22,15 +22,7 @@ from ...types import Prompt, Unanswered
 from ...utils.options import Option
 from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
 from .attempts import Reply, Trouble, of_status, reading
-from .batches import (
-    GONE,
-    NO_LIST,
-    UNLISTED,
-    ChatBatch,
-    Job,
-    checked_id,
-    known,
-)
+from .batches import GONE, NO_LIST, UNLISTED, ChatBatch, Job, checked_id, known
 from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
 from .elicitation import Elicitation
 from .endpoint import Endpoint

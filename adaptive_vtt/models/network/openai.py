@@ -31,14 +31,7 @@ from ..replies import (
     words_in,
 )
 from .attempts import Reply, Trouble, of_status, reading
-from .batches import (
-    NO_LIST,
-    UNLISTED,
-    ChatBatch,
-    Job,
-    checked_id,
-    known,
-)
+from .batches import NO_LIST, UNLISTED, ChatBatch, Job, checked_id, known
 from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
 from .elicitation import Elicitation, kind
 from .endpoint import Endpoint
