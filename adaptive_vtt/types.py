@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
+JsonObject = dict[str, Any]
+"""A JSON object, as it is journaled, written to a file, sent or received, or shown on a page."""
 CallMode = Literal["one", "all"]
 """What one call of a model answers: one question, or all concepts of an image."""
 Guarantee = Literal["all", "each"]

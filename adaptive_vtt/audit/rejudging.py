@@ -48,7 +48,7 @@ from ..journal.rows import CallRow, DrawRow, JudgingRow, SourceRow
 from ..results.cautions import drifted
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
-from ..types import Answer, Value
+from ..types import Answer, JsonObject, Value
 from .inspection import Inspection
 
 ENDED = "judged anew: nothing was asked"
@@ -343,7 +343,7 @@ def _check_lost(then: _Audit, judge: Judge, before: CallRow, now: CallRow) -> No
 # -- the new journal -----------------------------------------------------------------------
 
 
-def _facts(then: _Audit, judge: Judge, rows: list[CallRow]) -> dict[str, Any]:
+def _facts(then: _Audit, judge: Judge, rows: list[CallRow]) -> JsonObject:
     """The facts of the new journal: the old ones, but for what the oracle changes."""
     space, raw, certificate = judge.space, then.raw, then.facts.certificate
     oracle = (then.facts.begun_with.get("oracle") or {}).get("name", "")

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..errors import InputError, JournalError, unknown
 from ..families import Fields, Filtered, TargetId, family_of
 from ..population import Population
-from ..types import Bools, CallMode
+from ..types import Bools, CallMode, JsonObject
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ little else."""
 
 def describe_population(
     space: Population, answers: CallMode, targets: Sequence[Target]
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """For the journal: truths by profile row, the row of every sample, what applies to what, and
     the masks of every target. None where the dataset is too large."""
     if len(space.dataset) > MAX_SAMPLES:
@@ -252,7 +252,7 @@ def differs(packed: Mapping[str, Any], space: Population) -> str | None:
     return None
 
 
-def masks_of(target: Target) -> dict[str, Any]:
+def masks_of(target: Target) -> JsonObject:
     """What a target is made of, as JSON."""
     rows = None if target.rows is None else pack(target.rows)
     return {
@@ -263,7 +263,7 @@ def masks_of(target: Target) -> dict[str, Any]:
     }
 
 
-def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
+def pack(array: npt.NDArray[Any]) -> JsonObject:
     """An array as JSON: its kind, shape, and compressed bytes."""
     body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
     kind = array.dtype.newbyteorder("<").str

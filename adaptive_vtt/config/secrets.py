@@ -31,6 +31,7 @@ from ..models.network.keys import (
     texts_of_options,
     texts_of_query,
 )
+from ..utils.files import Table
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 BARE = re.compile(r"\$\{?(\w+)\}?")
@@ -57,7 +58,7 @@ def _text_of(section: Mapping[str, Any], field: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _table_of(section: Mapping[str, Any], field: str) -> dict[str, Any]:
+def _table_of(section: Mapping[str, Any], field: str) -> Table:
     value = section.get(field)
     return value if isinstance(value, dict) else {}
 

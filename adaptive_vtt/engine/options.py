@@ -35,7 +35,7 @@ from ..stopping import (
 )
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
-from ..types import CallMode, Guarantee
+from ..types import CallMode, Guarantee, JsonObject
 from ..utils.options import Option
 from .budget import Lease
 from .selector import Replay
@@ -329,7 +329,7 @@ class Certify:
             space.size if answers == "one" else len(space.dataset) * len(space.variants),
         )
 
-    def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:
+    def describe(self, certifier: Certifier | None) -> JsonObject | None:
         """For the journal: what is certified, to what, and how sure."""
         if certifier is None:
             return None

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass as checked
 
 from ..errors import JournalError
 from ..families import OfSlice, TargetId
-from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, Numbering
+from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, JsonObject, Numbering
 
 
 class Fact(BaseModel):
@@ -105,7 +105,7 @@ class ProtocolFacts:
     judge: str | None = None
     left_out: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The fields, for JSON."""
         return asdict(self)
 
@@ -171,7 +171,7 @@ class OracleFacts(Fact):
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
-    judge: dict[str, Any] | None = None
+    judge: JsonObject | None = None
     metric: str | None = None
     tells_losses: bool = False
 
@@ -225,7 +225,7 @@ class SliceFacts(Fact):
     since: int
     size: int
     seen: tuple[int, ...]
-    masks: dict[str, Any]
+    masks: JsonObject
     where: dict[str, list[Any]] | None
     images: int
     rate: float
@@ -380,23 +380,23 @@ class Facts(LostFacts):
     space: SpaceFacts
     settings: SettingsFacts
     certificate: CertificateFacts | None = None
-    population: dict[str, Any] | None = None
-    intervals: list[dict[str, Any]] | None = None
+    population: JsonObject | None = None
+    intervals: list[JsonObject] | None = None
     ended: EndedFacts | None = None
     key: str
     entropy: int | None = None
     model_version: str | None = None
     model_changed: bool = False
-    self_taught: dict[str, Any] | None = None
+    self_taught: JsonObject | None = None
     self_taught_changed: bool = False
     features: str | None = None
     features_changed: bool = False
     stop: tuple[str, ...] = ()
     stop_levels: tuple[tuple[Literal["mean", "max"], float], ...] = ()
     max_cost: float | None = None
-    endpoint: dict[str, Any] | None = None
+    endpoint: JsonObject | None = None
     warnings: tuple[str, ...] = ()
-    spec: dict[str, Any] | None = None
+    spec: JsonObject | None = None
     base: str = "."
     program: str | None = None
     parts: dict[str, str | None] = {}
@@ -465,7 +465,7 @@ def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
         ) from None
 
 
-def _joined(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _joined(raw: Mapping[str, Any]) -> JsonObject:
     """With what is read of several facts together."""
     found = dict(raw)
     space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))

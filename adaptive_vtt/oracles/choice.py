@@ -12,7 +12,18 @@ from typing import Annotated, Any
 from ..errors import InputError
 from ..models.replies import NO_ANSWER
 from ..relations.base import RelationDefaults, coordinates, moves
-from ..types import Ask, Case, FollowUp, Outcome, Question, Sample, SourceAnswer, Unanswered, Value
+from ..types import (
+    Ask,
+    Case,
+    FollowUp,
+    JsonObject,
+    Outcome,
+    Question,
+    Sample,
+    SourceAnswer,
+    Unanswered,
+    Value,
+)
 from ..utils.options import Option
 from .base import OracleDefaults, UnansweredLoss
 from .choice_extraction import extract
@@ -135,7 +146,7 @@ class MultipleChoice(OracleDefaults):
         return Outcome(self.unanswered_loss, unanswered=found.reason)
 
 
-def in_words(ask: Ask | None, right: Sequence[str]) -> dict[str, Any] | None:
+def in_words(ask: Ask | None, right: Sequence[str]) -> JsonObject | None:
     """The details of an outcome that tell people what was asked, and what is ``right``."""
     if ask is None:
         return None

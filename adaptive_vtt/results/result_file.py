@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..families import FAMILIES
+from ..types import JsonObject
 from .result import SCHEMA_VERSION
 
 PUBLISHED = Path(__file__).parent / "result.schema.json"
@@ -168,9 +169,9 @@ class ResultFile(_Part):
     )
 
 
-def schema() -> dict[str, Any]:
+def schema() -> JsonObject:
     """The JSON schema (draft 2020-12)."""
-    found: dict[str, Any] = _published(ResultFile.model_json_schema())
+    found: JsonObject = _published(ResultFile.model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 

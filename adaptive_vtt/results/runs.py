@@ -17,7 +17,7 @@ from ..families import TargetId
 from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import JOURNAL, holder
-from ..types import Guarantee
+from ..types import Guarantee, JsonObject
 from ..utils.figures import outward
 from .way_on import way
 
@@ -66,7 +66,7 @@ class Run:
         """How long ago the journal changed last; "" where there is none."""
         return "" if self.written is None else ago(time.time() - self.written)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """For JSON."""
         return {**asdict(self), "folder": str(self.folder)}
 

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from ..errors import InputError, one_line
 
+Table = dict[str, Any]
+"""A table of a TOML file."""
+
 if TYPE_CHECKING:
     _Path = Path
 else:
@@ -218,7 +221,7 @@ MAX_INTEGER = 2**63
 """What integers stay below, as TOML says; larger ones fit no database and may not be printed."""
 
 
-def toml_of(text: str) -> dict[str, Any]:
+def toml_of(text: str) -> Table:
     """The tables of a TOML text; raises tomllib.TOMLDecodeError for what is none."""
     try:
         found = tomllib.loads(text)
@@ -236,7 +239,7 @@ def toml_of(text: str) -> dict[str, Any]:
     return found
 
 
-def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:
     """``table`` with the values of ``changes`` in place of its own, table by table."""
     return {**table, **{name: _merged(table.get(name), new) for name, new in changes.items()}}
 

@@ -7,7 +7,6 @@ before it ends for want of open targets.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from ...journal import Journal
 from ...journal.facts import DiscoverFacts, Facts, read_facts
 from ...journal.rows import CallRow, DrawRow
 from ...space import QuestionSpace
-from ...types import Indices
+from ...types import Indices, JsonObject
 from ..census import members
 from .proposers import atoms_of
 from .search import Evidence, Found, find
@@ -78,7 +77,7 @@ def explore(
     return looking.find(journal.draws(proposals=False), journal.calls(), most=most, slices=before)
 
 
-def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> dict[str, Any]:
+def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> JsonObject:
     """A slice for the journal (``journal.facts.SliceFacts``), found before draw ``since``, when
     the questions ``drawn`` had been drawn."""
     return {
@@ -97,7 +96,7 @@ def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> dict
 
 def asked_for(
     space: QuestionSpace, target: Target, name: str, evidence: Evidence, drawn: Indices, since: int
-) -> dict[str, Any]:
+) -> JsonObject:
     """The same of a target that somebody asks for at draw ``since``, for whatever reason."""
     inside = evidence.only(evidence.inside(space, [target])[0])
     return {
@@ -114,7 +113,7 @@ def asked_for(
     }
 
 
-def _questions(space: QuestionSpace, target: Target, drawn: Indices) -> dict[str, Any]:
+def _questions(space: QuestionSpace, target: Target, drawn: Indices) -> JsonObject:
     """Which questions a target has, and which of them are among those ``drawn``."""
     seen = drawn[members(space, [target], drawn)[0]]
     return {"size": size(space, target), "seen": seen.tolist(), "masks": masks_of(target)}
@@ -134,13 +133,13 @@ class Discovery(Hook):
         self._also: tuple[int, ...] = ()
         self._looked = -1
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the journal says of it; {} where nothing is looked for."""
         if self._looking is None and not self._also:
             return {}
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
 
-    def go_on(self, facts: Facts, draws: int) -> dict[str, Any]:
+    def go_on(self, facts: Facts, draws: int) -> JsonObject:
         """What the journal that is gone on with is to say from now on: where more slices are looked
         for than before, the audit looks at the present draw."""
         before = facts.discover or DiscoverFacts(most=0, by=())
@@ -210,7 +209,7 @@ class Discovery(Hook):
         _adopt(loop, named, told)
 
 
-def _adopt(loop: Loop, targets: Sequence[Target], told: Sequence[dict[str, Any]]) -> None:
+def _adopt(loop: Loop, targets: Sequence[Target], told: Sequence[JsonObject]) -> None:
     """``told``: the targets as facts, which are journaled first."""
     before = loop.journal.facts().get("slices") or []
     loop.journal.set_facts(slices=[*before, *told])

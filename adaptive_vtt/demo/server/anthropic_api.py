@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from ...types import JsonObject
 from .behaviour import Batches, Fate, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
@@ -73,7 +74,7 @@ class Anthropic:
             given = filled(tool.get("input_schema"), replies, self._brain, question.image)
             used = {"type": "tool_use", "id": "toolu_demo", "name": tool["name"], "input": given}
             said, why = pieces(json.dumps(given)), "tool_use"
-            content: list[dict[str, Any]] = [used]
+            content: list[JsonObject] = [used]
         else:
             said, why = pieces(listed(replies)), "refusal" if refused else "end_turn"
             most = whole(asked, "max_tokens", 1)
@@ -82,7 +83,7 @@ class Anthropic:
         usage = Usage(question.tokens, len(said), refused, len(replies) == 1 and replies[0].rambled)
         return self._told(content, why, usage)
 
-    def _told(self, content: list[dict[str, Any]], why: str, usage: Usage) -> Response:
+    def _told(self, content: list[JsonObject], why: str, usage: Usage) -> Response:
         billed = {"input_tokens": usage.prompt_tokens, "output_tokens": usage.completion_tokens}
         message = {
             "id": "msg_demo",
@@ -97,7 +98,7 @@ class Anthropic:
         return Response(200, message, usage=usage)
 
 
-def _tool(asked: dict[str, Any]) -> dict[str, Any] | None:
+def _tool(asked: JsonObject) -> JsonObject | None:
     """The tool that has to be used, if one has."""
     choice = asked.get("tool_choice")
     if not isinstance(choice, dict) or choice.get("type") not in ("tool", "any"):
@@ -134,10 +135,10 @@ class _Batch:
     began: float
     seconds: float
     requests: dict[str, bytes]
-    results: list[dict[str, Any]] = field(default_factory=list)
+    results: list[JsonObject] = field(default_factory=list)
     running: bool = True
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """As the API tells of it."""
         done = [line["result"]["type"] for line in self.results]
         left = len(self.requests) if self.running else 0
@@ -201,7 +202,7 @@ class AnthropicBatches(Batches[_Batch]):
         for place, (name, body) in enumerate(batch.requests.items()):
             fault, response = self._answered(body) if place < many else (None, None)
             if response is None:
-                result: dict[str, Any] = {"type": "expired" if fault else "canceled"}
+                result: JsonObject = {"type": "expired" if fault else "canceled"}
             elif response.status == 200:
                 result = {"type": "succeeded", "message": response.content}
             else:

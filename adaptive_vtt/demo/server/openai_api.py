@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ...types import Image
+from ...types import Image, JsonObject
 from .behaviour import Batches, Fate, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
@@ -47,7 +47,7 @@ class Quirks:
     most_alternatives: int = 20
     listed_errors: bool = False
 
-    def taken(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def taken(self, asked: Mapping[str, Any]) -> JsonObject:
         """What is heeded of a request; raises Rejected for a field that is refused."""
         for name in asked:
             if self.known is not None and name not in (*_FIELDS, *self.known):
@@ -139,7 +139,7 @@ class OpenAI:
         self._check_model(name)
         return Response(200, self._card())
 
-    def _card(self) -> dict[str, Any]:
+    def _card(self) -> JsonObject:
         return {"id": self._model, "object": "model", "created": 0, "owned_by": "adaptive-vtt"}
 
     def _check_model(self, name: Any) -> None:
@@ -172,7 +172,7 @@ class OpenAI:
         first, rambled = replies[0], len(replies) == 1 and replies[0].rambled
         return self._completion(choice, Usage(question.tokens, len(said), first.refused, rambled))
 
-    def _completion(self, choice: dict[str, Any], usage: Usage) -> Response:
+    def _completion(self, choice: JsonObject, usage: Usage) -> Response:
         billed = {
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
@@ -223,7 +223,7 @@ def _logprobs(asked: Mapping[str, Any], said: Sequence[str], replies: Sequence[R
     return {"content": [*_weighed(said, replies, top)], "refusal": None}
 
 
-def _weighed(said: Sequence[str], replies: Sequence[Reply], top: int) -> Iterator[dict[str, Any]]:
+def _weighed(said: Sequence[str], replies: Sequence[Reply], top: int) -> Iterator[JsonObject]:
     for token in said:
         bare = token.strip(" \n.")
         if len(replies) == 1 and bare == replies[0].choice:
@@ -236,7 +236,7 @@ def _weighed(said: Sequence[str], replies: Sequence[Reply], top: int) -> Iterato
         yield {**own, "top_logprobs": [_logprob(*pair) for pair in ordered]}
 
 
-def _logprob(token: str, likelihood: float) -> dict[str, Any]:
+def _logprob(token: str, likelihood: float) -> JsonObject:
     return {
         "token": token,
         "logprob": math.log(max(likelihood, 1e-9)),
@@ -274,7 +274,7 @@ class _Batch:
     def running(self) -> bool:
         return self.status == "in_progress"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """As the API tells of it."""
         errors = [{"code": "invalid_request", "message": e, "line": None} for e in self.errors]
         return {
@@ -344,7 +344,7 @@ class OpenAIBatches(Batches[_Batch]):
         self._files[name] = data
         return name
 
-    def _about(self, name: str) -> dict[str, Any]:
+    def _about(self, name: str) -> JsonObject:
         about = {"id": name, "object": "file", "bytes": len(self._files[name])}
         told = {"created_at": int(time.time()), "filename": "batch.jsonl", "status": "processed"}
         return {**about, **told, "purpose": "batch"}
@@ -382,8 +382,8 @@ class OpenAIBatches(Batches[_Batch]):
         return Response(200, {"object": "list", "data": shown, "has_more": more})
 
     def _end(self, batch: _Batch, many: int, *, cancelled: bool) -> None:
-        output: list[dict[str, Any]] = []
-        failures: list[dict[str, Any]] = []
+        output: list[JsonObject] = []
+        failures: list[JsonObject] = []
         code, hung = "batch_cancelled" if cancelled else "batch_expired", False
         for place, (name, body) in enumerate(batch.requests.items()):
             fault, response = self._answered(body) if place < many else ("hung", None)

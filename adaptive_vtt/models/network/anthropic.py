@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from ...types import Prompt, Unanswered
+from ...types import JsonObject, Prompt, Unanswered
 from ...utils.options import Option
 from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
 from .attempts import Reply, Trouble, of_status, reading
@@ -105,8 +105,8 @@ class AnthropicProtocol(Chat):
         self._background.at_the_end(self._client.close)
         self._options = {"model": model, "max_tokens": max_tokens, **(options or {})}
 
-    def prepare(self, prompt: Prompt) -> dict[str, Any]:
-        content: list[dict[str, Any]] = []
+    def prepare(self, prompt: Prompt) -> JsonObject:
+        content: list[JsonObject] = []
         if (image := self._encoding.base64_of(prompt)) is not None:
             kind = self._encoding.media_type
             source = {"media_type": kind, "type": "base64", "data": image}
@@ -115,7 +115,7 @@ class AnthropicProtocol(Chat):
         system = {"system": self.template.system} if self.template.system else {}
         return {**self._options, **system, "messages": [{"role": "user", "content": content}]}
 
-    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+    def worded(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
         if way == WORDS:
             return request
         if way == "structured":
@@ -170,7 +170,7 @@ class AnthropicMessages(AnthropicProtocol, Endpoint):
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
-    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
+    async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         async def exchange(way: str) -> Reply:
             asked = self.worded(way, request, prompt)
             body = await self._body(self._client.messages.with_raw_response.create(**asked))
@@ -220,13 +220,13 @@ class AnthropicBatch(ChatBatch, AnthropicProtocol):
     The options are those of `AnthropicProtocol`, `ChatBatch` and `BatchEndpoint`.
     """
 
-    async def upload(self, requests: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def upload(self, requests: Mapping[str, Any]) -> list[JsonObject]:
         listed = [{"custom_id": name, "params": params} for name, params in requests.items()]
         size = len(json.dumps({"requests": listed}))
         self._check_size(size, MAX_BYTES, requests)
         return listed
 
-    async def create(self, key: str, uploaded: list[dict[str, Any]]) -> str:
+    async def create(self, key: str, uploaded: list[JsonObject]) -> str:
         made = self._service.create(requests=uploaded, **self._apart)
         return checked_id((await self._said(made)).get("id"))
 

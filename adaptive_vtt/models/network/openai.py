@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from ...errors import InputError
-from ...types import Prompt, Unanswered
+from ...types import JsonObject, Prompt, Unanswered
 from ...utils.options import Option
 from ..replies import (
     REFUSED,
@@ -129,20 +129,20 @@ class OpenAIProtocol(Chat):
         limit = "max_completion_tokens" if base_url is None else "max_tokens"
         self._options = {limit: max_tokens, **({"temperature": 0} if options is None else options)}
 
-    def prepare(self, prompt: Prompt) -> dict[str, Any]:
-        content: list[dict[str, Any]] = []
+    def prepare(self, prompt: Prompt) -> JsonObject:
+        content: list[JsonObject] = []
         if (image := self._encoding.base64_of(prompt)) is not None:
             url = {"url": f"data:{self._encoding.media_type};base64,{image}"}
             if self._detail is not None:
                 url["detail"] = self._detail
             content.append({"type": "image_url", "image_url": url})
         content.append({"type": "text", "text": self.template.render(prompt)})
-        messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
+        messages: list[JsonObject] = [{"role": "user", "content": content}]
         if self.template.system:
             messages.insert(0, {"role": "system", "content": self.template.system})
         return {"model": self._model, "messages": messages, **self._options}
 
-    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+    def worded(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
         if way in ALTERNATIVES:
             return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[way]}
         if way == WORDS:
@@ -210,7 +210,7 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
-    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
+    async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         import openai
 
         async def exchange(way: str) -> Reply:

@@ -7,7 +7,6 @@ letter that it was judged by. ``datasets.from_endobench`` reads the table, as do
 from collections.abc import Iterator
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
 
 import pandas as pd
 
@@ -85,7 +84,7 @@ def _line(prompt: Prompt, sample: Sample, told: tuple[str, ...]) -> Line:
             f"export: sample {sample.id!r}: expected a question with options and one right letter "
             f"about {concept!r}, found none: a table of questions holds multiple choice alone"
         )
-    described: dict[str, Any] = {name: str(value) for name, value in sample.metadata.items()}
+    described = {name: str(value) for name, value in sample.metadata.items()}
     task = described.get("task", concept)
     return Line(
         prompt.image,

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from ...journal.rows import AnswerRow, DrawRow, Reasons
 from ...strategies import CERTIFY
+from ...types import JsonObject
 from .content import question_in_words
 from .evidence import Evidence
 from .section import Section, amount, figure, percent
@@ -76,7 +77,7 @@ def _target(evidence: Evidence, why: Reasons) -> str | None:
     return certificate.targets[place] if 0 <= place < len(certificate.targets) else None
 
 
-def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> dict[str, Any]:
+def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> JsonObject:
     """One draw: its question (in words, or from the parts it is made of), ``reasons`` in the order
     of the headings, and what came of it."""
     asked, why = evidence.asked(row.question), dict[str, Any](row.why)

@@ -15,7 +15,7 @@ from ...certify.derived import Bounds
 from ...certify.further import Range
 from ...certify.tracks import Track
 from ...families import OfConcept, TargetId
-from ...types import IDENTITY, SIDES, Floats
+from ...types import IDENTITY, SIDES, Floats, JsonObject
 from ..beliefs import Beliefs
 from ..way_on import forecast
 from .content import Content, Failure, failures
@@ -217,7 +217,7 @@ def _standing(
     content: Content,
     place: int,
     track: Track,
-    stated: dict[str, Any],
+    stated: JsonObject,
     rates: Mapping[tuple[str, int], float],
 ) -> Standing:
     """``stated``: what the engine said of the target when the audit ended, {} while it is running;
@@ -332,6 +332,6 @@ class Evidence(Content):
         alone = self.facts.space.concepts_are != "classes"
         rates = implied_rates(self, self.replay) if alone else {}
         ended = self.facts.ended is not None and self.facts.intervals
-        stated: Sequence[dict[str, Any]] = ended or [{}] * len(self.history)
+        stated: Sequence[JsonObject] = ended or [{}] * len(self.history)
         both = zip(self.history, stated, strict=True)
         return [_standing(self, k, track, row, rates) for k, (track, row) in enumerate(both)]

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ import pandas as pd
 from ...certify.derived import ALL, Bounds, Figure, figures, rising, stack
 from ...families import OfRelation, TargetId
 from ...relations.medmnistc import CATEGORIES
+from ...types import JsonObject
 from .evidence import Evidence, Standing
 from .section import Section, fragment, span
 
@@ -41,10 +41,10 @@ class Row:
 
 
 @cache
-def published_tables(name: str) -> dict[str, Any]:
+def published_tables(name: str) -> JsonObject:
     """What data/NAME.json holds, figures as they were printed. Kept: never write to it."""
     text = files(__package__).joinpath(f"data/{name}.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
+    found: JsonObject = json.loads(text)
     return found
 
 
