@@ -231,7 +231,7 @@ class Certify:
                 f"got {got}"
             )
 
-    def meaning(self) -> dict[str, Any]:
+    def meaning(self) -> JsonObject:
         """What of it decides what draws are about, predictions aside: for the audit's key."""
         return {
             "certifies": self.certifies,

@@ -17,18 +17,15 @@ import pandas as pd
 
 from ...datasets.view import as_loaded
 from ...datasets.vqa.question_table import write_questions
-from ...engine.settings import same_audit
 from ...errors import InputError
 from ...journal import Journal
-from ...journal.facts import read_facts
 from ...oracles.choice import ASKED
 from ...space import QuestionSpace
 from ...types import UNKNOWN, Image, Indices, JsonObject, Mask, mask_of
 from ...utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ...utils.image_codec import png
 from ...utils.tables import csv_text
-from ..outcomes import outcomes
-from .questions import MORE, is_multiple_choice, question_lines
+from .questions import MORE, is_multiple_choice, judged_of, question_lines
 
 # -- for other tools -------------------------------------------------------------------------------
 
@@ -205,13 +202,7 @@ def export_failures(
     Raises InputError for a folder in use, a loss out of range, samples without images, and
     where nothing failed; JournalError for a journal of another space.
     """
-    if not 0 < least_loss <= 1:
-        raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
-    if not space.dataset.has_images:
-        raise InputError(f"export: dataset {space.dataset.name!r} has no images")
-    facts = read_facts(journal.facts())
-    same_audit(facts, space, {})
-    table = outcomes(journal)
+    table = judged_of(journal, space, least_loss)
     table = table[table["loss"] >= least_loss]
     if table.empty:
         raise InputError(f"export: no answer has a loss of {least_loss:g} or more")
