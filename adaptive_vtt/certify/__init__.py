@@ -4,7 +4,7 @@ from ..population import Population
 from .certifier import Bet, Certifier
 from .derived import Bounds
 from .sequences import Sequences
-from .targets import Target, default_targets, named_targets
+from .targets import Target, named_targets
 
 __all__ = [
     "Bet",
@@ -13,6 +13,5 @@ __all__ = [
     "Population",
     "Sequences",
     "Target",
-    "default_targets",
     "named_targets",
 ]

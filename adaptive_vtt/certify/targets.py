@@ -109,15 +109,8 @@ def common(id: TargetId, parts: Sequence[Target]) -> Target:
     return Target(id, variants, concepts, sides, rows)
 
 
-def default_targets(space: Population) -> list[Target]:
-    """Both sides of every concept, and every relation; sides without questions are left out."""
-    return named_targets(space, ["concepts", "relations"])
-
-
 def named_targets(
-    space: Population,
-    names: Sequence[str],
-    where: Mapping[str, Fields] | None = None,
+    space: Population, names: Sequence[str], where: Mapping[str, Fields] | None = None
 ) -> list[Target]:
     """The targets that ``names`` stand for, without those that hold no question.
 

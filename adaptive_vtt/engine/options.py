@@ -16,7 +16,7 @@ from ..certify.sequences import BETS
 from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
 from ..cohort import Cohort
 from ..errors import InputError, unknown
-from ..families import OfSlice
+from ..families import ASKED, OfSlice
 from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
@@ -105,11 +105,7 @@ class Certify:
     ] = 0.95
     targets: Annotated[
         Sequence[str],
-        Option(
-            "overall, concepts, concept:NAME, relations, severities, group:COLUMN, misclassified, "
-            "relation-concepts, relation-sides, or names of filters",
-            min_length=1,
-        ),
+        Option(f"{', '.join(ASKED)}, or names of filters", min_length=1),
     ] = DEFAULT_TARGETS
     where: Annotated[
         Filters | None,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from pydantic import TypeAdapter
 
-from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt import Audit, QuestionSpace, families
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import JournalError
@@ -21,6 +21,7 @@ from adaptive_vtt.families import (
     OfRelation,
     OfRelationConcept,
     OfSeverity,
+    OfSlice,
     Overall,
     TargetId,
 )
@@ -102,11 +103,34 @@ def test_names_are_made_of_ids_that_the_journal_holds() -> None:
         (OfRelationConcept("r", "c", 0, "EFR"), "relation r, c: EFR"),
         (OfGroup("site", "x"), "site x: error"),
         (Filtered("mine"), "mine"),
+        (OfSlice("dark"), "slice dark"),
     ],
 )
 def test_the_name_of_every_kind_of_target(target: TargetId, name: str) -> None:
     assert target.name == name
     assert READ(target.as_dict()) == target
+
+
+def test_every_family_says_what_it_goes_by() -> None:
+    kinds = [family.kind for family in families.FAMILIES]
+    assert len(set(kinds)) == len(kinds)
+    for name in families.ASKED:
+        family = families.family_of(name)
+        assert family is not None
+        assert name in family.asked
+    assert families.family_of("relations:fog") is None
+    dark, fog = OfSlice("dark"), OfRelationConcept("fog", "polyp", 1, "EFR")
+    assert [dark.handle, fog.handle] == ["slice:dark", "relation-concept:fog:polyp"]
+    assert dark.is_named("dark")
+    assert fog.is_named("concept:polyp")
+    assert not fog.is_named("concept:fog")
+
+
+def test_a_group_may_be_called_as_an_argument_is() -> None:
+    metadata = pd.DataFrame({"space": ["a", "b"]})
+    dataset = from_table(None, pd.DataFrame({"polyp": [0, 1]}), metadata=metadata)
+    found = named_targets(QuestionSpace(dataset), ["group:space"])
+    assert [target.name for target in found] == ["space a: error", "space b: error"]
 
 
 def test_results_say_what_each_target_is_about() -> None:
