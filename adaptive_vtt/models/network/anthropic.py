@@ -30,6 +30,7 @@ from .http import (
     MAX_REPLY_BYTES,
     MaxReplyBytes,
     client_options,
+    fields_of,
     host_of,
     lost_in,
     parsed,
@@ -147,8 +148,7 @@ class AnthropicProtocol(Chat):
 
     def _used(self, message: Any) -> Usage | None:
         """The tokens that are counted in a body."""
-        counts = message.get("usage") if isinstance(message, dict) else None
-        counts = counts if isinstance(counts, dict) else {}
+        counts = fields_of(fields_of(message).get("usage"))
         sent, *cached = (counts.get(name) for name in _TOKENS)
         return self.counted(sent, counts.get("output_tokens"), *cached)
 
@@ -260,8 +260,7 @@ class AnthropicBatch(ChatBatch, AnthropicProtocol):
         status = said["processing_status"]
         if said["id"] != batch or status not in ("in_progress", "canceling", "ended"):
             raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
-        counts = said.get("request_counts")
-        told = counts if isinstance(counts, dict) else {}
+        told = fields_of(said.get("request_counts"))
         done = sum(whole(told.get(name)) or 0 for name in ("succeeded", *_ENDED))
         # the address of the results is made here: requests carry the key
         return Job(status == "ended", done, (batch,) if status == "ended" else ())
@@ -288,8 +287,7 @@ class AnthropicBatch(ChatBatch, AnthropicProtocol):
 
 def _undone(kind: str, error: Any) -> Trouble:
     """A request that was not answered, and costs nothing."""
-    inner = error.get("error") if isinstance(error, dict) else None
-    told = inner if isinstance(inner, dict) else {}
+    told = fields_of(fields_of(error).get("error"))
     wrong = told.get("type") == "invalid_request_error"
     detail = f"{str(told.get('type'))[:60]}: {str(told.get('message'))[:200]}"
     if wrong:

@@ -39,6 +39,7 @@ from .http import (
     MAX_REPLY_BYTES,
     MaxReplyBytes,
     client_options,
+    fields_of,
     host_of,
     lost_in,
     parsed,
@@ -172,8 +173,7 @@ class OpenAIProtocol(Chat):
 
     def _used(self, said: Any) -> Usage | None:
         """The tokens that are counted in a body."""
-        counts = said.get("usage") if isinstance(said, dict) else None
-        counts = counts if isinstance(counts, dict) else {}
+        counts = fields_of(fields_of(said).get("usage"))
         return self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
 
     def _refusal(self, status: int, code: object, body: bytes, headers: Mapping[str, str]) -> Reply:
@@ -352,8 +352,7 @@ class OpenAIBatch(ChatBatch, OpenAIProtocol):
             raise _undone(error)
         status, body = response["status_code"], response["body"]
         if status != 200:
-            told = body.get("error") if isinstance(body, dict) else None
-            code = told.get("code") if isinstance(told, dict) else None
+            code = fields_of(fields_of(body).get("error")).get("code")
             return self._refusal(status, code, json.dumps(body).encode(), {})
         way = known(form, ELICITATIONS)
         return self._reply(body, prompt, WORDS if in_words(prompt) else way)
@@ -361,21 +360,20 @@ class OpenAIBatch(ChatBatch, OpenAIProtocol):
 
 def _done(counts: Any) -> int:
     """How many requests have ended, as far as the provider says."""
-    told = counts if isinstance(counts, dict) else {}
-    ended = [whole(told.get(name)) for name in ("completed", "failed")]
+    ended = [whole(fields_of(counts).get(name)) for name in ("completed", "failed")]
     return sum(count or 0 for count in ended)
 
 
 def _why(errors: Any) -> str:
     """What the provider says of a batch that it refused."""
-    listed = errors.get("data") if isinstance(errors, dict) else None
+    listed = fields_of(errors).get("data")
     first = listed[0] if isinstance(listed, list) and listed else None
     return str(first.get("message")) if isinstance(first, dict) else "no reason was given"
 
 
 def _undone(error: Any) -> Trouble:
     """A request that was never answered: its batch expired or was cancelled, or it failed."""
-    told = error if isinstance(error, dict) else {}
+    told = fields_of(error)
     code, words = str(told.get("code"))[:60], str(told.get("message"))[:200]
     kinds = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
     return Trouble(kinds.get(code, "batch error"), f"{code}: {words}", refused=True)
