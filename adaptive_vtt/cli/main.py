@@ -40,6 +40,9 @@ SUMMARIES = {
 }
 """The first line of every command's help, for a list of them that imports none."""
 
+SETTING = ("audit", "plan", "versus", "compare")
+"""Commands whose --set takes any field of SPEC.toml."""
+
 app = typer.Typer(
     name="avtt",
     no_args_is_help=True,
@@ -115,8 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _set_instead(error: Exception) -> str:
     """Of an option that a command does not have, but SPEC.toml does: how to set it; else ""."""
     name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
-    options = [] if context is None else context.command.params
-    if not name or not any("--set" in option.opts for option in options):
+    if not name or context is None or context.info_name not in SETTING:
         return ""
     from .spec_changes import places_of
 

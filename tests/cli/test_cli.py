@@ -422,6 +422,7 @@ def test_unknown_option_and_command(capsys):
         ("plan", "--confidence=0.9", "set by --set certify.confidence=VALUE"),
         ("audit", "--device", "--set model.device=VALUE or --set audit.device=VALUE"),
         ("view", "--confidence", "No such option: --confidence"),
+        ("resume", "--confidence", "No such option: --confidence"),
     ],
 )
 def test_a_field_given_as_an_option_is_told_how_to_be_set(capsys, command, option, told):
