@@ -20,6 +20,7 @@ from . import datasets
 from .datasets.base import CompleteDataset, Dataset, adapted_dataset
 from .datasets.view import Subset
 from .errors import InputError, listed, unknown
+from .families import ASKED
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .relations.base import Variant as Variant
@@ -29,18 +30,6 @@ from .utils.random_streams import generator
 
 WithoutRegion = Literal["refuse", "leave out"]
 """What becomes of samples without a region, where relations point at one."""
-KINDS = (
-    "overall",
-    "misclassified",
-    "concepts",
-    "concept:NAME",
-    "relations",
-    "severities",
-    "relation-concepts",
-    "relation-sides",
-    "group:COLUMN",
-)
-"""The names of targets; see ``certify.named_targets``."""
 MAX_NUMBER = 2**62
 """Question numbers are 64-bit; a larger space is refused."""
 
@@ -60,7 +49,7 @@ class QuestionSpace:
     judged by the answer to ``asked[asked_by[k]]``.
     """
 
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = ASKED
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The value types that the protocols speak: plain data, shared by all rooms."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
+JsonObject = dict[str, Any]
+"""A JSON object, as it is journaled, written to a file, sent or received, or shown on a page."""
 CallMode = Literal["one", "all"]
 """What one call of a model answers: one question, or all concepts of an image."""
 Guarantee = Literal["all", "each"]
@@ -261,58 +263,6 @@ SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
 
 ERROR = "error"
 """What the mean loss of any other target is called."""
-
-TargetKind = Literal[
-    "overall",
-    "misclassified",
-    "concept",
-    "relation",
-    "severity",
-    "relation-concept",
-    "group",
-    "filter",
-    "slice",
-]
-
-
-@dataclass(frozen=True)
-class TargetId:
-    """Which questions a target is about; fields that its kind does not need are None.
-
-    ``concept`` and ``side`` (0: where it is absent, 1: present, None: both) for a concept's rate,
-    whose name is ``rate``; ``relation`` and ``severity``; ``group``, a metadata column, and
-    ``value``, what stands there, as text; ``filter``, the name that the user gave to a filter, or
-    what a slice is in words (``slices``).
-    """
-
-    kind: TargetKind
-    concept: str | None = None
-    side: int | None = None
-    rate: str = ERROR
-    relation: str | None = None
-    severity: int | None = None
-    group: str | None = None
-    value: str | None = None
-    filter: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The target in words, for people: nothing reads meaning out of it again."""
-        return {
-            "overall": "overall error",
-            "misclassified": "misclassification rate",
-            "concept": f"{self.concept}: {self.rate}",
-            "relation": f"relation {self.relation}: {self.rate}",
-            "severity": f"relation {self.relation} severity {self.severity}: {self.rate}",
-            "relation-concept": f"relation {self.relation}, {self.concept}: {self.rate}",
-            "group": f"{self.group} {self.value}: {self.rate}",
-            "filter": str(self.filter),
-            "slice": f"slice {self.filter}",
-        }[self.kind]
-
-    def as_dict(self) -> dict[str, str | int]:
-        """The fields that are not None, for JSON."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -112,11 +111,6 @@ class Units:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Units(*(torch.cat(pair) for pair in pairs))
 
-    def packed(self) -> Tensor:
-        """(n, 4 + e + d) float64, as gpytorch wants its inputs."""
-        numbers = torch.stack([self.sample, self.variant, self.concept, self.truths], 1)
-        return torch.cat([numbers.double(), self.follow_up, self.features], 1)
-
 
 class Tables(NamedTuple):
     """V x V each: what pairs of cells, of similar images, and of one image share."""
@@ -126,11 +120,17 @@ class Tables(NamedTuple):
     image: Tensor
 
 
-class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
+class UnitKernel(torch.nn.Module):
     """The kernel above; times rho + (1 - rho) 1{same concept} unless concepts are ``columns``.
 
     ``medians``: LOSSES or MARGINS; ``pictures``: how many features e follow-up images have.
     """
+
+    line: Tensor
+    same: Tensor
+    steps: Tensor
+    start: Tensor
+    raw: torch.nn.Parameter
 
     def __init__(
         self,
@@ -243,17 +243,6 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         same = torch.eye(self.concepts, dtype=torch.float64, device=self.same.device)
         rho = torch.sigmoid(self.raw[_PLACE["rho"]])
         return rho + (1 - rho) * same
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
-        """(n, m) covariance of two sets of packed units, or the diagonal."""
-        if diag:
-            return self.variance(x1[:, 1].long())
-        return self.covariance(self._unpacked(x1), self._unpacked(x2))
-
-    def _unpacked(self, x: Tensor) -> Units:
-        start = 4 + self.pictures
-        sample, variant, concept, truths = x[:, :4].long().unbind(1)
-        return Units(sample, variant, concept, truths, x[:, 4:start], x[:, start:])
 
     def covariance(self, one: Units, other: Units) -> Tensor:
         """(n, m) of two sets of units."""

@@ -13,6 +13,8 @@ ROOMS = (
     # 0: what every room may use
     "errors",
     "types",
+    "population",
+    "families",
     "utils",
     # 1: what an audit is put together from
     "journal",

@@ -24,18 +24,13 @@ from ..engine.settings import check_cost, check_judge, check_model, describe_spa
 from ..errors import InputError, OrderError
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
-from ..models.base import (
-    BatchModel,
-    ModelDefaults,
-    ModelSource,
-    adapted_model,
-)
+from ..models.base import BatchModel, ModelDefaults, ModelSource, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import ByHand, model_of
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..stopping import State, levels_of
-from ..types import Answer, Unanswered
+from ..types import Answer, JsonObject, Unanswered
 from .inspection import Inspection
 from .progress import Hooks, followed
 from .slices.looking import Discovery
@@ -227,7 +222,7 @@ class Audit:
 
         return pd.DataFrame(self.interval_rows() or [])
 
-    def interval_rows(self) -> list[dict[str, Any]] | None:
+    def interval_rows(self) -> list[JsonObject] | None:
         """``intervals`` as a journal has them; None where nothing is certified."""
         return self._loop.interval_rows()
 

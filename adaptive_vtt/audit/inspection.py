@@ -20,14 +20,14 @@ from ..results.beliefs import Told, beliefs
 from ..results.outcomes import FAILED, judged, outcomes
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
-from ..types import Image
+from ..types import Image, JsonObject
 from ..utils.figures import shown
 from ..utils.image_codec import data_address
 
 AXIS = {"title": {"text": "calls answered so far"}, "rangemode": "tozero"}
 MOMENTS = 200
 """Curves have at most so many points."""
-Figure = dict[str, Any]
+Figure = JsonObject
 
 
 def figures(journal: Journal) -> dict[str, Figure]:
@@ -128,7 +128,7 @@ def _line(x: np.ndarray, y: np.ndarray, name: str) -> Figure:
     }
 
 
-def _layout(title: str, x: dict[str, Any], y: dict[str, Any]) -> Figure:
+def _layout(title: str, x: JsonObject, y: JsonObject) -> Figure:
     return {"template": "plotly_white", "title": {"text": title}, "xaxis": x, "yaxis": y}
 
 
@@ -208,7 +208,7 @@ class Inspection:
         with self._reading() as journal:
             return beliefs(journal, of)
 
-    def figures(self) -> dict[str, dict[str, Any]]:
+    def figures(self) -> dict[str, JsonObject]:
         with self._reading() as journal:
             return figures(journal)
 

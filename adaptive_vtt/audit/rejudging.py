@@ -39,6 +39,7 @@ from ..engine.repeat_probes import repeated
 from ..engine.selector import teach
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError
+from ..families import Misclassified, OfConcept, OfRelationConcept, TargetId
 from ..journal import Journal, SQLiteJournal, open_journal, read_journal
 from ..journal.answer_json import from_json
 from ..journal.facts import Facts, read_facts
@@ -47,7 +48,7 @@ from ..journal.rows import CallRow, DrawRow, JudgingRow, SourceRow
 from ..results.cautions import drifted
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
-from ..types import ERROR, Answer, TargetId, Value
+from ..types import Answer, JsonObject, Value
 from .inspection import Inspection
 
 ENDED = "judged anew: nothing was asked"
@@ -166,7 +167,7 @@ def _check_same(then: _Audit, space: QuestionSpace) -> None:
             "with, and an audit with this one has to ask anew"
         )
     ids = () if facts.certificate is None else facts.certificate.ids
-    if any(id.kind == "misclassified" for id in ids) and space.oracle.concepts_are != "classes":
+    if any(isinstance(id, Misclassified) for id in ids) and space.oracle.concepts_are != "classes":
         raise InputError(
             f"rejudge: {then.where}: expected an oracle that goes by the likeliest class, as a "
             f"misclassification rate was certified, got {_name(space)}"
@@ -342,7 +343,7 @@ def _check_lost(then: _Audit, judge: Judge, before: CallRow, now: CallRow) -> No
 # -- the new journal -----------------------------------------------------------------------
 
 
-def _facts(then: _Audit, judge: Judge, rows: list[CallRow]) -> dict[str, Any]:
+def _facts(then: _Audit, judge: Judge, rows: list[CallRow]) -> JsonObject:
     """The facts of the new journal: the old ones, but for what the oracle changes."""
     space, raw, certificate = judge.space, then.raw, then.facts.certificate
     oracle = (then.facts.begun_with.get("oracle") or {}).get("name", "")
@@ -367,13 +368,11 @@ def _facts(then: _Audit, judge: Judge, rows: list[CallRow]) -> dict[str, Any]:
 
 def _renamed(id: TargetId, then: _Audit, space: QuestionSpace) -> TargetId:
     """The target's identity with what the oracle calls its concept and its rate."""
-    if id.concept is not None:
-        place = then.facts.space.concepts.index(id.concept)
-        id = replace(id, concept=space.concepts[place])
-    if id.rate == ERROR:
+    if not isinstance(id, OfConcept | OfRelationConcept):
         return id
+    concept = space.concepts[then.facts.space.concepts.index(id.concept)]
     rates: dict[int | None, str] = {side: rate for rate, side in space.oracle.rates.items()}
-    return replace(id, rate=rates.get(id.side, id.rate))
+    return replace(id, concept=concept, rate=rates.get(id.side, id.rate))
 
 
 def _play(

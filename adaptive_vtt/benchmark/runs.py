@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..results.outcomes import outcomes
 from ..results.result import Result
 from ..strategies import get
-from ..types import Bools, Floats, Indices
+from ..types import Bools, Floats, Indices, JsonObject
 
 # -- other estimators of the same draws ------------------------------------------------------------
 
@@ -123,13 +123,13 @@ def peek(
 # -- runs ------------------------------------------------------------------------------------------
 
 
-Run = dict[str, Any]
+Run = JsonObject
 
 UNIFORM = "uniform"
 """The baseline: every unseen call equally likely, no predictions."""
 PLAIN = 1e-6
 """A exploration has to be above 0 to certify; this one gives no target a share of its own."""
-BASELINES: dict[str, dict[str, Any]] = {
+BASELINES: dict[str, JsonObject] = {
     UNIFORM: {"strategy": "random", "surrogate": False, "exploration": PLAIN},
     "stratified": {"strategy": "stratified", "surrogate": False, "exploration": PLAIN},
     "prediction-powered": {"strategy": "random", "surrogate": True, "exploration": PLAIN},
@@ -292,7 +292,7 @@ class Trace:
             return run
         return {**run, **self._judged(run["estimates"], self._truth)}
 
-    def _judged(self, estimates: dict[str, Any], truth: Floats) -> Run:
+    def _judged(self, estimates: JsonObject, truth: Floats) -> Run:
         """What takes the ``truth`` (K,) to say."""
         table = outcomes(self._audit.journal)
         inside = self._certifier.members(table["question"].to_numpy())

@@ -9,7 +9,7 @@ import pandas as pd
 from ..results.report.plots import COLOURS as ROLES
 from ..results.report.plots import Figure, chart, figure_page, frame, level_of, table
 from ..results.report.section import amount, data
-from ..types import Floats
+from ..types import Floats, JsonObject
 from ..utils.figures import shown
 from .runs import MARKS, UNIFORM, Run
 
@@ -26,7 +26,7 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
     """One row per strategy: median calls to each level (None: not reached), end state."""
     rows = []
     for name, mine in by_strategy(runs).items():
-        row: dict[str, Any] = {"strategy": name, "repeats": len(mine)}
+        row: JsonObject = {"strategy": name, "repeats": len(mine)}
         for level in UNCERTAINTIES:
             row[f"calls to {level:g}"] = _median([_first_below(run, level) for run in mine])
         row["calls"] = _median([run["calls"] for run in mine])
@@ -48,7 +48,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     base = _median([_calls(run["calls_to"][-1][1]) for run in grouped[UNIFORM]])
     rows = []
     for name, mine in grouped.items():
-        row: dict[str, Any] = {"strategy": name, "repeats": len(mine)}
+        row: JsonObject = {"strategy": name, "repeats": len(mine)}
         for place, level in enumerate(goals):
             row[f"calls to {level:g}"] = _median([_calls(r["calls_to"][place][1]) for r in mine])
         ours = row[f"calls to {goals[-1]:g}"]
@@ -71,7 +71,7 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
     rows = []
     for name, mine in by_strategy(runs).items():
         for estimator in mine[0]["estimates"]:
-            row: dict[str, Any] = {"strategy": name, "estimator": estimator}
+            row: JsonObject = {"strategy": name, "estimator": estimator}
             for mark in marks:
                 found = [_errors(run, estimator, truth, run["at"].index(mark)) for run in mine]
                 row[f"RMSE at {mark}"] = _rmse(found)
@@ -82,7 +82,7 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
     return pd.DataFrame(rows, dtype=object)
 
 
-def peeking_summary(runs: Sequence[Run]) -> dict[str, Any] | None:
+def peeking_summary(runs: Sequence[Run]) -> JsonObject | None:
     """What came of looking at normal intervals after every uniform call; None: not known."""
     peeks = [run["peeking"] for run in runs if "peeking" in run]
     if not peeks:
@@ -228,7 +228,7 @@ def _widths(runs: Sequence[Run], goal: float) -> Figure:
     return {"data": [*bands, *lines], "layout": {**layout, "shapes": [level_of(words, 1, False)]}}
 
 
-def _log_axes(goal: float, last: int) -> dict[str, Any]:
+def _log_axes(goal: float, last: int) -> JsonObject:
     calls = [base * 10**power for power in range(7) for base in (1, 2, 5)]
     return {
         "xaxis": {
@@ -312,7 +312,7 @@ def _calls_bars(runs: Sequence[Run], bars: dict[str, list[Any]]) -> Figure:
     return {"data": [bar, repeats], "layout": layout}
 
 
-def _line(number: int, name: str, x: Sequence[float], y: Sequence[float]) -> dict[str, Any]:
+def _line(number: int, name: str, x: Sequence[float], y: Sequence[float]) -> JsonObject:
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
     return {
         "type": "scatter",

@@ -1,10 +1,10 @@
 """Certificates: intervals that hold although the questions were chosen adaptively."""
 
+from ..population import Population
 from .certifier import Bet, Certifier
 from .derived import Bounds
-from .population import Population
 from .sequences import Sequences
-from .targets import Target, default_targets, named_targets
+from .targets import Target, named_targets
 
 __all__ = [
     "Bet",
@@ -13,6 +13,5 @@ __all__ = [
     "Population",
     "Sequences",
     "Target",
-    "default_targets",
     "named_targets",
 ]

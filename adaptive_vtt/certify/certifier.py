@@ -27,16 +27,15 @@ out not to count are left out of the rate: see ``sequences.Step``.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Bools, CallMode, Floats, Indices
+from ..population import Population
+from ..types import Bools, CallMode, Floats, Indices, JsonObject
 from .further import columns, further
 from .game import Bet as Bet
 from .game import Game
-from .population import Population
 from .rules import Rules
 from .strata import DIGITS, MAX, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size
@@ -178,10 +177,10 @@ class Certifier(Game):
             self._doubtful = self.sequences.emptied | self.astray()
         return self._doubtful
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self) -> JsonObject:
         """What stopping rules read, by the names of ``State``'s fields."""
         sequences, decisions = self.sequences, self.decisions
-        found: dict[str, Any] = {
+        found: JsonObject = {
             "lower": sequences.lower,
             "upper": sequences.upper,
             "emptied": sequences.emptied,
@@ -304,7 +303,7 @@ class Certifier(Game):
         self.play(bet, low, high, count, left_out)
         self.hits += count > 0
 
-    def table(self, calls_per_draw: float = 1.0) -> list[dict[str, Any]]:
+    def table(self, calls_per_draw: float = 1.0) -> list[JsonObject]:
         """One row per target: interval, estimate, how the draws compare with uniform ones, and what
         it still takes (``further``), in calls of which a draw took so many."""
         sequences, ratios = self.sequences, self.variance_ratios()

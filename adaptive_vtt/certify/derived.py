@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..types import IDENTITY, SIDES, Floats, TargetId
+from ..families import Misclassified, OfConcept, OfRelation, OfRelationConcept, Overall, TargetId
+from ..types import IDENTITY, SIDES, Floats
 
 if TYPE_CHECKING:
     from ..journal.facts import SpaceFacts
@@ -237,13 +238,14 @@ class _Known:
         return self.concepts_are == "classes" and len(self.concepts) > 1
 
     def side(self, concept: str, rate: str, relation: str | None = None) -> Bounds | None:
-        kind: Literal["concept", "relation-concept"]
-        kind = "concept" if relation is None else "relation-concept"
-        return self.rates.get(TargetId(kind, concept, SIDES[rate], rate, relation))
+        side = SIDES[rate]
+        if relation is None:
+            return self.rates.get(OfConcept(concept, side, rate))
+        return self.rates.get(OfRelationConcept(relation, concept, side, rate))
 
     def error(self, relation: str) -> Bounds | None:
         """The mean loss under a relation."""
-        return self.rates.get(TargetId("relation", relation=relation))
+        return self.rates.get(OfRelation(relation))
 
     def every(self, side: str) -> Bounds | None:
         """This rate of all concepts (C,), if all are certified."""
@@ -297,12 +299,12 @@ def _class_rates(
         # an alarm is one of all other images, so all classes must be known of all images
         whole = bool((absent + present == present.sum()).all())
         alarm = known.every(ALARM) if whole else None
-        return present, known.every(MISS), alarm, known.rates.get(TargetId("misclassified"))
+        return present, known.every(MISS), alarm, known.rates.get(Misclassified())
     if known.concepts_are == "labels" and len(known.concepts) == 1:
         miss, false = (known.side(known.concepts[0], side) for side in SIDES)
         if miss is not None and false is not None:
             both, turned = stack([miss, false]), stack([false, miss])
-            return known.counts[0, ::-1], both, turned, known.rates.get(TargetId("overall"))
+            return known.counts[0, ::-1], both, turned, known.rates.get(Overall())
     return present, None, None, None
 
 

@@ -27,10 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..families import FAMILIES
+from ..population import Population
 from ..types import Bools, CallMode, Floats, Indices
 from .certifier import Certifier
 from .further import draws
-from .population import Population
 from .rules import MIN_AIM
 from .strata import possible
 from .targets import Target
@@ -154,9 +155,9 @@ def _together(certifier: Certifier, least: Floats) -> float:
     drawn first, a draw moves one relation and one concept at most."""
     if certifier.answers != "one" or not possible(certifier.targets):
         return float(least.max())
-    kinds = [t.id.kind for t in certifier.targets]
-    apart = {"relation", "severity", "concept", "relation-concept"}
-    sums = [sum(n for k, n in zip(kinds, least, strict=True) if k == kind) for kind in apart]
+    ids = [t.id for t in certifier.targets]
+    apart = [family for family in FAMILIES if family.disjoint]
+    sums = [sum(n for id, n in zip(ids, least, strict=True) if isinstance(id, f)) for f in apart]
     return float(max(least.max(), *sums))
 
 

@@ -22,15 +22,14 @@ the past alone, not c; a target that spans strata could not take c as given, as 
 given c is not R.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..journal.rows import Reasons
+from ..population import Population
 from ..types import Bools, Floats, Indices
-from .population import Population
 from .targets import Target
 
 TINY = 1e-300
@@ -58,15 +57,17 @@ class Stratum:
     mean: float = FIRST_MEAN
     variance: float = FIRST_VARIANCE
 
-    def row(self) -> dict[str, Any]:
-        """For the journal, beside the reasons of a draw."""
-        return {"stratum": self.place, "shares": self.shares.tolist()} | {
-            "stratum_mean": self.mean,
-            "stratum_variance": self.variance,
-        }
+    def row(self) -> Reasons:
+        """For the journal, beside the other reasons of a draw."""
+        return Reasons(
+            stratum=self.place,
+            shares=self.shares.tolist(),
+            stratum_mean=self.mean,
+            stratum_variance=self.variance,
+        )
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Stratum | None":
+    def of(cls, row: Reasons) -> "Stratum | None":
         """The stratum that ``row`` wrote; None where a draw was made from all calls."""
         if "stratum" not in row:
             return None

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, JournalError, unknown
-from ..types import ERROR, Bools, CallMode, TargetId
-from .population import Population
+from ..families import Fields, Filtered, TargetId, family_of
+from ..population import Population
+from ..types import Bools, CallMode, JsonObject
 
 
 @dataclass(frozen=True)
@@ -108,15 +109,8 @@ def common(id: TargetId, parts: Sequence[Target]) -> Target:
     return Target(id, variants, concepts, sides, rows)
 
 
-def default_targets(space: Population) -> list[Target]:
-    """Both sides of every concept, and every relation; sides without questions are left out."""
-    return named_targets(space, ["concepts", "relations"])
-
-
 def named_targets(
-    space: Population,
-    names: Sequence[str],
-    where: Mapping[str, Mapping[str, Sequence[object]]] | None = None,
+    space: Population, names: Sequence[str], where: Mapping[str, Fields] | None = None
 ) -> list[Target]:
     """The targets that ``names`` stand for, without those that hold no question.
 
@@ -142,96 +136,21 @@ def named_targets(
     return kept
 
 
-def _family(
-    space: Population, name: str, filters: Mapping[str, Mapping[str, Sequence[object]]]
-) -> list[Target]:
-    kind, _, value = name.partition(":")
-    if name not in filters and kind not in {known.partition(":")[0] for known in space.kinds}:
-        raise unknown("target", name, [*space.kinds, *filters])
-    plain: dict[str, Callable[[], list[Target]]] = {
-        "overall": lambda: [selected(space, TargetId("overall"))],
-        "misclassified": lambda: [_misclassified(space)],
-        "concepts": lambda: [t for concept in space.concepts for t in _sides(space, concept)],
-        "relations": lambda: _variants(space, each_severity=False),
-        "severities": lambda: _variants(space, each_severity=True),
-        "relation-concepts": lambda: _per_relation(space, {ERROR: None}),
-        "relation-sides": lambda: _per_relation(space, space.oracle.rates),
-    }
+def _family(space: Population, name: str, filters: Mapping[str, Fields]) -> list[Target]:
     if name in filters:
-        return [_filtered(space, name, filters[name])]
-    if name in plain:
-        return plain[name]()
-    if kind == "concept" and value:
-        return _sides(space, value)
-    if kind == "group" and value:
-        there = dict.fromkeys(space.dataset.metadata_values(value).tolist())
-        return [
-            selected(space, TargetId("group", group=value, value=str(v)), **{value: [v]})
-            for v in there
-        ]
-    raise unknown("target", name, [*space.kinds, *filters])
+        target = selected(space, Filtered(name), filters[name])
+        if size(space, target) == 0:
+            raise InputError(
+                f"target {name!r}: its filter {dict(filters[name])} selects no question"
+            )
+        return [target]
+    family = family_of(name)
+    if family is None or not set(family.asked) & set(space.kinds):
+        raise unknown("target", name, [*space.kinds, *filters])
+    return [selected(space, id, fields) for id, fields in family.listed(space, name)]
 
 
-def _filtered(space: Population, name: str, fields: Mapping[str, Sequence[object]]) -> Target:
-    target = selected(space, TargetId("filter", filter=name), **fields)
-    if size(space, target) == 0:
-        raise InputError(f"target {name!r}: its filter {dict(fields)} selects no question")
-    return target
-
-
-def _variants(space: Population, *, each_severity: bool) -> list[Target]:
-    """Every relation, or every severity of each."""
-    found: dict[TargetId, Target] = {}
-    for variant in space.variants:
-        relation, severity = variant.relation.name, variant.severity
-        id, fields = TargetId("relation", relation=relation), {"relation": [relation]}
-        if each_severity:
-            id = TargetId("severity", relation=relation, severity=severity)
-            fields["severity"] = [severity]  # type: ignore[list-item]
-        found.setdefault(id, selected(space, id, **fields))
-    return list(found.values())
-
-
-def _sides(space: Population, concept: str) -> list[Target]:
-    """The paper's two sides of a concept."""
-    return [
-        selected(
-            space,
-            TargetId("concept", concept=concept, side=side, rate=rate),
-            concept=[concept],
-            truth=[side],
-        )
-        for rate, side in space.oracle.rates.items()
-    ]
-
-
-def _per_relation(space: Population, rates: Mapping[str, int | None]) -> list[Target]:
-    """Every rate of every concept under each relation; a rate is about one truth or both."""
-    return [
-        selected(
-            space,
-            TargetId("relation-concept", concept, side, rate, relation),
-            relation=[relation],
-            concept=[concept],
-            truth=[0, 1] if side is None else [side],
-        )
-        for relation in dict.fromkeys(v.relation.name for v in space.variants)
-        for concept in space.concepts
-        for rate, side in rates.items()
-    ]
-
-
-def _misclassified(space: Population) -> Target:
-    """One question per image, about its true class."""
-    if space.oracle.concepts_are != "classes":
-        raise InputError(
-            "target 'misclassified': needs an oracle whose concepts are classes, as those of "
-            f"TopClass are; here they are {space.oracle.concepts_are!r}"
-        )
-    return selected(space, TargetId("misclassified"), truth=[1])
-
-
-def selected(space: Population, id: TargetId, **fields: Sequence[object]) -> Target:
+def selected(space: Population, id: TargetId, fields: Fields) -> Target:
     """A target from field -> allowed values; fields are those of a filter (``named_targets``).
 
     Raises InputError for values that are not there.
@@ -287,7 +206,7 @@ little else."""
 
 def describe_population(
     space: Population, answers: CallMode, targets: Sequence[Target]
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """For the journal: truths by profile row, the row of every sample, what applies to what, and
     the masks of every target. None where the dataset is too large."""
     if len(space.dataset) > MAX_SAMPLES:
@@ -326,7 +245,7 @@ def differs(packed: Mapping[str, Any], space: Population) -> str | None:
     return None
 
 
-def masks_of(target: Target) -> dict[str, Any]:
+def masks_of(target: Target) -> JsonObject:
     """What a target is made of, as JSON."""
     rows = None if target.rows is None else pack(target.rows)
     return {
@@ -337,7 +256,7 @@ def masks_of(target: Target) -> dict[str, Any]:
     }
 
 
-def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
+def pack(array: npt.NDArray[Any]) -> JsonObject:
     """An array as JSON: its kind, shape, and compressed bytes."""
     body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
     kind = array.dtype.newbyteorder("<").str

@@ -15,6 +15,7 @@ from ..errors import JournalError
 from ..journal import FIGURES, Journal, check_chain, with_proposal
 from ..journal.facts import read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
+from ..types import JsonObject
 from .verify_draws import check_draws, check_known
 from .verify_facts import check_beliefs, check_cohort, check_prices, check_slices
 
@@ -387,7 +388,7 @@ def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
 
 
 def _compare(
-    intervals: list[Interval], stated: list[dict[str, Any]], certificate: "CertificateFacts"
+    intervals: list[Interval], stated: list[JsonObject], certificate: "CertificateFacts"
 ) -> None:
     aim = certificate.aim
     decides = certificate.decides

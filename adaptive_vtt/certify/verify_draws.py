@@ -28,7 +28,7 @@ import base64
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ import numpy.typing as npt
 from ..errors import JournalError
 from ..journal import FIGURES
 from ..journal.rows import DrawRow, Link, MoveRow, PackedProposal, unpack_proposal
-from ..types import Bools, Floats, Indices, Numbering
+from ..types import Bools, Floats, Indices, JsonObject, Numbering
 from ..utils.random_streams import generator
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ FIRST_REACH = 0.5
 MAX_TABLE = 2**26
 """Membership of all calls is worked out once where that takes no more bytes than this."""
 UNKNOWN = -1
-PARTS = ("by_need", "curiosity", "even")
+PARTS: tuple[Literal["by_need", "curiosity", "even"], ...] = ("by_need", "curiosity", "even")
 """What a draw's probability is made of, as its reasons say."""
 
 
@@ -143,7 +143,7 @@ def _check_choice(key: str, draw: DrawRow, proposal: PackedProposal, drawn: set[
 
 
 def members_of(
-    population: dict[str, Any], certificate: "CertificateFacts", calls: list[int]
+    population: JsonObject, certificate: "CertificateFacts", calls: list[int]
 ) -> list[list[list[int]]]:
     """For every slice and each of ``calls``, the questions of the call that it selects."""
     targets = _Targets(population, certificate)
@@ -159,7 +159,7 @@ def members_of(
 class _Targets:
     """Membership by number, and what the past draws fix; arrays over targets are (K,)."""
 
-    def __init__(self, population: dict[str, Any], certificate: "CertificateFacts") -> None:
+    def __init__(self, population: JsonObject, certificate: "CertificateFacts") -> None:
         self.truths, self.rows = _array(population["truths"]), _array(population["rows"])
         self.applicable = _array(population["applicable"])
         self.variants, self.concepts = self.applicable.shape
@@ -280,14 +280,14 @@ class _Targets:
 
     # -- what targets select -----------------------------------------------------------
 
-    def _wanted(self, masks: dict[str, Any]) -> Bools:
+    def _wanted(self, masks: JsonObject) -> Bools:
         """Profile rows x concepts: truths and samples of the target."""
         sides, concepts = _array(masks["sides"]), _array(masks["concepts"])
         known = self.truths != UNKNOWN
         wanted = known & sides[np.where(known, self.truths, 0)] & concepts
         return wanted if masks["rows"] is None else wanted & _array(masks["rows"])[:, None]
 
-    def _within(self, masks: dict[str, Any]) -> Bools:
+    def _within(self, masks: JsonObject) -> Bools:
         """Variants x concepts: what applies, of the target's variants."""
         return np.asarray(self.applicable & _array(masks["variants"])[:, None])
 
@@ -359,7 +359,7 @@ def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
         raise JournalError(f"{where}: its pseudo-outcome passes the bounds that its bets went by")
 
 
-def _array(packed: dict[str, Any]) -> npt.NDArray[Any]:
+def _array(packed: JsonObject) -> npt.NDArray[Any]:
     """An array as ``targets.pack`` wrote it; raises JournalError where it is damaged."""
     try:
         body = zlib.decompress(base64.b64decode(packed["bytes"]))

@@ -24,6 +24,7 @@ from ..errors import JournalError
 from ..journal import Journal
 from ..journal.facts import Facts
 from ..journal.rows import CallRow, DrawRow, FactRow
+from ..types import JsonObject
 from .verify_draws import members_of
 
 
@@ -63,9 +64,9 @@ def _check_share(rows: list[FactRow]) -> None:
         )
 
 
-def _check_order(versions: list[tuple[list[dict[str, Any]], int]]) -> None:
+def _check_order(versions: list[tuple[list[JsonObject], int]]) -> None:
     """``versions``: the slices as they were written, and how many draws stood before."""
-    before: list[dict[str, Any]] = []
+    before: list[JsonObject] = []
     for slices, made in versions:
         if slices[: len(before)] != before:
             raise JournalError("verify: a slice was altered after it was written down")

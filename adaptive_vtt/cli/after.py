@@ -21,7 +21,7 @@ from ..journal import read_journal
 from ..journal.facts import CertificateFacts, Facts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import Result
-from ..types import Floats
+from ..types import Floats, JsonObject
 
 ROUNDING = 1e-9
 MIN_RATE = 0.01
@@ -92,7 +92,7 @@ class Before:
         return cls(tuple(map(Earlier.of, folders)))
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> JsonObject:
         """What of a spec they change: one is its prior journal, several are its cohort."""
         if len(self.all) == 1:
             return {"certify.prior_journal": os.path.abspath(self.all[0].folder / JOURNAL)}

@@ -22,7 +22,7 @@ from ..datasets.vqa.question_making import MAKERS
 from ..datasets.vqa.question_table import write_questions
 from ..datasets.vqa.taxonomy import SCENES, named
 from ..errors import InputError, unknown
-from ..types import Image
+from ..types import Image, JsonObject
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
 from .options import Json, names, pairs
@@ -227,7 +227,7 @@ def _dataset(data: Path, columns: set[str]) -> Dataset:
     return layout.load()
 
 
-def _apart(layout: Layout, columns: set[str]) -> dict[str, Any]:
+def _apart(layout: Layout, columns: set[str]) -> JsonObject:
     """The options of a table whose ``columns`` describe samples and are no concepts."""
     options = dict(layout.options)
     concepts = [c for c in options.get("concepts", ()) if c not in columns]

@@ -3,7 +3,7 @@
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from ..journal.files import JOURNAL
 from ..results.export.corrupted import export_corrupted
 from ..results.export.failures import Exported, Format, export_failures
 from ..results.export.questions import export_questions
+from ..types import JsonObject
 from .options import Json, RunCode, RunDir
 
 OTHERWISE = (
@@ -84,7 +85,7 @@ def export(
     if formats and failures is None:
         raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
     chosen = question_table.format_named(image_format, "--image-format")
-    told: dict[str, Any] = {}
+    told: JsonObject = {}
     lines = []
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:

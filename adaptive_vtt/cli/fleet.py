@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -17,6 +17,7 @@ from ..errors import InputError, listed
 from ..journal import holds_answers
 from ..journal.files import JOURNAL, Lock
 from ..results.way_on import rounded_up
+from ..utils.files import Table
 from .fleet_processes import Crew, died
 from .fleet_table import FleetLive, dry_run, in_all, table, write_result
 from .options import Json
@@ -96,9 +97,7 @@ def _way(file: Path, out: Path) -> str:
     return f"avtt fleet {shlex.quote(str(file))} --out {shlex.quote(str(out))} --resume"
 
 
-def _run(
-    found: "Fleet", file: Path, out: Path, resume: bool, quiet: bool
-) -> "tuple[str, dict[str, Any]]":
+def _run(found: "Fleet", file: Path, out: Path, resume: bool, quiet: bool) -> "tuple[str, Table]":
     """Runs the fleet; gives what went wrong, "" for nothing, and its result."""
     with _opened(found, out, resume) as (broker, again):
         caps = broker.caps()

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..audit import Audit
 from ..audit.fleet import FLEET, Broker, BrokerLease
@@ -31,6 +30,7 @@ from ..errors import AvttError, InputError, JournalError, one_line
 from ..journal import SQLiteJournal, begin_anew
 from ..journal.facts import is_begun
 from ..journal.files import JOURNAL
+from ..types import JsonObject
 from .run_folder import run_and_report
 from .signals import Interrupted, interruptible
 
@@ -98,7 +98,7 @@ class Crew:
     def _start(self, member: FleetMember) -> None:
         folder = self._out / member.name
         folder.mkdir(parents=True, exist_ok=True)
-        order: dict[str, Any] = {
+        order: JsonObject = {
             "out": str(self._out),
             "name": member.name,
             "base": str(member.base),
@@ -192,7 +192,7 @@ def _telling(broker: Broker, name: str) -> Iterator[None]:
         sys.exit(1)
 
 
-def _begun(broker: Broker, lease: BrokerLease, folder: Path, order: dict[str, Any]) -> Audit:
+def _begun(broker: Broker, lease: BrokerLease, folder: Path, order: JsonObject) -> Audit:
     """The member's audit under the fleet's limits: begun, or gone on with where that is wanted."""
     path = folder / JOURNAL
     spec = parse_spec(order["spec"], f"member {order['name']!r}")

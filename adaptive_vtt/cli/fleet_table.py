@@ -5,8 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -20,6 +19,7 @@ from ..config.building import build_space, model_of
 from ..config.fleet import Fleet, FleetMember
 from ..errors import InputError
 from ..models import adapted_model
+from ..types import JsonObject
 from ..utils.files import write_text
 from .dry_run import ASSUMED, Plan, planned
 from .progress import FIRST, LONGEST, clock
@@ -53,12 +53,7 @@ class FleetLive:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._redrawn:
             self._live.stop()
 
@@ -113,7 +108,7 @@ def in_all(members: Sequence[Member], caps: Caps) -> str:
     return ", ".join(parts)
 
 
-def record(members: Sequence[Member], caps: Caps, out: Path) -> dict[str, Any]:
+def record(members: Sequence[Member], caps: Caps, out: Path) -> JsonObject:
     """The fleet's result, as JSON holds it."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -129,7 +124,7 @@ def record(members: Sequence[Member], caps: Caps, out: Path) -> dict[str, Any]:
     }
 
 
-def _of_member(member: Member, out: Path) -> dict[str, Any]:
+def _of_member(member: Member, out: Path) -> JsonObject:
     return {
         "name": member.name,
         "folder": str(out / member.name),
@@ -143,7 +138,7 @@ def _of_member(member: Member, out: Path) -> dict[str, Any]:
     }
 
 
-def write_result(members: Sequence[Member], caps: Caps, out: Path) -> dict[str, Any]:
+def write_result(members: Sequence[Member], caps: Caps, out: Path) -> JsonObject:
     """Writes result.json of the fleet, and gives what it holds."""
     found = record(members, caps, out)
     write_text(out / "result.json", json.dumps(found, indent=1, allow_nan=False) + "\n")

@@ -12,7 +12,7 @@ import typer
 from ..journal import read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..results.gate import VERSUS, Gate, handle
+from ..results.gate import VERSUS, Gate
 from ..results.gate import gate as decide
 from ..results.way_on import rounded_down, way
 from ..utils.files import write_text
@@ -52,7 +52,7 @@ def gate(
     with closing(read_journal(directory / JOURNAL)) as journal:
         if listed:
             certificate = read_facts(journal.facts()).certificate
-            names = [] if certificate is None else [handle(t) for t in certificate.ids]
+            names = [] if certificate is None else [t.handle for t in certificate.ids]
             compared = certificate is not None and certificate.versus is not None
             typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in names))
             return

@@ -41,6 +41,9 @@ SUMMARIES = {
 }
 """The first line of every command's help, for a list of them that imports none."""
 
+SETTING = ("audit", "plan", "versus", "compare")
+"""Commands whose --set takes any field of SPEC.toml."""
+
 app = typer.Typer(
     name="avtt",
     no_args_is_help=True,
@@ -109,7 +112,19 @@ def main(arguments: list[str] | None = None) -> None:
         if not hasattr(error, "format_message"):
             raise
         # an option or argument typer could not use
-        _fail(f"{error.format_message()}{_given(error, arguments or sys.argv[1:])}", 2)
+        given = _given(error, arguments or sys.argv[1:])
+        _fail(_set_instead(error) or f"{error.format_message()}{given}", 2)
+
+
+def _set_instead(error: Exception) -> str:
+    """Of an option that a command does not have, but SPEC.toml does: how to set it; else ""."""
+    name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    if not name or context is None or context.info_name not in SETTING:
+        return ""
+    from .spec_changes import places_of
+
+    places = [f"--set {place}=VALUE" for place in places_of(name.strip("-").replace("-", "_"))]
+    return f"no option {name}: a field of SPEC.toml, set by {' or '.join(places)}" if places else ""
 
 
 def _given(error: Exception, arguments: list[str]) -> str:

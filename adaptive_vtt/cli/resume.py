@@ -7,6 +7,7 @@ import typer
 from ..audit.fleet import check_alone
 from ..config.going_on import new_limits
 from ..config.going_on import resume as go_on
+from ..utils.files import Table
 from .options import Json, Open, RunDir
 from .run_folder import run_and_report
 from .signals import interruptible
@@ -89,7 +90,7 @@ def resume(
         run_and_report(audit, directory, as_json, open_it=open_it)
 
 
-def _said(limits: dict[str, Any], certifies: bool) -> str:
+def _said(limits: Table, certifies: bool) -> str:
     told = ", ".join(f"{n.replace('_', '-')} {v:g}" for n, v in limits.items() if v is not None)
     holds = "\nthe guarantee stays as it was: intervals hold at every moment" if certifies else ""
     return f"goes on with {told}{holds}"

@@ -16,13 +16,7 @@ from ..config import Spec, TrackSpec
 from ..config.building import build_audit
 from ..config.journaled import notes_of
 from ..errors import InputError, JournalError, ModelError
-from ..journal import (
-    Journal,
-    answered,
-    begin_anew,
-    holds_answers,
-    read_journal,
-)
+from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..results.report import write_report

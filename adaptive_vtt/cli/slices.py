@@ -20,6 +20,7 @@ from ..journal import Journal, read_journal
 from ..journal.facts import CertificateFacts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import summarise
+from ..types import JsonObject
 from ..utils.figures import outward
 from .options import Json, RunCode, RunDir, names
 
@@ -67,7 +68,7 @@ def slices(
 
 def _told(
     journal: "Journal", directory: Path, most: int, by: list[str] | None, run_code: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     where, facts = str(directory), read_facts(journal.facts())
     certificate = facts.certificate
     if certificate is not None and certificate.versus is not None:
@@ -86,7 +87,7 @@ def _told(
     }
 
 
-def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict[str, Any]]:
+def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[JsonObject]:
     """Where the slices stand that the audit found."""
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
@@ -114,7 +115,7 @@ def quoted(journal: "Journal") -> list[str]:
     ]
 
 
-def _proposed(evidence: "Evidence", space: Any, found: "Found") -> dict[str, Any]:
+def _proposed(evidence: "Evidence", space: Any, found: "Found") -> JsonObject:
     inside = evidence.inside(space, [found.target])[0] & (evidence.loss >= 0.5)
     samples = dict.fromkeys(evidence.sample[inside].tolist())
     return {
@@ -138,7 +139,7 @@ def _next(directory: Path, aside: float, count: int) -> str:
     return f"avtt audit SPEC.toml --set certify.discover={count} --out DIR"
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
+def _lines(told: JsonObject) -> list[str]:
     lines = []
     for row in told["certified"]:
         low, high = outward(row["lower"], row["upper"])
@@ -161,7 +162,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
     return [*lines, *_caution(told)]
 
 
-def _of_unseen(rate: dict[str, Any] | None) -> list[str]:
+def _of_unseen(rate: JsonObject | None) -> list[str]:
     """The rate to quote: the failures by which the slice was found are not in it."""
     if rate is None:
         return []
@@ -172,7 +173,7 @@ def _of_unseen(rate: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _proposal(row: dict[str, Any]) -> list[str]:
+def _proposal(row: JsonObject) -> list[str]:
     lines = [
         row["slice"],
         f"  fails {row['rate']:.1%}, {row['lift']:.1f} times as often as all "
@@ -185,7 +186,7 @@ def _proposal(row: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _caution(told: dict[str, Any]) -> list[str]:
+def _caution(told: JsonObject) -> list[str]:
     tried = max(row["tried"] for row in told["proposed"])
     lines = [
         "",
@@ -201,7 +202,7 @@ def _caution(told: dict[str, Any]) -> list[str]:
     ]
 
 
-def _filters(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _filters(rows: Sequence[JsonObject]) -> list[str]:
     """The slices as targets of a SPEC.toml."""
     kept = [row for row in rows if row["where"]]
     if not kept:

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from ..config import DEMO, Spec, description, parse_spec, read_spec
+from ..config.section import kinds_of
 from ..errors import InputError
-from ..utils.files import merged, toml_of
+from ..utils.files import Table, merged, toml_of
 
 DEMO_TAU = 0.25
 """Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""
@@ -29,6 +30,15 @@ Set = Annotated[
 def field(place: str, metavar: str, panel: str | None = None) -> Any:
     """The option that sets the field ``place``, SECTION.FIELD, described as the field is."""
     return typer.Option(help=description(place), metavar=metavar, rich_help_panel=panel)
+
+
+def places_of(name: str) -> list[str]:
+    """The fields of that name, as SECTION.FIELD."""
+    return [
+        f"{section}.{name}"
+        for section, info in Spec.model_fields.items()
+        if any(name in kind.model_fields for kind in kinds_of(info.annotation))
+    ]
 
 
 def read(
@@ -82,7 +92,7 @@ def _option(place: str) -> str:
     return "--" + place.partition(".")[2].replace("_", "-")
 
 
-def _explore(table: dict[str, Any], demo: bool, called: Mapping[str, str]) -> None:
+def _explore(table: Table, demo: bool, called: Mapping[str, str]) -> None:
     """Takes what is certified out of a spec's table, and what only certificates need."""
     for place, option in called.items():
         if place.startswith("certify."):
@@ -94,18 +104,18 @@ def _explore(table: dict[str, Any], demo: bool, called: Mapping[str, str]) -> No
         table["stop"]["uncertainty"] = DEMO_TAU
 
 
-def settings(texts: Iterable[str] | None) -> dict[str, Any]:
+def settings(texts: Iterable[str] | None) -> Table:
     """What ``--set`` gave, as the tables of a SPEC.toml; a word may stand without quotes.
 
     Raises InputError for what is no SECTION.FIELD=VALUE.
     """
-    found: dict[str, Any] = {}
+    found: Table = {}
     for text in texts or ():
         found = merged(found, _setting(text))
     return found
 
 
-def _setting(text: str) -> dict[str, Any]:
+def _setting(text: str) -> Table:
     name, _, value = text.partition("=")
     for line in (text, f"{name} = {json.dumps(value.strip())}" if value.strip() else ""):
         try:

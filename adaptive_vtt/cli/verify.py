@@ -16,6 +16,7 @@ from ..journal import Journal, check_head, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import summarise
+from ..types import JsonObject
 from .options import Head, RunDir
 
 
@@ -107,7 +108,7 @@ def _difference(found: Any, stated: Any, where: str) -> str | None:
     )
 
 
-def _of_tables(found: dict[str, Any], stated: dict[str, Any], where: str) -> str | None:
+def _of_tables(found: JsonObject, stated: JsonObject, where: str) -> str | None:
     prefix = f"{where}." if where else ""
     for name in found:
         if name not in stated:

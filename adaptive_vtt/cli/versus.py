@@ -21,6 +21,7 @@ from ..config.building import build_parts, build_space, model_of
 from ..config.models import answers_table
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
+from ..families import TargetId
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
@@ -29,7 +30,6 @@ from ..results.report.differences import points
 from ..results.result import paid
 from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
-from ..types import TargetId
 from ..utils.figures import outward
 from .options import Json, Open, names
 from .progress import Live

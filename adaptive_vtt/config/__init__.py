@@ -4,14 +4,13 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from ..errors import InputError, one_line
 from ..journal.files import JOURNAL
 from ..stopping import check_half_width
-from ..utils.files import near_file, toml_of
+from ..utils.files import Table, near_file, toml_of
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec, TrackSpec
 from .datasets import DatasetSpec, DetectorSpec, RegionsSpec
 from .models import ModelSpec
@@ -131,7 +130,7 @@ def _mind(path: Path) -> str:
     return "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
 
 
-def parse_spec(table: dict[str, Any], where: str, called: Mapping[str, str] | None = None) -> Spec:
+def parse_spec(table: Table, where: str, called: Mapping[str, str] | None = None) -> Spec:
     """A spec from a table as TOML or JSON gives it; raises InputError naming the field, also for a
     key that is written out in it, as its text is journaled.
 

@@ -13,14 +13,7 @@ from ..relations.medtest import from_files
 from ..relations.metaic_rome import ROME, cut_outs
 from ..results.tracking.backends import Name
 from ..results.tracking.following import tracked
-from ..stopping import (
-    AllOf,
-    FirstOf,
-    MaxQuestions,
-    StoppingRule,
-    UncertaintyBelow,
-    WallClock,
-)
+from ..stopping import AllOf, FirstOf, MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
 from ..types import Guarantee
 from .section import Section, told
 

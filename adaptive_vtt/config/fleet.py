@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from ..errors import InputError, one_line
-from ..utils.files import near_file, toml_of
+from ..utils.files import Table, near_file, toml_of
 from . import Spec, parse_spec, read_spec
 from .section import Section
 from .sentences import sentence
@@ -52,7 +52,7 @@ class MemberSpec(Section):
         None,
         description="its folder in the fleet's (default: the spec's name, or that of its folder)",
     )
-    set: dict[str, dict[str, Any]] = Field(
+    set: dict[str, Table] = Field(
         {}, description="fields that differ from its spec: section -> field -> value"
     )
 
@@ -125,7 +125,7 @@ def _check_caps(shared: FleetSpec, path: Path) -> None:
         )
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _table(path: Path) -> Table:
     try:
         return toml_of(path.read_text(encoding="utf-8"))
     except OSError:
@@ -136,7 +136,7 @@ def _table(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
 
 
-def _section(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _section(table: Mapping[str, Any], path: Path) -> Table:
     found = table.get("fleet", {})
     if not isinstance(found, dict):
         raise InputError(f"{path}: fleet: expected a section [fleet], got {found!r}")

@@ -18,7 +18,7 @@ from ..oracles.findings import cost_of
 from ..results.gate import asked_later
 from ..results.result import Result
 from ..space import QuestionSpace
-from ..utils.files import merged
+from ..utils.files import Table, merged
 from ..utils.other_code import file_of, is_target
 from . import Spec, parse_spec
 from .building import build_audit, build_space
@@ -48,9 +48,9 @@ class NewLimits(TypedDict, total=False):
     seconds: float | None
 
 
-def new_limits(table: Mapping[str, Any]) -> dict[str, Any]:
+def new_limits(table: Mapping[str, Any]) -> Table:
     """The limits in the tables of a SPEC.toml. Raises InputError for any other field."""
-    found: dict[str, Any] = {}
+    found: Table = {}
     for section, fields in table.items():
         for name, value in fields.items() if isinstance(fields, dict) else [("", None)]:
             if _SECTIONS.get(name) != section:

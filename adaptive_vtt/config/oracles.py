@@ -13,6 +13,7 @@ from ..models.local.python import TextModel
 from ..oracles import REGISTRY, OracleDefaults, adapted
 from ..oracles.captions import TAGGERS
 from ..oracles.judge_models import JudgeModel, Regime
+from ..utils.files import Table
 from ..utils.other_code import is_target, load_object
 from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
@@ -86,7 +87,7 @@ class JudgeSpec(Section):
         return str(next(filter(None, known)))
 
 
-def check_judge(table: dict[str, Any], where: str) -> None:
+def check_judge(table: Table, where: str) -> None:
     """Raises InputError, naming the field, for a judge in the [oracle] ``table`` that is none."""
     judge = table.get("judge")
     if not isinstance(judge, dict):

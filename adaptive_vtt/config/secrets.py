@@ -13,7 +13,6 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
@@ -32,6 +31,7 @@ from ..models.network.keys import (
     texts_of_options,
     texts_of_query,
 )
+from ..utils.files import Table
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 BARE = re.compile(r"\$\{?(\w+)\}?")
@@ -58,7 +58,7 @@ def _text_of(section: Mapping[str, Any], field: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _table_of(section: Mapping[str, Any], field: str) -> dict[str, Any]:
+def _table_of(section: Mapping[str, Any], field: str) -> Table:
     value = section.get(field)
     return value if isinstance(value, dict) else {}
 
@@ -151,9 +151,7 @@ class Filled:
                 self._given[field] = self._filled(self._given[field], f"model.{field}", REFERENCE)
         return self._given, self._keys
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if isinstance(error, InputError):
             raise InputError(scrubbed(str(error), self._keys)) from None
 

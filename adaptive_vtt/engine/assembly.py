@@ -15,7 +15,7 @@ from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
 from ..strategies.by_need import ByNeed, needs_targets
 from ..surrogates import REGISTRY, Named, named
-from ..types import CallMode
+from ..types import CallMode, JsonObject
 from ..utils.random_streams import generator
 from .audit_key import GIVEN, Origin, is_custom, seed_for
 from .belief import Belief
@@ -59,7 +59,7 @@ class Assembled:
 
     loop: Loop
     judging: Judging
-    settings: dict[str, Any]
+    settings: JsonObject
     origin: Origin
     proxies: Proxies
 

@@ -42,6 +42,7 @@ from typing import Any
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts, ReplayFacts
 from ..models.base import ModelUnderTest, adapted_model
+from ..types import JsonObject
 from ..utils.other_code import Completed
 
 SEED_BITS = 53
@@ -132,13 +133,13 @@ class Origin:
         _check_replay(replay, facts)
         return cls(key, version, changed, replay, entropy)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """For a new journal."""
-        told: dict[str, Any] = {"key": self.key, "model_version": self.version}
+        told: JsonObject = {"key": self.key, "model_version": self.version}
         told |= {} if self.entropy is None else {"entropy": self.entropy}
         return told if self.replay is None else told | {"replay": self.replay.model_dump()}
 
-    def changes(self, facts: Facts) -> dict[str, Any]:
+    def changes(self, facts: Facts) -> JsonObject:
         """For a journal that is gone on with: whether the model ever changed."""
         return {"model_changed": self.changed or facts.model_changed}
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .. import surrogates
 from ..certify import Certifier
 from ..errors import InputError
-from ..journal.rows import AnswerRow
+from ..journal.rows import AnswerRow, Reasons
 from ..oracles.labels import margin
 from ..space import QuestionSpace
 from ..types import Candidates, Floats, Indices, Memory, PairedLoss
@@ -213,11 +213,11 @@ class Belief:
         to a call of all models; where prices differ, times what one is expected to cost."""
         return np.asarray(self._calls(candidates) * self._price)
 
-    def price_of(self, place: int, question: int) -> dict[str, float]:
+    def price_of(self, place: int, question: int) -> Reasons:
         """What the proposal went by for the call at ``place``, drawn for ``question``: for the
         journal. Empty where prices are not known."""
         if self.prices is None or self._sent is None:
-            return {}
+            return Reasons()
         oracle = self.space.oracle
         asked = oracle.models_asked(np.array([question]))
         return self.prices.reasons(self._sent[place], float(asked[0] / oracle.models))

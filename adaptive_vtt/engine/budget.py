@@ -8,13 +8,14 @@ of the engine (``audit.fleet``).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..errors import InputError, JournalError
 from ..journal.facts import LostFacts
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS
+from ..types import JsonObject
 from .call_queue import Call
 
 
@@ -189,9 +190,9 @@ class Budget:
         self._submitted -= numbers
         return self._calls.send(numbers)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """For the journal."""
-        told: dict[str, Any] = {"max_cost": self.cap, "interrupted": self.lost}
+        told: JsonObject = {"max_cost": self.cap, "interrupted": self.lost}
         told |= {"counted": sorted(self._calls.counted), "worst": self._most}
         if self.judged.is_there:
             told["judge_interrupted"] = self.judged.lost

@@ -10,14 +10,14 @@ about c, such as how fast answers come, lies before the block it is chosen for, 
 is random given all that came before it.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 from ..errors import JournalError
-from ..journal.rows import CallRow, DrawRow
+from ..journal.rows import CallRow, DrawRow, Reasons
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from .belief import Observation
-from .selector import IN_FLIGHT, Selector
+from .selector import Selector
 
 LAG = 2
 
@@ -62,13 +62,13 @@ class Blocks:
         self._told = self._level
         return self._level
 
-    def restore(self, draw: int, reasons: Mapping[str, Any]) -> None:
+    def restore(self, draw: int, reasons: Reasons) -> None:
         """A draw that the journal tells of. Raises JournalError where its c is none."""
-        told = reasons.get(IN_FLIGHT)
+        told = reasons.get("in_flight")
         if told is not None:
             if not isinstance(told, int) or told < 1:
                 raise JournalError(
-                    f"journal: draws, row {draw}, {IN_FLIGHT}: expected a whole number, 1 or more, "
+                    f"journal: draws, row {draw}, in_flight: expected a whole number, 1 or more, "
                     f"got {told!r}; the journal is damaged: restore a copy of it"
                 )
             self._told = told

@@ -24,12 +24,12 @@ Nothing here enters draws, bets or intervals. It is worked out when it is read, 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..certify import Certifier
-from ..types import Bools, Floats, Indices
+from ..types import Bools, Floats, Indices, JsonObject
 from ..utils.random_streams import generator
 from .candidates import columns
 from .selector import Selector
@@ -64,7 +64,7 @@ class Guesses:
         return self.draws + self.variance / np.maximum(self.variance + error, TINY) * apart
 
 
-def interval_rows(selector: Selector, calls_per_draw: float = 1.0) -> list[dict[str, Any]] | None:
+def interval_rows(selector: Selector, calls_per_draw: float = 1.0) -> list[JsonObject] | None:
     """The certifier's table, with ``estimate`` as above, kept within its interval, and
     ``pseudo_outcome_mean``, the estimate by the draws alone; None where nothing is certified.
 

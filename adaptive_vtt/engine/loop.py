@@ -8,7 +8,7 @@ and keeps none, so that an audit that is dropped lets its journal go at once.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..journal.rows import CallRow, DrawRow, SourceRow
 from ..models.checking import as_answer, as_loss, check_answer
 from ..space import QuestionSpace
 from ..stopping import State, StoppingRule, contradicted
-from ..types import Answer, Unanswered
+from ..types import Answer, JsonObject, Unanswered
 from .belief import Belief
 from .budget import Budget
 from .call_queue import Call, CallQueue, number_of
@@ -456,7 +456,7 @@ class Loop:
         )
         return replace(state, **self.certifier.standing()) if self.certifier else state
 
-    def interval_rows(self) -> list[dict[str, Any]] | None:
+    def interval_rows(self) -> list[JsonObject] | None:
         """Every target's interval as a journal has it; None where nothing is certified."""
         return interval_rows(self.selector, max(self.calls / max(self.selector.draws, 1), 1.0))
 

@@ -16,6 +16,7 @@ from ..certify.sequences import BETS
 from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
 from ..cohort import Cohort
 from ..errors import InputError, unknown
+from ..families import ASKED, OfSlice
 from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
@@ -34,7 +35,7 @@ from ..stopping import (
 )
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
-from ..types import CallMode, Guarantee, TargetId
+from ..types import CallMode, Guarantee, JsonObject
 from ..utils.options import Option
 from .budget import Lease
 from .selector import Replay
@@ -104,11 +105,7 @@ class Certify:
     ] = 0.95
     targets: Annotated[
         Sequence[str],
-        Option(
-            "overall, concepts, concept:NAME, relations, severities, group:COLUMN, misclassified, "
-            "relation-concepts, relation-sides, or names of filters",
-            min_length=1,
-        ),
+        Option(f"{', '.join(ASKED)}, or names of filters", min_length=1),
     ] = DEFAULT_TARGETS
     where: Annotated[
         Filters | None,
@@ -230,7 +227,7 @@ class Certify:
                 f"got {got}"
             )
 
-    def meaning(self) -> dict[str, Any]:
+    def meaning(self) -> JsonObject:
         """What of it decides what draws are about, predictions aside: for the audit's key."""
         return {
             "certifies": self.certifies,
@@ -289,7 +286,7 @@ class Certify:
             self._set_aside(begun),
             len(slices),
         )
-        found = [target_of(TargetId("slice", filter=s.name), s.masks) for s in slices]
+        found = [target_of(OfSlice(s.name), s.masks) for s in slices]
         since = [0] * len(targets) + [s.since for s in slices]
         return Certifier(space, [*targets, *found], answers=answers, rules=rules, since=since)
 
@@ -328,7 +325,7 @@ class Certify:
             space.size if answers == "one" else len(space.dataset) * len(space.variants),
         )
 
-    def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:
+    def describe(self, certifier: Certifier | None) -> JsonObject | None:
         """For the journal: what is certified, to what, and how sure."""
         if certifier is None:
             return None

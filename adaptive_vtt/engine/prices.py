@@ -24,12 +24,12 @@ Each draw journals its x, s and expected cost, from which ``verify`` computes b 
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from ..certify.strata import Strata
 from ..journal.facts import Facts
+from ..journal.rows import Reasons
 from ..models.base import ModelDefaults
 from ..space import QuestionSpace
 from ..types import CallMode, Floats, Indices
@@ -131,15 +131,15 @@ class Prices:
 
     # -- what was drawn, and what it cost --------------------------------------------------
 
-    def reasons(self, sent: Floats, share: float) -> dict[str, float]:
+    def reasons(self, sent: Floats, share: float) -> Reasons:
         """For the journal: what the call drawn sends (2,), which share of the models it asks, and
         what it is expected to cost."""
         cost = share * float(self.expected(sent[None])[0])
         pixels, characters = sent.tolist()
-        told = {"expected_cost": cost, "pixels": pixels, "characters": characters}
+        told = Reasons(expected_cost=cost, pixels=pixels, characters=characters)
         return told if share == 1 else {**told, "models": share}
 
-    def take(self, why: Mapping[str, Any]) -> None:
+    def take(self, why: Reasons) -> None:
         """A draw was made, of which the journal says ``why``."""
         share = why.get("models", 1.0)
         self._waiting.append(share * np.array([1.0, why["pixels"], why["characters"]]))

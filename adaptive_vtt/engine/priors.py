@@ -14,7 +14,7 @@ knows an answer of this audit.
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from ..space import QuestionSpace
 from ..surrogates import Losses, LossSurrogate
 from ..surrogates.cohort import MAX_ROWS, Cells, CohortPrior, prior_of
 from ..surrogates.loss_mean import SIDES, EffectsPrior
-from ..types import Floats, Indices
+from ..types import Floats, Indices, JsonObject
 from .belief import Observation
 from .candidates import columns
 from .tensors import array, candidates_of, hashed, tensor
@@ -162,7 +162,7 @@ class CohortLosses:
         parts = [part for known in self._known for part in known]
         return hashed(*parts, np.array([len(k.questions) for k in self._known]))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """For a new journal: what the prior follows from, and what it is."""
         mean, variance = prior_of(self.prior.members)
         told = {

@@ -22,7 +22,7 @@ from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..models.local.tensors import shrunk, small
 from ..space import QuestionSpace
-from ..types import Answer, Floats, Indices, Memory, Prompt
+from ..types import Answer, Floats, Indices, JsonObject, Memory, Prompt
 from ..utils.importing import is_table
 from .audit_key import version_of
 from .tensors import array, hashed, tensor
@@ -191,12 +191,12 @@ class Proxies:
         asked = (p for p in self._proxies.values() if isinstance(p, _Asked))
         return any(proxy.untold for proxy in asked)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """For a new journal: what the self-taught proxy is, and the cohort, where they are."""
         told = {} if self.taught is None else {"self_taught": self.taught.describe()}
         return told if self.cohort is None else told | self.cohort.facts()
 
-    def changes(self, facts: Facts) -> dict[str, Any]:
+    def changes(self, facts: Facts) -> JsonObject:
         """For a journal that is gone on with: whether it ever taught other nets there."""
         if self.taught is None:
             return {}

@@ -8,11 +8,10 @@ number, P(yes) or None, and loss.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from ..errors import InputError
 from ..journal.rows import AnswerRow, CallRow, SourceRow
-from ..types import Answer, Unanswered
+from ..types import Answer, JsonObject, Unanswered
 from ..utils.random_streams import generator
 from .call_queue import REPEATED, Call, CallQueue, is_repeat_probe, number_of
 from .draw_order import DrawOrder
@@ -123,7 +122,7 @@ class Repeated:
         """The share of answers that differ."""
         return self.differ / max(self.answers, 1)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """For JSON."""
         return {**asdict(self), "share": self.share}
 

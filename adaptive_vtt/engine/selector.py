@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..certify.targets import fingerprint
 from ..errors import AvttError, InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import Facts, ReplayFacts
-from ..journal.rows import DrawRow, MoveRow, pack_proposal, unpack_proposal
+from ..journal.rows import DrawRow, MoveRow, Reasons, pack_proposal, unpack_proposal
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
@@ -143,8 +143,6 @@ def _message(where: str, expected: str, got: str) -> str:
     return f"journal_a {where!r}: replay: expected {expected}, got {got}; take use = 'condition'"
 
 
-IN_FLIGHT = "in_flight"
-"""The reason by which a draw tells how many calls are on their way."""
 LEAST = 1e-3
 """An exploration below it stays as it is: baselines have next to none, and stay plain draws."""
 MAX_AHEAD = 2**18
@@ -165,17 +163,19 @@ class Why:
     candidates: int
     eligible: int
     reasons: Mapping[str, float | int] = field(default_factory=dict)
-    price: Mapping[str, float] = field(default_factory=dict)
+    price: Reasons = field(default_factory=Reasons)
     parts: Mapping[str, float] = field(default_factory=dict)
     stratum: Stratum | None = None
     in_flight: int | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Reasons:
         """As a journal has it, in this order."""
-        counts = {"candidates": self.candidates, "eligible": self.eligible}
-        told = {**self.reasons, **counts, **self.price, **self.parts}
+        told: dict[str, Any] = {**self.reasons}
+        told |= {"candidates": self.candidates, "eligible": self.eligible}
+        told |= {**self.price, **self.parts}
         told |= {} if self.stratum is None else self.stratum.row()
-        return told if self.in_flight is None else {**told, IN_FLIGHT: self.in_flight}
+        told |= {} if self.in_flight is None else {"in_flight": self.in_flight}
+        return cast("Reasons", told)
 
 
 @dataclass(frozen=True)
@@ -319,9 +319,7 @@ class Selector:
             moves=moves,
         )
 
-    def take(
-        self, questions: Indices, bet: Bet | None = None, why: Mapping[str, Any] | None = None
-    ) -> None:
+    def take(self, questions: Indices, bet: Bet | None = None, why: Reasons | None = None) -> None:
         """Counts one draw, of which the journal says ``why``, and takes the questions its call
         answers out of the pool."""
         if self.belief.prices is not None and why is not None:
@@ -336,7 +334,7 @@ class Selector:
             for question in questions.tolist():
                 self.belief.memory.take(question)
 
-    def restore(self, questions: Indices, bet: Bet | None, why: Mapping[str, Any]) -> None:
+    def restore(self, questions: Indices, bet: Bet | None, why: Reasons) -> None:
         """A draw that the journal tells of, with the reasons that stand there."""
         if bet is not None and self.certifier is not None:
             inside = self.certifier.members(questions)

@@ -9,7 +9,7 @@ from ..models.base import ModelDefaults
 from ..models.checking import is_cost, name_of
 from ..space import QuestionSpace
 from ..strategies import Named, Strategy
-from ..types import CallMode
+from ..types import CallMode, JsonObject
 from .options import Sampling
 
 
@@ -21,7 +21,7 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
 
 def describe_settings(
     space: QuestionSpace, model: ModelDefaults, sampling: Sampling, chosen: Named, **plain: Any
-) -> dict[str, Any]:
+) -> JsonObject:
     """What an audit was begun with, by name; ``plain`` are options as they were given."""
     return {
         "strategy": chosen.name,
@@ -37,7 +37,7 @@ def describe_settings(
     }
 
 
-def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
+def describe_oracle(space: QuestionSpace) -> JsonObject:
     """The oracle's class and plain attributes, as JSON gives them back."""
     oracle = space.oracle.original
     plain = (int, float, str, bool, tuple)
@@ -53,7 +53,7 @@ def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in described.items()}
 
 
-def describe_space(space: QuestionSpace) -> dict[str, Any]:
+def describe_space(space: QuestionSpace) -> JsonObject:
     return {
         "fingerprint": space.fingerprint,
         "dataset": space.dataset.name,

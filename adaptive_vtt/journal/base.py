@@ -2,13 +2,14 @@
 
 from typing import Any, Protocol
 
+from ..types import JsonObject
 from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, Link, SourceRow
 
 
 class Journal(Protocol):
     """What the engine writes and reads. Every write is whole or not at all."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """All facts by name: the value of each that was written last."""
 
     def set_facts(self, **facts: Any) -> None:

@@ -20,7 +20,7 @@ from .rows import BeliefRow
 
 Kind = Literal["overall", "concept", "relation", "severity", "relation-concept", "cell"]
 KINDS: tuple[Kind, ...] = ("overall", "concept", "relation", "severity", "relation-concept", "cell")
-"""Ways of grouping cells; but for the last, those of targets (``TargetId.kind``)."""
+"""Ways of grouping cells; but for the last, those of targets (``families``)."""
 FACT = "beliefs"
 
 

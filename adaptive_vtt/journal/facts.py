@@ -7,13 +7,14 @@ does not know are passed over.
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from ..errors import JournalError
-from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
+from ..families import OfSlice, TargetId
+from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, JsonObject, Numbering
 
 
 class Fact(BaseModel):
@@ -104,7 +105,7 @@ class ProtocolFacts:
     judge: str | None = None
     left_out: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The fields, for JSON."""
         return asdict(self)
 
@@ -170,7 +171,7 @@ class OracleFacts(Fact):
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
-    judge: dict[str, Any] | None = None
+    judge: JsonObject | None = None
     metric: str | None = None
     tells_losses: bool = False
 
@@ -224,7 +225,7 @@ class SliceFacts(Fact):
     since: int
     size: int
     seen: tuple[int, ...]
-    masks: dict[str, Any]
+    masks: JsonObject
     where: dict[str, list[Any]] | None
     images: int
     rate: float
@@ -259,7 +260,7 @@ class CertificateFacts(Fact):
     unanswered: Literal["loss", "both"]
     targets: tuple[str, ...]
     sizes: tuple[int, ...]
-    ids: tuple[TargetId, ...]
+    ids: tuple[Annotated[TargetId, Field(discriminator="kind")], ...]
     subsets: str = ""
     guarantee: Guarantee = "all"
     weights: tuple[float, ...] | None = None
@@ -379,23 +380,23 @@ class Facts(LostFacts):
     space: SpaceFacts
     settings: SettingsFacts
     certificate: CertificateFacts | None = None
-    population: dict[str, Any] | None = None
-    intervals: list[dict[str, Any]] | None = None
+    population: JsonObject | None = None
+    intervals: list[JsonObject] | None = None
     ended: EndedFacts | None = None
     key: str
     entropy: int | None = None
     model_version: str | None = None
     model_changed: bool = False
-    self_taught: dict[str, Any] | None = None
+    self_taught: JsonObject | None = None
     self_taught_changed: bool = False
     features: str | None = None
     features_changed: bool = False
     stop: tuple[str, ...] = ()
     stop_levels: tuple[tuple[Literal["mean", "max"], float], ...] = ()
     max_cost: float | None = None
-    endpoint: dict[str, Any] | None = None
+    endpoint: JsonObject | None = None
     warnings: tuple[str, ...] = ()
-    spec: dict[str, Any] | None = None
+    spec: JsonObject | None = None
     base: str = "."
     program: str | None = None
     parts: dict[str, str | None] = {}
@@ -455,15 +456,16 @@ def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        first = error.errors(include_url=False)[0]
+        tag = first.get("ctx", {}).get("discriminator", "")  # of a target's family, in quotes
+        where = ".".join(str(part) for part in (*first["loc"], *filter(None, [tag.strip("'")])))
         raise JournalError(
             f"journal: the fact {where!r} is damaged: {first['msg'].lower()}, got "
             f"{str(first['input'])[:60]!r}; restore the journal from a copy"
         ) from None
 
 
-def _joined(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _joined(raw: Mapping[str, Any]) -> JsonObject:
     """With what is read of several facts together."""
     found = dict(raw)
     space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
@@ -480,7 +482,7 @@ def _with_slices(certificate: Any, slices: Any) -> Any:
     if not (isinstance(certificate, dict) and isinstance(slices, list) and slices):
         return certificate
     found = [_read(SliceFacts, row) for row in slices]
-    ids = [TargetId("slice", filter=s.name) for s in found]
+    ids = [OfSlice(s.name) for s in found]
     return {
         **certificate,
         "targets": [*certificate["targets"], *(target.name for target in ids)],

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import JournalError
+from ..types import JsonObject
 from .chain import Chain, Link, Row
 from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, SourceRow
 
@@ -25,7 +26,7 @@ class MemoryJournal:
         self._chain = Chain()
         self._links: list[Link] = []
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         return {name: json.loads(value) for name, value in self._facts.items()}
 
     def set_facts(self, **facts: Any) -> None:

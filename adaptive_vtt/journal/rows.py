@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -31,6 +31,30 @@ class FactRow:
     value: str
 
 
+class Reasons(TypedDict, total=False):
+    """Why a call was drawn, as ``engine.selector.Why`` writes it and reports and ``verify`` read
+    it: how many calls it was drawn among, and how many of them had a chance; what it sends and is
+    expected to cost; the parts of its probability; the stratum, with the proposal over strata and
+    what losses were expected there; c, where it changed. A strategy adds what it went by."""
+
+    candidates: int
+    eligible: int
+    expected_cost: float
+    pixels: float
+    characters: float
+    models: float
+    by_need: float
+    curiosity: float
+    even: float
+    stratum: int
+    shares: list[float]
+    stratum_mean: float
+    stratum_variance: float
+    in_flight: int
+    target: int
+    predicted_loss: float
+
+
 @dataclass(frozen=True)
 class DrawRow:
     """One draw as journaled; ``proposal`` is empty where it was not read."""
@@ -42,7 +66,7 @@ class DrawRow:
     learned: int
     probability: float
     proposal: bytes
-    why: dict[str, Any]
+    why: Reasons
     elapsed: float
     moves: tuple["MoveRow", ...] = ()
 

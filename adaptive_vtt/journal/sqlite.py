@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import JournalError, one_line
+from ..types import JsonObject
 from .answer_json import parsed
 from .chain import Chain, Link, Row
 from .files import Lock, connect_to_read, identity, refuse_other_names, save_beside
@@ -338,7 +339,7 @@ class SQLiteJournal:
 
     # -- reading -----------------------------------------------------------------------
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         with self._reading():
             return {f.name: parsed(f.value, f"facts, {f.name!r}") for f in self.fact_rows()}
 
@@ -432,7 +433,7 @@ class SQLiteJournal:
             what = " ".join(str(part) for part in faults[-1].values())
             raise JournalError(f"journal {str(self.path)!r} is damaged: {' '.join(what.split())}")
 
-    def _read(self, query: str) -> list[dict[str, Any]]:
+    def _read(self, query: str) -> list[JsonObject]:
         """The rows that a query finds, by the names of their columns; none before any table."""
         with self._reading():
             found = self._db.execute(query if self._made else "SELECT 1 WHERE 0")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from ..errors import ModelError
-from ..types import Answer, CallMode, Prompt, Unanswered
+from ..types import Answer, CallMode, JsonObject, Prompt, Unanswered
 from ..utils.other_code import Completed
 
 if TYPE_CHECKING:
@@ -165,12 +165,12 @@ class ModelDefaults:
         """A hash of what the model is made of, its version if it states none; None: not known."""
         return None
 
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> JsonObject:
         """How prompts are put and replies made, for the journal: "template", its name, and
         "temperature"; {} where neither is known."""
         return {}
 
-    def statistics(self) -> dict[str, Any] | None:
+    def statistics(self) -> JsonObject | None:
         """What a run should leave in the journal, as JSON has it; None: nothing."""
         return None
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from ..errors import InputError
 from ..journal.facts import WayFacts
-from ..types import Answer, PairedAnswer, Prompt, Unanswered, Value
+from ..types import Answer, JsonObject, PairedAnswer, Prompt, Unanswered, Value
 from .base import (
     BatchModel,
     ConcurrentModel,
@@ -105,12 +105,12 @@ class Pair(ModelDefaults):
     def content(self) -> str | None:
         return _joined_text(self.a.content(), self.b.content())
 
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> JsonObject:
         """What both do alike."""
         a, b = self.a.protocol(), self.b.protocol()
         return {name: told for name, told in a.items() if name in b and b[name] == told}
 
-    def statistics(self) -> dict[str, Any] | None:
+    def statistics(self) -> JsonObject | None:
         told = {"a": self.a.statistics(), "b": self.b.statistics()}
         return told if any(told.values()) else None
 

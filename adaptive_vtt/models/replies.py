@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..types import Prompt, Unanswered, Value
+from ..types import JsonObject, Prompt, Unanswered, Value
 from .network.prompt_templates import Template
 
 NO_ANSWER = "no answer"
@@ -135,7 +135,7 @@ def value_of(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
     return yes_or_no(part)
 
 
-def schema_of(prompt: Prompt) -> dict[str, Any]:
+def schema_of(prompt: Prompt) -> JsonObject:
     """The JSON schema of an object with a probability per concept."""
     names = names_in(prompt)
     return {

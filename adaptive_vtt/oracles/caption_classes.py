@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from ..errors import InputError
 from ..relations.base import RelationDefaults
-from ..types import Box, FollowUp, Outcome, Question, Sample, SourceAnswer
+from ..types import Box, FollowUp, JsonObject, Outcome, Question, Sample, SourceAnswer
 from ..utils.options import Option
 from .base import UnansweredLoss
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of
@@ -153,7 +153,7 @@ class Change:
         """Every class known to be in the source or the follow-up."""
         return sorted({named(box.label) for box in self.boxes if box.label} | self.changed)
 
-    def objects(self, source: Counts, said: Counts) -> list[dict[str, Any]]:
+    def objects(self, source: Counts, said: Counts) -> list[JsonObject]:
         """One entry per class that is named or changed, with the rule it breaks, if any."""
         changed, known = self.changed, set(self.labels)
         if "inserted" in self.details:
@@ -175,7 +175,7 @@ class Change:
             for name in sorted(changed | set(source) | set(said))
         ]
 
-    def told(self, caption: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
+    def told(self, caption: str, objects: list[JsonObject]) -> JsonObject:
         """The details to be journaled."""
         return {
             "source": self.source,

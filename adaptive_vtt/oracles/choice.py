@@ -16,6 +16,7 @@ from ..types import (
     Ask,
     Case,
     FollowUp,
+    JsonObject,
     Outcome,
     Question,
     Sample,
@@ -145,7 +146,7 @@ class MultipleChoice(OracleDefaults):
         return Outcome(self.unanswered_loss, unanswered=found.reason)
 
 
-def in_words(ask: Ask | None, right: Sequence[str]) -> dict[str, Any] | None:
+def in_words(ask: Ask | None, right: Sequence[str]) -> JsonObject | None:
     """The details of an outcome that tell people what was asked, and what is ``right``."""
     if ask is None:
         return None

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ..types import JsonObject
 from .judge_models import JUDGED
 
 # -- captions --------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ class JudgeFindings:
         both = f"; where the rule had a verdict they agree in {self.agree:,} of {self.compared:,}"
         return told + both * bool(self.compared)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """For JSON."""
         return asdict(self)
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from ..errors import InputError, unknown
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
 from ..models.checking import name_of
-from ..types import Ask, Value
+from ..types import Ask, JsonObject, Value
 from .choice_extraction import extract
 
 EXACT = "exact"
@@ -122,7 +122,7 @@ class JudgeModel:
         given = self._given
         return adapted_model(given if isinstance(given, ModelUnderTest) else given())
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """For the journal: another judge makes another audit."""
         digest = hashlib.blake2b(self.prompt.encode(), digest_size=8).hexdigest()
         return {"name": self.name, "regime": self.regime, "prompt": digest, "check": self.check}

@@ -28,15 +28,7 @@ from .base import OracleDefaults, UnansweredLoss
 # -- one concept by its truth ----------------------------------------------------------------------
 
 
-class Correctness(OracleDefaults):
-    """Loss 1 where the answer lies on the wrong side of ``threshold``; a = (f + truth) / 2.
-
-    An unanswered question counts as ``unanswered_loss`` (1 by default).
-    Source: Concept-centric VTT, section 2.1, equation 2.
-    """
-
-    concepts_are = "labels"
-
+class _YesFrom(OracleDefaults):
     def __init__(
         self,
         threshold: Annotated[float, Option("Yes from this on", gt=0, le=1)] = 0.5,
@@ -44,6 +36,16 @@ class Correctness(OracleDefaults):
     ) -> None:
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
+
+
+class Correctness(_YesFrom):
+    """Loss 1 where the answer lies on the wrong side of ``threshold``; a = (f + truth) / 2.
+
+    An unanswered question counts as ``unanswered_loss`` (1 by default).
+    Source: Concept-centric VTT, section 2.1, equation 2.
+    """
+
+    concepts_are = "labels"
 
     def judge(
         self, question: Question, answer: Any, expected: int, source_answer: Any = None
@@ -129,21 +131,13 @@ class Agreement(OracleDefaults):
         return View(dataset, dataset.concepts, range(len(dataset.concepts)), (1, 1, 1))
 
 
-class Consistency(Agreement):
+class Consistency(_YesFrom, Agreement):
     """Loss 1 where Yes became No or No became Yes without the relation saying so.
 
     Every sample counts, labelled or not; "truth" 1 stands for "as expected of the source's
     answer", and the coordinate is that of the probability of it. A follow-up whose source
     was not answered is excluded.
     """
-
-    def __init__(
-        self,
-        threshold: Annotated[float, Option("Yes from this on", gt=0, le=1)] = 0.5,
-        unanswered_loss: UnansweredLoss = 1.0,
-    ) -> None:
-        self.threshold = threshold
-        self.unanswered_loss = unanswered_loss
 
     def expect(
         self,

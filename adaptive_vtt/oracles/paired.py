@@ -19,6 +19,7 @@ from ..types import (
     Case,
     FollowUp,
     Indices,
+    JsonObject,
     Outcome,
     PairedAnswer,
     PairedLoss,
@@ -179,10 +180,10 @@ def _missing(name: str, case: Case, outcome: Outcome) -> str | None:
     return None if reason is None else f"model {name}: {reason}"
 
 
-def _told(case: Case, outcome: Outcome) -> dict[str, Any]:
+def _told(case: Case, outcome: Outcome) -> JsonObject:
     """What one model said and lost, as JSON has it; of a mask its score."""
     said = outcome.score if isinstance(case.answer, np.ndarray) else to_json(case.answer)
-    told: dict[str, Any] = {"said": said, "loss": float(outcome.loss)}
+    told: JsonObject = {"said": said, "loss": float(outcome.loss)}
     truth = case.expected if isinstance(case.expected, int) else 1
     details = outcome.details
     if outcome.margin is not None:

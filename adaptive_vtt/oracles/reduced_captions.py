@@ -22,6 +22,7 @@ from ..types import (
     Box,
     Filler,
     FollowUp,
+    JsonObject,
     Outcome,
     Question,
     Received,
@@ -305,7 +306,7 @@ class ReducedCaptions(CaptionOracle):
         return replace(scored(not broken), details=describe(expected, findings, answer))
 
 
-def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> dict[str, Any]:
+def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> JsonObject:
     """What the report tells of a judged follow-up, as JSON has it; pixels to one decimal."""
     height, width = expected.size
     kept = expected.reduction.image(np.zeros((height, width, 1), np.uint8)).shape[:2]

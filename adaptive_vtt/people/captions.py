@@ -11,6 +11,7 @@ from ..errors import InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..oracles.caption_rules import ERROR_TYPES, rule_of
+from ..types import JsonObject
 from ..utils.random_streams import generator
 from .agreement import Scores, kappa_of, majority, scores
 from .answers import Answers, by_question
@@ -245,7 +246,7 @@ class Summary:
     kinds: Agreement
     notes: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The figures for JSON; what is unknown is null."""
         return asdict(self)
 

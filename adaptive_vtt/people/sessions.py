@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..types import JsonObject
 from ..utils.files import write_text
 from .answers import COLUMNS, MAX_WORDS, Answers, Given
 from .cards import NONE, SIGNS, UNSURE, Asked, Card, Picture
@@ -65,7 +66,7 @@ def write_page(path: Path, session: Session, shown: Shown, audit: Any) -> None:
     write_text(path, html)
 
 
-def _content(session: Session, shown: Shown, audit: Any) -> dict[str, Any]:
+def _content(session: Session, shown: Shown, audit: Any) -> JsonObject:
     """What cards.js works on."""
     pictures: dict[str, str] = {}
     whose = _digest(json.dumps([audit, session.option], sort_keys=True).encode())
@@ -87,7 +88,7 @@ def _content(session: Session, shown: Shown, audit: Any) -> dict[str, Any]:
     }
 
 
-def _entry(card: Card, pictures: Sequence[str]) -> dict[str, Any]:
+def _entry(card: Card, pictures: Sequence[str]) -> JsonObject:
     found = asdict(card)
     del found["question"], found["call"]
     for one in found["asked"]:

@@ -26,13 +26,12 @@ import json
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
 
 import cv2
 import numpy as np
 
 from ..errors import unknown
-from ..types import Image, Mask
+from ..types import Image, JsonObject, Mask
 from .corruptions import (
     Corruption,
     brightness,
@@ -258,7 +257,7 @@ def _repaired(name: str, ladder: Ladder) -> Ladder:
 def _profiles() -> dict[str, dict[str, Ladder]]:
     """Flag -> corruption -> parameters per severity."""
     text = (files(__package__) / "data" / "medmnistc.json").read_text(encoding="utf-8")
-    listed: dict[str, Any] = json.loads(text)
+    listed: JsonObject = json.loads(text)
     return {
         flag: {name: tuple(map(tuple, ladder)) for name, ladder in profile["corruptions"].items()}
         for flag, profile in listed.items()

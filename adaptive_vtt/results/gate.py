@@ -20,11 +20,11 @@ from ..certify.decisions import Comparison
 from ..certify.targets import Target, named_targets
 from ..certify.verify import verify
 from ..errors import InputError, unknown
+from ..families import FAMILIES, TargetId, family_of
 from ..journal import Journal, check_head
 from ..journal.facts import CertificateFacts, read_facts
 from ..space import QuestionSpace
 from ..stopping import State as Standing
-from ..types import TargetId
 from ..utils.figures import outward
 from .result import Result, summarise
 
@@ -241,12 +241,12 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
 
     Raises InputError where there is none.
     """
-    places = [k for k, target in enumerate(ids) if named(rule.about, target)]
+    places = [k for k, target in enumerate(ids) if target.is_named(rule.about)]
     if places:
         return places
-    known = [f"{VERSUS * rule.versus}{handle(target)}" for target in ids]
+    known = [f"{VERSUS * rule.versus}{target.handle}" for target in ids]
     there = f"there are {', '.join(known[:MAX])}{', ...' if len(known) > MAX else ''}"
-    near = get_close_matches(rule.about, map(handle, ids), n=1, cutoff=0.7)
+    near = get_close_matches(rule.about, [target.handle for target in ids], n=1, cutoff=0.7)
     if near:
         remedy = f"did you mean {VERSUS * rule.versus}{near[0]}?"
     elif begun:
@@ -267,9 +267,10 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
 def family(about: str) -> str:
     """What --targets calls the targets that a rule may be about: "relations" of "relation:fog"."""
     kind, _, rest = about.partition(":")
-    if kind in ("concept", "group"):
-        return f"{kind}:{re.split('[:=]', rest)[0]}"
-    return {"severity": "severities"}.get(kind, f"{kind}s" if rest else kind)
+    asked = f"{kind}:{re.split('[:=]', rest)[0]}"
+    if rest and family_of(asked) is None:
+        asked = next((f.asked[0] for f in FAMILIES if f.kind == kind and f.asked), about)
+    return asked if rest else about
 
 
 def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]:
@@ -279,37 +280,12 @@ def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]
     """
     found: dict[str, Target] = {}
     for name in names:
-        targets = {handle(t.id): t for t in named_targets(space, [family(name)])}
-        wanted = {told: target for told, target in targets.items() if named(name, target.id)}
+        targets = {t.id.handle: t for t in named_targets(space, [family(name)])}
+        wanted = {told: target for told, target in targets.items() if target.id.is_named(name)}
         if not wanted:
             raise unknown("target", name, targets, "posthoc")
         found |= wanted
     return found
-
-
-def named(about: str, target: TargetId) -> bool:
-    """Whether a rule's words name the target: by its handle, by that of several ("relations",
-    "concept:NAME", "group:COLUMN"), or by its name for people."""
-    several = {f"{target.kind}s", f"concept:{target.concept}", f"group:{target.group}"}
-    if target.kind == "slice":
-        several = {str(target.filter)}
-    if target.kind == "severity":
-        several = {"severities", f"severity:{target.relation}"}
-    return about in {handle(target), target.name, *several}
-
-
-def handle(target: TargetId) -> str:
-    """How rules name a target."""
-    side = "" if target.side is None else f":{target.rate}"
-    return {
-        "concept": f"concept:{target.concept}:{target.rate}",
-        "relation": f"relation:{target.relation}{side}",
-        "severity": f"severity:{target.relation}:{target.severity}",
-        "relation-concept": f"relation-concept:{target.relation}:{target.concept}",
-        "group": f"group:{target.group}={target.value}",
-        "filter": str(target.filter),
-        "slice": f"slice:{target.filter}",
-    }.get(target.kind, target.kind)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ..certify.tracks import members_of
 from ..certify.verify import Interval, recompute, versus_decision
 from ..engine.repeat_probes import Repeated, repeated
 from ..errors import InputError, unknown
+from ..families import OfConcept, OfRelation, Overall, TargetId
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, ProtocolFacts, SpaceFacts, read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
@@ -28,7 +29,7 @@ from ..oracles.findings import (
     found_by_judge,
     unconfirmed_of,
 )
-from ..types import TargetId
+from ..types import JsonObject
 from ..utils.figures import Bar, bars, figure
 from ..utils.files import write_text
 from .beliefs import PLOTS, Told, plotted
@@ -61,7 +62,7 @@ class Source(Protocol):
     def beliefs(self, of: Told) -> pd.DataFrame:
         """See ``Result.beliefs``."""
 
-    def figures(self) -> dict[str, dict[str, Any]]:
+    def figures(self) -> dict[str, JsonObject]:
         """Charts by name, as Plotly takes them."""
 
     def write_report(self, path: Path | None) -> Path:
@@ -81,7 +82,7 @@ class Result:
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
     The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
-    target is about, see ``types.TargetId``; ``target`` is its name for people.
+    target is about, see ``families``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
     read, None where there are none; ``protocol``: how the model was asked, see
     ``journal.facts``. ``lost``: calls that were on their way when the audit was
@@ -191,7 +192,7 @@ class Result:
         found = self.targets["certified"].astype(bool)
         return found & (self.targets["decided"] != "open") if "decided" in self.targets else found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The result as result.json has it (``result_file``); what is unknown is null."""
         return {
             "schema_version": SCHEMA_VERSION,
@@ -267,7 +268,7 @@ def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
     return table.astype(object).where(table.notna(), None).to_dict(orient="records")
 
 
-def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -> Result:
+def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Result:
     """The result of a journal: certified targets where there are any, else raw figures.
 
     While an audit is running it knows its ``intervals`` (``Audit.intervals``); where they are not
@@ -318,7 +319,7 @@ def derive(space: SpaceFacts, rates: Rates) -> pd.DataFrame:
     )
 
 
-def _rows(targets: pd.DataFrame) -> list[dict[str, Any]]:
+def _rows(targets: pd.DataFrame) -> list[JsonObject]:
     return [{str(name): value for name, value in r.items()} for r in targets.to_dict("records")]
 
 
@@ -334,7 +335,7 @@ def warned(
 
 def _certified(
     certificate: CertificateFacts,
-    rows: list[dict[str, Any]] | None,
+    rows: list[JsonObject] | None,
     draws: list[DrawRow],
     calls: list[CallRow],
 ) -> pd.DataFrame:
@@ -357,12 +358,12 @@ def _certified(
     return _identified(table, certificate.ids)
 
 
-def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[str, Any]:
+def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> JsonObject:
     """The row of target ``k`` of ``Result.targets`` for an audit that has not ended."""
     half_width, decides = (found.upper - found.lower) / 2, certificate.decides
     only = decides and certificate.half_width is None
     reached = found.decided != "open" if only else half_width <= certificate.aim
-    told: dict[str, Any] = {"decided": found.decided} if decides else {}
+    told: JsonObject = {"decided": found.decided} if decides else {}
     if certificate.versus is not None:
         ends = found.lower, found.upper
         side = versus_decision(certificate.versus, k, *ends, found.decided)
@@ -384,23 +385,23 @@ def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[
 
 def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:
     """Raw figures, with the concepts' ``rates`` by name: which truth each is about."""
-    found = {TargetId("overall"): table}
+    found: dict[TargetId, pd.DataFrame] = {Overall(): table}
     for concept, part in table.groupby("concept", sort=False):
         for rate, truth in rates.items():
-            about = TargetId("concept", str(concept), truth, rate)
+            about = OfConcept(str(concept), truth, rate)
             found[about] = part[part["truth"] == truth]
     for relation, part in table.groupby("relation", sort=False):
-        found[TargetId("relation", relation=str(relation))] = part
+        found[OfRelation(str(relation))] = part
     return _identified(pd.DataFrame([_target(*item) for item in found.items()]), list(found))
 
 
 def _identified(table: pd.DataFrame, ids: Sequence[TargetId]) -> pd.DataFrame:
     """With the fields of each target's identity as columns."""
-    fields = pd.DataFrame([asdict(target) for target in ids], index=table.index)
+    fields = pd.DataFrame([target.columns() for target in ids], index=table.index)
     return table.join(fields.astype({"side": "Int64", "severity": "Int64"}))
 
 
-def _target(about: TargetId, part: pd.DataFrame) -> dict[str, Any]:
+def _target(about: TargetId, part: pd.DataFrame) -> JsonObject:
     """Raw figures; questions that do not count are left out of the mean."""
     counted = part[~part["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
     return {

@@ -7,11 +7,12 @@ so readers pass over those that they do not know.
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..types import TargetKind
+from ..families import FAMILIES
+from ..types import JsonObject
 from .result import SCHEMA_VERSION
 
 PUBLISHED = Path(__file__).parent / "result.schema.json"
@@ -37,7 +38,7 @@ class TargetEntry(_Part):
     half_width: Share | None = Field(description="(upper - lower) / 2")
     certified: bool = Field(description="as precise, or decided, as was asked for")
     questions: Count = Field(description="of it that were answered")
-    kind: Literal[get_args(TargetKind)] = Field(description="what it is about")  # type: ignore[valid-type]
+    kind: Literal[tuple(f.kind for f in FAMILIES)] = Field(description="what it is about")  # type: ignore[valid-type]
     concept: str | None = Field(description="the concept it is about")
     side: Literal[0, 1] | None = Field(description="the truth it is about")
     rate: str = Field(description="what its mean loss is called")
@@ -168,9 +169,9 @@ class ResultFile(_Part):
     )
 
 
-def schema() -> dict[str, Any]:
+def schema() -> JsonObject:
     """The JSON schema (draft 2020-12)."""
-    found: dict[str, Any] = _published(ResultFile.model_json_schema())
+    found: JsonObject = _published(ResultFile.model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 

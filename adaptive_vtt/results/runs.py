@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import AvttError, InputError, JournalError, one_line
+from ..families import TargetId
 from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import JOURNAL, holder
-from ..types import Guarantee, TargetId
+from ..types import Guarantee, JsonObject
 from ..utils.figures import outward
 from .way_on import way
 
@@ -65,7 +66,7 @@ class Run:
         """How long ago the journal changed last; "" where there is none."""
         return "" if self.written is None else ago(time.time() - self.written)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """For JSON."""
         return {**asdict(self), "folder": str(self.folder)}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..certify.further import COLUMNS, Range, longest
+from ..families import Overall
 from ..journal.facts import CertificateFacts, Facts
 
 MIN = 0.1
@@ -37,10 +38,10 @@ def shipping_rule(certificate: CertificateFacts) -> str:
     """A rule of a gate about the new of two models, as a first thing to ask of a comparison: that
     it errs no more often than was claimed, or by no more than a point; about the overall error
     where that is a target, else about the first that is."""
-    about = next((t for t in certificate.ids if t.kind == "overall"), certificate.ids[0])
+    about = next((t for t in certificate.ids if isinstance(t, Overall)), certificate.ids[0])
     versus = certificate.versus
     worse = 0.01 if versus is None or versus.at_least is None else 0.0 - versus.at_least
-    name = "overall" if about.kind == "overall" else about.name
+    name = "overall" if isinstance(about, Overall) else about.name
     return f"versus:{name} <= {worse:g}"
 
 

@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+
+from ..types import JsonObject
 
 SLACK = 1e-6
 """Part of a step that floating point may be off: of 0.13 it makes 0.13000000000000003."""
@@ -72,7 +73,7 @@ def bars(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> st
     )
 
 
-def figure(title: str, rows: Sequence[Bar]) -> dict[str, Any]:
+def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
     """A line per bar from the top, in per cent, as ``plotly.graph_objects.Figure`` takes it."""
     drawn = list(reversed(rows))  # Plotly's first row is the lowest
     trace = {
@@ -104,7 +105,7 @@ def figure(title: str, rows: Sequence[Bar]) -> dict[str, Any]:
 _ERROR = {"title": {"text": "error (%)"}, "range": [0, 100]}
 
 
-def _difference(rows: Sequence[Bar]) -> dict[str, Any]:
+def _difference(rows: Sequence[Bar]) -> JsonObject:
     ends = [abs(v) for bar in rows for v in (bar.estimate, bar.lower, bar.upper) if v == v]
     most = 105 * max([0.01, *ends])
     title = {"text": "difference of error rates (points)"}

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from ..errors import InputError, one_line
 
+Table = dict[str, Any]
+"""A table of a TOML file."""
+
 if TYPE_CHECKING:
     _Path = Path
 else:
@@ -41,19 +44,24 @@ def whole_file(path: Path) -> Iterator[TextIO]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[int]:
     """The handle of a new file beside ``path``, to be closed within, that takes its place."""
-    try:
+    with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
-    try:
-        yield handle
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException as error:
-        os.unlink(name)
-        if not isinstance(error, OSError):
+        try:
+            yield handle
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
             raise
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raises InputError for what the system refuses within."""
+    try:
+        yield
+    except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
@@ -118,22 +126,19 @@ def whole_folder(out: Path) -> Iterator[Path]:
             f"{out}: stands there already; nothing was written: name a folder that is new or empty"
         )
     partial = out.with_name(f"{out.name}.partial")
-    try:
-        partial.mkdir(parents=True)
-    except FileExistsError:
-        raise InputError(
-            f"{partial}: left by an export that did not end; remove it to export again"
-        ) from None
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
-    try:
-        yield partial
-        os.replace(partial, out)
-    except BaseException as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        if not isinstance(error, OSError):
+    with _writing(out):
+        try:
+            partial.mkdir(parents=True)
+        except FileExistsError:
+            raise InputError(
+                f"{partial}: left by an export that did not end; remove it to export again"
+            ) from None
+        try:
+            yield partial
+            os.replace(partial, out)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
             raise
-        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
 
 
 def hash_files(paths: Iterable[Path]) -> str:
@@ -218,7 +223,7 @@ MAX_INTEGER = 2**63
 """What integers stay below, as TOML says; larger ones fit no database and may not be printed."""
 
 
-def toml_of(text: str) -> dict[str, Any]:
+def toml_of(text: str) -> Table:
     """The tables of a TOML text; raises tomllib.TOMLDecodeError for what is none."""
     try:
         found = tomllib.loads(text)
@@ -236,7 +241,7 @@ def toml_of(text: str) -> dict[str, Any]:
     return found
 
 
-def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:
     """``table`` with the values of ``changes`` in place of its own, table by table."""
     return {**table, **{name: _merged(table.get(name), new) for name, new in changes.items()}}
 

@@ -14,6 +14,8 @@ from uuid import uuid4
 
 from plotly.graph_objects import Figure
 
+from ..types import JsonObject
+
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 680, 360, 110, 34, 34
 PANEL = 170
 """The height of each row of small multiples."""
@@ -255,7 +257,7 @@ class NotebookFigure(Figure):  # type: ignore[misc]  # plotly has no types
 
     def _repr_mimebundle_(
         self, include: Any = None, exclude: Any = None, validate: bool = True, **options: Any
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         found = super()._repr_mimebundle_(include, exclude, validate, **options) or {}
         picture = svg(self.to_plotly_json())
         address = b64encode(picture.encode()).decode("ascii")

@@ -27,11 +27,7 @@ from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.surrogates.features import (
-    REFERENCE,
-    FollowUpFeatures,
-    sample_features,
-)
+from adaptive_vtt.surrogates.features import REFERENCE, FollowUpFeatures, sample_features
 from adaptive_vtt.surrogates.loss_mean import Losses
 from adaptive_vtt.surrogates.question_gp import QuestionGP
 from adaptive_vtt.types import Floats

@@ -30,10 +30,11 @@ from adaptive_vtt.certify.targets import target_of
 from adaptive_vtt.certify.tracks import Track, tracks
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo import phantom
+from adaptive_vtt.families import OfSlice
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import CertificateFacts, SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
-from adaptive_vtt.types import Bools, Floats, TargetId
+from adaptive_vtt.types import Bools, Floats
 from adaptive_vtt.utils.files import write_text
 
 from .digits import CONCEPT, RecordedRelation
@@ -174,7 +175,7 @@ def audited(
 
 
 def _judged(world: World, found: SliceFacts, track: Track, certificate: CertificateFacts) -> Slice:
-    target = target_of(TargetId("slice", filter=found.name), found.masks)
+    target = target_of(OfSlice(found.name), found.masks)
     inside = members(world.space, [target], np.arange(len(world.loss)))[0]
     rate = float(world.loss[inside].mean())
     shared = (inside & world.planted).sum() / (inside | world.planted).sum()

@@ -22,12 +22,7 @@ from adaptive_vtt.datasets.formats.fashion_mnist import (
     concept_answers,
     load_arrays,
 )
-from adaptive_vtt.demo.fashion_cnn import (
-    WEIGHTS_FILE,
-    FashionCNN,
-    load_fashion_cnn,
-    predict_with,
-)
+from adaptive_vtt.demo.fashion_cnn import WEIGHTS_FILE, FashionCNN, load_fashion_cnn, predict_with
 from adaptive_vtt.experiments.engine.fashion_data import read_split
 
 BATCH = 128

@@ -21,11 +21,11 @@ from adaptive_vtt.certify.tracks import tracks
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_facts import check_slices
 from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.families import OfSlice
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.facts import SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.types import TargetId
 from tests.helpers.sliced import audited, world
 from tests.helpers.twins import crossed
 
@@ -39,7 +39,7 @@ def true_rate(space: QuestionSpace, model: Recorded, slice_: SliceFacts) -> floa
     """The mean loss over all questions of a slice."""
     numbers = space.nth(np.arange(space.size))
     sample, _, concept = space.parts(numbers)
-    target = target_of(TargetId("slice"), slice_.masks)
+    target = target_of(OfSlice(""), slice_.masks)
     truth = space.dataset.truth(sample, concept)
     inside = member(space, [target], *space.parts(numbers), truth)[0]
     said = model._values[sample, concept]
@@ -259,7 +259,7 @@ def hostile(seed: int) -> int:
             mask = rng.random(30) < 0.2
             mask[[int(sample) for sample in bad]] = True
             every = named_targets(space, ["overall"])[0]
-            target = replace(every, id=TargetId("slice", filter=f"{len(draws)}"), rows=mask)
+            target = replace(every, id=OfSlice(f"{len(draws)}"), rows=mask)
             return [Found((), target, 1, 1.0, 0.5, 1.0, 1)]
 
     journal = MemoryJournal()

@@ -11,12 +11,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.audit.census import all_answers, all_losses, calls_of, means
-from adaptive_vtt.benchmark.runs import (
-    MAX_ARGMAX,
-    Job,
-    certified_run,
-    options_of,
-)
+from adaptive_vtt.benchmark.runs import MAX_ARGMAX, Job, certified_run, options_of
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import Spec, parse_spec

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.benchmark import summary
-from adaptive_vtt.benchmark.runs import (
-    is_checkpoint,
-    levels_to,
-    lure,
-    peek,
-    plug_in,
-    running_means,
-)
+from adaptive_vtt.benchmark.runs import is_checkpoint, levels_to, lure, peek, plug_in, running_means
 from adaptive_vtt.benchmark.summary import certified_page
 from adaptive_vtt.experiments.engine import peers
 from tests.helpers.chromium import Browser, needs_chromium

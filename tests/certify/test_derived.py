@@ -24,6 +24,16 @@ from adaptive_vtt.certify.derived import alexnet
 from adaptive_vtt.certify.targets import size
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.families import (
+    Filtered,
+    Misclassified,
+    OfConcept,
+    OfRelation,
+    OfRelationConcept,
+    OfSeverity,
+    Overall,
+    TargetId,
+)
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import SpaceFacts
 from adaptive_vtt.oracles import Consistency, MaskDrop, Oracle, Ordinal, TopClass
@@ -31,7 +41,7 @@ from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.result import derive, outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import ERROR, SIDES, TargetId
+from adaptive_vtt.types import ERROR, SIDES
 
 CLASSES = ("a", "b", "c")
 Floats = npt.NDArray[np.float64]
@@ -67,22 +77,22 @@ def exact(rates: Mapping[str, float]) -> dict[str, Bounds]:
 
 def targets_of(space: SpaceFacts) -> Iterator[TargetId]:
     """Every target about concepts, relations and severities of a space."""
-    yield from (TargetId("overall"), TargetId("misclassified"))
+    yield from (Overall(), Misclassified())
     for relation, severity in space.variants:
-        yield TargetId("relation", relation=relation)
-        yield TargetId("severity", relation=relation, severity=severity)
+        yield OfRelation(relation)
+        yield OfSeverity(relation, severity)
     for concept in space.concepts:
         for rate, side in SIDES.items():
-            yield TargetId("concept", concept, side, rate)
+            yield OfConcept(concept, side, rate)
         for relation in space.relations:
             for rate, about in {ERROR: None, **SIDES}.items():
-                yield TargetId("relation-concept", concept, about, rate, relation)
+                yield OfRelationConcept(relation, concept, about, rate)
 
 
 def found(space: SpaceFacts, rates: Mapping[str, Bounds]) -> pd.DataFrame:
     """``rates`` by the names of their targets."""
     ids = {target.name: target for target in targets_of(space)}
-    known = {ids.get(name, TargetId("filter", filter=name)): b for name, b in rates.items()}
+    known = {ids.get(name, Filtered(name)): b for name, b in rates.items()}
     return derive(space, known).set_index("quantity")
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from adaptive_vtt.certify.targets import member, target_of
 from adaptive_vtt.certify.tracks import Unseen, tracks, unseen
+from adaptive_vtt.families import OfSlice
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import EXCLUDED, AnswerRow, CallRow
-from adaptive_vtt.types import TargetId
 from tests.helpers.sliced import audited, world
 
 
@@ -38,7 +38,7 @@ def held(seed: int) -> list[bool]:
     wrong = np.abs(model._values[sample, concept] - truth)
     checked = []
     for found, rate in zip(certificate.slices, rates, strict=True):
-        target = target_of(TargetId("slice", filter=found.name), found.masks)
+        target = target_of(OfSlice(found.name), found.masks)
         inside = member(space, [target], *space.parts(numbers), truth)[0]
         inside[list(found.seen)] = False
         assert rate is not None

@@ -415,6 +415,20 @@ def test_unknown_option_and_command(capsys):
     assert "adit" in refused(capsys, "adit")
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "told"),
+    [
+        ("audit", "--at-most", "set by --set certify.at_most=VALUE"),
+        ("plan", "--confidence=0.9", "set by --set certify.confidence=VALUE"),
+        ("audit", "--device", "--set model.device=VALUE or --set audit.device=VALUE"),
+        ("view", "--confidence", "No such option: --confidence"),
+        ("resume", "--confidence", "No such option: --confidence"),
+    ],
+)
+def test_a_field_given_as_an_option_is_told_how_to_be_set(capsys, command, option, told):
+    assert told in refused(capsys, command, option)
+
+
 def test_compare_wants_a_budget_and_known_names(start, capsys):
     edit(start, "half_width = 0.15", "")
     spec = edit(start, "budget = 200", "")

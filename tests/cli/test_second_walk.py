@@ -20,6 +20,15 @@ from adaptive_vtt.cli.serve_demo import _FRAMES, _SCENES, _SPEC
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, unknown
+from adaptive_vtt.families import (
+    Filtered,
+    OfConcept,
+    OfGroup,
+    OfRelation,
+    OfRelationConcept,
+    OfSeverity,
+    TargetId,
+)
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import AnswerRow
@@ -28,11 +37,10 @@ from adaptive_vtt.oracles import Consistency, ContainsTruth
 from adaptive_vtt.relations import get
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.content import question_in_words
-from adaptive_vtt.results.report.headline import about
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.way_on import way
 from adaptive_vtt.testing import tiny_dataset
-from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, TargetId, Unanswered
+from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, Unanswered
 from adaptive_vtt.utils import importing as extras
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
@@ -324,18 +332,18 @@ def test_an_audit_in_which_nothing_was_answered_says_so() -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        (TargetId("relation", relation="fog"), "under fog"),
-        (TargetId("severity", relation="fog", severity=2), "under fog at severity 2"),
-        (TargetId("concept", "polyp", 1, "miss rate"), "about polyp where it is present"),
-        (TargetId("concept", "polyp", 0, "false-alarm rate"), "about polyp where it is absent"),
-        (TargetId("concept", "polyp", 1, "EFR"), "about polyp"),
-        (TargetId("relation-concept", "polyp", relation="fog"), "about polyp under fog"),
-        (TargetId("group", group="site", value="a"), "where site is a"),
-        (TargetId("filter", filter="mine"), "of 'mine'"),
+        (OfRelation("fog"), "under fog"),
+        (OfSeverity("fog", 2), "under fog at severity 2"),
+        (OfConcept("polyp", 1, "miss rate"), "about polyp where it is present"),
+        (OfConcept("polyp", 0, "false-alarm rate"), "about polyp where it is absent"),
+        (OfConcept("polyp", 1, "EFR"), "about polyp"),
+        (OfRelationConcept("fog", "polyp"), "about polyp under fog"),
+        (OfGroup("site", "a"), "where site is a"),
+        (Filtered("mine"), "of 'mine'"),
     ],
 )
 def test_the_worst_target_is_named_in_a_sentence(target: TargetId, words: str) -> None:
-    assert about(target) == words
+    assert target.about == words
 
 
 def test_a_call_that_names_a_class_is_not_said_to_answer_concepts(tmp_path: Path) -> None:

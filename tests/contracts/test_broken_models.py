@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.errors import ModelError
-from adaptive_vtt.models import (
-    Answer,
-    Prompt,
-    PythonModel,
-    Unanswered,
-)
+from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.types import Ask
 

@@ -10,10 +10,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.taxonomy import (
-    TASKS,
-    named,
-)
+from adaptive_vtt.datasets.vqa.taxonomy import TASKS, named
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import Ask
 from tests.helpers.endobench_rows import COLUMNS, picture, row, write

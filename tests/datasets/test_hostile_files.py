@@ -22,13 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_vtt.datasets import (
-    from_coco,
-    from_medvqa,
-    from_table,
-    from_voc,
-    read_table,
-)
+from adaptive_vtt.datasets import from_coco, from_medvqa, from_table, from_voc, read_table
 from adaptive_vtt.datasets.formats.medmnist import NpzArray
 from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import AvttError, InputError, JournalError

@@ -20,26 +20,12 @@ import pytest
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo.phantom_frames import CONCEPTS
-from adaptive_vtt.demo.server import (
-    MODEL,
-    STATISTICS,
-    Behaviour,
-    DemoBrain,
-    DemoServer,
-)
+from adaptive_vtt.demo.server import MODEL, STATISTICS, Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import demo_server, tiny_dataset
 from adaptive_vtt.utils.image_codec import jpeg, png
-from tests.helpers.served import (
-    FRAMES,
-    client_of,
-    frame,
-    get,
-    messages,
-    noisy,
-    post,
-)
+from tests.helpers.served import FRAMES, client_of, frame, get, messages, noisy, post
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,7 @@ import torch
 
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.taxonomy import (
-    TASKS,
-)
+from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.results.report.endobench_beside import compare

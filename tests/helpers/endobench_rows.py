@@ -9,10 +9,7 @@ import cv2
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.datasets.vqa.taxonomy import (
-    SCENES,
-    TASKS,
-)
+from adaptive_vtt.datasets.vqa.taxonomy import SCENES, TASKS
 from adaptive_vtt.models import Answer, Prompt
 
 COLUMNS = [

@@ -12,9 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import (
-    DemoServer,
-)
+from adaptive_vtt.demo.server import DemoServer
 from adaptive_vtt.types import Ask, Image, Sample
 from adaptive_vtt.utils.image_codec import png
 

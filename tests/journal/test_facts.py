@@ -7,18 +7,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import TypeAdapter
 
-from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt import Audit, QuestionSpace, families
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import JournalError
+from adaptive_vtt.families import (
+    Filtered,
+    Misclassified,
+    OfConcept,
+    OfGroup,
+    OfRelation,
+    OfRelationConcept,
+    OfSeverity,
+    OfSlice,
+    Overall,
+    TargetId,
+)
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import Facts, begun_facts, read_facts, read_lost
 from adaptive_vtt.oracles import Consistency, Correctness, Ordinal, TopClass
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.stopping import UncertaintyBelow
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Numbering, TargetId
+from adaptive_vtt.types import Numbering
 
 FAMILIES = [
     "overall",
@@ -31,6 +44,8 @@ FAMILIES = [
     "mine",
 ]
 WHERE = {"mine": {"relation": ["rotation"], "truth": [1]}}
+
+READ = TypeAdapter[TargetId](TargetId).validate_python
 
 
 def space() -> QuestionSpace:
@@ -65,7 +80,7 @@ def test_names_are_made_of_ids_that_the_journal_holds() -> None:
     facts = audited(1).facts()
     names = [target.name for target in made]
     assert facts["certificate"]["targets"] == names
-    assert [TargetId(**row) for row in facts["certificate"]["ids"]] == made
+    assert [READ(row) for row in facts["certificate"]["ids"]] == made
     assert {target.kind for target in made} == {
         "overall",
         "concept",
@@ -80,19 +95,42 @@ def test_names_are_made_of_ids_that_the_journal_holds() -> None:
 @pytest.mark.parametrize(
     ("target", "name"),
     [
-        (TargetId("overall"), "overall error"),
-        (TargetId("misclassified"), "misclassification rate"),
-        (TargetId("concept", "c", 1, "miss rate"), "c: miss rate"),
-        (TargetId("relation", relation="r"), "relation r: error"),
-        (TargetId("severity", relation="r", severity=2), "relation r severity 2: error"),
-        (TargetId("relation-concept", "c", 0, "EFR", "r"), "relation r, c: EFR"),
-        (TargetId("group", group="site", value="x"), "site x: error"),
-        (TargetId("filter", filter="mine"), "mine"),
+        (Overall(), "overall error"),
+        (Misclassified(), "misclassification rate"),
+        (OfConcept("c", 1, "miss rate"), "c: miss rate"),
+        (OfRelation("r"), "relation r: error"),
+        (OfSeverity("r", 2), "relation r severity 2: error"),
+        (OfRelationConcept("r", "c", 0, "EFR"), "relation r, c: EFR"),
+        (OfGroup("site", "x"), "site x: error"),
+        (Filtered("mine"), "mine"),
+        (OfSlice("dark"), "slice dark"),
     ],
 )
 def test_the_name_of_every_kind_of_target(target: TargetId, name: str) -> None:
     assert target.name == name
-    assert TargetId(**target.as_dict()) == target
+    assert READ(target.as_dict()) == target
+
+
+def test_every_family_says_what_it_goes_by() -> None:
+    kinds = [family.kind for family in families.FAMILIES]
+    assert len(set(kinds)) == len(kinds)
+    for name in families.ASKED:
+        family = families.family_of(name)
+        assert family is not None
+        assert name in family.asked
+    assert families.family_of("relations:fog") is None
+    dark, fog = OfSlice("dark"), OfRelationConcept("fog", "polyp", 1, "EFR")
+    assert [dark.handle, fog.handle] == ["slice:dark", "relation-concept:fog:polyp"]
+    assert dark.is_named("dark")
+    assert fog.is_named("concept:polyp")
+    assert not fog.is_named("concept:fog")
+
+
+def test_a_group_may_be_called_as_an_argument_is() -> None:
+    metadata = pd.DataFrame({"space": ["a", "b"]})
+    dataset = from_table(None, pd.DataFrame({"polyp": [0, 1]}), metadata=metadata)
+    found = named_targets(QuestionSpace(dataset), ["group:space"])
+    assert [target.name for target in found] == ["space a: error", "space b: error"]
 
 
 def test_results_say_what_each_target_is_about() -> None:

@@ -15,14 +15,7 @@ from adaptive_vtt import Audit
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import (
-    Answer,
-    Endpoint,
-    Limits,
-    Prices,
-    Retries,
-    Unanswered,
-)
+from adaptive_vtt.models import Answer, Endpoint, Limits, Prices, Retries, Unanswered
 from tests.helpers.hostile import (
     GOOD,
     PLAIN,

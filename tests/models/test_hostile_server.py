@@ -18,15 +18,7 @@ from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.answer_json import to_json
-from adaptive_vtt.models import (
-    Answer,
-    Endpoint,
-    Limits,
-    Prices,
-    Prompt,
-    Retries,
-    Unanswered,
-)
+from adaptive_vtt.models import Answer, Endpoint, Limits, Prices, Prompt, Retries, Unanswered
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.attempts import retry_after
 from adaptive_vtt.models.network.http import parsed

@@ -8,13 +8,7 @@ import pytest
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models import (
-    Answer,
-    Prompt,
-    Recorded,
-    Simulated,
-    Unanswered,
-)
+from adaptive_vtt.models import Answer, Prompt, Recorded, Simulated, Unanswered
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils.random_streams import generator

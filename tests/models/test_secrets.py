@@ -17,11 +17,7 @@ from adaptive_vtt.config.secrets import refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
-from adaptive_vtt.models.network.keys import (
-    PLAIN_HEADERS,
-    PLAIN_PARAMETERS,
-    names_secret,
-)
+from adaptive_vtt.models.network.keys import PLAIN_HEADERS, PLAIN_PARAMETERS, names_secret
 from adaptive_vtt.types import Ask, Prompt
 from tests.helpers.command_line import run
 from tests.helpers.loopback import Said, serving

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
@@ -21,12 +22,13 @@ from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.families import Overall, TargetId
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.results.gate import Gate, Gated, Rule, Ruling, gate
 from adaptive_vtt.results.report.section import THIN, span
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Answer, TargetId
+from adaptive_vtt.types import Answer
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.copied_journals import add_rows
 
@@ -216,7 +218,7 @@ def test_a_comparison_ends_with_its_gate_and_not_with_its_decisions() -> None:
     calls = {}
     for rule, state in ((None, ""), ("<= 0.15", "fail"), ("<= +0.5", "pass")):
         text = [] if rule is None else [f"versus:overall {rule}"]
-        until = Gated.of(text, [TargetId("overall")], versus=True) if text else None
+        until = Gated.of(text, [Overall()], versus=True) if text else None
         models = Flipping(dataset, 0.0), Flipping(dataset, 0.3)
         with Versus(space, *models, until=until, budget=720, seed=0, surrogate=False) as versus:
             verdict = versus.run()
@@ -228,7 +230,7 @@ def test_a_comparison_ends_with_its_gate_and_not_with_its_decisions() -> None:
                 assert list(verdict.targets["decision"]) == ["worse"]
     assert calls["<= 0.15"] > calls[None]
     with pytest.raises(InputError, match="a rule about the difference of two models"):
-        Gated.of(["overall <= 0.2"], [TargetId("overall")], versus=True)
+        Gated.of(["overall <= 0.2"], [Overall()], versus=True)
 
 
 # -- an audit that ends with its gate, and a gate as a test ---------------------------------
@@ -237,7 +239,10 @@ def test_a_comparison_ends_with_its_gate_and_not_with_its_decisions() -> None:
 def test_an_audit_ends_once_every_rule_of_its_gate_is_decided() -> None:
     targets = ["overall", "concepts", "relations"]
     ids = finished().facts()["certificate"]["ids"]
-    gated = Gated.of(["overall <= 0.9", "overall > 0.05"], [TargetId(**i) for i in ids])
+    gated = Gated.of(
+        ["overall <= 0.9", "overall > 0.05"],
+        [TypeAdapter(TargetId).validate_python(i) for i in ids],
+    )
     space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
     options: dict[str, Any] = {"half_width": 0.05, "targets": targets, "seed": 3}
     audit = Audit(space, ScriptedModel(), stop=gated, **options)

@@ -13,6 +13,7 @@ from adaptive_vtt.experiments.medtest.retraining import (
     retrained_classification,
     retrained_segmentation,
 )
+from adaptive_vtt.families import OfRelation, OfRelationConcept, OfSeverity
 from adaptive_vtt.oracles import overlap
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.medtest_beside import (
@@ -22,7 +23,6 @@ from adaptive_vtt.results.report.medtest_beside import (
     rates,
 )
 from adaptive_vtt.results.report.section import percent
-from adaptive_vtt.types import TargetId
 from tests.helpers.report_kinds import masks
 
 RELATIONS = {
@@ -97,7 +97,7 @@ def test_what_is_not_published_is_named() -> None:
 
 
 def test_targets_find_their_rates() -> None:
-    blur = TargetId("relation-concept", "polyp drop > 0.25", 1, "EFR", "medtest/blur")
+    blur = OfRelationConcept("medtest/blur", "polyp drop > 0.25", 1, "EFR")
     found = rates(blur, ["polyp drop > 0.25"], "MaskDrop", "dice")
     assert list(found) == ["PraNet", "SANet", "TGANet", "SSFormer"]
     sets = (0.083, 60), (0.096, 612), (0.142, 380), (0.142, 1000)
@@ -106,12 +106,12 @@ def test_targets_find_their_rates() -> None:
     for other in (
         replace(blur, concept="polyp drop > 0.3"),
         replace(blur, relation="rotation"),
-        replace(blur, severity=3),
+        OfSeverity("medtest/blur", 3),
     ):
         assert rates(other, [], "MaskDrop", "dice") == {}
-    of_classes = TargetId("relation", relation="medtest/blur")
+    of_classes = OfRelation("medtest/blur")
     assert rates(of_classes, ["normal"], "TopClass", None)["AGDN"] == pytest.approx(1 - 0.702)
-    of_words = TargetId("relation", relation="medtest/text")
+    of_words = OfRelation("medtest/text")
     assert rates(of_words, NAMES, "ContainsTruth", None)["GPT-4V"] == pytest.approx(0.384, abs=1e-3)
     assert rates(of_words, ["normal"], "ContainsTruth", None) == {}
 

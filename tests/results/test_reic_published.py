@@ -9,11 +9,11 @@ import pytest
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic.reic_beside import NUMBERS, SHOWN, beside, table
+from adaptive_vtt.families import OfRelation, OfSeverity
 from adaptive_vtt.people.agreement import scores
 from adaptive_vtt.results.report import published, render
 from adaptive_vtt.results.report.published import violation_rates
 from adaptive_vtt.results.report.section import percent
-from adaptive_vtt.types import TargetId
 from tests.helpers.report_kinds import captions
 
 
@@ -85,13 +85,13 @@ def test_what_is_shown_is_in_the_paper(number: str) -> None:
 
 
 def test_a_report_shows_them_beside_the_rates_of_reics_relations() -> None:
-    crop = TargetId("relation", relation="reic/crop")
+    crop = OfRelation("reic/crop")
     told = [
         SimpleNamespace(id=target, estimate=0.25, lower=0.2, upper=0.3)
         for target in (
             crop,
             replace(crop, relation="rotation"),
-            TargetId("severity", relation="reic/rotate", severity=2),
+            OfSeverity("reic/rotate", 2),
         )
     ]
     found = published.reic_section(cast(Any, SimpleNamespace(standings=told)))

@@ -14,10 +14,10 @@ import pytest
 
 from adaptive_vtt.cli import main
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.families import OfRelation
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.files import Lock, holder
 from adaptive_vtt.results.runs import Rate, Rates, ago, find, read_rates, read_run
-from adaptive_vtt.types import TargetId
 from tests.helpers.audits import finished
 from tests.helpers.watched import small_space, watched
 
@@ -186,7 +186,7 @@ class looking:
 
 
 def rate(lower: float, upper: float, valid: bool = True, name: str = "a") -> Rate:
-    about = TargetId("relation", relation=name)
+    about = OfRelation(name)
     return Rate(about, (lower + upper) / 2, lower, upper, True, valid)
 
 

@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.cli import main
 from adaptive_vtt.errors import AvttError
+from adaptive_vtt.families import OfRelation
 from adaptive_vtt.results.runs import Rate, Rates, read_run
 from adaptive_vtt.results.view import View
 from adaptive_vtt.results.view.comparison import compare, together
 from adaptive_vtt.results.view.pages import Site, known
 from adaptive_vtt.results.view.watching import Latest, Report, Watch
 from adaptive_vtt.results.view.worker import Worker
-from adaptive_vtt.types import TargetId
 from tests.helpers.audits import finished
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.report_pages import block
@@ -277,9 +277,7 @@ def test_wrong_folders_and_ports_are_one_sentence(
 
 
 def rates(*rows: tuple[str, float, float], sure: float = 0.95, **more: Any) -> Rates:
-    found = tuple(
-        Rate(TargetId("relation", relation=n), (a + b) / 2, a, b, True, True) for n, a, b in rows
-    )
+    found = tuple(Rate(OfRelation(n), (a + b) / 2, a, b, True, True) for n, a, b in rows)
     given: dict[str, Any] = {"space": "s", "oracle": "o", "unanswered": "loss", "guarantee": "all"}
     return Rates(head="", sure=sure, rows=found, **{**given, **more})
 

@@ -14,14 +14,7 @@ from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.experiments.vtt import lookahead
 from adaptive_vtt.surrogates import AnswerGP, AnswerPoints
-from tests.helpers.strategy_spaces import (
-    GRID,
-    after,
-    by_call,
-    learnt,
-    looked_at,
-    space_of,
-)
+from tests.helpers.strategy_spaces import GRID, after, by_call, learnt, looked_at, space_of
 
 # -- expected-reduction --------------------------------------------------------------------
 

@@ -305,17 +305,6 @@ def test_severities_are_the_less_alike_the_further_apart() -> None:
     assert (steps[1, 1:6].diff() < 0).all()
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_the_kernel_says_the_same_of_packed_units_as_gpytorch_has_them(shared: bool) -> None:
-    gp = model(shared=shared)
-    gp.observe(some(60))
-    units, kernel = gp.look(some(30, seed=1)).units, gp.kernel
-    found = kernel(units.packed(), units.packed()).to_dense()
-    torch.testing.assert_close(found, kernel.between(units, units), rtol=1e-12, atol=1e-12)
-    diagonal = kernel(units.packed(), diag=True)
-    torch.testing.assert_close(diagonal, found.diagonal(), rtol=1e-12, atol=1e-12)
-
-
 # -- proxies -------------------------------------------------------------------------------
 
 

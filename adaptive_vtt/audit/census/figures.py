@@ -8,7 +8,6 @@ more than a coin of the same mean does.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from ...certify.targets import Target, fingerprint
 from ...datasets.vqa.taxonomy import TASKS
 from ...engine.options import Filters
 from ...engine.settings import describe_oracle, describe_space
+from ...families import OfRelation
 from ...journal.facts import SpaceFacts
 from ...results.outcomes import confusion
 from ...results.report import endobench_beside, medtest_beside, published
@@ -91,13 +91,13 @@ class CensusResult:
 
     @cached_property
     def rates(self) -> pd.DataFrame:
-        """One row per target: what it is called and is about (``types.TargetId``), its ``exact``
+        """One row per target: what it is called and is about (``families``), its ``exact``
         mean loss, ``questions``, ``unanswered`` ones among them, ``images``, and ``lower`` and
         ``upper``, an interval for images of which these are a random sample."""
         sums, count, silent, images = self._sums()
         rate = np.where(count > 0, sums / np.maximum(count, 1), np.nan)
         lower, upper = clopper_pearson(rate, images)
-        found = pd.DataFrame([{"target": t.name, **asdict(t.id)} for t in self.targets])
+        found = pd.DataFrame([{"target": t.name, **t.id.columns()} for t in self.targets])
         counts = {"questions": count, "unanswered": silent, "images": images}
         return found.assign(exact=rate, **counts, lower=lower, upper=upper)
 
@@ -291,9 +291,9 @@ class CensusResult:
         return medtest_beside.rates(target.id, self.space.concepts, name, metric)
 
     def _reic(self, target: Target) -> Mapping[str, float]:
-        if target.id.kind != "relation" or not self._all_of(published.REIC):
+        if not isinstance(target.id, OfRelation) or not self._all_of(published.REIC):
             return {}
-        return published.violation_rates(str(target.id.relation).removeprefix(published.REIC))
+        return published.violation_rates(target.id.relation.removeprefix(published.REIC))
 
     def _all_of(self, family: str) -> bool:
         names = {v.relation.name for v in self.space.variants} - {"identity"}

@@ -7,7 +7,6 @@ before it ends for want of open targets.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,11 +14,12 @@ from ...certify.targets import Target, masks_of, size, target_of
 from ...engine.loop import Hook, Loop
 from ...engine.options import DISCOVER_BY, Certify
 from ...errors import InputError
+from ...families import OfSlice
 from ...journal import Journal
 from ...journal.facts import DiscoverFacts, Facts, read_facts
 from ...journal.rows import CallRow, DrawRow
 from ...space import QuestionSpace
-from ...types import Indices, TargetId
+from ...types import Indices, JsonObject
 from ..census.everything import members
 from .proposers import atoms_of
 from .search import Evidence, Found, find
@@ -72,12 +72,12 @@ def explore(
     """
     facts = read_facts(journal.facts())
     slices = () if facts.certificate is None else facts.certificate.slices
-    before = [target_of(TargetId("slice", filter=s.name), s.masks) for s in slices]
+    before = [target_of(OfSlice(s.name), s.masks) for s in slices]
     looking = Looking(space, by)
     return looking.find(journal.draws(proposals=False), journal.calls(), most=most, slices=before)
 
 
-def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> dict[str, Any]:
+def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> JsonObject:
     """A slice for the journal (``journal.facts.SliceFacts``), found before draw ``since``, when
     the questions ``drawn`` had been drawn."""
     return {
@@ -96,7 +96,7 @@ def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> dict
 
 def asked_for(
     space: QuestionSpace, target: Target, name: str, evidence: Evidence, drawn: Indices, since: int
-) -> dict[str, Any]:
+) -> JsonObject:
     """The same of a target that somebody asks for at draw ``since``, for whatever reason."""
     inside = evidence.only(evidence.inside(space, [target])[0])
     return {
@@ -113,7 +113,7 @@ def asked_for(
     }
 
 
-def _questions(space: QuestionSpace, target: Target, drawn: Indices) -> dict[str, Any]:
+def _questions(space: QuestionSpace, target: Target, drawn: Indices) -> JsonObject:
     """Which questions a target has, and which of them are among those ``drawn``."""
     seen = drawn[members(space, [target], drawn)[0]]
     return {"size": size(space, target), "seen": seen.tolist(), "masks": masks_of(target)}
@@ -133,13 +133,13 @@ class Discovery(Hook):
         self._also: tuple[int, ...] = ()
         self._looked = -1
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the journal says of it; {} where nothing is looked for."""
         if self._looking is None and not self._also:
             return {}
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
 
-    def go_on(self, facts: Facts, draws: int) -> dict[str, Any]:
+    def go_on(self, facts: Facts, draws: int) -> JsonObject:
         """What the journal that is gone on with is to say from now on: where more slices are looked
         for than before, the audit looks at the present draw."""
         before = facts.discover or DiscoverFacts(most=0, by=())
@@ -205,11 +205,11 @@ class Discovery(Hook):
         drawn, told, named = _drawn(loop), [], []
         for name, target in targets.items():
             told.append(asked_for(loop.space, target, name, evidence, drawn, loop.draws))
-            named.append(replace(target, id=TargetId("slice", filter=name)))
+            named.append(replace(target, id=OfSlice(name)))
         _adopt(loop, named, told)
 
 
-def _adopt(loop: Loop, targets: Sequence[Target], told: Sequence[dict[str, Any]]) -> None:
+def _adopt(loop: Loop, targets: Sequence[Target], told: Sequence[JsonObject]) -> None:
     """``told``: the targets as facts, which are journaled first."""
     before = loop.journal.facts().get("slices") or []
     loop.journal.set_facts(slices=[*before, *told])

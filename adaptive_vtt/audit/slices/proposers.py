@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from ...certify.targets import Target, common, selected
 from ...errors import InputError, unknown
+from ...families import OfSlice
 from ...space import QuestionSpace
-from ...types import Bools, Floats, TargetId
+from ...types import Bools, Floats
 from ...utils.importing import pip_install
 
 Where = dict[str, list[object]]
@@ -42,20 +43,20 @@ def by_values(
     space: QuestionSpace, found_by: str, field: str, values: Sequence[object], words: str
 ) -> Atom:
     """The questions whose field of a filter has one of ``values``."""
-    about = selected(space, TargetId("slice", filter=words), **{field: values})
+    about = selected(space, OfSlice(words), {field: values})
     return Atom(field, words, found_by, {field: values}, about)
 
 
 def by_rows(space: QuestionSpace, found_by: str, field: str, rows: Bools, words: str) -> Atom:
     """The questions about samples whose profile rows ``rows`` (r,) marks."""
-    every = selected(space, TargetId("slice", filter=words))
+    every = selected(space, OfSlice(words), {})
     return Atom(field, words, found_by, None, replace(every, rows=rows))
 
 
 def joined(atoms: Sequence[Atom]) -> Target:
     """The questions that have all of them in common."""
     words = ", ".join(atom.words for atom in atoms)
-    return common(TargetId("slice", filter=words), [atom.target for atom in atoms])
+    return common(OfSlice(words), [atom.target for atom in atoms])
 
 
 def where_of(atoms: Sequence[Atom]) -> Where | None:

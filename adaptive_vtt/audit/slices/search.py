@@ -123,7 +123,7 @@ class Found:
     @property
     def words(self) -> str:
         """What it is, in words."""
-        return str(self.target.id.filter)
+        return str(self.target.id.columns()["filter"])
 
     @property
     def lift(self) -> float:

@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...relations.visual_prompts import (
-    COLOURS,
-    Box,
-    Region,
-    coordinates,
-    draw_box,
-    draw_contour,
-)
+from ...relations.visual_prompts import COLOURS, Box, Region, coordinates, draw_box, draw_contour
 from ...types import Image, Sample
 from .marked import CELLS, cell, distractors, is_boxed, places, reaches, shared
 from .taxonomy import LESION, POSITION, ROLES, TASKS, Role, category_of

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from .behaviour import BatchWork, Fate, Statistics, jsonl, newest
+from ...types import JsonObject
+from .behaviour import Batches, Fate, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -73,7 +74,7 @@ class Anthropic:
             given = filled(tool.get("input_schema"), replies, self._brain, question.image)
             used = {"type": "tool_use", "id": "toolu_demo", "name": tool["name"], "input": given}
             said, why = pieces(json.dumps(given)), "tool_use"
-            content: list[dict[str, Any]] = [used]
+            content: list[JsonObject] = [used]
         else:
             said, why = pieces(listed(replies)), "refusal" if refused else "end_turn"
             most = whole(asked, "max_tokens", 1)
@@ -82,7 +83,7 @@ class Anthropic:
         usage = Usage(question.tokens, len(said), refused, len(replies) == 1 and replies[0].rambled)
         return self._told(content, why, usage)
 
-    def _told(self, content: list[dict[str, Any]], why: str, usage: Usage) -> Response:
+    def _told(self, content: list[JsonObject], why: str, usage: Usage) -> Response:
         billed = {"input_tokens": usage.prompt_tokens, "output_tokens": usage.completion_tokens}
         message = {
             "id": "msg_demo",
@@ -97,7 +98,7 @@ class Anthropic:
         return Response(200, message, usage=usage)
 
 
-def _tool(asked: dict[str, Any]) -> dict[str, Any] | None:
+def _tool(asked: JsonObject) -> JsonObject | None:
     """The tool that has to be used, if one has."""
     choice = asked.get("tool_choice")
     if not isinstance(choice, dict) or choice.get("type") not in ("tool", "any"):
@@ -127,50 +128,47 @@ _COUNTED = ("succeeded", "errored", "canceled", "expired")
 
 @dataclass
 class _Batch:
-    """``began`` and ``seconds``: when work on it began, on a monotonic clock, and how long it
-    takes; ``requests`` by custom id; ``results``: a line each, once it has ended."""
+    """See ``Batch``; ``results``: a line each, once it has ended."""
 
     id: str
     created_at: str
     began: float
     seconds: float
     requests: dict[str, bytes]
-    results: list[dict[str, Any]] = field(default_factory=list)
-    ended: bool = False
+    results: list[JsonObject] = field(default_factory=list)
+    running: bool = True
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """As the API tells of it."""
         done = [line["result"]["type"] for line in self.results]
-        left = 0 if self.ended else len(self.requests)
+        left = len(self.requests) if self.running else 0
         return {
             "id": self.id,
             "type": "message_batch",
-            "processing_status": "ended" if self.ended else "in_progress",
+            "processing_status": "in_progress" if self.running else "ended",
             "request_counts": {"processing": left, **{k: done.count(k) for k in _COUNTED}},
             "created_at": self.created_at,
             "expires_at": self.created_at,
-            "ended_at": self.created_at if self.ended else None,
+            "ended_at": None if self.running else self.created_at,
             "archived_at": None,
             "cancel_initiated_at": None,
-            "results_url": f"{_PATH}/{self.id}/results" if self.ended else None,
+            "results_url": None if self.running else f"{_PATH}/{self.id}/results",
         }
 
 
-class AnthropicBatches:
+class AnthropicBatches(Batches[_Batch]):
     """/v1/messages/batches, by what answers messages one by one.
 
-    A batch takes as long as an answer does. The faults of ``fate`` befall its requests (see
-    `BatchWork`): a "hung" one expires, and the result of a "truncated" one is billed and missing.
-    They also befall every exchange: one whose reply is lost was carried out.
+    A batch takes as long as an answer does. The faults of ``fate`` befall its requests: a "hung"
+    one expires, and the result of a "truncated" one is billed and missing.
     """
+
+    missing = "no batch {name}"
 
     def __init__(
         self, messages: Anthropic, fate: Callable[[bytes], Fate], statistics: Statistics
     ) -> None:
-        self.error = messages.error
-        self._work = BatchWork(messages.answer, self.error, fate, statistics)
-        self._fate, self._statistics = fate, statistics
-        self._batches: dict[str, _Batch] = {}
+        super().__init__(messages.answer, messages.error, fate, statistics)
         of = rf"{_PATH}/(?P<name>[\w-]+)"
         self.routes = (
             Route("POST", _PATH, self._create, fails=True),
@@ -185,58 +183,33 @@ class AnthropicBatches:
         fate = self._fate(b"batch " + request.body)
         now = datetime.now(UTC).isoformat()
         name = f"msgbatch_{secrets.token_hex(12)}"
-        batch = _Batch(name, now, time.monotonic(), fate.delay, requests)
-        self._batches[name] = batch
-        self._statistics.batches += 1
-        return Response(200, batch.as_dict())
+        return self._begin(_Batch(name, now, time.monotonic(), fate.delay, requests))
 
     def _list(self, request: Request) -> Response:
-        names, more = newest(self._batches, request.query, "after_id", 1000)
-        shown = [self._batch(name).as_dict() for name in names]
-        first, last = (names[0], names[-1]) if names else (None, None)
+        page, more = self._page(request, "after_id", 1000)
+        first, last = (page[0].id, page[-1].id) if page else (None, None)
+        shown = [batch.as_dict() for batch in page]
         told = {"data": shown, "has_more": more, "first_id": first, "last_id": last}
         return Response(200, told)
 
-    def _look(self, request: Request, name: str) -> Response:
-        return Response(200, self._batch(name).as_dict())
-
     def _results(self, request: Request, name: str) -> Response:
-        batch = self._batch(name)
-        if not batch.ended:
+        batch = self._now(name)
+        if batch.running:
             raise Rejected(404, f"{name} is still in progress")
         return Response(200, jsonl(batch.results))
 
-    def _cancel(self, request: Request, name: str) -> Response:
-        batch = self._batch(name)
-        if not batch.ended:
-            done = (time.monotonic() - batch.began) / max(batch.seconds, 1e-9)
-            self._answer(batch, int(done * len(batch.requests)))
-        return Response(200, batch.as_dict())
-
-    def _batch(self, name: str) -> _Batch:
-        if name not in self._batches:
-            raise Rejected(404, f"no batch {name}")
-        return self._now(self._batches[name])
-
-    def _now(self, batch: _Batch) -> _Batch:
-        """The batch as it stands by now."""
-        if not batch.ended and time.monotonic() - batch.began >= batch.seconds:
-            self._answer(batch, len(batch.requests))
-        return batch
-
-    def _answer(self, batch: _Batch, many: int) -> None:
-        """Answers the first ``many`` requests; the others were cancelled."""
+    def _end(self, batch: _Batch, many: int, *, cancelled: bool) -> None:
         for place, (name, body) in enumerate(batch.requests.items()):
-            fault, response = self._work.answered(body) if place < many else (None, None)
+            fault, response = self._answered(body) if place < many else (None, None)
             if response is None:
-                result: dict[str, Any] = {"type": "expired" if fault else "canceled"}
+                result: JsonObject = {"type": "expired" if fault else "canceled"}
             elif response.status == 200:
                 result = {"type": "succeeded", "message": response.content}
             else:
                 result = {"type": "errored", "error": response.content}
             if fault != "truncated":
                 batch.results.append({"custom_id": name, "result": result})
-        batch.ended = True
+        batch.running = False
 
 
 def _requests(listed: Any) -> dict[str, bytes]:

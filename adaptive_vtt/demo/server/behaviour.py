@@ -1,15 +1,16 @@
 """When a server misbehaves, and how, by chance, but by seed; and what it bills."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from ...errors import InputError
 from ...utils.random_streams import generator
-from .http import Rejected, Response, Usage
+from .http import Rejected, Request, Response, Usage
 
 Fault = Literal["limited", "broken", "hung", "truncated"]
 
@@ -128,13 +129,38 @@ class Statistics:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-class BatchWork:
-    """The requests of a batch, answered one by one: what befalls each, and the bill.
+class Batch(Protocol):
+    """``began`` and ``seconds``: when work on it began, on a monotonic clock, and how long it
+    takes; ``requests`` by custom id."""
+
+    id: str
+    began: float
+    seconds: float
+    requests: dict[str, bytes]
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+
+    def as_dict(self) -> dict[str, object]:
+        """As the API tells of it."""
+
+
+AnyBatch = TypeVar("AnyBatch", bound=Batch)
+
+
+class Batches(Generic[AnyBatch]):
+    """Batches whose requests are answered one by one, once their time is over. A cancelled one has
+    done as much as it had time for. Faults befall exchanges, too: one whose reply is lost was
+    carried out.
 
     ``answer``: the reply to a request's body, whatever is wrong with it; ``error``: how the
     protocol words one that failed. Faults follow from ``fate``: "limited" and "broken" ones fail, a
     "hung" one is never answered, and a "truncated" one is billed.
     """
+
+    missing: ClassVar[str]
+    """What is said of a batch that is not there, by its {name}."""
 
     def __init__(
         self,
@@ -143,10 +169,44 @@ class BatchWork:
         fate: Callable[[bytes], Fate],
         statistics: Statistics,
     ) -> None:
-        self._answer, self._error = answer, error
+        self.error, self._answer = error, answer
         self._fate, self._statistics = fate, statistics
+        self._batches: dict[str, AnyBatch] = {}
 
-    def answered(self, body: bytes) -> tuple[Fault | None, Response | None]:
+    def _end(self, batch: AnyBatch, many: int, *, cancelled: bool) -> None:
+        """Answers the first ``many`` requests; the others were cancelled."""
+        raise NotImplementedError
+
+    def _begin(self, batch: AnyBatch) -> Response:
+        self._batches[batch.id] = batch
+        self._statistics.batches += 1
+        return Response(200, batch.as_dict())
+
+    def _look(self, request: Request, name: str) -> Response:
+        return Response(200, self._now(name).as_dict())
+
+    def _cancel(self, request: Request, name: str) -> Response:
+        batch = self._now(name)
+        if batch.running:
+            done = (time.monotonic() - batch.began) / max(batch.seconds, 1e-9)
+            self._end(batch, int(done * len(batch.requests)), cancelled=True)
+        return Response(200, batch.as_dict())
+
+    def _now(self, name: str) -> AnyBatch:
+        """The batch as it stands by now."""
+        if name not in self._batches:
+            raise Rejected(404, self.missing.format(name=name))
+        batch = self._batches[name]
+        if batch.running and time.monotonic() - batch.began >= batch.seconds:
+            self._end(batch, len(batch.requests), cancelled=False)
+        return batch
+
+    def _page(self, request: Request, cursor: str, most: int) -> tuple[list[AnyBatch], bool]:
+        """A page of batches, the newest first, and whether others follow: see ``newest``."""
+        names, more = newest(self._batches, request.query, cursor, most)
+        return [self._now(name) for name in names], more
+
+    def _answered(self, body: bytes) -> tuple[Fault | None, Response | None]:
         """What befalls one request, and its reply, if there is one; on the bill."""
         counts, fate = self._statistics, self._fate(body)
         counts.requests += 1
@@ -155,7 +215,7 @@ class BatchWork:
             counts.fail(fate.fault)
             status = 429 if fate.fault == "limited" else fate.status
             failed = Rejected(status, "It failed; try again.")
-            return fate.fault, None if fate.fault == "hung" else self._error(failed)
+            return fate.fault, None if fate.fault == "hung" else self.error(failed)
         response = self._answer(body)
         if response.usage is None:
             counts.rejected += 1

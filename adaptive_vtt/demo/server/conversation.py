@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ...types import Image
+from ...types import Image, JsonObject
 from ...utils.image_codec import declared_size
 from .demo_brain import Brain, Reply, fold
 from .http import Rejected
@@ -122,7 +122,7 @@ def whole(asked: Mapping[str, Any], name: str, default: int) -> int:
     return value
 
 
-def content_parts(content: Any) -> list[dict[str, Any]]:
+def content_parts(content: Any) -> list[JsonObject]:
     """The parts of a message's content, a text being one. Raises Rejected for others."""
     if content is None:
         return []

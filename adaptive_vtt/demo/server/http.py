@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
+from ...types import JsonObject
 from ...utils.web import is_loopback
 
 _HEAD = 64 * 1024
@@ -39,7 +40,7 @@ class Request:
     body: bytes
     query: Mapping[str, str] = field(default_factory=dict)
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonObject:
         """The body as a JSON object; raises Rejected for anything else."""
         try:
             found = json.loads(self.body)

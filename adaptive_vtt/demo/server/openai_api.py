@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ...types import Image
-from .behaviour import BatchWork, Fate, Statistics, jsonl, newest
+from ...types import Image, JsonObject
+from .behaviour import Batches, Fate, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -47,7 +47,7 @@ class Quirks:
     most_alternatives: int = 20
     listed_errors: bool = False
 
-    def taken(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def taken(self, asked: Mapping[str, Any]) -> JsonObject:
         """What is heeded of a request; raises Rejected for a field that is refused."""
         for name in asked:
             if self.known is not None and name not in (*_FIELDS, *self.known):
@@ -139,7 +139,7 @@ class OpenAI:
         self._check_model(name)
         return Response(200, self._card())
 
-    def _card(self) -> dict[str, Any]:
+    def _card(self) -> JsonObject:
         return {"id": self._model, "object": "model", "created": 0, "owned_by": "adaptive-vtt"}
 
     def _check_model(self, name: Any) -> None:
@@ -172,7 +172,7 @@ class OpenAI:
         first, rambled = replies[0], len(replies) == 1 and replies[0].rambled
         return self._completion(choice, Usage(question.tokens, len(said), first.refused, rambled))
 
-    def _completion(self, choice: dict[str, Any], usage: Usage) -> Response:
+    def _completion(self, choice: JsonObject, usage: Usage) -> Response:
         billed = {
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
@@ -223,7 +223,7 @@ def _logprobs(asked: Mapping[str, Any], said: Sequence[str], replies: Sequence[R
     return {"content": [*_weighed(said, replies, top)], "refusal": None}
 
 
-def _weighed(said: Sequence[str], replies: Sequence[Reply], top: int) -> Iterator[dict[str, Any]]:
+def _weighed(said: Sequence[str], replies: Sequence[Reply], top: int) -> Iterator[JsonObject]:
     for token in said:
         bare = token.strip(" \n.")
         if len(replies) == 1 and bare == replies[0].choice:
@@ -236,7 +236,7 @@ def _weighed(said: Sequence[str], replies: Sequence[Reply], top: int) -> Iterato
         yield {**own, "top_logprobs": [_logprob(*pair) for pair in ordered]}
 
 
-def _logprob(token: str, likelihood: float) -> dict[str, Any]:
+def _logprob(token: str, likelihood: float) -> JsonObject:
     return {
         "token": token,
         "logprob": math.log(max(likelihood, 1e-9)),
@@ -255,8 +255,7 @@ _NAME = re.compile(rb'name="([^"]*)"')
 
 @dataclass
 class _Batch:
-    """``began`` and ``seconds``: when work on it began, on a monotonic clock, and how long it
-    takes. ``requests`` by custom id."""
+    """See ``Batch``; ``output`` and ``failures`` are files."""
 
     id: str
     input_file: str
@@ -271,7 +270,11 @@ class _Batch:
     failures: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
+    @property
+    def running(self) -> bool:
+        return self.status == "in_progress"
+
+    def as_dict(self) -> JsonObject:
         """As the API tells of it."""
         errors = [{"code": "invalid_request", "message": e, "line": None} for e in self.errors]
         return {
@@ -291,24 +294,22 @@ class _Batch:
         }
 
 
-class OpenAIBatches:
+class OpenAIBatches(Batches[_Batch]):
     """/v1/files and /v1/batches, by the brain that answers one by one.
 
     A file makes one batch, and is gone then. A batch takes as long as an answer does. The faults of
-    ``fate`` befall its requests (see `BatchWork`): a "hung" one makes the batch expire, and the
-    result of a "truncated" one is missing. They also befall every exchange: one whose reply is lost
-    was carried out. A batch whose own fate is "broken" fails as a whole. A cancelled one has done
-    as much as it had time for.
+    ``fate`` befall its requests: a "hung" one makes the batch expire, and the result of a
+    "truncated" one is missing. A batch whose own fate is "broken" fails as a whole.
     """
+
+    missing = "No batch found with id '{name}'."
 
     def __init__(
         self, openai: OpenAI, fate: Callable[[bytes], Fate], statistics: Statistics
     ) -> None:
-        self.error = openai.error
-        self._work = BatchWork(self._chat, self.error, fate, statistics)
-        self._openai, self._fate, self._statistics = openai, fate, statistics
+        super().__init__(self._chat, openai.error, fate, statistics)
+        self._openai = openai
         self._files: dict[str, bytes] = {}
-        self._batches: dict[str, _Batch] = {}
         of = r"/v1/batches/(?P<name>[\w-]+)"
         self.routes = (
             Route("POST", r"/v1/files", self._upload, fails=True),
@@ -343,7 +344,7 @@ class OpenAIBatches:
         self._files[name] = data
         return name
 
-    def _about(self, name: str) -> dict[str, Any]:
+    def _about(self, name: str) -> JsonObject:
         about = {"id": name, "object": "file", "bytes": len(self._files[name])}
         told = {"created_at": int(time.time()), "filename": "batch.jsonl", "status": "processed"}
         return {**about, **told, "purpose": "batch"}
@@ -373,47 +374,19 @@ class OpenAIBatches:
         if fate.fault == "broken":
             batch.errors = ["The server had an error while it validated the batch."]
         batch.status = "failed" if batch.errors else "in_progress"
-        self._batches[batch.id] = batch
-        self._statistics.batches += 1
-        return Response(200, batch.as_dict())
+        return self._begin(batch)
 
     def _list(self, request: Request) -> Response:
-        names, more = newest(self._batches, request.query, "after", 100)
-        shown = [self._batch(name).as_dict() for name in names]
+        page, more = self._page(request, "after", 100)
+        shown = [batch.as_dict() for batch in page]
         return Response(200, {"object": "list", "data": shown, "has_more": more})
 
-    def _look(self, request: Request, name: str) -> Response:
-        return Response(200, self._batch(name).as_dict())
-
-    def _cancel(self, request: Request, name: str) -> Response:
-        batch = self._batch(name)
-        if batch.status == "in_progress":
-            done = (time.monotonic() - batch.began) / max(batch.seconds, 1e-9)
-            self._answer(batch, int(done * len(batch.requests)), "batch_cancelled")
-            batch.status = "cancelled"
-        return Response(200, batch.as_dict())
-
-    def _batch(self, name: str) -> _Batch:
-        if name not in self._batches:
-            raise Rejected(404, f"No batch found with id '{name}'.")
-        return self._now(self._batches[name])
-
-    def _now(self, batch: _Batch) -> _Batch:
-        """The batch as it stands by now."""
-        due = time.monotonic() - batch.began >= batch.seconds
-        if batch.status == "in_progress" and due:
-            expired = self._answer(batch, len(batch.requests), "batch_expired")
-            batch.status = "expired" if expired else "completed"
-        return batch
-
-    def _answer(self, batch: _Batch, many: int, code: str) -> bool:
-        """Answers the first ``many`` requests; the others end with ``code``, and whether any of
-        the first hung."""
-        output: list[dict[str, Any]] = []
-        failures: list[dict[str, Any]] = []
-        hung = False
+    def _end(self, batch: _Batch, many: int, *, cancelled: bool) -> None:
+        output: list[JsonObject] = []
+        failures: list[JsonObject] = []
+        code, hung = "batch_cancelled" if cancelled else "batch_expired", False
         for place, (name, body) in enumerate(batch.requests.items()):
-            fault, response = self._work.answered(body) if place < many else ("hung", None)
+            fault, response = self._answered(body) if place < many else ("hung", None)
             hung = hung or (fault == "hung" and place < many)
             line = {"id": f"batch_req_{place}", "custom_id": name, "response": None, "error": None}
             if response is None:
@@ -426,7 +399,7 @@ class OpenAIBatches:
         batch.output = self._store(jsonl(output)) if output else None
         batch.failures = self._store(jsonl(failures)) if failures else None
         batch.counts = {"completed": len(output), "failed": len(failures)}
-        return hung
+        batch.status = "cancelled" if cancelled else "expired" if hung else "completed"
 
 
 def _lines(data: bytes) -> Iterator[tuple[str, bytes]]:

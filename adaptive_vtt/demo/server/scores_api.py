@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
-from ...types import Image
+from ...types import Image, JsonObject
 from .conversation import MAX_PIXELS, decoded
 from .demo_brain import Brain
 from .http import Rejected, Request, Response, Route, Usage
@@ -88,7 +88,7 @@ class OpenInference:
             "shape": [len(scores), len(self._brain.concepts)],
             "data": [score for row in scores for score in row],
         }
-        content: dict[str, Any] = {"model_name": name, "model_version": "1", "outputs": [output]}
+        content: JsonObject = {"model_name": name, "model_version": "1", "outputs": [output]}
         if "id" in asked:
             content["id"] = asked["id"]
         return Response(200, content, usage=Usage())

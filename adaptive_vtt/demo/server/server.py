@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any
 
 from ...errors import InputError, one_line
@@ -108,12 +107,7 @@ class DemoServer:
     def __enter__(self) -> "DemoServer":
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, unknown
-from ...types import Answer, Ask, Mask, Prompt, Unanswered, Value
+from ...types import Answer, Ask, JsonObject, Mask, Prompt, Unanswered, Value
 from ...utils.options import Group, Option
 from ..network.prompt_templates import TEMPLATES, Template
 from ..network.prompt_templates import template as named
@@ -290,7 +290,7 @@ class TransformersChat(_Writer):
             )
         self._loaded.tokenizer.padding_side = "left"  # replies begin where prompts end
 
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> JsonObject:
         return self._template.protocol({"temperature": 0})
 
     def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
@@ -317,7 +317,7 @@ class TransformersChat(_Writer):
         )
         return self._loaded.moved(made)
 
-    def _conversation(self, picture: Any, text: str) -> list[dict[str, Any]]:
+    def _conversation(self, picture: Any, text: str) -> list[JsonObject]:
         seen = {"type": "image", "image": picture}
         said = [{"role": "user", "content": [seen, {"type": "text", "text": text}]}]
         if self._template.system:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile, is_zipfile
 
 from ...errors import InputError, listed, one_line
+from ...types import JsonObject
 from ...utils.files import near_file
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def load_parameters(module: "torch.nn.Module", path: Path) -> None:
     module.load_state_dict(given, strict=False)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> JsonObject:
     if not path.is_file():
         raise InputError(f"weights: file {str(path)!r} does not exist{near_file(path)}")
     try:

@@ -12,7 +12,7 @@ import pandas as pd
 from ...datasets.base import Dataset
 from ...errors import InputError, one_line
 from ...relations.base import Variant
-from ...types import IDENTITY, Answer, CallMode, Prompt, Unanswered
+from ...types import IDENTITY, Answer, CallMode, JsonObject, Prompt, Unanswered
 from ...utils.files import why_unread
 from ...utils.tables import check_width, original
 from ..base import ModelDefaults
@@ -216,7 +216,7 @@ def read_captions(file: Path) -> pd.DataFrame:
     return table
 
 
-def _objects(file: Path) -> list[dict[str, Any]]:
+def _objects(file: Path) -> list[JsonObject]:
     found = json.loads(file.read_text(encoding="utf-8-sig"))
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise ValueError('expected a list of objects, as [{"sample": "a.png", "caption": "..."}]')

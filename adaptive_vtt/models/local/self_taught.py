@@ -15,7 +15,7 @@ import hashlib
 import itertools
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ...datasets.base import Dataset
 from ...errors import InputError
-from ...types import UNKNOWN, Answer, Floats, Image, Indices, Prompt, Truths, Unanswered
+from ...types import UNKNOWN, Answer, Floats, Image, Indices, JsonObject, Prompt, Truths, Unanswered
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 from .tensors import shrunk, small
@@ -147,7 +147,7 @@ class SelfTaught(ModelDefaults):
             f"source images in {self.seconds:.1f} s"
         )
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """For the journal: what it learnt from, and a hash of the weights."""
         return {"version": self.version, "images": len(self._ids), "weights": self.content()}
 

@@ -18,19 +18,11 @@ from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from ...types import Prompt, Unanswered
+from ...types import JsonObject, Prompt, Unanswered
 from ...utils.options import Option
 from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
 from .attempts import Reply, Trouble, of_status, reading
-from .batches import (
-    GONE,
-    NO_LIST,
-    UNLISTED,
-    ChatBatch,
-    Job,
-    checked_id,
-    known,
-)
+from .batches import GONE, NO_LIST, UNLISTED, ChatBatch, Job, checked_id, known
 from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
 from .elicitation import Elicitation
 from .endpoint import Endpoint
@@ -38,6 +30,7 @@ from .http import (
     MAX_REPLY_BYTES,
     MaxReplyBytes,
     client_options,
+    fields_of,
     host_of,
     lost_in,
     parsed,
@@ -113,8 +106,8 @@ class AnthropicProtocol(Chat):
         self._background.at_the_end(self._client.close)
         self._options = {"model": model, "max_tokens": max_tokens, **(options or {})}
 
-    def prepare(self, prompt: Prompt) -> dict[str, Any]:
-        content: list[dict[str, Any]] = []
+    def prepare(self, prompt: Prompt) -> JsonObject:
+        content: list[JsonObject] = []
         if (image := self._encoding.base64_of(prompt)) is not None:
             kind = self._encoding.media_type
             source = {"media_type": kind, "type": "base64", "data": image}
@@ -123,7 +116,7 @@ class AnthropicProtocol(Chat):
         system = {"system": self.template.system} if self.template.system else {}
         return {**self._options, **system, "messages": [{"role": "user", "content": content}]}
 
-    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+    def worded(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
         if way == WORDS:
             return request
         if way == "structured":
@@ -155,8 +148,7 @@ class AnthropicProtocol(Chat):
 
     def _used(self, message: Any) -> Usage | None:
         """The tokens that are counted in a body."""
-        counts = message.get("usage") if isinstance(message, dict) else None
-        counts = counts if isinstance(counts, dict) else {}
+        counts = fields_of(fields_of(message).get("usage"))
         sent, *cached = (counts.get(name) for name in _TOKENS)
         return self.counted(sent, counts.get("output_tokens"), *cached)
 
@@ -178,7 +170,7 @@ class AnthropicMessages(AnthropicProtocol, Endpoint):
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
-    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
+    async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         async def exchange(way: str) -> Reply:
             asked = self.worded(way, request, prompt)
             body = await self._body(self._client.messages.with_raw_response.create(**asked))
@@ -228,13 +220,13 @@ class AnthropicBatch(ChatBatch, AnthropicProtocol):
     The options are those of `AnthropicProtocol`, `ChatBatch` and `BatchEndpoint`.
     """
 
-    async def upload(self, requests: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def upload(self, requests: Mapping[str, Any]) -> list[JsonObject]:
         listed = [{"custom_id": name, "params": params} for name, params in requests.items()]
         size = len(json.dumps({"requests": listed}))
         self._check_size(size, MAX_BYTES, requests)
         return listed
 
-    async def create(self, key: str, uploaded: list[dict[str, Any]]) -> str:
+    async def create(self, key: str, uploaded: list[JsonObject]) -> str:
         made = self._service.create(requests=uploaded, **self._apart)
         return checked_id((await self._said(made)).get("id"))
 
@@ -268,8 +260,7 @@ class AnthropicBatch(ChatBatch, AnthropicProtocol):
         status = said["processing_status"]
         if said["id"] != batch or status not in ("in_progress", "canceling", "ended"):
             raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
-        counts = said.get("request_counts")
-        told = counts if isinstance(counts, dict) else {}
+        told = fields_of(said.get("request_counts"))
         done = sum(whole(told.get(name)) or 0 for name in ("succeeded", *_ENDED))
         # the address of the results is made here: requests carry the key
         return Job(status == "ended", done, (batch,) if status == "ended" else ())
@@ -296,8 +287,7 @@ class AnthropicBatch(ChatBatch, AnthropicProtocol):
 
 def _undone(kind: str, error: Any) -> Trouble:
     """A request that was not answered, and costs nothing."""
-    inner = error.get("error") if isinstance(error, dict) else None
-    told = inner if isinstance(inner, dict) else {}
+    told = fields_of(fields_of(error).get("error"))
     wrong = told.get("type") == "invalid_request_error"
     detail = f"{str(told.get('type'))[:60]}: {str(told.get('message'))[:200]}"
     if wrong:

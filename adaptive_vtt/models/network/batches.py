@@ -25,7 +25,7 @@ from typing import Annotated, Any, TypeVar
 
 from ...errors import AvttError, InputError, ModelError, one_line
 from ...journal.facts import BatchFacts
-from ...types import Answer, Prompt, Unanswered
+from ...types import Answer, JsonObject, Prompt, Unanswered
 from ...utils.options import Group, Option
 from ...utils.random_streams import generator
 from ..base import Record
@@ -212,7 +212,7 @@ class BatchEndpoint(Paid):
         """How requests are worded now, where there are several ways."""
         return ""
 
-    def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
+    def request(self, prompt: Prompt, form: str) -> JsonObject:
         """The request of a prompt, as JSON has it."""
         raise TypeError(f"{type(self).__name__} defines no request")
 
@@ -271,7 +271,7 @@ class BatchEndpoint(Paid):
             raise self._unforeseen(error) from self._cause(error)
         return {n: c.final(c.said) for n, c in asked.items() if c.said is not None}
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> JsonObject:
         waited = round(self._seconds_waiting, 1)
         told = {"batches": self._batches, "seconds_waiting_for_batches": waited}
         return {**super().statistics(), **told, "results_of_others": self._foreign}
@@ -566,7 +566,7 @@ class ChatBatch(Chat, BatchEndpoint):
     def form(self) -> str:
         return self._elicitation.now
 
-    def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
+    def request(self, prompt: Prompt, form: str) -> JsonObject:
         way = WORDS if in_words(prompt) else form
         return self.worded(way, self.prepare(prompt), prompt)  # type: ignore[attr-defined]
 
@@ -582,7 +582,7 @@ class ChatBatch(Chat, BatchEndpoint):
                 "image_format = 'jpeg'"
             )
 
-    async def _said(self, exchange: Awaitable[Any]) -> dict[str, Any]:
+    async def _said(self, exchange: Awaitable[Any]) -> JsonObject:
         said = parsed(await self._body(exchange))
         if not isinstance(said, dict):
             raise TypeError(f"expected a JSON object, got {type(said).__name__}")

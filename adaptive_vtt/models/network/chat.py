@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from ...errors import InputError
 from ...journal.facts import WayFacts
-from ...types import CallMode, Prompt, Unanswered, Value
+from ...types import CallMode, JsonObject, Prompt, Unanswered, Value
 from ...utils.importing import pip_install
 from ...utils.options import Group, Option
 from ..replies import in_words, refused
@@ -108,10 +108,10 @@ class Chat(Paid):
     def takes_words(self) -> bool:  # type: ignore[override]  # follows from the template
         return self.template.takes_words
 
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> JsonObject:
         return self.template.protocol(self._options)
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> JsonObject:
         found = kind(self._elicitation.now) if self._elicitation.settled else None
         return {**super().statistics(), "yes_from": found}
 
@@ -123,7 +123,7 @@ class Chat(Paid):
         if "" in ways:
             self._elicitation.keep_to(ways[""])
 
-    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+    def worded(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
         """The request, asking for P(yes) in a certain way."""
         raise TypeError(f"{type(self).__name__} defines no worded")
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from ...errors import AvttError, ModelError, one_line
-from ...types import Answer, Prompt, Unanswered
+from ...types import Answer, JsonObject, Prompt, Unanswered
 from ...utils.options import Group
 from ...utils.random_streams import generator
 from .attempts import REPLIED, Reply, Trouble, reading
@@ -85,7 +85,7 @@ class Endpoint(Paid):
         """Whether ``in_flight`` follows what the server bears."""
         return self._concurrency.adapts
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> JsonObject:
         """As of `Paid`; of calls at a time that adapt, how many there may be now, too."""
         level, halved = self._concurrency.level, self._concurrency.halvings
         adapted = {"in_flight": {"at the end": level, "halved": halved}} if self.adapts else {}

@@ -157,6 +157,11 @@ def parsed(body: bytes) -> Any:
         raise Trouble(MALFORMED, one_line(error), billed=True) from None
 
 
+def fields_of(found: object) -> Mapping[str, Any]:
+    """The fields of a JSON object; none of anything else that a server may send in its place."""
+    return found if isinstance(found, dict) else {}
+
+
 def read_or_none(body: bytes) -> Any:
     """The JSON of a body that need not have any: None where it has none."""
     try:

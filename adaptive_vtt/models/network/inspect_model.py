@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ValidationError
 
 from ...errors import InputError, one_line, unknown
-from ...types import Prompt, Value
+from ...types import JsonObject, Prompt, Value
 from ...utils.importing import pip_install
 from ...utils.options import Option
 from ..replies import in_words
@@ -243,7 +243,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         yield error
 
 
-def _choice(output: "ModelOutput") -> dict[str, Any]:
+def _choice(output: "ModelOutput") -> JsonObject:
     """The first choice as OpenAI's protocol has it."""
     choice = output.choices[0]
     text, filtered = choice.message.text, choice.stop_reason == "content_filter"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, unknown
-from ...types import Prompt
+from ...types import JsonObject, Prompt
 from ...utils.options import Option
 from ..checking import image_of
 from ..local.tensors import (
@@ -86,8 +86,8 @@ class OpenInference(HttpEndpoint):
         """The body, and the headers that describe it."""
         image = image_of(prompt, self._who)
         tensors, dtype = self._tensors, TYPES[self._tensors.datatype]
-        outputs: list[dict[str, Any]] = [{"name": tensors.output}]
-        tensor: dict[str, Any] = {"name": tensors.name, "datatype": tensors.datatype}
+        outputs: list[JsonObject] = [{"name": tensors.output}]
+        tensor: JsonObject = {"name": tensors.name, "datatype": tensors.datatype}
         if tensors.binary:
             array = self._preprocessing.apply(image, tensors.shape, dtype=dtype)
             little = np.dtype(dtype).newbyteorder("<")

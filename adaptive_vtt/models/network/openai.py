@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from ...errors import InputError
-from ...types import Prompt, Unanswered
+from ...types import JsonObject, Prompt, Unanswered
 from ...utils.options import Option
 from ..replies import (
     REFUSED,
@@ -31,14 +31,7 @@ from ..replies import (
     words_in,
 )
 from .attempts import Reply, Trouble, of_status, reading
-from .batches import (
-    NO_LIST,
-    UNLISTED,
-    ChatBatch,
-    Job,
-    checked_id,
-    known,
-)
+from .batches import NO_LIST, UNLISTED, ChatBatch, Job, checked_id, known
 from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
 from .elicitation import Elicitation, kind
 from .endpoint import Endpoint
@@ -46,6 +39,7 @@ from .http import (
     MAX_REPLY_BYTES,
     MaxReplyBytes,
     client_options,
+    fields_of,
     host_of,
     lost_in,
     parsed,
@@ -136,20 +130,20 @@ class OpenAIProtocol(Chat):
         limit = "max_completion_tokens" if base_url is None else "max_tokens"
         self._options = {limit: max_tokens, **({"temperature": 0} if options is None else options)}
 
-    def prepare(self, prompt: Prompt) -> dict[str, Any]:
-        content: list[dict[str, Any]] = []
+    def prepare(self, prompt: Prompt) -> JsonObject:
+        content: list[JsonObject] = []
         if (image := self._encoding.base64_of(prompt)) is not None:
             url = {"url": f"data:{self._encoding.media_type};base64,{image}"}
             if self._detail is not None:
                 url["detail"] = self._detail
             content.append({"type": "image_url", "image_url": url})
         content.append({"type": "text", "text": self.template.render(prompt)})
-        messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
+        messages: list[JsonObject] = [{"role": "user", "content": content}]
         if self.template.system:
             messages.insert(0, {"role": "system", "content": self.template.system})
         return {"model": self._model, "messages": messages, **self._options}
 
-    def worded(self, way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+    def worded(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
         if way in ALTERNATIVES:
             return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[way]}
         if way == WORDS:
@@ -179,8 +173,7 @@ class OpenAIProtocol(Chat):
 
     def _used(self, said: Any) -> Usage | None:
         """The tokens that are counted in a body."""
-        counts = said.get("usage") if isinstance(said, dict) else None
-        counts = counts if isinstance(counts, dict) else {}
+        counts = fields_of(fields_of(said).get("usage"))
         return self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
 
     def _refusal(self, status: int, code: object, body: bytes, headers: Mapping[str, str]) -> Reply:
@@ -217,7 +210,7 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
-    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
+    async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         import openai
 
         async def exchange(way: str) -> Reply:
@@ -359,8 +352,7 @@ class OpenAIBatch(ChatBatch, OpenAIProtocol):
             raise _undone(error)
         status, body = response["status_code"], response["body"]
         if status != 200:
-            told = body.get("error") if isinstance(body, dict) else None
-            code = told.get("code") if isinstance(told, dict) else None
+            code = fields_of(fields_of(body).get("error")).get("code")
             return self._refusal(status, code, json.dumps(body).encode(), {})
         way = known(form, ELICITATIONS)
         return self._reply(body, prompt, WORDS if in_words(prompt) else way)
@@ -368,21 +360,20 @@ class OpenAIBatch(ChatBatch, OpenAIProtocol):
 
 def _done(counts: Any) -> int:
     """How many requests have ended, as far as the provider says."""
-    told = counts if isinstance(counts, dict) else {}
-    ended = [whole(told.get(name)) for name in ("completed", "failed")]
+    ended = [whole(fields_of(counts).get(name)) for name in ("completed", "failed")]
     return sum(count or 0 for count in ended)
 
 
 def _why(errors: Any) -> str:
     """What the provider says of a batch that it refused."""
-    listed = errors.get("data") if isinstance(errors, dict) else None
+    listed = fields_of(errors).get("data")
     first = listed[0] if isinstance(listed, list) and listed else None
     return str(first.get("message")) if isinstance(first, dict) else "no reason was given"
 
 
 def _undone(error: Any) -> Trouble:
     """A request that was never answered: its batch expired or was cancelled, or it failed."""
-    told = error if isinstance(error, dict) else {}
+    told = fields_of(error)
     code, words = str(told.get("code"))[:60], str(told.get("message"))[:200]
     kinds = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
     return Trouble(kinds.get(code, "batch error"), f"{code}: {words}", refused=True)

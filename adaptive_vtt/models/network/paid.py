@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from ...errors import InputError, ModelError, one_line, unknown
 from ...journal.answer_json import writable
-from ...types import Answer, CallMode, Prompt, Unanswered, Value
+from ...types import Answer, CallMode, JsonObject, Prompt, Unanswered, Value
 from ...utils.options import Group, Option
 from ..base import ModelDefaults, PriceGuess
 from ..checking import check_answer
@@ -195,7 +195,7 @@ class Paid(ModelDefaults):
             MAX_PIXELS,
         )
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> JsonObject:
         """Counts since the start, for the report: calls, attempts, failures by kind, money; and
         what was wrong with the first reply that was malformed."""
         counts = vars(self._counts)

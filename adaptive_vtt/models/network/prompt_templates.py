@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import InputError, unknown
-from ...types import Ask, Prompt, Unanswered
+from ...types import Ask, JsonObject, Prompt, Unanswered
 from ...utils.files import near_file
 
 # MedTest's prompt (thesis LYU2308, CUHK 2024, section 7.2.1): its 18 questions in its words, two
@@ -229,7 +229,7 @@ class Template:
         plain = [(name, _plain(said)) for name, said in parts]
         return hashlib.blake2b(repr(plain).encode(), digest_size=8).hexdigest()
 
-    def protocol(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def protocol(self, options: Mapping[str, Any]) -> JsonObject:
         """What a model with this template and these options of its requests tells of them."""
         temperature = options.get("temperature")
         known = isinstance(temperature, int | float)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from ...errors import AvttError, InputError, ModelError, one_line
-from ...types import Answer, CallMode, Prompt, Unanswered
+from ...types import Answer, CallMode, JsonObject, Prompt, Unanswered
 from ...utils.other_code import place_of
 from ..base import (
     BatchModel,
@@ -44,7 +44,7 @@ class About:
     hard_answers: bool
     takes_words: bool
     price_guess: PriceGuess | None
-    protocol: dict[str, Any]
+    protocol: JsonObject
 
 
 @dataclass(frozen=True)

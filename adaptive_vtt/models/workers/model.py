@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ...errors import InputError, one_line
-from ...types import Answer, Prompt, Unanswered
+from ...types import Answer, JsonObject, Prompt, Unanswered
 from ...utils.devices import cuda_devices
 from ..base import CallLost, ModelDefaults
 from ..local.python import load
@@ -119,10 +118,10 @@ class Workers(ModelDefaults):
     def content(self) -> str | None:
         return self._about.content
 
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> JsonObject:
         return dict(self._about.protocol)
 
-    def statistics(self) -> dict[str, Any] | None:
+    def statistics(self) -> JsonObject | None:
         """How many workers died, with how many calls, and were given up; None where none did."""
         pool, count = self._pool, len(self.places)
         if not (pool.deaths or pool.given_up):

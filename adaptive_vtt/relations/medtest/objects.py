@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...types import Image, Mask
+from ...types import Image, JsonObject, Mask
 from .cutouts import Cutout, Similar, Source
 from .drawn import DrawnBlood, DrawnStool, DrawnTool
 from .placement import Pose, anywhere, near_its_place
@@ -246,7 +246,7 @@ def _share(alpha: Floats, scene: Scene) -> float:
     return float(alpha.sum()) / scene.area
 
 
-def _record(cutout: Cutout, pose: Pose, alpha: Floats, scene: Scene) -> dict[str, Any]:
+def _record(cutout: Cutout, pose: Pose, alpha: Floats, scene: Scene) -> JsonObject:
     return {
         "name": cutout.name,
         "draws": dict(cutout.draws),

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError, unknown
+from ...types import JsonObject
 from ...utils.figures import shown as as_text
 from ..outcomes import wilson
 from .moments import Moments, bound, turned
 from .tables import Told
 
-Figure = dict[str, Any]
+Figure = JsonObject
 Tell = Callable[[Told], Moments]
 """The tables of groups, by what they are of."""
 BINS = 10

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ...types import JsonObject
 from ...utils.figures import shown as as_text
 from ..outcomes import SURE
 
@@ -76,7 +77,7 @@ class Moments:
         return any(value is not None for values in self.columns["predicted"] for value in values)
 
 
-def bound(trace: dict[str, Any], moments: Moments, of: str, at: Any, **bind: str) -> dict[str, Any]:
+def bound(trace: JsonObject, moments: Moments, of: str, at: Any, **bind: str) -> JsonObject:
     """The trace, bound, with its values of the last moment. In ``bind`` error_y__array stands for
     the attribute error_y.array."""
     paths = {path.replace("__", "."): column for path, column in bind.items()}
@@ -84,7 +85,7 @@ def bound(trace: dict[str, Any], moments: Moments, of: str, at: Any, **bind: str
     return turned({**trace, "meta": meta}, {of: moments}, -1)
 
 
-def turned(trace: dict[str, Any], tables: Mapping[str, Moments], k: int) -> dict[str, Any]:
+def turned(trace: JsonObject, tables: Mapping[str, Moments], k: int) -> JsonObject:
     """A bound trace at moment ``k``."""
     meta = trace["meta"]
     for path, column in meta["bind"].items():
@@ -95,7 +96,7 @@ def turned(trace: dict[str, Any], tables: Mapping[str, Moments], k: int) -> dict
     return trace
 
 
-def unbound(trace: dict[str, Any]) -> dict[str, Any]:
+def unbound(trace: JsonObject) -> JsonObject:
     """The trace without the values that its tables have."""
     paths = trace["meta"]["bind"]
     outer = {path.split(".")[0] for path in paths if "." in path}

@@ -186,8 +186,9 @@ def _certified(
     found: dict[bytes, Track] = {}
     places = {group: k for k, group in enumerate(groups.all)}
     for target, track in zip(facts.certificate.ids, history, strict=True):
-        group = Group(target.kind, target.concept, target.relation, target.severity)  # type: ignore[arg-type]
-        if target.side is None and group in places:
+        told = target.columns()
+        group = Group(told["kind"], told["concept"], told["relation"], told["severity"])
+        if told["side"] is None and group in places:
             of = group.kind
             inside = groups.of[of] == places[group] - groups.start[of]
             found[np.flatnonzero(inside & (sizes > 0)).tobytes()] = track

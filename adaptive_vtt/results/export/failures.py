@@ -17,18 +17,15 @@ import pandas as pd
 
 from ...datasets.view import as_loaded
 from ...datasets.vqa.question_table import write_questions
-from ...engine.settings import same_audit
 from ...errors import InputError
 from ...journal import Journal
-from ...journal.facts import read_facts
 from ...oracles.choice import ASKED
 from ...space import QuestionSpace
-from ...types import UNKNOWN, Image, Indices, Mask, mask_of
+from ...types import UNKNOWN, Image, Indices, JsonObject, Mask, mask_of
 from ...utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ...utils.image_codec import png
 from ...utils.tables import csv_text
-from ..outcomes import outcomes
-from .questions import MORE, is_multiple_choice, question_lines
+from .questions import MORE, is_multiple_choice, judged_of, question_lines
 
 # -- for other tools -------------------------------------------------------------------------------
 
@@ -61,7 +58,7 @@ def run_lengths(mask: Mask) -> list[int]:
     return [0, *lengths] if flat[0] else lengths
 
 
-def coco(pictures: Iterable[Annotated], failures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def coco(pictures: Iterable[Annotated], failures: Sequence[Mapping[str, Any]]) -> JsonObject:
     """``images``, ``categories`` and ``annotations`` of the pictures.
 
     Categories are whatever is outlined in any. Each image also has ``truth``, and ``failures``: its
@@ -72,8 +69,8 @@ def coco(pictures: Iterable[Annotated], failures: Sequence[Mapping[str, Any]]) -
     labels = list(dict.fromkeys(o.label for each in several for o in each.outlines))
     numbers = {label: number for number, label in enumerate(labels, 1)}
     about = _by_id(failures)
-    images: list[dict[str, Any]] = []
-    annotations: list[dict[str, Any]] = []
+    images: list[JsonObject] = []
+    annotations: list[JsonObject] = []
     for image_id, each in enumerate(several, 1):
         images.append(
             {
@@ -94,7 +91,7 @@ def coco(pictures: Iterable[Annotated], failures: Sequence[Mapping[str, Any]]) -
     return {"images": images, "categories": categories, "annotations": annotations}
 
 
-def fiftyone(failures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def fiftyone(failures: Sequence[Mapping[str, Any]]) -> JsonObject:
     """The concepts that failed of each image, as classifications with the rest as attributes."""
     labels = {
         name: [{"label": row["concept"], "attributes": _without(row, "concept")} for row in rows]
@@ -103,7 +100,7 @@ def fiftyone(failures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"labels": labels}
 
 
-def _annotation(outline: Outline) -> dict[str, Any]:
+def _annotation(outline: Outline) -> JsonObject:
     mask = outline.mask
     rows, columns = np.nonzero(mask)
     left, top = int(columns.min()), int(rows.min())
@@ -117,14 +114,14 @@ def _annotation(outline: Outline) -> dict[str, Any]:
     }
 
 
-def _by_id(failures: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+def _by_id(failures: Sequence[Mapping[str, Any]]) -> dict[str, list[JsonObject]]:
+    found: dict[str, list[JsonObject]] = {}
     for row in failures:
         found.setdefault(str(row["id"]), []).append(_without(row, "id"))
     return found
 
 
-def _without(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _without(row: Mapping[str, Any], name: str) -> JsonObject:
     return {column: value for column, value in row.items() if column != name}
 
 
@@ -167,7 +164,7 @@ class Exported:
     answers: int
     masks: dict[str, int]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The counts for JSON."""
         return asdict(self)
 
@@ -205,13 +202,7 @@ def export_failures(
     Raises InputError for a folder in use, a loss out of range, samples without images, and
     where nothing failed; JournalError for a journal of another space.
     """
-    if not 0 < least_loss <= 1:
-        raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
-    if not space.dataset.has_images:
-        raise InputError(f"export: dataset {space.dataset.name!r} has no images")
-    facts = read_facts(journal.facts())
-    same_audit(facts, space, {})
-    table = outcomes(journal)
+    table = judged_of(journal, space, least_loss)
     table = table[table["loss"] >= least_loss]
     if table.empty:
         raise InputError(f"export: no answer has a loss of {least_loss:g} or more")

@@ -7,7 +7,6 @@ letter that it was judged by. ``datasets.from_endobench`` reads the table, as do
 from collections.abc import Iterator
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
 
 import pandas as pd
 
@@ -44,15 +43,9 @@ def export_questions(
     without images, and where there is nothing to write; JournalError for a journal of another
     space.
     """
-    if not 0 < least_loss <= 1:
-        raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
     if Path(path).exists():
         raise InputError(f"{path}: stands there already; nothing was written")
-    if not space.dataset.has_images:
-        raise InputError(f"export: dataset {space.dataset.name!r} has no images")
-    facts = read_facts(journal.facts())
-    same_audit(facts, space, {})
-    table = outcomes(journal)
+    table = judged_of(journal, space, least_loss)
     counts = ~table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)
     wanted = table[counts & (everything | (table["loss"] >= least_loss))]
     wanted = wanted.drop_duplicates("question")
@@ -61,6 +54,17 @@ def export_questions(
         raise InputError(f"export: no {what}")
     lines = question_lines(space, wanted)
     return write_questions(Path(path), lines, image_format=image_format, more=MORE)
+
+
+def judged_of(journal: Journal, space: QuestionSpace, least_loss: float) -> pd.DataFrame:
+    """What ``outcomes`` gives of an audit of ``space``. Raises InputError for a loss that is none
+    and a space without images, JournalError for another space."""
+    if not 0 < least_loss <= 1:
+        raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
+    if not space.dataset.has_images:
+        raise InputError(f"export: dataset {space.dataset.name!r} has no images")
+    same_audit(read_facts(journal.facts()), space, {})
+    return outcomes(journal)
 
 
 def question_lines(space: QuestionSpace, asked: pd.DataFrame) -> Iterator[Line]:
@@ -85,7 +89,7 @@ def _line(prompt: Prompt, sample: Sample, told: tuple[str, ...]) -> Line:
             f"export: sample {sample.id!r}: expected a question with options and one right letter "
             f"about {concept!r}, found none: a table of questions holds multiple choice alone"
         )
-    described: dict[str, Any] = {name: str(value) for name, value in sample.metadata.items()}
+    described = {name: str(value) for name, value in sample.metadata.items()}
     task = described.get("task", concept)
     return Line(
         prompt.image,

@@ -16,7 +16,7 @@ import numpy as np
 from markupsafe import Markup
 
 from ...oracles.labels import margin
-from ...types import Floats
+from ...types import Floats, JsonObject
 from ..outcomes import FAILED, confusion
 from .content import Content
 from .evidence import Evidence, Replay
@@ -48,7 +48,7 @@ def answers_section(evidence: Evidence) -> Section | None:
     )
 
 
-def _curves(evidence: Evidence) -> dict[str, Any]:
+def _curves(evidence: Evidence) -> JsonObject:
     """Per concept mean and band, [bin, count] of bins hit, and [tn, fp, fn, tp]."""
     replay, counts = evidence.replay, _quarters(evidence)
     low, high = band(replay)
@@ -94,7 +94,7 @@ def _answers_place(evidence: Evidence) -> Markup:
     return frame("beliefs-chart", label, heads, rows[:CARDS], len(rows[CARDS:]))
 
 
-def _cards(evidence: Evidence) -> list[dict[str, Any]]:
+def _cards(evidence: Evidence) -> list[JsonObject]:
     """Every concept at a glance: SVG paths of band and mean, and how many went wrong."""
     replay, table = evidence.replay, evidence.table
     wrong = table[table["answer"].notna() & (table["loss"] >= FAILED)]["concept"].value_counts()
@@ -111,7 +111,7 @@ def _cards(evidence: Evidence) -> list[dict[str, Any]]:
     ]
 
 
-def _drawn(place: int, replay: Replay, bands: tuple[Floats, Floats]) -> dict[str, Any]:
+def _drawn(place: int, replay: Replay, bands: tuple[Floats, Floats]) -> JsonObject:
     mean, low, high = (np.sqrt(y[place][::2]) for y in (np.maximum(replay.mean, 0), *bands))
     bottom, top = -0.5, max(2.5, high.max())
     x = replay.grid[::2] * WIDTH
@@ -244,7 +244,7 @@ def uncertainty_section(evidence: Evidence) -> Section | None:
     )
 
 
-def _uncertainty_figure(evidence: Evidence, view: str) -> dict[str, Any]:
+def _uncertainty_figure(evidence: Evidence, view: str) -> JsonObject:
     x = getattr(evidence.replay, view).tolist()
     levels = [
         {
@@ -258,7 +258,7 @@ def _uncertainty_figure(evidence: Evidence, view: str) -> dict[str, Any]:
     return figure_of({"title": AXES[view]}, axis, _uncertainty_lines(evidence, x), levels)
 
 
-def _uncertainty_lines(evidence: Evidence, x: list[int]) -> list[dict[str, Any]]:
+def _uncertainty_lines(evidence: Evidence, x: list[int]) -> list[JsonObject]:
     sides = evidence.replay.uncertainty
     mean, widest = _over_sides(sides)
     per_concept = _quietly(np.nanmean, sides, 2)

@@ -1,13 +1,14 @@
 """Every draw: what was asked, why, and what came of it; and what the audit was begun with."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from ...journal.rows import AnswerRow, DrawRow
+from ...journal.rows import AnswerRow, DrawRow, Reasons
 from ...strategies import CERTIFY
+from ...types import JsonObject
 from .content import question_in_words
 from .evidence import Evidence
 from .section import Section, amount, figure, percent
@@ -69,23 +70,23 @@ def _about(evidence: Evidence) -> list[tuple[str, int]]:
     return Counter(name for name in names if name is not None).most_common(MAX_TARGETS)
 
 
-def _target(evidence: Evidence, why: Mapping[str, Any]) -> str | None:
+def _target(evidence: Evidence, why: Reasons) -> str | None:
     place, certificate = why.get("target"), evidence.certificate
     if certificate is None or not isinstance(place, int):
         return None
     return certificate.targets[place] if 0 <= place < len(certificate.targets) else None
 
 
-def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> dict[str, Any]:
+def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> JsonObject:
     """One draw: its question (in words, or from the parts it is made of), ``reasons`` in the order
     of the headings, and what came of it."""
-    asked, why = evidence.asked(row.question), row.why
+    asked, why = evidence.asked(row.question), dict[str, Any](row.why)
     answer = evidence.answers.get(row.question)
     worded = None if answer is None else question_in_words(answer)
     verdict, note = verdict_of(answer)
     share = [amount(why[k]) if k in why else "?" for k in ("eligible", "candidates")]
     reasons = {name: figure(why.get(name)) for name in shown if name != "target"}
-    reasons |= {"target": _target(evidence, why) or "–"}
+    reasons |= {"target": _target(evidence, row.why) or "–"}
     more = {k: v for k, v in why.items() if k not in (*REASONS, "eligible", "candidates")}
     return {
         "number": row.draw + 1,

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from ...journal.rows import DrawRow
+from ...types import JsonObject
 from ..beliefs import figures
 from ..beliefs.moments import Moments, unbound
 from ..beliefs.tables import Told
@@ -143,7 +144,7 @@ def _said(sentence: str) -> Section:
     return Section.of("Surface and curves", "surface", "sentence.html", sentence=sentence)
 
 
-def _columns(moments: Moments) -> dict[str, Any]:
+def _columns(moments: Moments) -> JsonObject:
     return {
         "draws": moments.draws,
         "groups": [list(group) for group in moments.groups],
@@ -151,14 +152,14 @@ def _columns(moments: Moments) -> dict[str, Any]:
     }
 
 
-def _bare(figure: Mapping[str, Any]) -> dict[str, Any]:
+def _bare(figure: Mapping[str, Any]) -> JsonObject:
     """The figure without what the page says around it: title, menu, note."""
     layout = {k: v for k, v in figure["layout"].items() if k not in ("title", "updatemenus")}
     notes = [a for a in layout.pop("annotations", []) if a.get("name") != "note"]
     return {"data": figure["data"], "layout": {**layout, "annotations": notes}}
 
 
-def _hollow(figure: Mapping[str, Any]) -> dict[str, Any]:
+def _hollow(figure: Mapping[str, Any]) -> JsonObject:
     """``_bare``, without the values that the tables have."""
     bare = _bare(figure)
     return {**bare, "data": [unbound(trace) for trace in bare["data"]]}
@@ -188,7 +189,7 @@ def _place(id: str, moments: Moments, label: str) -> Any:
     return frame(id, label, heads, rows[:ROWS], len(rows[ROWS:]))
 
 
-def _draws(evidence: Evidence, moments: list[int]) -> dict[str, Any]:
+def _draws(evidence: Evidence, moments: list[int]) -> JsonObject:
     """Between each two moments: how many draws, and the first of them with their reasons."""
     told = set().union(*(row.why for row in evidence.draws))
     names = [name for name in REASONS if name in told]
@@ -206,7 +207,7 @@ def _draws(evidence: Evidence, moments: list[int]) -> dict[str, Any]:
 def _draw(evidence: Evidence, row: DrawRow, names: list[str]) -> list[Any]:
     """Number, question (before, in, and after what is bold), reasons, probability, verdict."""
     asked, why, certificate = evidence.asked(row.question), row.why, evidence.certificate
-    told: dict[str, Any] = {name: why.get(name) for name in names}
+    told: JsonObject = {name: why.get(name) for name in names}
     if certificate is not None and isinstance(told.get("target"), int):
         told["target"] = certificate.targets[told["target"]]
     for name in PARTS:

@@ -3,10 +3,10 @@ all classes), and what is merely believed beside that.
 """
 
 from collections import Counter
-from typing import Any
 
 from ...certify.derived import Figure, Kind, figures
 from ...journal.facts import CertificateFacts
+from ...types import JsonObject
 from .evidence import Evidence, Standing, ordered, shared
 from .section import Section, aim, exact, percent, shorten, span
 
@@ -102,7 +102,7 @@ def _scale(found: list[Standing], limit: float | None) -> tuple[float, list[floa
     return end, [k * step for k in range(1 + int(end / step + 1e-9))]
 
 
-def _bar(standing: Standing, end: float) -> dict[str, Any]:
+def _bar(standing: Standing, end: float) -> JsonObject:
     """A target's interval: where the bar starts, its length, and the estimate, as shares of the
     axis; ``cut`` where the interval reaches beyond it."""
     start, stop = (min(v / end, 1.0) for v in (standing.lower, standing.upper))
@@ -171,7 +171,7 @@ def derived_section(evidence: Evidence) -> Section | None:
     return Section.of("Derived figures", "derived", "derived.html", groups=groups, span=span)
 
 
-def _derived_rows(part: list[Figure], family: str) -> list[tuple[Figure, str, dict[str, Any]]]:
+def _derived_rows(part: list[Figure], family: str) -> list[tuple[Figure, str, JsonObject]]:
     """Every figure with its short name, without what its heading says or all relations have in
     common, and its bar; all bars of a kind have one scale."""
     low, high = _derived_scale(part)
@@ -199,7 +199,7 @@ def _derived_scale(part: list[Figure]) -> tuple[float, float]:
     return low, high
 
 
-def _part_of(figure: Figure, low: float, high: float) -> dict[str, Any]:
+def _part_of(figure: Figure, low: float, high: float) -> JsonObject:
     """An interval, its estimate (None: outside) and the kind's line (None: none), as shares of the
     bar's length."""
 

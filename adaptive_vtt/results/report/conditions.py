@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from ...families import OfRelation
+from ...types import JsonObject
 from ..outcomes import METRICS, confusion
 from .evidence import Evidence
 from .section import FEW, THIN, Section, data, percent, within
@@ -44,7 +46,7 @@ def _figures(evidence: Evidence) -> Sequence[str]:
     return FIGURES if evidence.sided else FIGURES[:1]
 
 
-def _grid(evidence: Evidence) -> dict[str, Any]:
+def _grid(evidence: Evidence) -> JsonObject:
     """Cells by concept ("all" is every concept): row, column, counts, figures."""
     relations, severities = evidence.relations, sorted({s for _, s in evidence.variants})
     single = len(relations) == len(evidence.variants)
@@ -83,9 +85,7 @@ def _lines(evidence: Evidence, by: list[str]) -> list[tuple[Any, list[Any]]]:
     return [(k, c + f) for k, c, f in zip(found.index, counts, figures, strict=True)]
 
 
-def _rows(
-    evidence: Evidence, grid: dict[str, Any], certified: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _rows(evidence: Evidence, grid: JsonObject, certified: Mapping[str, Any]) -> list[JsonObject]:
     """The map as it stands at first: per relation what is certified of it, and error rates over all
     concepts. A cell's ``shade`` is from 0 to 1, 1 the worst; its ``place`` is None where no such
     change exists."""
@@ -94,7 +94,7 @@ def _rows(
     solid = [row[7] for place, row in known.items() if counts[place] >= FEW]
     worst = max([0.1, *(solid or [row[7] for row in known.values()])])
 
-    def cell(r: int, c: int) -> dict[str, Any]:
+    def cell(r: int, c: int) -> JsonObject:
         what = f"concept={c}"
         if grid["across"] == "severity":
             severity = grid["severities"][c]
@@ -120,9 +120,9 @@ def _of_relations(evidence: Evidence) -> dict[str, tuple[str, str, int]]:
     """What is certified of each relation, over all its severities: estimate, half-width, and its
     place among the targets."""
     return {
-        str(s.id.relation): (percent(s.estimate), within(s.half_width), s.place)
+        s.id.relation: (percent(s.estimate), within(s.half_width), s.place)
         for s in evidence.standings
-        if s.id.kind == "relation"
+        if isinstance(s.id, OfRelation)
     }
 
 
@@ -167,7 +167,7 @@ def counts_section(evidence: Evidence) -> Section | None:
     )
 
 
-def _count_row(name: str, figures: "pd.Series[Any]") -> dict[str, Any]:
+def _count_row(name: str, figures: "pd.Series[Any]") -> JsonObject:
     """Counts, and each figure with the number of questions that it rests on."""
     counts = figures[list(COUNTS)].fillna(0).astype(int)
     based = [(float(figures[f]), int(counts[list(BASES[f])].sum())) for f in FIGURES]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import ascii_uppercase
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ...oracles.choice import ASKED
 from ...oracles.findings import cost_of, unconfirmed_of
-from ...types import IDENTITY, SIDES, Floats
+from ...types import IDENTITY, SIDES, Floats, JsonObject
 from ..outcomes import FAILED, judged
 from ..result import warned
 from .beside_journal import Baseline, People
@@ -268,7 +268,7 @@ LONGEST = 400
 """So many characters of a text are shown."""
 
 
-def question_in_words(row: AnswerRow) -> dict[str, Any] | None:
+def question_in_words(row: AnswerRow) -> JsonObject | None:
     """``question``, ``options`` (letter, text, whether it is right) and, where there are none, what
     is ``right``; None where the question was not in words, or its journal kept none."""
     told = (row.details or {}).get(ASKED)

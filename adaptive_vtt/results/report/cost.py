@@ -2,8 +2,6 @@
 and what narrower ones would have cost.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ...certify.further import Range
@@ -11,7 +9,7 @@ from ...engine.repeat_probes import repeated
 from ...journal.rows import EXCLUDED
 from ...oracles.findings import found_by_judge
 from ...oracles.judge_models import JUDGED
-from ...types import Indices
+from ...types import Indices, JsonObject
 from .certified import words
 from .evidence import Evidence, Standing, ordered
 from .plots import Figure, chart, figure_of, upward
@@ -91,7 +89,7 @@ def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
     return found[:KINDS] + ([("other reasons", rest)] if rest else [])
 
 
-def _flat(statistics: dict[str, Any], under: str = "") -> list[tuple[str, str]]:
+def _flat(statistics: JsonObject, under: str = "") -> list[tuple[str, str]]:
     """What the endpoint counted, in words; names of what is nested have what it is nested in."""
     rows = []
     for name, value in statistics.items():
@@ -197,7 +195,7 @@ def _shrinking(evidence: Evidence, found: list[Standing], scale: str) -> Figure:
     assert certificate is not None
     moments = _moments(len(evidence.history[0].lower) - 1, WIDTH_MOMENTS)
     widths = np.stack([t.half_width[moments] for t in evidence.history])
-    axis: dict[str, Any] = {"title": "half-width", "range": [0, 0.515], "percent": True}
+    axis: JsonObject = {"title": "half-width", "range": [0, 0.515], "percent": True}
     if scale == "log":
         axis |= {"log": True, "range": [max(float(widths.min()), 1e-3) / 1.15, 0.515]}
     several, x = len(found) > 1, moments.tolist()
@@ -254,7 +252,7 @@ def forecast_section(evidence: Evidence) -> Section | None:
     )
 
 
-def _forecast(half_width: float, needed: Range, made: int, each: float) -> dict[str, Any]:
+def _forecast(half_width: float, needed: Range, made: int, each: float) -> JsonObject:
     """``needed``: calls until all targets are that narrow, of which so many were ``made``;
     ``each``: what a call cost so far."""
     return {

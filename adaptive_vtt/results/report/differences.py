@@ -1,9 +1,9 @@
 """Two models compared: how much less often the new one errs, target by target, around 0."""
 
 import shlex
-from typing import Any
 
 from ...certify.decisions import Compared, calls_of, compared
+from ...types import JsonObject
 from ...utils.figures import outward
 from ..way_on import shipping_rule
 from .certified import STEPS
@@ -180,7 +180,7 @@ def _at(difference: float, end: float) -> float:
     return min(max((difference + end) / (2 * end), 0.0), 1.0)
 
 
-def _bar(row: Compared, place: int, end: float) -> dict[str, Any]:
+def _bar(row: Compared, place: int, end: float) -> JsonObject:
     """A target's interval: where the bar starts, its length and the estimate, as shares of the
     axis, which has 0 in its middle."""
     start, stop = _at(row.lower, end), _at(row.upper, end)

@@ -33,7 +33,7 @@ from scipy.special import betaincinv
 from ...datasets.vqa.taxonomy import GRANULARITIES, IMAGE_LEVEL, PROMPTS, SCENES, TASKS
 from ...journal.facts import Facts, ProtocolFacts
 from ...models.network.prompt_templates import TEMPLATES
-from ...types import IDENTITY
+from ...types import IDENTITY, JsonObject
 from ..result import Result
 from .evidence import Evidence
 from .published import Row, published_tables
@@ -244,11 +244,11 @@ def baseline() -> pd.DataFrame:
     return table.astype({"right": int, "asked": int})
 
 
-def compared(table: pd.DataFrame) -> list[dict[str, Any]]:
+def compared(table: pd.DataFrame) -> list[JsonObject]:
     """Rows of ``beside`` of which physicians' counts are known, each once: ``what``, our accuracy
     with its ``interval``, ``theirs`` with the ``count`` behind it and ``their_interval``."""
     theirs = baseline().to_dict(orient="index")
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JsonObject] = {}
     for r in table.to_dict(orient="records"):
         column = column_of(r["kind"], r["what"])
         if column not in theirs or column in found:

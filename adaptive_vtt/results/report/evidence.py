@@ -14,7 +14,8 @@ import numpy.typing as npt
 from ...certify.derived import Bounds
 from ...certify.further import Range
 from ...certify.tracks import Track
-from ...types import IDENTITY, SIDES, Floats, TargetId
+from ...families import OfConcept, TargetId
+from ...types import IDENTITY, SIDES, Floats, JsonObject
 from ..beliefs import Beliefs
 from ..way_on import forecast
 from .content import Content, Failure, failures
@@ -67,7 +68,7 @@ def replay(content: Content) -> Replay:
     )
 
 
-def implied_rates(content: Content, learnt: Replay) -> dict[tuple[str | None, int | None], float]:
+def implied_rates(content: Content, learnt: Replay) -> dict[tuple[str, int], float]:
     """(concept, side) -> the error rate the answer GP implies; sides never answered are left out.
 
     A bin's coordinate, (P(yes) + truth) / 2, tells both the side and whether the answer is wrong.
@@ -78,7 +79,7 @@ def implied_rates(content: Content, learnt: Replay) -> dict[tuple[str | None, in
     told = content.table[content.table["answer"].notna()]
     mass, middle = np.maximum(learnt.mean, 0.0), learnt.mean.shape[1] // 2
     places = {name: i for i, name in enumerate(content.concepts)}
-    rates: dict[tuple[str | None, int | None], float] = {}
+    rates: dict[tuple[str, int], float] = {}
     groups: Any = told.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
     for (name, side), part in groups:
         place, at = places[name], part["coordinate"].to_numpy(float)
@@ -216,8 +217,8 @@ def _standing(
     content: Content,
     place: int,
     track: Track,
-    stated: dict[str, Any],
-    rates: Mapping[tuple[str | None, int | None], float],
+    stated: JsonObject,
+    rates: Mapping[tuple[str, int], float],
 ) -> Standing:
     """``stated``: what the engine said of the target when the audit ended, {} while it is running;
     ``rates``: (concept, side) -> the error rate that the answer GPs imply, where they do."""
@@ -242,11 +243,11 @@ def _standing(
         side = "above" if lower > limit else "open" if limit < upper else "below"
     settled = (width is None or certified) and side != "open" and not contradicted
     moment = int(reached.argmax()) if reached.any() else len(reached) - 1
-    told = (target.concept, target.side) if target.kind == "concept" else (None, None)
+    told = (target.concept, target.side) if isinstance(target, OfConcept) else None
     return Standing(
         place,
         target,
-        _kind(target),
+        target.heading if target.heading in KINDS else "other",
         _label(target, content),
         size=certificate.sizes[place],
         questions=int(track.questions[-1]),
@@ -261,7 +262,7 @@ def _standing(
         settled_at=moment if settled else None,
         settled_seen=int(track.questions[moment if settled else -1]),
         raw=None if math.isnan(track.mean) else track.mean,
-        belief=rates.get(told) if target.rate in SIDES else None,
+        belief=rates.get(told) if told and target.rate in SIDES else None,
         variance_ratio=stated.get("variance_ratio"),
         effective=stated.get("effective_draws"),
         more_calls=forecast([stated]),
@@ -274,31 +275,17 @@ def ordered(found: list[Standing]) -> list[tuple[str, list[Standing]]]:
     return [(t, sorted(part, key=lambda s: -s.estimate)) for t, part in groups if part]
 
 
-def _kind(target: TargetId) -> str:
-    """The key of KINDS under which the page shows a target."""
-    if target.kind in ("overall", "misclassified"):
-        return "overall"
-    kind = {"concept": target.rate, "relation-concept": f"relation, {target.rate}"}.get(
-        target.kind, target.kind
-    )
-    return kind if kind in KINDS else "other"
-
-
 def _label(target: TargetId, content: Content) -> str:
     """The target's name without what its heading says, or all relations have in common."""
-    family = shared(content.relations)
-    relation = (target.relation or "").removeprefix(family)
-    if _kind(target) == "other":
+    if target.heading not in KINDS:
         return target.name
-    if target.kind == "slice":
-        return str(target.filter)
-    if target.kind == "severity":
-        return content.change(target.relation or "", target.severity or 0).removeprefix(family)
-    return {
-        "concept": str(target.concept),
-        "relation": relation,
-        "relation-concept": f"{relation}, {target.concept}",
-    }.get(target.kind, target.name)
+    family = shared(content.relations)
+
+    def change(relation: str, severity: int | None) -> str:
+        whole = relation if severity is None else content.change(relation, severity)
+        return whole.removeprefix(family)
+
+    return target.label(change)
 
 
 def shared(relations: list[str]) -> str:
@@ -345,6 +332,6 @@ class Evidence(Content):
         alone = self.facts.space.concepts_are != "classes"
         rates = implied_rates(self, self.replay) if alone else {}
         ended = self.facts.ended is not None and self.facts.intervals
-        stated: Sequence[dict[str, Any]] = ended or [{}] * len(self.history)
+        stated: Sequence[JsonObject] = ended or [{}] * len(self.history)
         both = zip(self.history, stated, strict=True)
         return [_standing(self, k, track, row, rates) for k, (track, row) in enumerate(both)]

@@ -10,10 +10,12 @@ from typing import Any
 
 from ...certify.decisions import ALIKE
 from ...certify.tracks import unseen
+from ...families import Overall
 from ...journal.rows import AnswerRow, CallRow
 from ...oracles.caption_rules import ERROR_TYPES, rule_of
 from ...oracles.findings import found as found_in_captions
 from ...oracles.findings import judged as judged_captions
+from ...types import JsonObject
 from ...utils.image_codec import declared_size
 from .content import Failure, question_in_words
 from .evidence import Evidence
@@ -37,7 +39,7 @@ EXAMPLES = 6
 """Pictures of a slice, at most."""
 
 Options = list[tuple[Any, str]]
-Card = dict[str, Any]
+Card = JsonObject
 """What gallery.js makes a card of; see ``_card``."""
 
 
@@ -174,8 +176,8 @@ def _filters(
 def _card(
     evidence: Evidence,
     call: int,
-    views: list[dict[str, Any]],
-    lines: list[dict[str, Any]],
+    views: list[JsonObject],
+    lines: list[JsonObject],
     targets: frozenset[int],
     note: str = "",
 ) -> Card:
@@ -196,7 +198,7 @@ def _card(
     }
 
 
-def _pair(evidence: Evidence, call: int, change: str, album: Album) -> list[dict[str, Any]]:
+def _pair(evidence: Evidence, call: int, change: str, album: Album) -> list[JsonObject]:
     """The follow-up, after its source where that differs."""
     source, follow_up = evidence.pictures.get(call, (None, None))
     views = [{"picture": album.add(follow_up), "caption": change}]
@@ -213,7 +215,7 @@ def _failed(evidence: Evidence, failure: Failure, album: Album) -> Card:
     return _card(evidence, failure.call, views, lines, failure.targets, told)
 
 
-def _line(evidence: Evidence, row: AnswerRow) -> dict[str, Any]:
+def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
     at = row.answer
     if row.said is not None:
         at = None
@@ -226,7 +228,7 @@ def _line(evidence: Evidence, row: AnswerRow) -> dict[str, Any]:
     return {**_about(evidence, row), "truth": truth, "said": said, "at": at}
 
 
-def _about(evidence: Evidence, row: AnswerRow) -> dict[str, Any]:
+def _about(evidence: Evidence, row: AnswerRow) -> JsonObject:
     """What the lines about an answer have in common."""
     side = f"is {'present' if row.truth else 'absent'}"
     return {
@@ -319,10 +321,10 @@ def _boxed(
     objects: Sequence[Mapping[str, Any]],
     where: str,
     size: Sequence[int] | None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """A view with ``boxes``: left, top, width and height in percent of the picture, what is in
     it, and whether that breaks a rule. ``size``: height and width that objects are placed in."""
-    view: dict[str, Any] = {"picture": picture, "caption": f"“{caption}”"}
+    view: JsonObject = {"picture": picture, "caption": f"“{caption}”"}
     if not size:
         return {**view, "boxes": [], "ratio": 1.0}
     height, width = size
@@ -362,7 +364,7 @@ def _disagreement(evidence: Evidence, call: CallRow, rows: list[AnswerRow], albu
     return _card(evidence, call.call, views, lines, targets)
 
 
-def _both_said(evidence: Evidence, row: AnswerRow) -> dict[str, Any]:
+def _both_said(evidence: Evidence, row: AnswerRow) -> JsonObject:
     details = row.details or {}
     both = "; ".join(f"{name.upper()} {_said(evidence, details.get(name, {}))}" for name in "ab")
     return {**_about(evidence, row), "truth": int((row.loss or 0) > ALIKE), "said": both}
@@ -392,7 +394,7 @@ def slices_section(evidence: Evidence) -> Section | None:
         return None
     album, own = Album(SLICES_ROOM), evidence.standings[certificate.registered :]
     rates = unseen(certificate, evidence.calls, [(s.lower, s.upper) for s in own])
-    overall = [s.upper for s in evidence.standings if s.id.kind == "overall"]
+    overall = [s.upper for s in evidence.standings if isinstance(s.id, Overall)]
     slices = [
         {
             "found": found,

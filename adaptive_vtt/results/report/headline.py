@@ -4,8 +4,8 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from ...certify.further import longest
+from ...families import Misclassified
 from ...journal.facts import CertificateFacts
-from ...types import SIDES, TargetId
 from ..outcomes import FAILED, wilson
 from ..way_on import more_calls, raised, rounded_up
 from .beside_journal import BASELINE_NAMES
@@ -128,34 +128,20 @@ def verdict(evidence: Evidence) -> Verdict:
     whole = next((s for s in found if s.kind == "overall"), None)
     standing = whole or max(found, key=lambda s: (s.lower, s.estimate))
     before, after = _says(evidence), f"of all {amount(standing.size)} questions"
-    if standing.id.kind == "misclassified":
+    if isinstance(standing.id, Misclassified):
         before, after = "Wrong class for", f"of all {amount(standing.size)} images"
         sources = evidence.facts.space.samples
         if sources < standing.size:
             after += f", made of {amount(sources)}"
     elif whole is None and len(found) > 1:
-        after = f"of the questions {about(standing.id)}, the worst of {amount(len(found))} targets"
+        after = f"of the questions {standing.id.about}, the worst of {amount(len(found))} targets"
     elif whole is None:
-        after = f"of the questions {about(standing.id)}"
+        after = f"of the questions {standing.id.about}"
     if (standing.lower, standing.upper) == (0, 1):
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
     parts = [span(standing.lower, standing.upper), f"{sure(certificate.confidence)} sure"]
     parts.append(_together(certificate, len(found)))
     return Verdict(before, percent(standing.estimate), after, ", ".join(parts))
-
-
-def about(target: TargetId) -> str:
-    """Which questions a target is made of, as it follows "of the questions"."""
-    concept = f"about {target.concept}"
-    if target.side is not None and target.rate in SIDES:
-        concept += f" where it is {'present' if target.side else 'absent'}"
-    return {
-        "concept": concept,
-        "relation": f"under {target.relation}",
-        "severity": f"under {target.relation} at severity {target.severity}",
-        "relation-concept": f"{concept} under {target.relation}",
-        "group": f"where {target.group} is {target.value}",
-    }.get(target.kind, f"of {target.name!r}")
 
 
 def _says(evidence: Evidence) -> str:

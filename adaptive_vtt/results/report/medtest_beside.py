@@ -12,8 +12,9 @@ import pandas as pd
 
 from ...datasets.vqa.medvqa_questions import NAMES, recognised
 from ...errors import unknown
+from ...families import OfConcept, OfRelation, OfRelationConcept, TargetId
 from ...oracles.masks import DROP, METRICS
-from ...types import ERROR, IDENTITY, TargetId
+from ...types import ERROR, IDENTITY
 from .evidence import Evidence
 from .published import Row, published_tables, table_of
 from .section import Section
@@ -125,15 +126,20 @@ def rates(
     ``concepts``: of the audit; ``oracle``: its class; ``metric``: of a MaskDrop.
     """
     relation = _relation(target)
+    concept = target.columns()["concept"]
     if oracle == "MaskDrop":
-        return {} if target.concept is None or metric is None else _efr(target, relation, metric)
+        return {} if concept is None or metric is None else _efr(target, relation, metric)
     if relation is None or target.rate not in ERRORS:
         return {}
-    if oracle == "TopClass" and target.kind == "relation" and relation in classification().index:
+    if (
+        oracle == "TopClass"
+        and isinstance(target, OfRelation)
+        and relation in classification().index
+    ):
         table = pd.DataFrame(classification().xs("accuracy", axis=1, level=1))
         return _means(1 - table.loc[[relation]])
     if oracle == "ContainsTruth" and set(concepts) <= set(NAMES):
-        asked = [target.concept] if target.kind == "relation-concept" else concepts
+        asked = [concept] if isinstance(target, OfRelationConcept) else concepts
         questions = answers(str(name) for name in asked)
         return {"GPT-4V": 1 - float(questions[relation].mean())} if relation in questions else {}
     return {}
@@ -141,8 +147,8 @@ def rates(
 
 def _efr(target: TargetId, relation: str | None, metric: str) -> Mapping[str, float]:
     """EFRs of a relation, or of all nine; {} for a threshold that was not published."""
-    limit = float(str(target.concept).rpartition(DROP)[2] or 0)
-    if limit not in THRESHOLDS or (target.relation is not None and relation is None):
+    limit = float(target.columns()["concept"].rpartition(DROP)[2] or 0)
+    if limit not in THRESHOLDS or (relation is None and not isinstance(target, OfConcept)):
         return {}
     table = pd.DataFrame(error_finding_rates(metric, limit).xs("all", axis=1, level=1))
     return _means(table if relation is None else table.loc[[relation]])
@@ -155,7 +161,7 @@ def _means(table: pd.DataFrame) -> dict[str, float]:
 
 def _relation(target: TargetId) -> str | None:
     """The row of the published tables; None where the target has no relation of theirs."""
-    if target.relation is None or target.severity is not None:
+    if not isinstance(target, OfRelation | OfRelationConcept):
         return None
     name = ORIGINAL if target.relation == IDENTITY else target.relation.removeprefix(FAMILY)
     return name if name in OURS.values() else None

@@ -42,6 +42,12 @@ class Part:
     folded: bool = False
 
 
+def _appendix(*makers: Maker) -> Part:
+    """What the rest stands on, after these."""
+    whole = (*makers, appendix.grounds_section, appendix.settings_section)
+    return Part("appendix", "Appendix", "Appendix", whole, folded=True)
+
+
 LEARNT = (answer_gps.answers_section, answer_gps.uncertainty_section)
 FORETOLD = (believed.section, believed.images, believed.trust)
 PARTS = (
@@ -75,19 +81,7 @@ PARTS = (
         "Cost and trouble",
         (cost.spending_section, cost.slowest_section, cost.widths_section, cost.forecast_section),
     ),
-    Part(
-        "appendix",
-        "Appendix",
-        "Appendix",
-        (
-            conditions.counts_section,
-            certified.disagreements_section,
-            appendix.asked_section,
-            appendix.grounds_section,
-            appendix.settings_section,
-        ),
-        folded=True,
-    ),
+    _appendix(conditions.counts_section, certified.disagreements_section, appendix.asked_section),
 )
 """What the page shows, top to bottom. A new section is a function and its place here; one that
 returns None is left out, and so is a part without any."""
@@ -104,13 +98,7 @@ OF_ITEMS = (
     Part(
         "cost", "Cost", "Cost", (cost.spending_section, cost.slowest_section, cost.widths_section)
     ),
-    Part(
-        "appendix",
-        "Appendix",
-        "Appendix",
-        (appendix.grounds_section, appendix.settings_section),
-        folded=True,
-    ),
+    _appendix(),
 )
 """Of a plain pool, whose losses are told."""
 COMPARED = (
@@ -122,13 +110,7 @@ ABOUT_BOTH = (
     Part("failures", "Disagreements", "Where they disagree", (gallery.two_answers_section,)),
     Part("believes", "Beliefs", "What it believes", (believed.section,)),
     Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
-    Part(
-        "appendix",
-        "Appendix",
-        "Appendix",
-        (appendix.grounds_section, appendix.settings_section),
-        folded=True,
-    ),
+    _appendix(),
 )
 """Of two models that were both asked: rates are those of pairs, which no section may show."""
 ABOUT_NEW = (
@@ -137,18 +119,7 @@ ABOUT_NEW = (
     Part("believes", "Beliefs", "What it believes of the new model", FORETOLD),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
-    Part(
-        "appendix",
-        "Appendix",
-        "Appendix",
-        (
-            conditions.counts_section,
-            appendix.asked_section,
-            appendix.grounds_section,
-            appendix.settings_section,
-        ),
-        folded=True,
-    ),
+    _appendix(conditions.counts_section, appendix.asked_section),
 )
 """Of a model that alone was asked, as the answers of the other were known."""
 SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from ...types import Floats
+from ...types import Floats, JsonObject
 from ...utils.figures import shown
 from .plotly_library import library, policy
 from .section import THIN, amount, data, fragment, ours
@@ -32,7 +32,7 @@ ROWS, COLUMNS = 10, 6
 NEAR_TOP = 0.9
 """A level above this share of the axis has its words below its line."""
 
-Figure = dict[str, Any]
+Figure = JsonObject
 
 
 def chart(id: str, views: Mapping[str, Figure], label: str) -> Markup:
@@ -108,8 +108,8 @@ def _told(value: float | None, suffix: str) -> str:
     return f"{value:.2f}{suffix}" if suffix else amount(value)
 
 
-def _axis(axis: Mapping[str, Any], times: float) -> dict[str, Any]:
-    found: dict[str, Any] = {"title": {"text": shown(axis["title"])}}
+def _axis(axis: Mapping[str, Any], times: float) -> JsonObject:
+    found: JsonObject = {"title": {"text": shown(axis["title"])}}
     ends = [times * end for end in axis.get("range", ())]
     if axis.get("log"):
         found |= {"type": "log", "dtick": "D2"}
@@ -121,7 +121,7 @@ def _axis(axis: Mapping[str, Any], times: float) -> dict[str, Any]:
     return found
 
 
-def _trace(line: Mapping[str, Any], times: float, said: str) -> dict[str, Any]:
+def _trace(line: Mapping[str, Any], times: float, said: str) -> JsonObject:
     """A line; where it has one point or two, these are marked."""
     pen = {"color": COLOURS[line["colour"]], "width": line.get("width", 2)}
     pen |= {"dash": line["dash"]} if "dash" in line else {}
@@ -140,7 +140,7 @@ def _trace(line: Mapping[str, Any], times: float, said: str) -> dict[str, Any]:
     return found
 
 
-def level_of(level: Mapping[str, Any], times: float, below: bool) -> dict[str, Any]:
+def level_of(level: Mapping[str, Any], times: float, below: bool) -> JsonObject:
     """A dashed line across, ``times`` as high as ``at`` says, its words above or ``below`` it."""
     height, colour = times * level["at"], COLOURS[level["colour"]]
     anchor = "top" if below else "bottom"

@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ...certify.derived import ALL, Bounds, Figure, figures, rising, stack
+from ...families import OfRelation, TargetId
 from ...relations.medmnistc import CATEGORIES
+from ...types import JsonObject
 from .evidence import Evidence, Standing
 from .section import Section, fragment, span
 
@@ -40,10 +41,10 @@ class Row:
 
 
 @cache
-def published_tables(name: str) -> dict[str, Any]:
+def published_tables(name: str) -> JsonObject:
     """What data/NAME.json holds, figures as they were printed. Kept: never write to it."""
     text = files(__package__).joinpath(f"data/{name}.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
+    found: JsonObject = json.loads(text)
     return found
 
 
@@ -110,22 +111,21 @@ REIC = "reic/"
 
 def reic_section(evidence: Evidence) -> Section | None:
     """None where no rate of one of REIC's relations, over all severities, is certified."""
-    told = [(each, rates) for each in evidence.standings if (rates := _rates(each))]
+    told = [(each, rates) for each in evidence.standings if (rates := _rates(each.id))]
     if not told:
         return None
     captioners = list(told[0][1])
     rows = (
-        Row.of(str(each.id.relation), each, (rates[name] for name in captioners))
+        Row.of(each.id.columns()["relation"], each, (rates[name] for name in captioners))
         for each, rates in told
     )
     return table_of("reic", rows, captioners)
 
 
-def _rates(standing: Standing) -> dict[str, float]:
-    target = standing.id
-    if target.kind != "relation" or not (target.relation or "").startswith(REIC):
+def _rates(target: TargetId) -> dict[str, float]:
+    if not isinstance(target, OfRelation) or not target.relation.startswith(REIC):
         return {}
-    return violation_rates(str(target.relation).removeprefix(REIC))
+    return violation_rates(target.relation.removeprefix(REIC))
 
 
 def violation_rates(relation: str) -> dict[str, float]:

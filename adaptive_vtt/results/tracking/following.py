@@ -27,6 +27,7 @@ from ...errors import InputError, one_line
 from ...journal.facts import Facts, read_facts
 from ...models.network.keys import Key, scrubbed
 from ...stopping import State
+from ...types import JsonObject
 from ...utils.options import Option
 from .backends import Backend, Value, backend
 
@@ -52,7 +53,7 @@ def identity(facts: Facts, folder: Path) -> str:
 def settings(facts: Facts) -> dict[str, Value]:
     """What the audit was begun with, by name; the spec's own fields begin with their section."""
     chosen, space, certificate = facts.settings, facts.space, facts.certificate
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "model": chosen.model,
         "model version": facts.model_version,
         "dataset": space.dataset,
@@ -88,7 +89,7 @@ def _short(value: Any) -> Value:
 def figures(
     state: State,
     cost: float,
-    rows: list[dict[str, Any]] | None,
+    rows: list[JsonObject] | None,
     compare: Comparison | None,
 ) -> dict[str, float]:
     """Where the audit stands. ``rows``: of every target, None where nothing is certified.
@@ -135,7 +136,7 @@ class Followed(Asking, Protocol):
     def stopped(self) -> str | None:
         """Why it ended, or None."""
 
-    def interval_rows(self) -> list[dict[str, Any]] | None:
+    def interval_rows(self) -> list[JsonObject] | None:
         """Every target's interval so far, or None where nothing is certified."""
 
 

@@ -8,8 +8,9 @@ be equal. Overlapping ones decide nothing, and a difference of estimates has no 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from ...types import JsonObject
 from ...utils.figures import outward, shown
 from ..report.plots import COLOURS
 from ..runs import Rate, Rates
@@ -86,7 +87,7 @@ def compare(a: Rates, b: Rates) -> Comparison:
     )
 
 
-def figure(found: Comparison, names: tuple[str, str]) -> dict[str, Any]:
+def figure(found: Comparison, names: tuple[str, str]) -> JsonObject:
     """Both intervals of the first ``DRAWN`` targets, A's above B's, as Plotly takes it."""
     pairs = found.pairs[:DRAWN]
     data = []
@@ -99,7 +100,7 @@ def figure(found: Comparison, names: tuple[str, str]) -> dict[str, Any]:
         bar["array"] = [100 * (rate.upper - rate.estimate) for rate in rates]
         bar["arrayminus"] = [100 * (rate.estimate - rate.lower) for rate in rates]
         said = zip(pairs, rates, strict=True)
-        trace: dict[str, Any] = {
+        trace: JsonObject = {
             "type": "scatter",
             "mode": "markers",
             "name": f"{side.upper()}: {shown(name)}",

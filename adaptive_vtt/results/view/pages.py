@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from jinja2 import Environment
 
 from ...errors import InputError
+from ...types import JsonObject
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -105,7 +106,7 @@ def trouble(sentence: str) -> str:
     return _fill("trouble.html", sentence=sentence)
 
 
-def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> dict[str, Any]:
+def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> JsonObject:
     """What a run's page asks for again and again."""
     shown, words = report.value, run.words
     if run.state == "running":

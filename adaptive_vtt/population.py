@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Bools, ConceptsAre, Indices, Truths
+from .types import Bools, ConceptsAre, Indices, Truths
 
 
 class Members(Protocol):
@@ -82,7 +82,7 @@ class Population(Protocol):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names of targets that it has: see ``targets.named_targets``."""
+        """The names of targets that it has: see ``certify.named_targets``."""
 
     @property
     def dataset(self) -> Members:

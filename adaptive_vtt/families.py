@@ -1,0 +1,310 @@
+"""The families of targets: what a mean loss is certified of, a class per family.
+
+A family's fields say which of its targets is meant; they are journaled, and columns of results.
+``TargetId`` lists the families. A new one is a class here, beside its test and the schema of
+``result.json``, which ``results/result_file.py`` writes.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+from .errors import InputError
+from .population import Population
+from .types import ERROR, SIDES
+
+Fields = Mapping[str, Sequence[object]]
+"""A filter: field -> allowed values; fields are relation, severity, concept, truth, or columns of
+metadata."""
+COLUMNS = ("kind", "concept", "side", "rate", "relation", "severity", "group", "value", "filter")
+"""The fields of all families, in the order of journals and results."""
+
+
+class Family:
+    """What every family has, as it is where a family says nothing else.
+
+    In texts a field's name in braces stands for its value, ``{where}`` for the side it is about,
+    and ``{change}`` for relation and severity, as short as the report can name them.
+    """
+
+    asked: ClassVar[tuple[str, ...]] = ()
+    """What ``--targets`` calls its targets; a word in capitals stands for a name."""
+    disjoint: ClassVar[bool] = False
+    """Whether a question belongs to one of its targets at most."""
+    words: ClassVar[str]
+    """The target in words, for people."""
+    rule: ClassVar[str] = "{kind}"
+    """How rules of a gate name it; ``rules``: and it among others."""
+    rules: ClassVar[tuple[str, ...]] = ()
+    made_of: ClassVar[str] = ""
+    """Which questions it is made of, as it follows "of the questions"; "": by its name."""
+    under: ClassVar[str] = "{kind}"
+    """Its heading in the report, a key of ``report.evidence.KINDS``."""
+    short: ClassVar[str] = ""
+    """Its name under that heading; "": as everywhere."""
+    kind: str
+    rate: str = ERROR
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[Any, Fields]]":
+        """Its targets that ``name`` (see ``asked``) stands for in a space, and their questions."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """The target in words, for people: nothing reads meaning out of it again."""
+        return self._said(self.words)
+
+    @property
+    def handle(self) -> str:
+        """How rules of a gate name it."""
+        return self._said(self.rule)
+
+    @property
+    def about(self) -> str:
+        """Which questions it is made of, as it follows "of the questions"."""
+        return self._said(self.made_of) or f"of {self.name!r}"
+
+    @property
+    def heading(self) -> str:
+        """See ``under``."""
+        return self._said(self.under)
+
+    def label(self, change: Callable[[str, int | None], str]) -> str:
+        """See ``short``. ``change``: names a relation at a severity, or (None) at all of them."""
+        told = self.columns()
+        named = change(told["relation"], told["severity"]) if told["relation"] else ""
+        return self._said(self.short, change=named) or self.name
+
+    def is_named(self, about: str) -> bool:
+        """Whether the words of a rule name it, alone or among others, or are its name."""
+        return about in {self.name, *map(self._said, (self.rule, *self.rules))}
+
+    def columns(self) -> dict[str, Any]:
+        """All of ``COLUMNS``, None where the family has no such field."""
+        own = {"rate": self.rate} | asdict(self)  # type: ignore[call-overload]
+        return {name: own.get(name) for name in COLUMNS}
+
+    def as_dict(self) -> dict[str, str | int]:
+        """The columns that are not None, for JSON."""
+        return {name: value for name, value in self.columns().items() if value is not None}
+
+    def _said(self, text: str, **more: str) -> str:
+        told = self.columns()
+        sided = told["side"] is not None and self.rate in SIDES
+        where = f" where it is {'present' if told['side'] else 'absent'}" if sided else ""
+        return text.format(**told, **more, where=where)
+
+
+@dataclass(frozen=True)
+class Overall(Family):
+    """All questions."""
+
+    kind: Literal["overall"] = "overall"
+
+    asked = ("overall",)
+    words = "overall error"
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[Overall, Fields]]":
+        yield cls(), {}
+
+
+@dataclass(frozen=True)
+class Misclassified(Family):
+    """The images whose class is missed: one question per image, about its true class."""
+
+    kind: Literal["misclassified"] = "misclassified"
+
+    asked = ("misclassified",)
+    words = "misclassification rate"
+    under = "overall"
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[Misclassified, Fields]]":
+        if space.oracle.concepts_are != "classes":
+            raise InputError(
+                "target 'misclassified': needs an oracle whose concepts are classes, as those of "
+                f"TopClass are; here they are {space.oracle.concepts_are!r}"
+            )
+        yield cls(), {"truth": [1]}
+
+
+@dataclass(frozen=True)
+class OfConcept(Family):
+    """A concept where it is absent (``side`` 0) or present (1): the paper's two sides. ``rate`` is
+    what the oracle calls the mean loss there."""
+
+    concept: str
+    side: int
+    rate: str
+    kind: Literal["concept"] = "concept"
+
+    asked = ("concepts", "concept:NAME")
+    disjoint = True
+    words = "{concept}: {rate}"
+    rule = "concept:{concept}:{rate}"
+    rules = ("concepts", "concept:{concept}")
+    made_of = "about {concept}{where}"
+    under = "{rate}"
+    short = "{concept}"
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfConcept, Fields]]":
+        one = name.partition(":")[2]
+        for concept in [one] if one else space.concepts:
+            for rate, side in space.oracle.rates.items():
+                yield cls(concept, side, rate), {"concept": [concept], "truth": [side]}
+
+
+@dataclass(frozen=True)
+class OfRelation(Family):
+    """A relation, at all of its severities."""
+
+    relation: str
+    kind: Literal["relation"] = "relation"
+
+    asked = ("relations",)
+    disjoint = True
+    words = "relation {relation}: {rate}"
+    rule = "relation:{relation}"
+    rules = ("relations",)
+    made_of = "under {relation}"
+    short = "{change}"
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfRelation, Fields]]":
+        for relation in _relations(space):
+            yield cls(relation), {"relation": [relation]}
+
+
+@dataclass(frozen=True)
+class OfSeverity(Family):
+    """A relation at one severity."""
+
+    relation: str
+    severity: int
+    kind: Literal["severity"] = "severity"
+
+    asked = ("severities",)
+    disjoint = True
+    words = "relation {relation} severity {severity}: {rate}"
+    rule = "severity:{relation}:{severity}"
+    rules = ("severities", "severity:{relation}")
+    made_of = "under {relation} at severity {severity}"
+    short = "{change}"
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfSeverity, Fields]]":
+        variants = dict.fromkeys((v.relation.name, v.severity) for v in space.variants)
+        for relation, severity in variants:
+            yield cls(relation, severity), {"relation": [relation], "severity": [severity]}
+
+
+@dataclass(frozen=True)
+class OfRelationConcept(Family):
+    """A concept under a relation, on one side or (``side`` None) on both."""
+
+    relation: str
+    concept: str
+    side: int | None = None
+    rate: str = ERROR
+    kind: Literal["relation-concept"] = "relation-concept"
+
+    asked = ("relation-concepts", "relation-sides")
+    disjoint = True
+    words = "relation {relation}, {concept}: {rate}"
+    rule = "relation-concept:{relation}:{concept}"
+    rules = ("relation-concepts", "concept:{concept}")
+    made_of = "about {concept}{where} under {relation}"
+    under = "relation, {rate}"
+    short = "{change}, {concept}"
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfRelationConcept, Fields]]":
+        both: Mapping[str, int | None] = {ERROR: None}
+        rates = both if name == "relation-concepts" else space.oracle.rates
+        for relation in _relations(space):
+            for concept in space.concepts:
+                for rate, side in rates.items():
+                    truths = [0, 1] if side is None else [side]
+                    yield (
+                        cls(relation, concept, side, rate),
+                        {"relation": [relation], "concept": [concept], "truth": truths},
+                    )
+
+
+@dataclass(frozen=True)
+class OfGroup(Family):
+    """The samples with one ``value``, as text, in a column of metadata, ``group``."""
+
+    group: str
+    value: str
+    kind: Literal["group"] = "group"
+
+    asked = ("group:COLUMN",)
+    words = "{group} {value}: {rate}"
+    rule = "group:{group}={value}"
+    rules = ("groups", "group:{group}")
+    made_of = "where {group} is {value}"
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfGroup, Fields]]":
+        column = name.partition(":")[2]
+        for value in dict.fromkeys(space.dataset.metadata_values(column).tolist()):
+            yield cls(column, str(value)), {column: [value]}
+
+
+@dataclass(frozen=True)
+class Filtered(Family):
+    """What a filter of the user's selects; ``filter`` is its name."""
+
+    filter: str
+    kind: Literal["filter"] = "filter"
+
+    words = "{filter}"
+    rule = "{filter}"
+    rules = ("filters",)
+
+
+@dataclass(frozen=True)
+class OfSlice(Family):
+    """A slice that the audit found; ``filter`` says in words what it is."""
+
+    filter: str
+    kind: Literal["slice"] = "slice"
+
+    words = "slice {filter}"
+    rule = "slice:{filter}"
+    rules = ("{filter}",)
+    short = "{filter}"
+
+
+TargetId = (
+    Overall
+    | Misclassified
+    | OfConcept
+    | OfRelation
+    | OfSeverity
+    | OfRelationConcept
+    | OfGroup
+    | Filtered
+    | OfSlice
+)
+"""Which questions a target is about."""
+FAMILIES: tuple[type[TargetId], ...] = get_args(TargetId)
+ASKED = tuple(name for family in FAMILIES for name in family.asked)
+"""The names of targets; see ``certify.named_targets``."""
+
+
+def family_of(name: str) -> type[TargetId] | None:
+    """The family that ``--targets`` asks for so, None where it is none's name."""
+    head, _, rest = name.partition(":")
+    for family in FAMILIES:
+        if name in family.asked or (rest and any(a.startswith(f"{head}:") for a in family.asked)):
+            return family
+    return None
+
+
+def _relations(space: Population) -> list[str]:
+    return list(dict.fromkeys(variant.relation.name for variant in space.variants))
