@@ -17,14 +17,19 @@ import numpy as np
 import pandas as pd
 import typer
 from pydantic.fields import FieldInfo
+from rich.console import Console
 
+from ..audit.overview import show
 from ..audit.shortcut import RELATIONS, are_classes
+from ..certify.targets import named_targets
 from ..config import Spec
 from ..config.section import Section, kind_name, kinds_of, shown_default
 from ..datasets import Dataset
 from ..datasets.recognition import TABLES, Layout, recognised
 from ..datasets.scanning import ENDINGS
 from ..errors import InputError, unknown
+from ..oracles import REGISTRY as REGISTERED
+from ..space import QuestionSpace
 from ..types import Image
 from ..utils.files import write_bytes, write_text
 from ..utils.image_codec import png
@@ -73,7 +78,10 @@ def init(
     if written.found is None:
         typer.echo(f"wrote {written.spec}, a model and images to try it on\nnext:")
     else:
-        typer.echo(f"found {written.found}\nwrote {written.spec}\nnext:")
+        typer.echo(f"found {written.found}")
+        if written.first is not None:
+            show(written.first.space, written.first.targets, "all", Console(highlight=False))
+        typer.echo(f"wrote {written.spec}\nnext:")
         typer.echo(f"  make predict in {model} call your model")
     typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")
 
@@ -113,6 +121,7 @@ class Written:
 
     spec: Path
     found: str | None
+    first: "First | None" = None
 
 
 def write_first(directory: Path, data: Path | None = None, full: bool = False) -> Written:
@@ -134,7 +143,7 @@ def write_first(directory: Path, data: Path | None = None, full: bool = False) -
     write_text(directory / "SPEC.toml", text)
     if not (directory / "model.py").exists():
         write_text(directory / "model.py", written.model)
-    return Written(directory / "SPEC.toml", written.found)
+    return Written(directory / "SPEC.toml", written.found, written)
 
 
 def _refuse_file(directory: Path) -> None:
@@ -272,11 +281,14 @@ def predict(images):
 
 @dataclass(frozen=True)
 class First:
-    """What ``avtt init`` writes for a layout: SPEC.toml and model.py, and what was recognised."""
+    """What ``avtt init`` writes for a layout: SPEC.toml and model.py, what was recognised, the
+    questions about it, and the names of the targets."""
 
     spec: str
     model: str
     found: str
+    space: QuestionSpace
+    targets: list[str]
 
 
 def first(layout: Layout, base: Path, *, budget: int = 500, half_width: float = 0.1) -> First:
@@ -295,7 +307,9 @@ def first(layout: Layout, base: Path, *, budget: int = 500, half_width: float = 
         "certify": {"half_width": half_width, "targets": _targets(layout, oracle)},
     }
     text = "".join(_section(name, fields) for name, fields in sections.items() if fields)
-    return First(HEAD + text, _model(layout, dataset), _found(layout, dataset))
+    space = QuestionSpace(dataset, RELATIONS, oracle=REGISTERED.make(oracle or "correctness", {}))
+    targets = [target.name for target in named_targets(space, _targets(layout, oracle))]
+    return First(HEAD + text, _model(layout, dataset), _found(layout, dataset), space, targets)
 
 
 def _oracle(layout: Layout, dataset: Dataset) -> str | None:

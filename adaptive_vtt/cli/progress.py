@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ..audit import Audit
 from ..audit import Progress as Step
+from ..audit.overview import show
 from ..engine.options import Certify, Limits
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
@@ -79,6 +80,8 @@ class Live:
 
     def _introduce(self) -> None:
         space = self._audit.space
+        if self._audit.state().calls == 0 and self._audit.certify.compare is None:
+            show(space, self._audit.targets, self._audit.model.answers, self.console)
         lines = [
             f"{space.size:,} questions about {len(space.dataset):,} images of {space.dataset.name}",
             self._audit.prepared or "",
