@@ -4,12 +4,12 @@ is asked, by ``avtt init``, ``avtt audit``, its ``--dry-run`` and ``adaptive_vtt
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from ..datasets.base import adapted_dataset
 from ..datasets.view import as_loaded
+from ..errors import some
 from ..space import QuestionSpace
 from ..types import CallMode
 
@@ -28,11 +28,11 @@ def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) ->
     ``targets``: the names of those that are certified; ``answers``: what a call answers.
     """
     severities = Counter(variant.relation.name for variant in space.variants)
-    relations = [f"{n} ({k} severities)" if k > 1 else n for n, k in severities.items()]
+    relations = [f"{n} (x{k})" if k > 1 else n for n, k in severities.items()]
     return [
         *_read(space),
-        ("relations", _some(relations, MANY)),
-        ("targets", f"{len(targets)}: {_some(targets, FEW)}" if targets else "none is certified"),
+        ("relations (severities)", some(relations, MANY)),
+        ("targets", f"{len(targets)}: {some(targets, FEW)}" if targets else "none is certified"),
         ("a call", _call(space, answers)),
     ]
 
@@ -43,11 +43,11 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
     images = f"{len(dataset):,}" if dataset.has_images else f"none, of {len(dataset):,} samples"
     skipped = getattr(dataset, "skipped", ())
     if skipped:
-        images += f"; {len(skipped):,} left out, as {_some(skipped, FEW)}"
+        images += f"; {len(skipped):,} left out, as {some(skipped, FEW)}"
     yield "images", images
     yield from dataset.remarks.items()
     if len(dataset.concepts) > MANY:
-        yield "concepts", f"{len(dataset.concepts)}: {_some(dataset.concepts, MANY)}"
+        yield "concepts", f"{len(dataset.concepts)}: {some(dataset.concepts, MANY)}"
     else:
         for name, (absent, present) in zip(dataset.concepts, dataset.counts, strict=True):
             unknown = len(dataset) - absent - present
@@ -55,7 +55,7 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
             yield name, told + (f", {unknown:,} unknown" if unknown else "")
     plain = [name for name in dataset.metadata_columns if name not in dataset.remarks]
     if plain:
-        yield "metadata", _some(plain, MANY)
+        yield "metadata", some(plain, MANY)
 
 
 def _call(space: QuestionSpace, answers: CallMode) -> str:
@@ -63,21 +63,16 @@ def _call(space: QuestionSpace, answers: CallMode) -> str:
     dataset, variant = adapted_dataset(as_loaded(space.dataset)), space.variants[-1]
     concepts = dataset.concepts if answers == "all" else dataset.concepts[:1]
     words = [ask.text for ask in dataset.asks(0).values()]
-    about = repr(words[0]) if words else _some(concepts, MANY)
+    about = repr(words[0]) if words else some(concepts, MANY)
     severity = f", severity {variant.severity}" if variant.severity else ""
     at_once = " at once" if len(concepts) > 1 and not words else ""
     return f"{dataset.sample_id(0)} under {variant.relation.name}{severity}: {about}{at_once}?"
 
 
-def _some(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def show(space: QuestionSpace, targets: Sequence[str], answers: CallMode, to: Console) -> None:
     """Prints the table."""
-    title = f"what was read of {space.dataset.name}, and what is asked"
-    table = Table(title=title, box=SIMPLE_HEAD, show_header=False, pad_edge=False)
+    table = Table(title=f"read: {space.dataset.name}", title_justify="left", box=None)
+    table.show_header = False
     table.add_column(overflow="fold", max_width=24)
     table.add_column(overflow="fold")
     for name, told in overview(space, targets, answers):

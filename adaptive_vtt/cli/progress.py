@@ -169,6 +169,8 @@ class Live:
     def finish(self, result: Result, out: Path) -> None:
         """Why it stopped, the targets that matter most, and where the report is."""
         console = Console(highlight=False)
+        if result.headline is not None:
+            console.print(result.headline, markup=False)
         console.print(f"stopped: {result.reason}", markup=False)
         took = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
         took += [paid(result.cost, result.unconfirmed)] if result.cost else []

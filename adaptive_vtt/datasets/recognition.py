@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, listed, unknown
+from ..errors import InputError, listed, some, unknown
 from .base import Dataset
 from .formats.folders import LAYOUTS, NOTHING, SPLITS, from_class_folders, from_images, from_masks
 from .formats.table_file import EMPTY, odd_label, read_rows, read_table
@@ -215,7 +215,7 @@ def _twice(table: pd.DataFrame, column: str | None) -> str:
     column = column or max(table, key=lambda name: int(table[name].nunique()))
     cells = table[column].reset_index(drop=True)
     value = cells[cells.duplicated()].iloc[0]
-    rows = listed([str(row + 1) for row in np.flatnonzero(cells == value)], 3)
+    rows = some([str(row + 1) for row in np.flatnonzero(cells == value)], 3)
     return f"{value!r} stands more than once in {str(column)!r}: rows {rows}"
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, listed, unknown
+from ...errors import InputError, listed, some, unknown
 from ...utils.files import near_file, why_unread
 from ...utils.importing import pip_install
 from ...utils.options import Option, at_base
@@ -132,7 +132,7 @@ def _files(
     found = [_find(folder, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
     missing = [row for row, file in enumerate(found, start=1) if file is None]
     if missing and 2 * len(missing) < len(table):
-        told = listed([f"{names.iloc[row - 1]} (row {row})" for row in missing], 5)
+        told = some([f"{names.iloc[row - 1]} (row {row})" for row in missing], 5)
         raise InputError(
             f"{path}: {len(table) - len(missing):,} of {len(table):,} images found in "
             f"{str(folder.path)!r}, missing: {told}; put them there, or take these rows out"
