@@ -135,7 +135,8 @@ def _files(
         told = some([f"{names.iloc[row - 1]} (row {row})" for row in missing], 5)
         raise InputError(
             f"{path}: {len(table) - len(missing):,} of {len(table):,} images found in "
-            f"{str(folder.path)!r}, missing: {told}; put them there, or take these rows out"
+            f"{str(folder.path)!r}, missing: {told}"
+            f"{_where_images_are(folder.path, Path(names.iloc[missing[0] - 1]), table)}"
         )
     if missing:
         pairs = [(ids.iloc[row - 1], names.iloc[row - 1]) for row in missing]
