@@ -250,10 +250,9 @@ def test_other_targets_are_told_as_two_lists_and_other_concepts_by_name(
     sides["where"] = {"mine": {"truth": [0]}}
     with pytest.raises(JournalError, match="of these names that are about other questions"):
         Audit(space, ScriptedModel(), journal=journal, **sides)
-    with pytest.raises(
-        JournalError, match=r"another space.*: relations 'identity'.*, not 'defocus_blur'"
-    ):
-        other = QuestionSpace(tiny_dataset(), ["defocus_blur"])
+    other = QuestionSpace(tiny_dataset(), ["defocus_blur"])
+    expected = r"another space.*: relations 'identity'.*, not 'defocus_blur'"
+    with pytest.raises(JournalError, match=expected):
         Audit(other, ScriptedModel(), journal=journal, **sides)
 
 
