@@ -15,13 +15,18 @@ import pandas as pd
 
 from ..errors import InputError, listed, some, unknown
 from .base import Dataset
+from .formats.coco import from_coco
+from .formats.endobench import from_endobench
 from .formats.folders import LAYOUTS, NOTHING, SPLITS, from_class_folders, from_images, from_masks
+from .formats.hugging_face import from_hugging_face
+from .formats.medmnist import from_medmnist
 from .formats.table_file import EMPTY, odd_label, read_rows, read_table
 from .formats.voc import from_voc
+from .known_formats import known_file, known_folder
 from .scanning import ENDINGS, image_files
 from .table import Labels, as_labels, from_table, image_ids, not_labels
 
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".tsv", ".parquet")
 CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")
 """What columns that name a sample's class are usually called, in lower case."""
 VOC = ("Annotations", "JPEGImages")
@@ -38,6 +43,10 @@ _READERS: Mapping[str, Callable[..., Dataset]] = {
     "classes": from_class_folders,
     "images": from_images,
     "voc": from_voc,
+    "medmnist": from_medmnist,
+    "coco": from_coco,
+    "endobench": from_endobench,
+    "hf": from_hugging_face,
 }
 
 
@@ -127,18 +136,14 @@ def recognised(path: Path | str) -> Layout:
     """What the file or folder holds.
 
     Looked for in this order: images beside masks (``from_masks`` names the layouts); PASCAL VOC's
-    folders of annotations and images; a table of labels, the file itself or the only one in the
-    folder; one folder of images per class; images and nothing else, in the folder or in the only
-    one below it. Raises InputError where it is none.
+    folders of annotations and images; COCO, MedMNIST, EndoBench and Hugging Face
+    (``known_formats``); a table of labels, the file itself or the only one in the folder; one
+    folder of images per class; images and nothing else, in the folder or in the only one below it.
+    Raises InputError where it is none.
     """
     root = Path(path)
-    if root.is_file() and root.suffix in TABLES:
-        return _table(root)
     if not root.is_dir():
-        raise InputError(
-            f"{root}: expected a folder or a table of labels ({', '.join(TABLES)}), got "
-            f"{'another file' if root.is_file() else 'nothing: it does not exist'}"
-        )
+        return _of_file(root)
     tables = [file for file in sorted(root.iterdir()) if file.suffix in TABLES]
     apart = _left_alone(tables)
     if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
@@ -146,15 +151,30 @@ def recognised(path: Path | str) -> Layout:
     if all((root / name).is_dir() for name in VOC):
         return Layout("voc", root, {}, apart)
     folders = _image_folders(root)
+    if (known := known_folder(root, [*folders, *[root] * _are_loose(root)])) is not None:
+        return Layout(*known)
     if len(tables) == 1 and (_are_loose(root) or len(folders) < 2):
         return _table(tables[0])
+    kind, where = "images", root if _are_loose(root) else folders[0] if len(folders) == 1 else None
     if len(folders) > 1 and not {folder.name.lower() for folder in folders} <= SPLITS:
-        return Layout("classes", root, {}, apart)
-    if len(folders) == 1 or _are_loose(root):
-        return Layout("images", root if _are_loose(root) else folders[0], {}, apart)
+        kind, where = "classes", root
+    if where is not None:
+        return Layout(kind, where, {}, apart)
     raise InputError(
         f"{root}: expected one folder of images per class, folders images/ and masks/, a table of "
         "labels (CSV or Parquet) beside images, or images; found none of these"
+    )
+
+
+def _of_file(path: Path) -> Layout:
+    if path.is_file() and (known := known_file(path)) is not None:
+        return Layout(*known)
+    if path.is_file() and path.suffix in TABLES:
+        return _table(path)
+    raise InputError(
+        f"{path}: expected a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST archive "
+        "(.npz) or COCO's boxes (.json), got "
+        f"{'another file' if path.is_file() else 'nothing: it does not exist'}"
     )
 
 
