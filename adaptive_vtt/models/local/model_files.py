@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 from ...errors import InputError
-from ..base import ModelUnderTest
 
 ENDINGS = (".onnx", ".pt", ".pth", ".joblib", ".pkl")
 """What files of models end in."""
@@ -55,26 +54,9 @@ def lines(path: Path, file: str, concepts: int) -> str:
     )
 
 
-def of_file(path: Path) -> ModelUnderTest:
-    """The model in an ONNX or TorchScript file. Raises InputError where there is no such file, and
-    for any other, with the lines that wrap it."""
-    if not path.is_file():
-        raise InputError(f"model: file {str(path)!r} does not exist")
-    if path.suffix == ".onnx":
-        from .onnx import OnnxModel
-
-        return OnnxModel(path)
-    if path.suffix in (".pt", ".pth") and _kind(path) == "script":
-        import torch
-
-        from .python import TorchModel
-
-        network = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
-        return TorchModel(network, name=path.name)
-    raise InputError(
-        f"model: expected a model, got a file {str(path)!r} that is a program to whoever opens it; "
-        f"wrap it yourself, and give what comes of it:\n\n{lines(path, repr(str(path)), 2)}"
-    )
+def is_script(path: Path) -> bool:
+    """Whether the file is TorchScript's."""
+    return path.suffix in (".pt", ".pth") and _kind(path) == "script"
 
 
 def _kind(path: Path) -> str:
