@@ -222,7 +222,7 @@ def _table(path: Path) -> Layout:
     else:
         raise InputError(
             f"{path}: expected a column whose values all differ, to tell samples apart, found none "
-            f"among {', '.join(map(str, table))}; {_twice(table, file)}"
+            f"among {', '.join(map(str, table))}; {_twice(table.rename(columns=str), file)}"
         )
     odd = {name: told for name in rest["metadata"] if (told := odd_label(table[name]))}
     apart = [f"column {name!r} was taken for metadata: {told}" for name, told in odd.items()]
@@ -230,9 +230,9 @@ def _table(path: Path) -> Layout:
     return Layout("table", path, kept, "; ".join(apart))
 
 
-def _twice(table: pd.DataFrame, column: str | None) -> str:
+def _twice(table: pd.DataFrame, column: Any) -> str:
     """What stands twice in the column, or in the one with the most values, and where."""
-    column = column or max(table, key=lambda name: int(table[name].nunique()))
+    column = column or table.nunique().idxmax()
     cells = table[column].reset_index(drop=True)
     value = cells[cells.duplicated()].iloc[0]
     rows = some([str(row + 1) for row in np.flatnonzero(cells == value)], 3)

@@ -114,9 +114,9 @@ def _other_audit(facts: Facts, space: QuestionSpace, settings: Mapping[str, Any]
             ),
             "concepts": (then.concepts, space.concepts),
         }
-        for what, (before, now) in lists.items():
-            if [*before] != [*now]:
-                changed = f": {what} {listed(before)}, not {listed(now)}"
+        for what, (were, are) in lists.items():
+            if [*were] != [*are]:
+                changed = f": {what} {listed(were)}, not {listed(are)}"
                 break
         return (
             f"journal: belongs to another space: {then.dataset!r} with {then.size} "
