@@ -93,7 +93,7 @@ def as_dataset(
     """
     if isinstance(data, Dataset):
         return _only(data, concepts)
-    if labels is None and isinstance(data, str | Path) and not _are_loose(data):
+    if labels is None and isinstance(data, str | Path):
         layout = recognised(data)
         if layout.apart and concepts is None:
             warnings.warn(f"{data}: {layout.apart}", stacklevel=3)

@@ -115,3 +115,11 @@ def test_init_and_dry_run_print_it(tmp_path: Path, capsys: pytest.CaptureFixture
     again = capsys.readouterr().out
     assert re.search(r"file +names the images", again)
     assert again.index("concept: 4 yes") < again.index("calls until certified")
+
+
+def test_a_table_among_its_images_is_not_passed_over(tmp_path: Path) -> None:
+    for name in NAMES:
+        write_bytes(tmp_path / name, PIXELS)
+    assert as_dataset(tmp_path, concepts=["a", "b"]).concepts == ("a", "b")
+    pd.DataFrame({"file": NAMES, "even": EVEN}).to_csv(tmp_path / "labels.csv", index=False)
+    assert as_dataset(tmp_path).counts.tolist() == [[6, 6]]
