@@ -4,7 +4,7 @@ A message names what was expected, what was given and where. The command line pr
 on one line and exits with 2.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -54,9 +54,13 @@ def unknown(
 
 def listed(names: Iterable[str], most: int = 6) -> str:
     """Names in quotes, of many the first ones alone."""
-    quoted = [repr(str(name)) for name in names]
-    more = f" and {len(quoted) - most} more" if len(quoted) > most else ""
-    return ", ".join(quoted[:most]) + more
+    return some([repr(str(name)) for name in names], most)
+
+
+def some(parts: Sequence[str], most: int) -> str:
+    """Parts of a list in words, of many the first ones alone."""
+    more = f" and {len(parts) - most} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more
 
 
 def one_line(error: BaseException) -> str:

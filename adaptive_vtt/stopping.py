@@ -109,7 +109,9 @@ class MaxCalls(_Combinable):
     def reached(self, state: State) -> str | None:
         if state.calls + state.next_calls <= self.limit:
             return None
-        if state.calls >= self.limit:
+        if state.calls > self.limit:
+            return f"{state.calls} calls were made, {self.limit} allowed"
+        if state.calls == self.limit:
             return f"{self.limit} calls were made"
         return (
             f"{state.calls} of {self.limit} calls were made; the next question may take "

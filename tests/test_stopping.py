@@ -39,7 +39,7 @@ PARTLY = [[0.125, 0.625], [np.nan, 0.375]]
     ("rule", "before", "after", "reason"),
     [
         (MaxCalls(5), state(calls=4), state(calls=5), "5 calls were made"),
-        (MaxCalls(5), state(questions=9), state(calls=6), "5 calls were made"),
+        (MaxCalls(5), state(questions=9), state(calls=6), "6 calls were made, 5 allowed"),
         (MaxQuestions(5), state(calls=9), state(questions=5), "5 questions were answered"),
         (WallClock(2.5), state(elapsed=2.4), state(elapsed=2.5), "2.5 seconds have passed"),
         (

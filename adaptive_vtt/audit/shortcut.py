@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.console import Console
 
 from ..datasets import Dataset, as_dataset
 from ..datasets.table import Labels
@@ -38,6 +39,7 @@ from ..results.result import Result
 from ..space import QuestionSpace
 from ..types import IDENTITY
 from .asking import Audit
+from .overview import show
 from .progress import Hooks
 
 if TYPE_CHECKING:
@@ -142,12 +144,13 @@ def audit(
 
     - ``data``: a folder, a table of labels, images or a Dataset (``datasets.as_dataset``), with
       ``labels`` where images come without; where nobody has any, ``concepts`` names what the model
-      answers.
+      answers, of a table the columns to ask about.
     - ``model``: a function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
     - ``relations``, ``oracle``, and the option ``targets``: by what is known (``suggested``).
     - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
       that stands there is gone on with.
-    - ``on_progress``: what follows the run, see ``Audit.run``. Default: a bar.
+    - ``on_progress``: what follows the run, see ``Audit.run``. Default: a table of what was read,
+      and a bar.
     - ``options``: those of ``Audit``.
 
     Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
@@ -155,6 +158,9 @@ def audit(
     found = suggested(as_dataset(data, labels, concepts), relations, oracle)
     journal = None if out is None else Path(out) / JOURNAL
     with Audit(found.space, model, journal=journal, **found.options(options)) as begun:
+        if begun.state().calls == 0 and (on_progress if progress is None else progress):
+            console = Console(stderr=True, highlight=False)
+            show(found.space, begun.targets, begun.model.answers, console)
         result = begun.run(on_progress, progress=progress)
     if out is not None:
         result.save(out)

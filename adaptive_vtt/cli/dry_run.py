@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ..audit.overview import show
 from ..certify.forecast import Forecast, forecasts
 from ..config import Spec
 from ..config.building import NotImported, build_space, model_of
@@ -68,6 +69,7 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
         typer.echo(json.dumps({**asdict(plan), "notes": notes}, indent=1))
         return
     console = Console(highlight=False)
+    show(space, [row.target for row in plan.targets], model.answers, console)
     console.print(_sentence(space, plan), markup=False)
     if plan.together is not None:
         console.print(_table(plan, plan.together))

@@ -17,14 +17,21 @@ import numpy as np
 import pandas as pd
 import typer
 from pydantic.fields import FieldInfo
+from rich.console import Console
 
+from ..audit.overview import show
 from ..audit.shortcut import RELATIONS, are_classes
+from ..certify.targets import named_targets
 from ..config import Spec
 from ..config.section import Section, kind_name, kinds_of, shown_default
 from ..datasets import Dataset
+from ..datasets.base import adapted_dataset
 from ..datasets.recognition import TABLES, Layout, recognised
 from ..datasets.scanning import ENDINGS
 from ..errors import InputError, unknown
+from ..models.local.model_files import lines
+from ..oracles import REGISTRY as REGISTERED
+from ..space import QuestionSpace
 from ..types import Image
 from ..utils.files import write_bytes, write_text
 from ..utils.image_codec import png
@@ -43,6 +50,13 @@ def init(
         Path | None,
         typer.Option(help="Your images: a folder, or a table of labels. Default: those in DIR."),
     ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your model's file, to be wrapped: .onnx, .pt or .pth (torch), .joblib or .pkl "
+            "(scikit-learn)."
+        ),
+    ] = None,
     like: Annotated[
         str | None,
         typer.Option(help="A spec to start from instead: see 'avtt list specs'.", metavar="NAME"),
@@ -53,14 +67,15 @@ def init(
 ) -> None:
     """Write a SPEC.toml and a model stub: for your images, or a few to try.
 
-    Class folders, images beside masks, PASCAL VOC's boxes, a CSV or Parquet
-    table of labels beside images, and images alone are recognised.
+    Class folders, images beside masks, a table of labels (CSV, TSV, Parquet)
+    beside images, images alone, PASCAL VOC, COCO's JSON, MedMNIST's .npz,
+    EndoBench's table and Hugging Face's folders are recognised.
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
     """
     if like is not None:
-        if data is not None or full:
-            raise InputError("--like: expected neither --data nor --full beside it")
+        if data is not None or model is not None or full:
+            raise InputError("--like: expected neither --data, --model nor --full beside it")
 
         path = write_like(directory, like)
         name = shlex.quote(str(path))
@@ -68,13 +83,22 @@ def init(
         typer.echo(f"  avtt audit {name} --dry-run    # what it may take\n  avtt audit {name}")
         return
 
-    written = write_first(directory, data, full)
-    spec, model = (shlex.quote(str(written.spec.with_name(n))) for n in ("SPEC.toml", "model.py"))
+    if model is not None and not model.is_file():
+        raise InputError(f"--model: file {str(model)!r} does not exist")
+    written = write_first(directory, data, full, model)
+    spec, code = (shlex.quote(str(written.spec.with_name(n))) for n in ("SPEC.toml", "model.py"))
     if written.found is None:
         typer.echo(f"wrote {written.spec}, a model and images to try it on\nnext:")
     else:
-        typer.echo(f"found {written.found}\nwrote {written.spec}\nnext:")
-        typer.echo(f"  make predict in {model} call your model")
+        typer.echo(f"found {written.found}")
+        if written.first is not None:
+            show(written.first.space, written.first.targets, "all", Console(highlight=False))
+        typer.echo(f"wrote {written.spec}\nnext:")
+        if model is None:
+            typer.echo(f"  make predict in {code} call your model")
+        else:
+            wraps = spec if written.first is not None and not written.first.model else code
+            typer.echo(f"  look whether {wraps} prepares images as your model was trained")
     typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")
 
 
@@ -113,28 +137,35 @@ class Written:
 
     spec: Path
     found: str | None
+    first: "First | None" = None
 
 
-def write_first(directory: Path, data: Path | None = None, full: bool = False) -> Written:
+def write_first(
+    directory: Path, data: Path | None = None, full: bool = False, model: Path | None = None
+) -> Written:
     """SPEC.toml and model.py about the images in ``data`` or, without it, in ``directory``; where
     that holds none, as ``write_start``. Files that are there already are not overwritten.
+    ``model``: a file that model.py wraps; one that exists already would be left as it is.
 
     Raises InputError where a SPEC.toml is there, and for images whose layout nobody knows.
     """
     _refuse_file(directory)
-    _refuse_existing(directory, "SPEC.toml")
+    _refuse_existing(directory, "SPEC.toml", *(["model.py"] if model is not None else []))
     if data is None and not _holds_data(directory):
+        if model is not None:
+            raise InputError("--model: expected images, in DIR or by --data, beside it")
         return Written(write_start(directory, full), None)
 
-    written = first(recognised(directory if data is None else data), directory)
+    layout = recognised(directory if data is None else data)
+    written = first(layout, directory, model=model)
     text = written.spec
     if full:
         text += "\n# Every field there is, with its default, or with an example.\n"
         text += commented_spec({})
     write_text(directory / "SPEC.toml", text)
-    if not (directory / "model.py").exists():
+    if written.model and not (directory / "model.py").exists():
         write_text(directory / "model.py", written.model)
-    return Written(directory / "SPEC.toml", written.found)
+    return Written(directory / "SPEC.toml", written.found, written)
 
 
 def _refuse_file(directory: Path) -> None:
@@ -234,7 +265,9 @@ COMMENTS = {
     "dataset.classes": "ask an image about its own class",
     "dataset.concept": "what the masks show",
     "dataset.empty": "images without anything in their mask",
+    "dataset.split": "which part of the data",
     "model.target": "your function: images -> answers",
+    "model.concepts": "what its outputs are, in their order",
     "space.relations": "what is done to the images",
     "audit.budget": "calls, at most; max_cost limits money",
     "certify.half_width": "until every rate is known to this",
@@ -244,11 +277,18 @@ KINDS = {
     "masks": "images beside masks",
     "images": "images without labels",
     "voc": "images with boxes, as PASCAL VOC",
+    "coco": "images with boxes, as COCO",
+    "medmnist": "an archive of MedMNIST",
+    "endobench": "questions in words, as EndoBench",
+    "hf": "a Hugging Face dataset",
+    "onnx": "your network",
 }
 ORACLES = {
     "top-class": "wrong where another class is likelier",
     "mask-drop": "wrong where the mask gets much worse",
     "consistency": "wrong where a change changes the answer",
+    "multiple-choice": "wrong where another option is chosen",
+    "contains-truth": "wrong where the reply lacks the answer",
 }
 TARGETS = {
     ("misclassified", "relations"): "of all, and under each relation",
@@ -270,38 +310,82 @@ def predict(images):
 '''
 
 
+WORDED_MODEL = '''"""The model under test: make ``ask`` call yours."""
+
+from adaptive_vtt.models import Answer
+
+
+class Stub:
+    answers = "one"
+    takes_words = True
+
+    def ask(self, prompts):
+        """prompts: each with image, H x W x C of uint8, and asks[0], whose text and options are
+        the question; returns an Answer with the reply of each."""
+        return [Answer(("A",)) for prompt in prompts]  # <- your model
+
+
+predict = Stub()
+'''
+WRAPPED = (
+    '"""The model under test: the file that holds it, wrapped."""\n\nfrom pathlib import Path\n\n'
+)
+
+
 @dataclass(frozen=True)
 class First:
-    """What ``avtt init`` writes for a layout: SPEC.toml and model.py, and what was recognised."""
+    """What ``avtt init`` writes for a layout: SPEC.toml and model.py, what was recognised, the
+    questions about it, and the names of the targets."""
 
     spec: str
     model: str
     found: str
+    space: QuestionSpace
+    targets: list[str]
 
 
-def first(layout: Layout, base: Path, *, budget: int = 500, half_width: float = 0.1) -> First:
-    """For the data in ``layout``, as seen from the folder ``base``. Raises InputError for data
-    that cannot be used."""
+def first(
+    layout: Layout,
+    base: Path,
+    *,
+    budget: int = 500,
+    half_width: float = 0.1,
+    model: Path | None = None,
+) -> First:
+    """For the data in ``layout``, as seen from the folder ``base``, and the file of a ``model``.
+    Raises InputError for data that cannot be used."""
     if layout.kind == "masks":  # a frame that shows nothing has nothing to lose sight of
         layout = replace(layout, options={**layout.options, "empty": "skip"})
     dataset = layout.load()
-    oracle = _oracle(layout, dataset)
+    oracle, code = _oracle(layout, dataset), _model(layout, dataset)
+    named: dict[str, Any] = {"target": "model.py:predict"}
+    if model is not None and model.suffix == ".onnx":
+        code = ""
+        named = {"kind": "onnx", "path": seen_from(base, model), "concepts": [*dataset.concepts]}
+    elif model is not None:
+        file = f"Path(__file__).parent / {seen_from(base, model)!r}"
+        code = WRAPPED + lines(model, file, len(dataset.concepts))
+        named = {"target": "model.py:predict" if "def predict" in code else "model.py:network"}
     sections: dict[str, dict[str, Any]] = {
         "dataset": _dataset(layout, base),
-        "model": {"target": "model.py:predict"},
+        "model": named,
         "space": {"relations": list(RELATIONS)},
         "oracle": {} if oracle is None else {"kind": oracle},
         "audit": {"budget": budget},
         "certify": {"half_width": half_width, "targets": _targets(layout, oracle)},
     }
     text = "".join(_section(name, fields) for name, fields in sections.items() if fields)
-    return First(HEAD + text, _model(layout, dataset), _found(layout, dataset))
+    space = QuestionSpace(dataset, RELATIONS, oracle=REGISTERED.make(oracle or "correctness", {}))
+    targets = [target.name for target in named_targets(space, _targets(layout, oracle))]
+    return First(HEAD + text, code, _found(layout, dataset), space, targets)
 
 
 def _oracle(layout: Layout, dataset: Dataset) -> str | None:
     """The oracle to name; None: correctness, which needs no naming."""
     if layout.kind in {"masks", "images"}:
         return "mask-drop" if layout.kind == "masks" else "consistency"
+    if asks := adapted_dataset(dataset).asks(0):
+        return "multiple-choice" if next(iter(asks.values())).options else "contains-truth"
     return "top-class" if are_classes(dataset) else None
 
 
@@ -322,7 +406,12 @@ def _dataset(layout: Layout, base: Path) -> dict[str, Any]:
             del options["id_column"]
         return {"labels": path, **options}
     own = {"classes": "own"} if layout.kind == "classes" else {}
-    return {"kind": layout.kind, "path": path, **own, **options}
+    return {
+        "kind": layout.kind,
+        "labels" if layout.kind == "coco" else "path": path,
+        **own,
+        **options,
+    }
 
 
 def seen_from(base: Path, path: Path) -> str:
@@ -354,6 +443,8 @@ def _line(line: str, comment: str) -> str:
 
 def _model(layout: Layout, dataset: Dataset) -> str:
     concepts = [*dataset.concepts]
+    if adapted_dataset(dataset).asks(0):
+        return WORDED_MODEL
     if layout.kind == "masks":
         returns = "n masks, 1 x H x W, of bool or P(yes)"
         stub = "[np.zeros((1, *image.shape[:2]), bool) for image in images]"
@@ -374,6 +465,10 @@ def _found(layout: Layout, dataset: Dataset) -> str:
         "images": "without labels",
         "table": f"with a table of labels ({shown})",
         "voc": f"with boxes ({shown})",
+        "coco": f"with boxes ({shown})",
+        "medmnist": f"of a MedMNIST archive ({shown})",
+        "endobench": f"with questions in words ({shown})",
+        "hf": f"of a Hugging Face dataset ({shown})",
     }
     if layout.kind == "table" and not {"images", "file_column"} & set(layout.options):
         return (

@@ -1,6 +1,7 @@
 """``avtt list``: every part that goes by a name, those of installed packages among them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
 from typing import Annotated
@@ -12,11 +13,22 @@ from ..utils.registry import Entry, Registry
 from .options import Json
 
 SPECS = "specs"
-KINDS = ("relations", "datasets", "models", "oracles", "strategies", "surrogates", SPECS)
+KINDS = {
+    "relations": "what is done to an image",
+    "datasets": "where images and labels come from",
+    "models": "what is audited",
+    "oracles": "what makes an answer wrong",
+    "strategies": "what chooses the next question",
+    "surrogates": "what predicts the model",
+    SPECS: "complete audits to begin from",
+}
 
 
 def list_parts(
-    kind: Annotated[str, typer.Argument(help=", ".join(KINDS), metavar="KIND")],
+    kind: Annotated[
+        str | None,
+        typer.Argument(help=f"{', '.join(KINDS)}. Default: names these.", metavar="KIND"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Name all parts of a kind, those of installed packages with their version.
@@ -25,6 +37,9 @@ def list_parts(
 
     Example: avtt list strategies
     """
+    if kind is None:
+        _print(KINDS, as_json)
+        return
     if kind == SPECS:
         _list_specs(as_json)
         return
@@ -40,7 +55,11 @@ def list_parts(
 def _list_specs(as_json: bool) -> None:
     from .init import about, bundled  # all else is quicker without
 
-    told = {name: about(text) for name, text in bundled().items()}
+    _print({name: about(text) for name, text in bundled().items()}, as_json)
+
+
+def _print(told: Mapping[str, str], as_json: bool) -> None:
+    """Names, each with a word about it."""
     if as_json:
         entries = [{"name": name, "about": said} for name, said in told.items()]
         typer.echo(json.dumps(entries, indent=1))

@@ -24,6 +24,7 @@ from rich.text import Text
 
 from ..audit import Audit
 from ..audit import Progress as Step
+from ..audit.overview import show
 from ..engine.options import Certify, Limits
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
@@ -102,6 +103,8 @@ class Live:
 
     def _introduce(self) -> None:
         space = self._audit.space
+        if self._audit.state().calls == 0 and self._audit.certify.compare is None:
+            show(space, self._audit.targets, self._audit.model.answers, self.console)
         lines = [
             f"{space.size:,} questions about {len(space.dataset):,} images of {space.dataset.name}",
             self._audit.prepared or "",
@@ -184,6 +187,8 @@ class Live:
     def finish(self, result: Result, out: Path) -> None:
         """Why it stopped, the targets that matter most, and where the report is."""
         console = Console(highlight=False)
+        if result.headline is not None:
+            console.print(result.headline, markup=False)
         console.print(f"stopped: {result.reason}", markup=False)
         took = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
         took += [paid(result.cost, result.unconfirmed)] if result.cost else []

@@ -24,8 +24,6 @@ from . import Spec, parse_spec
 from .building import build_audit, build_space
 from .journaled import check_before_code, check_program, notes_of, refuse_code, spec_of
 
-OTHERWISE = "go on from Python: adaptive_vtt.Audit(..., journal=...) or audit(..., out=DIR)"
-"""What to do about a journal that keeps no spec."""
 _SECTIONS = {
     "budget": "audit",
     "max_cost": "audit",
@@ -91,7 +89,7 @@ def resume(
     read_journal(path).close()  # says so where no audit was begun
     with closed_on_error(SQLiteJournal(path, must_exist=True)) as journal:
         facts = read_facts(journal.facts())
-        spec, base = spec_of(facts, str(path), OTHERWISE)
+        spec, base = spec_of(facts, str(path), in_python(facts, directory))
         check_program(facts, spec, str(path))
         for name in give_up:
             give_up_batch(journal, name)
@@ -115,6 +113,22 @@ def resume(
         if posthoc:
             audit.certify_also(asked_later(audit.space, posthoc))
         return audit
+
+
+def in_python(facts: Facts, directory: Path | str) -> str:
+    """What to type to go on with an audit that no SPEC.toml began: its journal keeps its settings,
+    but neither its data nor its model."""
+    certificate, limits = facts.certificate, "budget=MORE"
+    if certificate is not None and certificate.half_width is not None:
+        limits = f"half_width={certificate.half_width:g}, {limits}"
+    call = f"adaptive_vtt.audit(DATA, MODEL, {limits}, out={str(directory)!r})"
+    other = (
+        f"adaptive_vtt.Audit(SPACE, MODEL, {limits}, journal={str(Path(directory) / JOURNAL)!r})"
+    )
+    return (
+        f"go on from Python with the data, model {facts.settings.model!r} and other options that "
+        f"began it: {call}, or, where Audit began it, {other}"
+    )
 
 
 def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -72,6 +73,9 @@ class CompleteDataset(Dataset, Protocol):
     def metadata_columns(self) -> tuple[str, ...]:
         """The columns that ``metadata_values`` knows."""
 
+    remarks: Mapping[str, str]
+    """What became of a part of what was read, such as a column of a table, for people: by name."""
+
     @property
     def guessing(self) -> Floats | None:
         """n x C: the error rate of who guesses, where questions have options; None: no options."""
@@ -101,6 +105,7 @@ class DatasetDefaults:
     name: str
     concepts: tuple[str, ...]
     features: Floats | None = None
+    remarks: Mapping[str, str] = MappingProxyType({})
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:

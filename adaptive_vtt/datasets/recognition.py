@@ -6,22 +6,27 @@ them, so that Python and ``avtt init`` understand the same folders.
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, listed
+from ..errors import InputError, listed, some, unknown
 from .base import Dataset
+from .formats.coco import from_coco
+from .formats.endobench import from_endobench
 from .formats.folders import LAYOUTS, NOTHING, SPLITS, from_class_folders, from_images, from_masks
-from .formats.table_file import EMPTY, read_rows, read_table
+from .formats.hugging_face import from_hugging_face
+from .formats.medmnist import from_medmnist
+from .formats.table_file import EMPTY, odd_label, read_rows, read_table
 from .formats.voc import from_voc
+from .known_formats import known_file, known_folder
 from .scanning import ENDINGS, image_files
-from .table import WORDS, Labels, as_labels, from_table, image_ids
+from .table import Labels, as_labels, from_table, image_ids, not_labels
 
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".tsv", ".parquet")
 CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")
 """What columns that name a sample's class are usually called, in lower case."""
 VOC = ("Annotations", "JPEGImages")
@@ -30,12 +35,18 @@ SHOWN = "object"
 """What masks show, as far as a folder tells."""
 LOOKED_AT = 20
 """Rows of a table whose image files are looked for; reading the table looks for all."""
+MOST = 0.5
+"""Share of these that a column of image files names at least, where some are missing."""
 _READERS: Mapping[str, Callable[..., Dataset]] = {
     "table": read_table,
     "masks": from_masks,
     "classes": from_class_folders,
     "images": from_images,
     "voc": from_voc,
+    "medmnist": from_medmnist,
+    "coco": from_coco,
+    "endobench": from_endobench,
+    "hf": from_hugging_face,
 }
 
 
@@ -53,6 +64,20 @@ class Layout:
         """The dataset; raises InputError for whatever in it cannot be used."""
         return _READERS[self.kind](self.path, **self.options)
 
+    def about(self, concepts: list[str] | None) -> Dataset:
+        """The dataset, with these columns of its table as concepts, or this name for what its
+        masks or images show. Raises InputError where the data have other concepts, too."""
+        options = {**self.options}
+        if concepts and self.kind == "table" and "class_column" not in options:
+            known = [*options.get("concepts", ()), *options.get("metadata", ())]
+            options["concepts"] = concepts
+            options["metadata"] = [name for name in known if name not in concepts]
+        elif concepts and self.kind == "images":
+            options["concepts"] = concepts
+        elif concepts and self.kind == "masks" and len(concepts) == 1:
+            options["concept"] = concepts[0]
+        return _only(replace(self, options=options).load(), concepts)
+
 
 def as_dataset(
     data: Any, labels: Labels | None = None, concepts: list[str] | None = None
@@ -63,17 +88,18 @@ def as_dataset(
     files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W (x C).
     ``labels``: of images, as ``as_labels`` takes them; without any nothing is known of the images,
     and ``concepts`` names what a model answers about them (default: "image").
-    Raises InputError for anything else.
+    ``concepts`` also chooses among the columns of a table. Raises InputError for anything else, and
+    for concepts that are not those of the data.
     """
     if isinstance(data, Dataset):
-        return data
-    if labels is None and isinstance(data, str | Path) and not _are_loose(data):
+        return _only(data, concepts)
+    if labels is None and isinstance(data, str | Path):
         layout = recognised(data)
-        if layout.apart:
+        if layout.apart and concepts is None:
             warnings.warn(f"{data}: {layout.apart}", stacklevel=3)
-        return layout.load()
+        return layout.about(concepts)
     if labels is None and isinstance(data, pd.DataFrame):
-        return _of_rows(data)
+        return _of_rows(data, concepts)
     images = image_files(Path(data)) if isinstance(data, str | Path) else data
     if not isinstance(images, list | tuple | np.ndarray) or not len(images):
         raise InputError(
@@ -83,25 +109,41 @@ def as_dataset(
     if labels is None:
         ids = image_ids(images) or [str(number) for number in range(len(images))]
         labels = pd.DataFrame(np.nan, ids, concepts or [NOTHING])
-    return from_table(images, labels, name="images")
+    elif isinstance(labels, pd.DataFrame) and concepts:
+        labels = labels[_known(concepts, labels)]
+    return _only(from_table(images, labels, name="images"), concepts)
+
+
+def _only(dataset: Dataset, concepts: list[str] | None) -> Dataset:
+    """The dataset; raises InputError where its concepts are not these, in this order."""
+    if concepts is not None and [*concepts] != [*dataset.concepts]:
+        raise InputError(
+            f"concepts: expected those of the data, {listed(dataset.concepts, 6)}, or to be left "
+            f"out, got {listed(concepts, 6)}"
+        )
+    return dataset
+
+
+def _known(concepts: list[str], table: pd.DataFrame) -> list[str]:
+    """``concepts``; raises InputError for one that is no column of the table."""
+    for name in concepts:
+        if name not in table:
+            raise unknown("concept", name, [*map(str, table)], "concepts")
+    return concepts
 
 
 def recognised(path: Path | str) -> Layout:
     """What the file or folder holds.
 
     Looked for in this order: images beside masks (``from_masks`` names the layouts); PASCAL VOC's
-    folders of annotations and images; a table of labels, the file itself or the only one in the
-    folder; one folder of images per class; images and nothing else, in the folder or in the only
-    one below it. Raises InputError where it is none.
+    folders of annotations and images; COCO, MedMNIST, EndoBench and Hugging Face
+    (``known_formats``); a table of labels, the file itself or the only one in the folder; one
+    folder of images per class; images and nothing else, in the folder or in the only one below it.
+    Raises InputError where it is none.
     """
     root = Path(path)
-    if root.is_file() and root.suffix in TABLES:
-        return _table(root)
     if not root.is_dir():
-        raise InputError(
-            f"{root}: expected a folder or a table of labels ({', '.join(TABLES)}), got "
-            f"{'another file' if root.is_file() else 'nothing: it does not exist'}"
-        )
+        return _of_file(root)
     tables = [file for file in sorted(root.iterdir()) if file.suffix in TABLES]
     apart = _left_alone(tables)
     if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
@@ -109,15 +151,30 @@ def recognised(path: Path | str) -> Layout:
     if all((root / name).is_dir() for name in VOC):
         return Layout("voc", root, {}, apart)
     folders = _image_folders(root)
+    if (known := known_folder(root, [*folders, *[root] * _are_loose(root)])) is not None:
+        return Layout(*known)
     if len(tables) == 1 and (_are_loose(root) or len(folders) < 2):
         return _table(tables[0])
+    kind, where = "images", root if _are_loose(root) else folders[0] if len(folders) == 1 else None
     if len(folders) > 1 and not {folder.name.lower() for folder in folders} <= SPLITS:
-        return Layout("classes", root, {}, apart)
-    if len(folders) == 1 or _are_loose(root):
-        return Layout("images", root if _are_loose(root) else folders[0], {}, apart)
+        kind, where = "classes", root
+    if where is not None:
+        return Layout(kind, where, {}, apart)
     raise InputError(
         f"{root}: expected one folder of images per class, folders images/ and masks/, a table of "
         "labels (CSV or Parquet) beside images, or images; found none of these"
+    )
+
+
+def _of_file(path: Path) -> Layout:
+    if path.is_file() and (known := known_file(path)) is not None:
+        return Layout(*known)
+    if path.is_file() and path.suffix in TABLES:
+        return _table(path)
+    raise InputError(
+        f"{path}: expected a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST archive "
+        "(.npz) or COCO's boxes (.json), got "
+        f"{'another file' if path.is_file() else 'nothing: it does not exist'}"
     )
 
 
@@ -147,7 +204,10 @@ def _image_folders(root: Path) -> list[Path]:
 def _table(path: Path) -> Layout:
     table = read_rows(path)
     folders = [path.parent, *_image_folders(path.parent)]
-    found = next(((c, f) for f in folders for c in table if _names_files(table[c], f)), None)
+    pairs = [(c, f) for f in folders for c in table]
+    found = next((pair for pair in pairs if _names_files(table[pair[0]], pair[1])), None)
+    if found is None:  # where most files are there, the column is meant, and reading it says more
+        found = next((p for p in pairs if _names_files(table[p[0]], p[1], MOST)), None)
     options: dict[str, Any] = {}
     file = None
     if found is not None:
@@ -162,12 +222,24 @@ def _table(path: Path) -> Layout:
     else:
         raise InputError(
             f"{path}: expected a column whose values all differ, to tell samples apart, found none "
-            f"among {', '.join(map(str, table))}"
+            f"among {', '.join(map(str, table))}; {_twice(table.rename(columns=str), file)}"
         )
-    return Layout("table", path, {k: v for k, v in {**options, **rest}.items() if v})
+    odd = {name: told for name in rest["metadata"] if (told := odd_label(table[name]))}
+    apart = [f"column {name!r} was taken for metadata: {told}" for name, told in odd.items()]
+    kept = {k: v for k, v in {**options, **rest}.items() if v}
+    return Layout("table", path, kept, "; ".join(apart))
 
 
-def _of_rows(table: pd.DataFrame) -> Dataset:
+def _twice(table: pd.DataFrame, column: Any) -> str:
+    """What stands twice in the column, or in the one with the most values, and where."""
+    column = column or table.nunique().idxmax()
+    cells = table[column].reset_index(drop=True)
+    value = cells[cells.duplicated()].iloc[0]
+    rows = some([str(row + 1) for row in np.flatnonzero(cells == value)], 3)
+    return f"{value!r} stands more than once in {str(column)!r}: rows {rows}"
+
+
+def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
     """A table in memory, one column of which names image files."""
     texts = table.rename(columns=str).astype(object)
     files = [c for c in texts if _names_files(texts[c].astype(str), Path())]
@@ -179,34 +251,33 @@ def _of_rows(table: pd.DataFrame) -> Dataset:
     paths = [_file(Path(), name) for name in texts[files[0]].astype(str)]
     roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
     chosen = roles["class_column"] or roles["concepts"]
-    others = roles["metadata"] + ([roles["id_column"]] if roles["id_column"] else [])
+    if concepts and not roles["class_column"]:
+        chosen = _known(concepts, texts)
+    others = [*roles["concepts"], *roles["metadata"], *filter(None, [roles["id_column"]])]
+    others = [name for name in others if name not in chosen]
     ids = texts[roles["id_column"]].tolist() if roles["id_column"] else image_ids(paths)
-    return from_table(
+    dataset = from_table(
         [path for path in paths if path is not None],
         as_labels(table.rename(columns=str)[chosen]).set_axis([*map(str, ids or [])], axis=0),
         metadata=texts[others] if others else None,
         name="table",
     )
+    return _only(dataset, concepts)
 
 
 def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
     """What the columns of a table are, those of image files apart, by the options of
     ``read_table``; cells are texts.
 
-    Columns of 0, 1 and empty cells are concepts. Where there are none, a column called "class" or
-    the like names the class; without it, columns of yes and no are concepts; without these, too,
-    the only column whose values all repeat names the class.
+    Columns of 0, 1 and empty cells, or of yes and no, are concepts. Where none is of 0 and 1, a
+    column called "class" or the like names the class; where there is neither, the only column whose
+    values all repeat does.
     """
     known = table.mask(table.isin(EMPTY))
-    cells = {c: known[c].dropna() for c in known if known[c].notna().any()}
-    concepts = [
-        c for c, said in cells.items() if pd.to_numeric(said, errors="coerce").isin((0, 1)).all()
-    ]
-    if not concepts and not any(str(c).lower() in CLASS_COLUMNS for c in known):
-        words = list(WORDS)
-        concepts = [
-            c for c, said in cells.items() if said.str.strip().str.lower().isin(words).all()
-        ]
+    concepts = [c for c in known if known[c].notna().any() and not not_labels(known[c]).any()]
+    numbers = any(pd.to_numeric(known[c], errors="coerce").notna().any() for c in concepts)
+    if not numbers and any(str(c).lower() in CLASS_COLUMNS for c in known):
+        concepts = []
     unique = [c for c in known if c not in concepts and known[c].is_unique]
     id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
     classes = None if concepts else _class_column(known.drop(columns=unique))
@@ -232,9 +303,13 @@ def _class_column(table: pd.DataFrame) -> str | None:
     return str(named[0]) if named else str(repeating[0]) if len(repeating) == 1 else None
 
 
-def _names_files(names: pd.Series, folder: Path) -> bool:
+def _names_files(names: pd.Series, folder: Path, share: float = 1.0) -> bool:
+    """Whether at least this share of the first cells name image files of the folder."""
     head = names.head(LOOKED_AT)
-    return len(head) > 0 and all(_file(folder, str(name)) is not None for name in head)
+    if share == 1:
+        return len(head) > 0 and all(_file(folder, str(name)) is not None for name in head)
+    found = sum(_file(folder, str(name)) is not None for name in head)
+    return found > 0 and found >= share * len(head)
 
 
 def _file(folder: Path, name: str) -> Path | None:

@@ -79,6 +79,12 @@ def _table(labels: pd.Series | npt.NDArray[Any] | Sequence[Any]) -> pd.DataFrame
     return one_per_class(column)
 
 
+def not_labels(cells: pd.Series) -> pd.Series:
+    """Whether each text is neither a label nor missing, bool."""
+    numbers = pd.to_numeric(cells, errors="coerce").isin((0, 1))
+    return ~(numbers | cells.isna() | cells.str.strip().str.lower().isin(LABELS))
+
+
 class Rows(Protocol):
     """Images that are fetched one by one."""
 
@@ -95,8 +101,10 @@ class Measured(Protocol):
         """Of one image; NaN where that cannot be told."""
 
 
-WORDS = {"true": 1, "yes": 1, "false": 0, "no": 0}
+WORDS = {"true": 1, "yes": 1, "ja": 1, "false": 0, "no": 0, "nein": 0}
 """Words that may stand for labels, in letters of any size."""
+LABELS = frozenset({"0", "1", "0.0", "1.0", *WORDS})
+"""Cells of a column of labels, in small letters."""
 LEAVE_OUT = "broken = 'skip' in [dataset] leaves out files that cannot be read"
 ImageSource = Sequence[Any] | npt.NDArray[Any] | None
 MaskSource = Mapping[str, Sequence[Any]]

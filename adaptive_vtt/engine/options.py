@@ -50,6 +50,8 @@ DEFAULT_EXPLORATION = 0.2
 SET_ASIDE = 0.1
 """The share of what may go wrong that is kept for slices where they are looked for."""
 DISCOVER_BY = ("metadata", "cells")
+FIRST_LOOK = 60
+"""The draw at which an audit first looks for slices: fewer answers seldom tell anything."""
 DEFAULT_TARGETS = ("concepts", "relations")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import InputError, JournalError, ModelError
+from ..errors import InputError, JournalError, ModelError, listed
 from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost, name_of
@@ -91,7 +91,9 @@ def same_audit(
         )
     if not (difference := _other_audit(facts, space, settings)):
         return
-    if not answered():
+    if answered():
+        difference += "; give what it was begun with, or begin another audit in another folder"
+    else:
         difference += (
             "; it holds no answer yet: to begin anew give journal=adaptive_vtt.journal.begin_anew("
             "Path(...)), which sets it aside and counts calls that may have been lost"
@@ -105,12 +107,25 @@ def _other_audit(facts: Facts, space: QuestionSpace, settings: Mapping[str, Any]
     if then.fingerprint != space.fingerprint:
         alike = (then.dataset, then.size) == (space.dataset.name, space.size)
         changed = ": other images, truths, boxes, or options of relations" if alike else ""
+        lists = {
+            "relations": (
+                then.relations,
+                [*dict.fromkeys(v.relation.name for v in space.variants)],
+            ),
+            "concepts": (then.concepts, space.concepts),
+        }
+        for what, (were, are) in lists.items():
+            if [*were] != [*are]:
+                changed = f": {what} {listed(were)}, not {listed(are)}"
+                break
         return (
             f"journal: belongs to another space: {then.dataset!r} with {then.size} "
             f"questions, not {space.dataset.name!r} with {space.size}{changed}"
         )
     for name, value in settings.items():
         before, now = facts.begun_with.get(name), without_ids(value)
+        if name == "certificate" and before != now and (told := _other_targets(before, now)):
+            return f"journal: was begun with {told}"
         if before != now and name == "template":
             return _other_template(facts, before, now)
         if before != now:
@@ -125,6 +140,18 @@ def _other_template(facts: Facts, before: Any, now: Any) -> str:
         f"journal: was begun with other words of the prompt, those{whose} with the hash {before}, "
         f"and the template's hash is {now} now; restore the template, or begin a new audit"
     )
+
+
+def _other_targets(before: Any, now: Any) -> str | None:
+    """How two certificates differ in their targets: all else may follow from that."""
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return None
+    if before["targets"] != now["targets"]:
+        then, given = before["targets"], now["targets"]
+        return f"{len(then)} targets, {listed(then)}, not with {len(given)}, {listed(given)}"
+    if before["subsets"] != now["subsets"]:
+        return "targets of these names that are about other questions (where=, [certify.where])"
+    return None
 
 
 def _difference(name: str, before: Any, value: Any) -> str:

@@ -165,11 +165,13 @@ class SpaceFacts(Fact):
 
 class OracleFacts(Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
+    ``needs_source``: whether answers are compared with the one about the source image;
     None where there is none: ``regime``, how replies in words are read; ``judge``, who read the
     rest; ``metric``, of masks; ``tells_losses``: what is told of a question is its loss."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
+    needs_source: bool = False
     regime: str | None = None
     judge: JsonObject | None = None
     metric: str | None = None

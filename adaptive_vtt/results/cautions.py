@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ..engine.options import FIRST_LOOK
 from ..engine.repeat_probes import TOLERANCE, Repeated
 from ..models.network.elicitation import kind
 from ..types import SIDES
@@ -63,6 +64,8 @@ def cautions(
             "certificate is about one model, so begin a new audit unless the change cannot alter "
             "any answer"
         )
+    if (why := no_slices(facts, calls)) is not None:
+        found.append(f"no slice was found: {why}")
     found += _resumed_otherwise(facts)
     if emptied := _names(targets, "emptied"):
         found.append(f"nothing is left of the interval of {emptied}: {_why_emptied(facts)}")
@@ -76,6 +79,25 @@ def cautions(
     if excluded := _excluded(targets):
         found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
+
+
+def no_slices(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
+    """Why an audit that has ended found none of the slices that it looked for; None where it did,
+    or looked for none."""
+    certificate, looked = facts.certificate, facts.discover
+    if facts.ended is None or certificate is None or looked is None or certificate.slices:
+        return None
+    if not any(answer.loss for call in calls for answer in call.answers):
+        return "nothing that was asked went wrong"
+    if len(calls) < FIRST_LOOK:
+        return (
+            f"after {len(calls)} calls too few answers were known to look for any; call "
+            f"{FIRST_LOOK} is the first at which it looks"
+        )
+    return (
+        f"no group that was looked at ({', '.join(looked.by)}) fails so much more often than all "
+        "that it cannot be chance"
+    )
 
 
 def _resumed_otherwise(facts: "Facts") -> list[str]:

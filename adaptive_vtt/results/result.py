@@ -34,6 +34,7 @@ from ..utils.figures import Bar, bars, figure
 from ..utils.files import write_text
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
+from .opening import sentence
 from .outcomes import FAILED as FAILED
 from .outcomes import METRICS as METRICS
 from .outcomes import confusion as confusion
@@ -92,7 +93,8 @@ class Result:
     trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
     an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
     and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
-    the intervals, and how surely, in words; None where nothing is certified. In audits with
+    the intervals, and how surely, in words; None where nothing is certified. ``headline``: the
+    error on images as they are and on all, in words (``opening``). In audits with
     ``at_most``, ``decided`` says on which side of it a target lies: "above", "below" (at most at
     it), or "open". ``versus``: in comparisons of two models, how every target stands; where both
     were asked, ``targets`` are rates of pairs, (1 + delta) / 2. ``judge``: what a judge of replies
@@ -116,6 +118,7 @@ class Result:
     repeat_probes: Repeated | None = None
     warnings: tuple[str, ...] = ()
     guarantee: str | None = None
+    headline: str | None = None
     versus: tuple[Compared, ...] = ()
     judge: JudgeFindings | None = None
     unconfirmed: float = 0.0
@@ -212,6 +215,7 @@ class Result:
             "repeat_probes": None if self.repeat_probes is None else self.repeat_probes.as_dict(),
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
+            "headline": self.headline,
             "versus": [asdict(row) for row in self.versus] or None,
             "judge": None if self.judge is None else self.judge.as_dict(),
         }
@@ -238,7 +242,7 @@ class Result:
         return f"{done} of {len(self.targets)} targets certified; {asked}; {ended}"
 
     def __repr__(self) -> str:
-        return f"Result({self._stage})"
+        return f"Result({'; '.join(filter(None, [self.headline, self._stage]))})"
 
     def _repr_html_(self) -> str:
         rows = [_bar(row) for row in self.targets.head(SHOWN).to_dict("records")]
@@ -248,6 +252,7 @@ class Result:
         notes += [f"warning: {warning}" for warning in self.warnings]
         first = rows[0] if rows else None
         title = "No target" if first is None else f"{first.name}: {first.words}"
+        title = self.headline or title
         return bars(title, self._stage, rows, notes)
 
 
@@ -305,6 +310,7 @@ def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Re
         judge=found_by_judge(judging, calls),
         head=journal.head,
         guarantee=None if certificate is None else certificate.promise,
+        headline=sentence(facts, _rows(targets)),
         versus=tuple(compared(certificate, _rows(targets), draws, calls, facts.known_a)),
     )
 

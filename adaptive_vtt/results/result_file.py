@@ -159,6 +159,9 @@ class ResultFile(_Part):
     repeat_probes: RepeatProbeEntry | None
     warnings: list[str] = Field(description="what to know before trusting the rest")
     guarantee: str | None = Field(description="what holds of the intervals, and how surely")
+    headline: str | None = Field(
+        None, description="the error on images as they are, and with changes among them, in words"
+    )
     versus: list[VersusEntry] | None = Field(
         None,
         description="in comparisons of two models; where both were asked, targets are rates of "

@@ -9,7 +9,9 @@ Whatever a file holds, the picture is the one a viewer shows, in 8 bits:
 - palettes become RGB; grey stays one channel.
 """
 
+import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +93,7 @@ def read_image(path: Path, where: str) -> Image:
 
 def image_of(data: bytes, path: Path | str, where: str) -> Image:
     """The bytes of an image file as ``read_image`` reads them; ``path``: what errors call it."""
-    import cv2
-
+    cv2 = _silent_cv2()
     _check_size(data, path, where)
     try:
         decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
@@ -105,6 +106,17 @@ def image_of(data: bytes, path: Path | str, where: str) -> Image:
         transparent = tiff_has_alpha(data) and decoded.dtype == np.uint16
         return as_image(_rgb(image, transparent), where)
     return as_image(np.ascontiguousarray(_upright(_rgb(image, True), orientation(data))), where)
+
+
+@cache
+def _silent_cv2() -> Any:
+    """OpenCV without its own lines about broken files, of which errors tell here by name;
+    OPENCV_LOG_LEVEL brings them back."""
+    import cv2
+
+    if "OPENCV_LOG_LEVEL" not in os.environ:
+        cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+    return cv2
 
 
 def read_mask(path: Path, where: str) -> Mask:

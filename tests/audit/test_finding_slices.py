@@ -19,6 +19,8 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.models import Recorded
 from tests.helpers.sliced import audited, world
 
+YOUNG = {"site": ["south"], "concept": ["y"], "truth": [1]}
+
 
 def evidence_of(space: QuestionSpace, model: Recorded, weight: Any = 1.0) -> Evidence:
     """All answers."""
@@ -53,6 +55,18 @@ def test_nothing_is_found_again_that_a_slice_explains():
     assert [one.words for one in found] == ["site north, device b, x"]
     assert find(space, evidence, atoms, most=5, slices=[found[0].target]) == []
     assert find(space, evidence, atoms, most=1, known=[found[0].target])[:1] != found[:1]
+
+
+def test_several_are_told_against_one_and_the_same_mean():
+    space, model = world(samples=400)
+    atoms, evidence = atoms_of(space, ["metadata", "cells"]), evidence_of(space, model)
+    also = evidence.inside(space, named_targets(space, ["y"], {"y": YOUNG}))[0]
+    evidence = replace(evidence, loss=np.where(also, 1.0, evidence.loss))
+    found = find(space, evidence, atoms, most=2)
+    assert len(found) == 2
+    assert {one.base for one in found} == {evidence.rate}
+    assert [one.lift for one in found] == [one.rate / evidence.rate for one in found]
+    assert all(one.least_lift <= one.lift for one in found)
 
 
 @settings(max_examples=20, deadline=None)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.config.going_on import resume
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError, JournalError, ModelError
@@ -232,5 +233,39 @@ def test_python_is_told_how_to_begin_anew_where_no_answer_stands(tmp_path: Path)
     with Audit(space, ScriptedModel(), journal=begin_anew(path), seed=2) as audit:
         assert audit.interrupted == 3
         audit.run()
-    with pytest.raises(JournalError, match=r"seed 2, not 3$"):
+    with pytest.raises(JournalError, match=r"seed 2, not 3; give what it was begun with"):
         Audit(space, ScriptedModel(), journal=path, seed=3)
+
+
+def test_other_targets_are_told_as_two_lists_and_other_concepts_by_name(
+    space: QuestionSpace,
+) -> None:
+    certified = {"half_width": 0.3, "surrogate": False, "self_taught": False, "seed": 0}
+    journal = finished(space, budget=3, targets=["overall", "relations"], **certified).journal
+    expected = r"begun with \d targets, 'overall error', .* not with 1, 'overall error'; give what"
+    with pytest.raises(JournalError, match=expected):
+        Audit(space, ScriptedModel(), journal=journal, targets=["overall"], **certified)
+    sides = {"where": {"mine": {"truth": [1]}}, "targets": ["mine"], **certified}
+    journal = finished(space, budget=3, **sides).journal
+    sides["where"] = {"mine": {"truth": [0]}}
+    with pytest.raises(JournalError, match="of these names that are about other questions"):
+        Audit(space, ScriptedModel(), journal=journal, **sides)
+    other = QuestionSpace(tiny_dataset(), ["defocus_blur"])
+    expected = r"another space.*: relations 'identity'.*, not 'defocus_blur'"
+    with pytest.raises(JournalError, match=expected):
+        Audit(other, ScriptedModel(), journal=journal, **sides)
+
+
+def test_a_smaller_budget_says_what_was_made_and_resume_what_to_type(
+    space: QuestionSpace, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.db"
+    options = {"half_width": 0.3, "surrogate": False, "self_taught": False, "seed": 0}
+    finished(space, journal=path, budget=6, **options).close()
+    with Audit(space, ScriptedModel(), journal=path, budget=4, **options) as again:
+        assert again.run().reason == "6 calls were made, 4 allowed"
+    typed = (
+        r"with the data, model 'scripted' and other options that began it: adaptive_vtt\.audit\("
+    )
+    with pytest.raises(JournalError, match=rf"{typed}DATA, MODEL, half_width=0\.3, budget=MORE"):
+        resume(tmp_path)

@@ -1,10 +1,12 @@
 """Slices in audits: from when on they are certified, and what of them verify refuses."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.rejudging import rejudge
 from adaptive_vtt.audit.slices import looking as looks
-from adaptive_vtt.audit.slices.looking import FIRST, Looking, is_due
+from adaptive_vtt.audit.slices.looking import Looking, is_due
 from adaptive_vtt.audit.slices.search import MIN_LIFT, Found
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.rules import Rules
@@ -20,13 +22,15 @@ from adaptive_vtt.certify.targets import member, target_of
 from adaptive_vtt.certify.tracks import tracks
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_facts import check_slices
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.options import FIRST_LOOK
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.families import OfSlice
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.facts import SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.results.result import summarise
-from tests.helpers.sliced import audited, world
+from tests.helpers.sliced import TELLING, audited, world
 from tests.helpers.twins import crossed
 
 
@@ -88,7 +92,7 @@ def test_verify_recomputes_slices_and_everything_agrees(per_call, options):
 
 def test_an_interrupted_audit_finds_and_draws_the_same(tmp_path, journal):
     path = tmp_path / "journal.db"
-    for budget in (40, FIRST, FIRST + 1, 75, 100, None):
+    for budget in (40, FIRST_LOOK, FIRST_LOOK + 1, 75, 100, None):
         audited(SQLiteJournal(path), budget=budget)
     resumed = SQLiteJournal(path)
     assert [d.call for d in resumed.draws()] == [d.call for d in journal.draws()]
@@ -305,3 +309,19 @@ def test_slices_chosen_by_their_failures_are_covered_at_every_moment():
 def test_slices_chosen_by_their_failures_are_covered_in_many_audits():
     """Of 300 audits, more than 155 miss with probability .01 (binomial, 300 and .45)."""
     assert misses(300) <= 155
+
+
+@pytest.mark.parametrize(
+    ("budget", "wrong", "why"),
+    [
+        (20, True, "after 20 calls too few answers were known to look for any; call 60 is the"),
+        (20, False, "nothing that was asked went wrong"),
+        (70, True, r"no group that was looked at \(metadata, cells\) fails so much more often"),
+    ],
+)
+def test_an_audit_that_found_none_says_why(budget: int, wrong: bool, why: str) -> None:
+    space = QuestionSpace(from_table(None, np.ones((100, 1))))
+    answers = pd.DataFrame({"0": [1 - wrong * (k % 2) for k in range(100)]}, map(str, range(100)))
+    options: Any = {**TELLING, "surrogate": False, "budget": budget, "half_width": 0.02}
+    result = Audit(space, Recorded(answers), **options).run()
+    assert re.search(f"no slice was found: {why}", " ".join(result.warnings))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from adaptive_vtt.cli.list import KINDS
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.errors import InputError
@@ -230,3 +231,10 @@ def test_the_examples_of_contributing_run(name: str, code: str, spec: str, tmp_p
 def test_contributing_has_an_example_of_every_kind() -> None:
     kinds = ["strategy", "surrogate", "relation", "model", "oracle", "dataset"]
     assert [name for name, *_ in EXAMPLES] == kinds
+
+
+def test_without_a_kind_the_kinds_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list") == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told] == [*KINDS]
+    assert "surrogates  what predicts the model" in told

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from adaptive_vtt import datasets
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.utils.image_codec import png
+from adaptive_vtt.utils.image_files import read_image
 from tests.helpers.small_datasets import ids, mask, picture, truths
 
 
@@ -50,3 +53,13 @@ def test_nothing_but_broken_files_is_no_dataset(tmp_path: Path) -> None:
         datasets.from_class_folders(tmp_path, broken="skip")
     with pytest.raises(InputError, match=r"unknown value of broken 'ignore'"):
         datasets.from_class_folders(tmp_path, broken="ignore")  # type: ignore[arg-type]
+
+
+def test_nothing_but_the_error_is_said_of_half_a_file(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole = png(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8))
+    (tmp_path / "half.png").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="is not an image that can be read"):
+        read_image(tmp_path / "half.png", "sample")
+    assert capfd.readouterr().err == ""

@@ -149,11 +149,14 @@ def test_headline_counts_and_quotes_certified_targets(certified: Journal) -> Non
     aims = f"{done} of {len(rows)} targets {verb} certified and decided to ±30 % and against 60 %."
     assert aims in text
     overall = rows.set_index("target").loc["overall error"]
-    asked = read_facts(certified.facts()).space.size
-    interval = spaced(span(overall["lower"], overall["upper"]))
+    plain = rows.set_index("target").loc["relation identity: error"]
+    images = read_facts(certified.facts()).space.samples
+    rates = [spaced(percent(row["estimate"])) for row in (plain, overall)]
+    intervals = [spaced(span(row["lower"], row["upper"])) for row in (plain, overall)]
     assert (
-        f"Wrong in {spaced(percent(overall['estimate']))} of all {asked:,} questions {interval}, "
-        "95 % sure, all 10 intervals at once"
+        f"Wrong in {rates[0]} of what is asked about your {images} images as they are, {rates[1]} "
+        f"with the proposed changes among them {intervals[0]} and {intervals[1]}, 95 % sure, all "
+        "10 intervals at once"
     ) in text
 
 

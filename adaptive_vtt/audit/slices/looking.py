@@ -12,7 +12,7 @@ import numpy as np
 
 from ...certify.targets import Target, masks_of, size, target_of
 from ...engine.loop import Hook, Loop
-from ...engine.options import DISCOVER_BY, Certify
+from ...engine.options import DISCOVER_BY, FIRST_LOOK, Certify
 from ...errors import InputError
 from ...families import OfSlice
 from ...journal import Journal
@@ -24,8 +24,6 @@ from ..census.everything import members
 from .proposers import atoms_of
 from .search import Evidence, Found, find
 
-FIRST = 60
-"""The draw at which an audit looks first: fewer answers seldom tell anything."""
 ASKED = "asked"
 """Who found a target that somebody asked for."""
 APART = 1.5
@@ -34,7 +32,7 @@ APART = 1.5
 
 def is_due(draws: int) -> bool:
     """Whether an audit that has made so many draws looks for slices."""
-    look = FIRST
+    look = FIRST_LOOK
     while look < draws:
         look = round(APART * look)
     return look == draws

@@ -16,7 +16,7 @@ parts were promising.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
@@ -162,13 +162,16 @@ def find(
     """Up to ``most`` slices, the surest first. Those of ``slices`` were found before: their
     questions are put aside. One that is much the same as one of ``known`` is left out."""
     found: list[Found] = []
+    base = evidence.rate
     for slice_ in slices:
         evidence = evidence.only(~evidence.inside(space, [slice_])[0])
     while len(found) < most and len(evidence):
         best = _best(space, evidence, atoms, known)
         if best is None:
             break
-        found.append(best)
+        # found in what those before left, and told against one and the same mean as they are
+        least = best.least_lift * best.base / base
+        found.append(replace(best, base=base, least_lift=least))
         evidence = evidence.only(~evidence.inside(space, [best.target])[0])
     return found
 

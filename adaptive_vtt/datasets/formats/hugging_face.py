@@ -91,7 +91,7 @@ class Rows:
     @classmethod
     def read(cls, path: Path, split: str | None) -> "Rows":
         """Of a file or folder; raises InputError where it holds no such data, or other splits."""
-        found = _splits(path)
+        found = splits_of(path)
         if split is None and len(found) > 1:
             raise InputError(
                 f"{path}: expected dataset.split, one of {', '.join(found)}, as there are several"
@@ -237,7 +237,7 @@ def _is_arrow(file: Path) -> bool:
     return file.suffix == ".arrow"
 
 
-def _splits(path: Path) -> dict[str, list[Path]]:
+def splits_of(path: Path) -> dict[str, list[Path]]:
     """Split -> its files, in order; "" where splits have no name."""
     if path.is_file():
         return {"": [path]}

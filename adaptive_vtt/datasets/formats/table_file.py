@@ -10,13 +10,13 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, listed, unknown
+from ...errors import InputError, listed, some, unknown
 from ...utils.files import near_file, why_unread
 from ...utils.importing import pip_install
 from ...utils.options import Option, at_base
 from ...utils.tables import MAX_HEADER, check_columns, check_width, restored
 from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, image_files, unreadable
-from ..table import WORDS, TableDataset, from_table, one_per_class
+from ..table import TableDataset, from_table, not_labels, one_per_class
 
 EMPTY = ("", "NA", "NaN", "nan")
 """Texts of a cell that mean "unknown"."""
@@ -78,7 +78,7 @@ def read_table(
         kept = [file not in skipped for file in found]
         known, truths = known[kept], truths[kept]
     try:
-        return from_table(
+        dataset = from_table(
             files,
             truths,
             metadata=known[metadata] if metadata else None,
@@ -87,6 +87,28 @@ def read_table(
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    roles = {id_column: "names the samples", class_column: "names the class of each"}
+    roles |= {file_column or id_column: "names the images"} if images is not None else {}
+    left = [name for name in names if name not in chosen] if class_column is None else names
+    roles |= {name: "left out" for name in left}
+    roles |= {
+        name: f"metadata: {odd}" for name in metadata or () if (odd := odd_label(table[name]))
+    }
+    dataset.remarks = {str(name): roles[name] for name in table if name in roles}
+    return dataset
+
+
+def odd_label(cells: "pd.Series[str]") -> str:
+    """Of a column nearly all of whose cells are labels, which one is none; "" for any other."""
+    known = cells[~cells.isin(EMPTY)]
+    odd = not_labels(known)
+    if not odd.any() or odd.mean() > FEW:
+        return ""
+    row = int(np.flatnonzero(not_labels(cells.mask(cells.isin(EMPTY))))[0])
+    rest = known[~odd]
+    more = f", {odd.sum() - 1} more rows are like that" if odd.sum() > 1 else ""
+    words = "0 or 1" if pd.to_numeric(rest, errors="coerce").notna().all() else "yes or no"
+    return f"row {row + 1} holds {cells.iloc[row]!r}{more}, the other {len(rest)} are {words}"
 
 
 def _check_labels(
@@ -108,9 +130,17 @@ def _files(
     """The image file of every row; raises InputError where one has none."""
     names, ids = table[file_column or id_column], table[id_column]
     found = [_find(folder, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
-    missing = [(i, n) for i, n, file in zip(ids, names, found, strict=True) if file is None]
+    missing = [row for row, file in enumerate(found, start=1) if file is None]
+    if missing and 2 * len(missing) < len(table):
+        told = some([f"{names.iloc[row - 1]} (row {row})" for row in missing], 5)
+        raise InputError(
+            f"{path}: {len(table) - len(missing):,} of {len(table):,} images found in "
+            f"{str(folder.path)!r}, missing: {told}"
+            f"{_where_images_are(folder.path, Path(names.iloc[missing[0] - 1]), table)}"
+        )
     if missing:
-        raise _images_missing(folder, missing, len(table), table)
+        pairs = [(ids.iloc[row - 1], names.iloc[row - 1]) for row in missing]
+        raise _images_missing(folder, pairs, len(table), table)
     return [file for file in found if file is not None]
 
 
@@ -187,12 +217,12 @@ def _text(cell: object) -> str:
     return str(int(cell)) if isinstance(cell, bool | np.bool_) else str(cell)
 
 
+FEW = 0.2
+"""Share of the cells of a column up to which those that are no labels are likely mistakes."""
 LOOKED_AT = 20
 """Rows that are looked at to guess what a column is."""
 ID_NAMES = ("id", "image", "file", "name", "path", "sample")
 """Parts of the names of columns that are likely to name samples."""
-LABELS = frozenset({"", "0", "1", "0.0", "1.0", *WORDS})
-"""Cells of a column of labels, in small letters."""
 
 
 def _advised_id_column(table: pd.DataFrame, images: Path | str | None) -> str:
@@ -226,8 +256,8 @@ def _not_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def _share_of_labels(cells: "pd.Series[str]") -> float:
-    said = cells[cells != ""].str.lower()
-    return float(said.isin(LABELS).mean()) if len(said) else 1.0
+    said = cells[cells != ""]
+    return float(1 - not_labels(said).mean()) if len(said) else 1.0
 
 
 def _advised_use(

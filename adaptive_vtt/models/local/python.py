@@ -13,6 +13,7 @@ from ...utils.importing import is_table
 from ...utils.other_code import load_object
 from ..base import ModelDefaults, ModelSource, ModelUnderTest
 from ..checking import to_answers, without_torch
+from .model_files import ENDINGS, is_script, lines
 from .parameters import hash_of
 from .tensors import Activation, activated
 
@@ -240,9 +241,15 @@ def as_model(found: Any, target: str, output: Output | None = None) -> ModelUnde
         return TorchModel(found, name=target, output=output or "logits")
     if callable(found):
         return PythonModel(found, name=target, output=output or "probabilities")
+    remedy = "for a table of answers say kind = 'recorded'"
+    if hasattr(found, "predict_proba"):
+        remedy = (
+            "nothing here tells how its rows are made of images: wrap it in a function, lambda "
+            "images: estimator.predict_proba([image.ravel() / 255 for image in images])"
+        )
     raise InputError(
         f"model {target!r}: expected a callable, a torch module or an object with 'ask', "
-        f"got {type(found).__name__}; for a table of answers say kind = 'recorded'"
+        f"got {type(found).__name__}; {remedy}"
     )
 
 
@@ -251,13 +258,36 @@ def _is_torch_module(found: object) -> bool:
     return torch is not None and isinstance(found, torch.nn.Module)
 
 
+def _of_file(path: Path) -> ModelUnderTest:
+    """The model in an ONNX or TorchScript file. Raises InputError where there is no such file, and
+    for any other, with the lines that wrap it."""
+    if not path.is_file():
+        raise InputError(f"model: file {str(path)!r} does not exist")
+    if path.suffix == ".onnx":
+        from .onnx import OnnxModel
+
+        return OnnxModel(path)
+    if is_script(path):
+        import torch
+
+        network = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
+        return TorchModel(network, name=path.name)
+    raise InputError(
+        f"model: expected a model, got a file {str(path)!r} that is a program to whoever opens it; "
+        f"wrap it yourself, and give what comes of it:\n\n{lines(path, repr(str(path)), 2)}"
+    )
+
+
 def model_of(source: ModelSource) -> ModelUnderTest:
     """An object with ``ask`` is a model; a torch module (images -> logits) and any other callable
     (list of images -> n x C of P(yes), or n names of classes) are wrapped; a DataFrame holds
-    recorded answers; a text names any of these, ``file.py:name`` or ``package.module:name``.
+    recorded answers; a text names any of these, ``file.py:name`` or ``package.module:name``, or an
+    ONNX or TorchScript file.
 
     Raises InputError for anything else, a class among it: a model is made of that first.
     """
+    if isinstance(source, str) and Path(source).suffix in ENDINGS:
+        return _of_file(Path(source))
     if isinstance(source, str):
         return load(source)
     if is_table(source):

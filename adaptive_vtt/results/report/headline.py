@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
+from ..opening import WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
 from ..way_on import more_calls, raised, rounded_up
 from .beside_journal import BASELINE_NAMES
@@ -125,6 +126,8 @@ def verdict(evidence: Evidence) -> Verdict:
     certificate, found = evidence.certificate, evidence.standings
     if certificate is None:
         return _raw_verdict(evidence)
+    if opened := _opening_verdict(evidence, certificate):
+        return opened
     whole = next((s for s in found if s.kind == "overall"), None)
     standing = whole or max(found, key=lambda s: (s.lower, s.estimate))
     before, after = _says(evidence), f"of all {amount(standing.size)} questions"
@@ -142,6 +145,27 @@ def verdict(evidence: Evidence) -> Verdict:
     parts = [span(standing.lower, standing.upper), f"{sure(certificate.confidence)} sure"]
     parts.append(_together(certificate, len(found)))
     return Verdict(before, percent(standing.estimate), after, ", ".join(parts))
+
+
+def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdict | None:
+    """The error on images as they are, which people come for, and then that with all changes; None
+    where nothing is known of it."""
+    found, places = {s.place: s for s in evidence.standings}, opening(evidence.facts)
+    if places is None or (plain := found.get(places.plain)) is None:
+        return None
+    if (plain.lower, plain.upper) == (0, 1):
+        return None
+    whole = None if places.whole is None else found.get(places.whole)
+    images = f"your {amount(evidence.facts.space.samples)} images as they are"
+    before, after = _says(evidence), f"of what is asked about {images}"
+    if whole is not None and isinstance(whole.id, Misclassified):
+        before, after = "Wrong class for", f"of {images}"
+    said = span(plain.lower, plain.upper)
+    if whole is not None:
+        after += f", {percent(whole.estimate)} {WITH_CHANGES}"
+        said += f" and {span(whole.lower, whole.upper)}"
+    parts = [said, f"{sure(certificate.confidence)} sure", _together(certificate, len(found))]
+    return Verdict(before, percent(plain.estimate), after, ", ".join(parts))
 
 
 def _says(evidence: Evidence) -> str:

@@ -1,0 +1,80 @@
+"""What was read of somebody's data, and what will be asked about it: a table, said before anything
+is asked, by ``avtt init``, ``avtt audit``, its ``--dry-run`` and ``adaptive_vtt.audit`` alike."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from ..datasets.base import adapted_dataset
+from ..datasets.view import as_loaded
+from ..errors import some
+from ..space import QuestionSpace
+from ..types import CallMode
+
+MANY = 8
+"""Concepts, and names in a line, beyond which only some are named."""
+FEW = 3
+"""Targets that are named."""
+
+Row = tuple[str, str]
+"""A part, and what became of it."""
+
+
+def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) -> list[Row]:
+    """Images, columns, concepts, relations, targets and what a call looks like.
+
+    ``targets``: the names of those that are certified; ``answers``: what a call answers.
+    """
+    severities = Counter(variant.relation.name for variant in space.variants)
+    relations = [f"{n} (x{k})" if k > 1 else n for n, k in severities.items()]
+    return [
+        *_read(space),
+        ("relations (severities)", some(relations, MANY)),
+        ("targets", f"{len(targets)}: {some(targets, FEW)}" if targets else "none is certified"),
+        ("a call", _call(space, answers)),
+    ]
+
+
+def _read(space: QuestionSpace) -> Iterator[Row]:
+    """What became of each part of the data."""
+    dataset = adapted_dataset(as_loaded(space.dataset))
+    images = f"{len(dataset):,}" if dataset.has_images else f"none, of {len(dataset):,} samples"
+    skipped = getattr(dataset, "skipped", ())
+    if skipped:
+        images += f"; {len(skipped):,} left out, as {some(skipped, FEW)}"
+    yield "images", images
+    yield from dataset.remarks.items()
+    if len(dataset.concepts) > MANY:
+        yield "concepts", f"{len(dataset.concepts)}: {some(dataset.concepts, MANY)}"
+    else:
+        for name, (absent, present) in zip(dataset.concepts, dataset.counts, strict=True):
+            unknown = len(dataset) - absent - present
+            told = f"concept: {present:,} yes, {absent:,} no" if absent + present else "concept"
+            yield name, told + (f", {unknown:,} unknown" if unknown else "")
+    plain = [name for name in dataset.metadata_columns if name not in dataset.remarks]
+    if plain:
+        yield "metadata", some(plain, MANY)
+
+
+def _call(space: QuestionSpace, answers: CallMode) -> str:
+    """A call as it may be made: of the first image, under the last change."""
+    dataset, variant = adapted_dataset(as_loaded(space.dataset)), space.variants[-1]
+    concepts = dataset.concepts if answers == "all" else dataset.concepts[:1]
+    words = [ask.text for ask in dataset.asks(0).values()]
+    about = repr(words[0]) if words else some(concepts, MANY)
+    severity = f", severity {variant.severity}" if variant.severity else ""
+    at_once = " at once" if len(concepts) > 1 and not words else ""
+    return f"{dataset.sample_id(0)} under {variant.relation.name}{severity}: {about}{at_once}?"
+
+
+def show(space: QuestionSpace, targets: Sequence[str], answers: CallMode, to: Console) -> None:
+    """Prints the table."""
+    table = Table(title=f"read: {space.dataset.name}", title_justify="left", box=None)
+    table.show_header = False
+    table.add_column(overflow="fold", max_width=24)
+    table.add_column(overflow="fold")
+    for name, told in overview(space, targets, answers):
+        table.add_row(name, told)
+    to.print(table, markup=False)

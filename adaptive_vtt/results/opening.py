@@ -1,0 +1,69 @@
+"""The first numbers that are told: how often a model errs on images as they are, and on all."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..certify.targets import Target, selected_by
+from ..journal.facts import Facts
+from ..types import IDENTITY
+from ..utils.figures import Bar
+
+AS_THEY_ARE, WITH_CHANGES = "on your images as they are", "with the proposed changes among them"
+
+
+class Opening(NamedTuple):
+    """Two targets by their places in the certificate: about images as they are, and about the same
+    questions with all changes, too; None: these are no target."""
+
+    plain: int
+    whole: int | None
+
+
+def opening(facts: Facts) -> Opening | None:
+    """None where no target is about all images as they are and these are not all there are, where
+    two models are compared, or where answers are compared with the one about the source image,
+    which is then always right."""
+    certificate = facts.certificate
+    if certificate is None or certificate.versus is not None or facts.population is None:
+        return None
+    if facts.settings.oracle.needs_source:
+        return None
+    unchanged = [relation == IDENTITY for relation, _ in facts.space.variants]
+    targets = selected_by(facts.population, certificate.ids[: certificate.registered])
+    plain = next((k for k, t in enumerate(targets) if _is_of(t, unchanged)), None)
+    if plain is None or all(unchanged):
+        return None
+    every = [True] * len(unchanged)
+    there = np.sum(facts.space.cell_counts, axis=0) > 0  # of classes asked about alone none is 0
+    sides = there & targets[plain].sides
+    for whole, target in enumerate(targets):
+        if _is_of(target, every) and (there & target.sides == sides).all():
+            return Opening(plain, whole)
+    return Opening(plain, None)
+
+
+def _is_of(target: Target, variants: Sequence[bool]) -> bool:
+    """Whether a target is about these variants, of all samples and concepts."""
+    everyone = target.rows is None and bool(target.concepts.all())
+    return everyone and target.variants.tolist() == [*variants]
+
+
+def sentence(facts: Facts, rows: Sequence[Mapping[Any, Any]]) -> str | None:
+    """On your images as they are: 8.9 % (5.1 to 13.2); with the proposed changes among them: ...
+
+    ``rows``: the targets of a result, in order. None: see ``opening``.
+    """
+    places = opening(facts)
+    if places is None:
+        return None
+    found = f"{AS_THEY_ARE.capitalize()}: {_words(rows[places.plain])}"
+    if places.whole is None:
+        return found
+    return f"{found}; {WITH_CHANGES}: {_words(rows[places.whole])}"
+
+
+def _words(row: Mapping[Any, Any]) -> str:
+    """In per cent, rounded outwards: 8.9 % (5.1 to 13.2)."""
+    return Bar("", row["estimate"], row["lower"], row["upper"], done=False).words

@@ -1,0 +1,125 @@
+"""Data read honestly: what became of every column and file is said before anything is asked."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from adaptive_vtt import QuestionSpace
+from adaptive_vtt.audit.overview import overview, show
+from adaptive_vtt.datasets import as_dataset, from_table, recognised
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.utils.files import write_bytes
+from adaptive_vtt.utils.image_codec import png
+from tests.helpers.command_line import run
+
+PIXELS = png(np.zeros((4, 4, 1), np.uint8))
+NAMES = [f"page_{k}.png" for k in range(12)]
+EVEN, LOOP, SITE = [0, 1] * 6, ["1", "0", "0"] * 4, [*"aabbccaabbcc"]
+
+
+def pages(root: Path, **columns: Any) -> Path:
+    """Twelve images beside a table of labels with these columns in the place of some."""
+    for name in NAMES:
+        write_bytes(root / "images" / name, PIXELS)
+    rows = {"file": NAMES, "even": EVEN, "loop": LOOP, "site": SITE, **columns}
+    pd.DataFrame(rows).to_csv(root / "labels.csv", index=False)
+    return root
+
+
+@pytest.mark.parametrize(("yes", "no"), [("yes", "No"), ("TRUE", "false"), ("Ja", "nein")])
+def test_words_are_labels_beside_a_column_of_numbers(yes: str, no: str, tmp_path: Path) -> None:
+    dataset = as_dataset(pages(tmp_path, loop=[yes, no, no] * 4))
+    assert dataset.concepts == ("even", "loop")
+    assert dataset.counts.tolist() == [[6, 6], [8, 4]]
+
+
+def test_one_odd_cell_is_named_and_not_the_model_blamed(tmp_path: Path) -> None:
+    odd = [*LOOP]
+    odd[8] = "maybe"
+    root = pages(tmp_path, loop=odd)
+    told = "row 9 holds 'maybe', the other 11 are 0 or 1"
+    with pytest.warns(UserWarning, match=f"column 'loop' was taken for metadata: {told}"):
+        dataset = as_dataset(root)
+    space = QuestionSpace(dataset)
+    assert dict(overview(space, ["overall error"], "all"))["loop"] == f"metadata: {told}"
+    with pytest.raises(InputError, match=r"got 'maybe' at sample 'page_8\.png', concept 'loop'"):
+        as_dataset(root, concepts=["even", "loop"])
+
+
+def test_a_column_of_counts_is_no_mistake(tmp_path: Path) -> None:
+    layout = recognised(pages(tmp_path, loop=[0, 1, 2, 3, 4, 5] * 2))
+    assert (layout.options["metadata"], layout.apart) == (["loop", "site"], "")
+
+
+def test_a_missing_image_is_named_with_its_row(tmp_path: Path) -> None:
+    root = pages(tmp_path, file=[*NAMES[:6], "page_999.png", *NAMES[7:]])
+    expected = r"11 of 12 images found in '.*images', missing: page_999\.png \(row 7\); expected"
+    with pytest.raises(InputError, match=expected):
+        as_dataset(root)
+
+
+def test_a_duplicate_is_named_with_its_rows(tmp_path: Path) -> None:
+    root = pages(tmp_path, file=[*NAMES[:3], NAMES[2], *NAMES[4:]])
+    expected = r"'page_2\.png' stands more than once in 'file': rows 3, 4"
+    with pytest.raises(InputError, match=expected):
+        recognised(root)
+
+
+def test_concepts_choose_columns_or_are_refused(tmp_path: Path) -> None:
+    root = pages(tmp_path)
+    dataset = as_dataset(root, concepts=["loop"])
+    assert (dataset.concepts, dataset.metadata_columns) == (("loop",), ("even", "site"))
+    with pytest.raises(InputError, match=r"unknown concept 'lop'"):
+        as_dataset(root, concepts=["lop"])
+    rows = pd.DataFrame({"file": [str(root / "images" / n) for n in NAMES], "x": EVEN, "y": EVEN})
+    assert as_dataset(rows, concepts=["y"]).concepts == ("y",)
+    assert as_dataset(root / "images", rows[["x", "y"]], concepts=["y"]).concepts == ("y",)
+    with pytest.raises(InputError, match="unknown concept 'z'"):
+        as_dataset(root / "images", rows[["x"]], concepts=["z"])
+    with pytest.raises(InputError, match=r"concepts: expected those of the data, .* got 'z'"):
+        as_dataset(tiny_dataset(), concepts=["z"])
+
+
+def test_the_table_says_what_became_of_everything_within_80_columns() -> None:
+    labels = pd.DataFrame({"even": [0, 1, np.nan]}, index=["a", "b", "c"])
+    images = [np.zeros((4, 4), np.uint8)] * 3
+    site = pd.DataFrame({"site": ["x", "y", "x"]})
+    dataset = from_table(images, labels, metadata=site, skipped=["d.png"], name="pages")
+    space = QuestionSpace(dataset, ["identity", "rotation"], severities=[1, 3])
+    assert dict(overview(space, ["overall error", "even: miss rate"], "all")) == {
+        "images": "3; 1 left out, as d.png",
+        "even": "concept: 1 yes, 1 no, 1 unknown",
+        "metadata": "site",
+        "relations (severities)": "identity, rotation (x2)",
+        "targets": "2: overall error, even: miss rate",
+        "a call": "a under rotation, severity 3: even?",
+    }
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    show(space, [f"target {k} with a long name" for k in range(9)], "all", console)
+    text = console.export_text()
+    assert "read: pages" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_init_and_dry_run_print_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("init", str(tmp_path / "spec"), "--data", str(pages(tmp_path / "data"))) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"loop +concept: 4 yes, 8 no", told)
+    assert run("audit", str(tmp_path / "spec" / "SPEC.toml"), "--dry-run") == 0
+    again = capsys.readouterr().out
+    assert re.search(r"file +names the images", again)
+    assert again.index("concept: 4 yes") < again.index("calls until certified")
+
+
+def test_a_table_among_its_images_is_not_passed_over(tmp_path: Path) -> None:
+    for name in NAMES:
+        write_bytes(tmp_path / name, PIXELS)
+    assert as_dataset(tmp_path, concepts=["a", "b"]).concepts == ("a", "b")
+    pd.DataFrame({"file": NAMES, "even": EVEN}).to_csv(tmp_path / "labels.csv", index=False)
+    assert as_dataset(tmp_path).counts.tolist() == [[6, 6]]

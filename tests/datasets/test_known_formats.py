@@ -1,0 +1,91 @@
+"""Published formats are recognised by looking, in Python and by ``avtt init`` alike."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt.config import read_spec
+from adaptive_vtt.config.building import build_space
+from adaptive_vtt.datasets import recognised
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.utils.files import write_bytes
+from adaptive_vtt.utils.image_codec import png
+from tests.helpers.command_line import run
+from tests.helpers.endobench_rows import row, write
+from tests.helpers.small_datasets import medmnist
+
+PIXELS = png(np.full((20, 30, 3), 90, np.uint8))
+
+
+def coco(folder: Path) -> Path:
+    images = [{"id": k, "file_name": f"{k}.png", "width": 30, "height": 20} for k in (1, 2)]
+    for image in images:
+        write_bytes(folder / "val2017" / str(image["file_name"]), PIXELS)
+    thing = {"id": 1, "image_id": 1, "category_id": 3, "bbox": [2, 4, 9, 9], "iscrowd": 0}
+    kinds = [{"id": 3, "name": "dog"}]
+    content = {"images": images, "categories": kinds, "annotations": [thing]}
+    write_bytes(folder / "annotations" / "instances_val2017.json", json.dumps(content).encode())
+    return folder
+
+
+def hugging_face(folder: Path) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    label = {"names": ["cat", "dog"], "_type": "ClassLabel"}
+    about = {"info": {"features": {"image": {"_type": "Image"}, "label": label}}}
+    rows = {"image": [{"bytes": PIXELS, "path": None}] * 4, "label": [0, 1, 1, 0]}
+    table = pyarrow.table(rows).replace_schema_metadata({"huggingface": json.dumps(about)})
+    folder.mkdir()
+    for split in ("train", "test"):
+        parquet.write_table(table, folder / f"{split}-00000-of-00001.parquet")
+    return folder
+
+
+def endobench(folder: Path) -> Path:
+    folder.mkdir()
+    return write(folder / "e.tsv", [row(k) for k in range(6)])
+
+
+def archive(folder: Path) -> Path:
+    folder.mkdir()
+    return medmnist(folder, "breastmnist", count=16)
+
+
+FORMATS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "coco": (coco, {"kind": "coco", "images": "../data/val2017"}),
+    "hf": (hugging_face, {"kind": "hf", "path": "../data", "split": "test"}),
+    "endobench": (endobench, {"kind": "endobench", "path": "../data/e.tsv"}),
+    "medmnist": (archive, {"kind": "medmnist"}),
+}
+
+
+@pytest.mark.parametrize("of_folder", [False, True], ids=["as given", "its folder"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_spec_is_written_that_reads_them(name: str, of_folder: bool, tmp_path: Path) -> None:
+    make, expected = FORMATS[name]
+    data = make(tmp_path / "data")
+    data = data.parent if of_folder and data.is_file() else data
+    spec = tmp_path / "spec" / "SPEC.toml"
+    assert run("init", str(spec.parent), "--data", str(data)) == 0
+    assert tomllib.loads(spec.read_text())["dataset"].items() >= expected.items()
+    space = build_space(read_spec(spec), spec.parent)
+    assert space.size > 0
+    assert space.dataset.has_images
+    if name == "endobench":
+        assert "options are" in (spec.parent / "model.py").read_text()
+        assert run("audit", str(spec), "--budget", "3", "--out", str(tmp_path / "run")) == 0
+
+
+def test_boxes_without_their_images_are_told_what_to_name(tmp_path: Path) -> None:
+    file = coco(tmp_path) / "annotations" / "instances_val2017.json"
+    (tmp_path / "val2017").rename(tmp_path.parent / f"{tmp_path.name}-elsewhere")
+    with pytest.raises(InputError, match=r"with its images, such as '1\.png', .*labels = "):
+        recognised(file)
+    other = tmp_path / "other.json"
+    other.write_text("[1]")
+    with pytest.raises(InputError, match=r"or COCO's boxes \(\.json\), got another file"):
+        recognised(other)

@@ -1,0 +1,85 @@
+"""Files of models: ONNX and TorchScript are taken, of others the lines that wrap them are shown."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models.local.model_files import lines
+from adaptive_vtt.models.local.python import TorchModel, model_of
+from adaptive_vtt.utils.files import write_bytes
+from adaptive_vtt.utils.image_codec import png
+from tests.helpers.command_line import run
+
+SIDE = 8
+
+
+def network() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * SIDE * SIDE, 2))
+
+
+def estimator() -> Any:
+    linear = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    return linear.LogisticRegression().fit(rng.random((20, 3 * SIDE * SIDE)), [0, 1] * 10)
+
+
+def images(folder: Path) -> Path:
+    for name in ("cat", "dog"):
+        for k in range(3):
+            pixels = np.full((SIDE, SIDE, 3), 40 * k, np.uint8)
+            write_bytes(folder / name / f"{name}{k}.png", png(pixels))
+    return folder
+
+
+def scripted(path: Path) -> None:
+    torch.jit.save(torch.jit.trace(network(), torch.zeros(1, 3, SIDE, SIDE)), str(path))
+
+
+def whole(path: Path) -> None:
+    torch.save(network(), path)
+
+
+def dumped(path: Path) -> None:
+    pytest.importorskip("joblib").dump(estimator(), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"), [("net.pt", scripted), ("net.pth", whole), ("net.joblib", dumped)]
+)
+def test_the_model_that_init_wraps_is_audited(name: str, make: Any, tmp_path: Path) -> None:
+    make(tmp_path / name)
+    data, spec = str(images(tmp_path / "data")), str(tmp_path / "spec" / "SPEC.toml")
+    model = str(tmp_path / name)
+    assert run("init", str(tmp_path / "spec"), "--data", data, "--model", model) == 0
+    out = ["--budget", "2", "--out", str(tmp_path / "r"), "--set", "certify.self_taught=false"]
+    assert run("audit", spec, *out) == 0
+
+
+def test_onnx_is_named_in_the_spec(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "net.onnx", b"-")
+    data, spec = str(images(tmp_path / "data")), tmp_path / "spec"
+    assert run("init", str(spec), "--data", data, "--model", str(tmp_path / "net.onnx")) == 0
+    text = (spec / "SPEC.toml").read_text()
+    assert 'kind = "onnx"' in text
+    assert 'concepts = ["cat", "dog"]' in text
+    assert not (spec / "model.py").exists()
+
+
+def test_parameters_alone_need_their_network(tmp_path: Path) -> None:
+    torch.save(network().state_dict(), tmp_path / "net.pt")
+    assert "YourNetwork()  # <- the class" in lines(tmp_path / "net.pt", "FILE", 2)
+    with pytest.raises(InputError, match=r"wrap it yourself(?s:.*)weights_only=True"):
+        model_of(str(tmp_path / "net.pt"))
+
+
+def test_python_takes_a_traced_network_and_shows_how_to_wrap_an_estimator(tmp_path: Path) -> None:
+    scripted(tmp_path / "net.pt")
+    assert isinstance(model_of(str(tmp_path / "net.pt")), TorchModel)
+    with pytest.raises(InputError, match=r"got LogisticRegression; .* lambda images: estimator"):
+        model_of(estimator())
+    with pytest.raises(InputError, match=r"file '.*none\.pt' does not exist"):
+        model_of(str(tmp_path / "none.pt"))

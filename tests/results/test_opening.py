@@ -1,0 +1,37 @@
+"""The first number: the error on images as they are, then with the changes among them."""
+
+import adaptive_vtt as avtt
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+QUICK = {"budget": 8, "half_width": 0.3, "surrogate": False, "self_taught": False, "seed": 0}
+
+
+def headline(relations: list[str], targets: list[str], oracle: str = "correctness") -> str | None:
+    made = avtt.oracles.REGISTRY.make(oracle, {})
+    space = avtt.QuestionSpace(tiny_dataset(), relations, oracle=made)
+    result = avtt.Audit(space, ScriptedModel(), targets=targets, **QUICK).run()
+    said = result.headline
+    assert result.to_dict()["headline"] == said
+    if said is not None:
+        assert repr(result).startswith(f"Result({said}; ")
+        assert said in result._repr_html_()
+        rows = result.targets.set_index("target")
+        for name in ("relation identity: error", "overall error"):
+            assert name not in rows.index or f"{100 * rows.loc[name, 'estimate']:.1f} %" in said
+    return said
+
+
+def test_images_as_they_are_come_first() -> None:
+    both = headline(["identity", "rotation"], ["overall", "relations"])
+    assert both is not None
+    assert both.startswith("On your images as they are: ")
+    assert "; with the proposed changes among them: " in both
+    alone = headline(["identity", "rotation"], ["relations"])
+    assert alone is not None
+    assert "proposed changes" not in alone
+
+
+def test_nothing_is_said_where_it_is_no_target_or_cannot_be_wrong() -> None:
+    assert headline(["identity", "rotation"], ["overall"]) is None
+    assert headline(["identity"], ["overall", "relations"]) is None
+    assert headline(["identity", "rotation"], ["relations"], "consistency") is None
