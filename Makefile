@@ -2,7 +2,7 @@
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
 # make test-slow: the tests that take long           make lock: constraints.txt anew
 # make bench BCCD=FOLDER: those of photographs, too (docs/how-to/photographs.md)
-# make docs: the pages of docs/, in build/site
+# make docs: the pages of docs/, in build/site       make reference: docs/reference/{spec,cli}.md anew
 # make test-lowest, make test-pythons: what else pyproject.toml promises to run on
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +17,7 @@ INSTALL := $(BIN)/pip install -c constraints.txt
 # $(call unless,MODULE,WHAT,REMEDY): says what is skipped unless the module is there.
 unless = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("$1") is None)' || echo "skipped: $2: $3"
 
-.PHONY: demo test fast test-slow bench skipped docs lint clean lock test-lowest test-pythons
+.PHONY: demo test fast test-slow bench skipped docs reference lint clean lock test-lowest test-pythons
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +51,9 @@ $(VENV)/.docs-ready: $(VENV)/.ready
 docs: $(VENV)/.docs-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "docs: build/site/index.html"
+
+reference: $(VENV)/.ready
+	$(BIN)/python docs/hooks/reference.py
 
 # noxfile.py has the details.
 lock: SESSION := lock

@@ -15,31 +15,48 @@ from .. import __version__
 from ..errors import AvttError
 from .signals import interrupted_as
 
-SUMMARIES = {
-    "audit": "Ask a model until a stopping rule is met, and leave a report.",
-    "census": "Ask every question once: exact rates, for models that cost nothing.",
-    "plan": "Say what each half-width would take, in calls and money; ask nothing.",
-    "resume": "Go on with an audit that was interrupted, or reached a limit.",
-    "rejudge": "Judge an audit's answers by another oracle, for new certificates; ask nothing.",
-    "versus": "Ask two models the same drawn questions until it is known which errs less.",
-    "fleet": "Run several audits under one cap on money or calls.",
-    "report": "Write report.html and result.json anew from the journal, which is not verified.",
-    "verify": "Check that a run folder is as it was written, and follows from its journal.",
-    "runs": "List a folder's audits: model, targets, calls, cost, state; latest first.",
-    "view": "Show a run as it goes on, or all runs of a folder and two beside each other.",
-    "pictures": "Write every picture an audit may ask about, with a table for a model's answers.",
-    "label": "Label, judge or answer as a person what an audit found, made or asked.",
-    "export": "Write the images that were answered wrongly, with labels and masks, as a dataset.",
-    "gate": "Decide rules about certified rates: 0 pass, 1 fail, 4 open.",
-    "slices": "Find groups of questions in which failures concentrate.",
-    "compare": "Run several strategies on the same space and show how fast each one learns.",
-    "init": "Write a SPEC.toml and a model stub: for your images, or a few to try.",
-    "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
-    "serve-demo": "Serve a model on this machine, asked as a paid one is, to try an audit on.",
-    "list": "Name all parts of a kind, those of installed packages with their version.",
-    "relations": "What makes follow-up images.",
+GROUPS = {
+    "Begin": {
+        "init": "Write a SPEC.toml and a model stub: for your images, or a few to try.",
+        "plan": "Say what each half-width would take, in calls and money; ask nothing.",
+        "serve-demo": "Serve a model on this machine, asked as a paid one is, to try an audit on.",
+    },
+    "Run": {
+        "audit": "Ask a model until a stopping rule is met, and leave a report.",
+        "census": "Ask every question once: exact rates, for models that cost nothing.",
+        "resume": "Go on with an audit that was interrupted, or reached a limit.",
+        "rejudge": "Judge an audit's answers by another oracle, for new certificates; ask nothing.",
+        "fleet": "Run several audits under one cap on money or calls.",
+    },
+    "Look": {
+        "view": "Show a run as it goes on, or all runs of a folder and two beside each other.",
+        "runs": "List a folder's audits: model, targets, calls, cost, state; latest first.",
+        "report": "Write report.html and result.json anew from the journal, which is not verified.",
+        "slices": "Find groups of questions in which failures concentrate.",
+        "export": "Write the images that were answered wrongly, with labels and masks, as a "
+        "dataset.",
+    },
+    "Decide": {
+        "gate": "Decide rules about certified rates: 0 pass, 1 fail, 4 open.",
+        "verify": "Check that a run folder is as it was written, and follows from its journal.",
+    },
+    "Compare": {
+        "versus": "Ask two models the same drawn questions until it is known which errs less.",
+        "compare": "Run several strategies on the same space and show how fast each one learns.",
+    },
+    "People": {
+        "label": "Label, judge or answer as a person what an audit found, made or asked.",
+        "pictures": "Write every picture an audit may ask about, with a table for a model's "
+        "answers.",
+    },
+    "Parts": {
+        "list": "Name all parts of a kind, those of installed packages with their version.",
+        "relations": "What makes follow-up images.",
+        "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
+    },
 }
-"""The first line of every command's help, for a list of them that imports none."""
+"""What a command is for -> its name -> the first line of its help: a list that imports none."""
+SUMMARIES = {name: said for group in GROUPS.values() for name, said in group.items()}
 
 SETTING = ("audit", "plan", "versus", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
@@ -94,8 +111,9 @@ class _Later(TyperCommand):
         return found.make_context(info_name, args, *rest, **more)
 
 
-for _name, _summary in SUMMARIES.items():
-    app.command(_name, cls=_Later, help=_summary)(lambda: None)
+for _group, _commands in GROUPS.items():
+    for _name, _summary in _commands.items():
+        app.command(_name, cls=_Later, help=_summary, rich_help_panel=_group)(lambda: None)
 
 
 def main(arguments: list[str] | None = None) -> None:

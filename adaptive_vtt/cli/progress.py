@@ -55,6 +55,8 @@ VACUOUS = 0.5
 TINY = 1e-9
 MIN = 16
 """Columns below which the last part, which may be cut, is left out."""
+LAST = 22
+"""Columns of the last part, the widest target and its name, that others make room for."""
 
 
 @contextmanager
@@ -356,12 +358,13 @@ def time_left(share: float | None, began: float, seconds: float) -> str:
 
 
 def fitted(parts: Sequence[str], last: str, width: int, joint: str = "  ") -> str:
-    """As many of the parts as fit, in order, then as much of the last one; "" are left out."""
-    line = ""
+    """As many of the parts as fit, in order, then as much of the last one; "" are left out. From
+    ``WIDE`` columns on, parts make room for ``LAST`` of the last one."""
+    line, kept = "", min(len(last), LAST) + len(joint) if last and width >= WIDE else 0
     for part in filter(None, parts):
         longer = f"{line}{joint}{part}" if line else part
-        if len(longer) > width:
-            return line
+        if len(longer) > width - kept:
+            break
         line = longer
     room = width - len(line) - len(joint)
     if not last or room < min(MIN, len(last)):

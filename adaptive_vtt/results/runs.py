@@ -117,12 +117,14 @@ class Rates:
     @property
     def worst(self) -> Rate | None:
         """The target that is surely the worst: the highest lower bound, not the highest estimate,
-        which is often that of the fewest questions. None where no rate surely lies above 0, or
-        rates are those of pairs."""
-        if self.paired:
+        which is often that of the fewest questions. None where it is not surely worse than any
+        other, or rates are those of pairs."""
+        found = [row for row in self.rows if row.valid]
+        if self.paired or not found:
             return None
-        found = (row for row in self.rows if row.valid and row.lower > 0)
-        return max(found, key=lambda row: row.lower, default=None)
+        worst = max(found, key=lambda row: row.lower)
+        others = [row.upper for row in found if row is not worst]
+        return worst if worst.lower > min(others, default=1.0) else None
 
 
 def ago(seconds: float) -> str:

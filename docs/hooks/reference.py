@@ -1,4 +1,7 @@
-"""The reference of SPEC.toml and of the command line, from the models and commands themselves."""
+"""The reference of SPEC.toml and of the command line, from the models and commands themselves.
+
+``make reference`` writes both pages into docs/reference.
+"""
 
 import inspect
 import json
@@ -156,3 +159,11 @@ def _code(text: str) -> str:
 def _row(*cells: str) -> str:
     safe = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
     return f"| {' | '.join(safe)} |\n"
+
+
+PAGES = {"spec.md": spec_page, "cli.md": cli_page}
+"""Name in docs/reference -> what makes that page."""
+
+if __name__ == "__main__":
+    for page, made in PAGES.items():
+        (Path(__file__).parents[1] / "reference" / page).write_text(made(), encoding="utf-8")

@@ -191,10 +191,14 @@ def rate(lower: float, upper: float, valid: bool = True, name: str = "a") -> Rat
 
 
 def test_the_surely_worst_has_the_highest_lower_bound() -> None:
-    rows = (rate(0.0, 0.9), rate(0.2, 0.3, name="b"), rate(0.6, 0.7, valid=False))
-    rates = Rates("", "", "", "loss", 0.95, "all", rows)
-    assert rates.worst == rows[1]
-    assert Rates("", "", "", "loss", 0.95, "all", rows[:1]).worst is None
+    unsure, worse, broken = rate(0.0, 0.9), rate(0.2, 0.3, name="b"), rate(0.6, 0.7, valid=False)
+
+    def worst(*rows: Rate) -> Rate | None:
+        return Rates("", "", "", "loss", 0.95, "all", rows).worst
+
+    assert worst(unsure, worse, broken, rate(0.0, 0.1, name="c")) == worse
+    assert worst(unsure, worse, broken, rate(0.0, 0.2, name="c")) is None  # they may be alike
+    assert worst(worse) is worst(unsure) is None  # nothing beside it
 
 
 def spans() -> Iterator[tuple[Rate, str]]:
