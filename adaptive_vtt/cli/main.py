@@ -40,6 +40,17 @@ SUMMARIES = {
 }
 """The first line of every command's help, for a list of them that imports none."""
 
+PANELS = {
+    "Begin": ("plan", "init", "build-vqa", "serve-demo"),
+    "Run": ("audit", "resume", "fleet"),
+    "Look": ("report", "verify", "runs", "view", "export", "slices"),
+    "Decide": ("rejudge", "gate"),
+    "Compare": ("versus", "compare"),
+    "People": ("pictures", "label"),
+    "Parts": ("list", "relations"),
+}
+"""Under which heading 'avtt --help' lists which commands, in that order."""
+
 app = typer.Typer(
     name="avtt",
     no_args_is_help=True,
@@ -90,8 +101,9 @@ class _Later(TyperCommand):
         return found.make_context(info_name, args, *rest, **more)
 
 
-for _name, _summary in SUMMARIES.items():
-    app.command(_name, cls=_Later, help=_summary)(lambda: None)
+for _panel, _names in PANELS.items():
+    for _name in _names:
+        app.command(_name, cls=_Later, help=SUMMARIES[_name], rich_help_panel=_panel)(lambda: None)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from jinja2 import Environment
 
 from ...errors import InputError
+from ...utils.figures import percent
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -141,11 +142,6 @@ def _note(run: Run, report: Latest[Report]) -> str:
         return "the first report is being built" if report.busy else ""
     behind = run.calls - report.value.calls
     return f"report: after {report.value.calls:,} calls" if behind > 0 else ""
-
-
-def percent(share: float) -> str:
-    """0.123 as 12.3 %."""
-    return f"{100 * share:.1f} %"
 
 
 def points(difference: float) -> str:
