@@ -17,7 +17,7 @@ from plotly.io._html import plotly_cdn_url
 from plotly.offline import get_plotlyjs
 
 from adaptive_vtt.cli.init import SET, commented_spec, write_start
-from adaptive_vtt.cli.main import SUMMARIES, command
+from adaptive_vtt.cli.main import PANELS, SUMMARIES, command
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.section import kinds_of
 from tests.helpers.command_line import run
@@ -460,3 +460,11 @@ def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, capsys):
     told = capsys.readouterr()
     assert "expected the name of an environment variable that holds the key" in told.err
     assert "planted" not in told.err + told.out
+
+
+def test_help_lists_every_command_once_under_a_heading_of_its_task(capsys):
+    assert sorted(name for names in PANELS.values() for name in names) == sorted(SUMMARIES)
+    assert run("--help") == 0
+    said = capsys.readouterr().out
+    places = [said.index(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places)

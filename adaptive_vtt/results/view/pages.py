@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from jinja2 import Environment
 
 from ...errors import InputError
-from ...utils.figures import percent
+from ...utils.figures import outward, percent
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -149,6 +149,11 @@ def points(difference: float) -> str:
     return f"{100 * difference:+.1f} points".replace("-", "\N{MINUS SIGN}")
 
 
+def at_least(share: float) -> str:
+    """A share that is promised, in percent and rounded down: 0.0567 as 5.6 %."""
+    return percent(outward(share, share)[0])
+
+
 def _fill(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(values)
 
@@ -156,7 +161,7 @@ def _fill(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(HERE)
-    environment.filters.update(percent=percent, points=points, address=address)
+    environment.filters.update(percent=percent, at_least=at_least, points=points, address=address)
     return environment
 
 
