@@ -58,7 +58,7 @@ GROUPS = {
 """What a command is for -> its name -> the first line of its help: a list that imports none."""
 SUMMARIES = {name: said for group in GROUPS.values() for name, said in group.items()}
 
-SETTING = ("audit", "plan", "versus", "compare")
+SETTING = ("audit", "census", "plan", "versus", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
 
 app = typer.Typer(

@@ -25,7 +25,7 @@ from ..journal import Journal, check_head
 from ..journal.facts import CertificateFacts, read_facts
 from ..space import QuestionSpace
 from ..stopping import State as Standing
-from ..utils.figures import outward
+from ..utils.figures import outward, percent
 from .result import Result, summarise
 
 State = Literal["pass", "fail", "open"]
@@ -68,15 +68,15 @@ class Rule:
                 f"rule {text!r}: expected TARGET, one of <= < >= >, and a number, such as "
                 "'relation:fog <= 0.2' or 'versus:overall <= +0.01'"
             )
-        percent = found["percent"]
-        limit /= 100 if percent else 1
+        in_percent = found["percent"]
+        limit /= 100 if in_percent else 1
         about = found["about"]
         versus = about.startswith(VERSUS)
         least = -1 if versus else 0
         if not least <= limit <= 1:
             raise InputError(
                 f"rule {text!r}: expected a limit from {least} to 1, got {limit:g}"
-                + ("" if percent else "; for percent write '20 %'")
+                + ("" if in_percent else "; for percent write '20 %'")
             )
         sign: Any = found["sign"]
         return cls(text.strip(), about.removeprefix(VERSUS), sign, limit, versus)
@@ -109,11 +109,11 @@ class Ruling:
     def span(self) -> str:
         """What is certified in percent, rounded outward."""
         low, high = outward(self.lower, self.upper)
-        return f"{_percent(low)} to {_percent(high)}"
+        return f"{percent(low)} to {percent(high)}"
 
     def __str__(self) -> str:
         told = (
-            f"{self.state}: {self.rule.text}: {self.target} {_percent(self.estimate)} ({self.span})"
+            f"{self.state}: {self.rule.text}: {self.target} {percent(self.estimate)} ({self.span})"
         )
         return f"{told}; {self.note}" if self.note else told
 
@@ -166,7 +166,7 @@ class Gate:
     def markdown(self) -> str:
         """A summary for a pull request."""
         rows = [
-            f"| {r.state} | {_code(r.rule.text)} | {_cell(r.target)} | {_percent(r.estimate)} | "
+            f"| {r.state} | {_code(r.rule.text)} | {_cell(r.target)} | {percent(r.estimate)} | "
             f"{r.span} | {_cell(r.note)} |"
             for r in self.rulings
         ]
@@ -390,10 +390,6 @@ def _decided(rule: Rule, side: object) -> State:
     if side not in ("above", "below"):
         return "open"
     return "pass" if (side == "below") == (rule.sign == "<=") else "fail"
-
-
-def _percent(rate: float) -> str:
-    return f"{round(100 * rate, 1) + 0.0:.1f} %"  # never -0.0
 
 
 def _cell(text: str) -> str:

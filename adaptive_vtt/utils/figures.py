@@ -22,6 +22,15 @@ def outward(lower: float, upper: float) -> tuple[float, float]:
     return math.floor(1000 * lower + SLACK) / 1000, math.ceil(1000 * upper - SLACK) / 1000
 
 
+def percent(share: float | None, space: str = " ") -> str:
+    """0.123 as 12.3 %, small shares with more digits; nothing known is a dash."""
+    if share is None or math.isnan(share):
+        return "–"
+    small = abs(share)
+    digits = 0 if share in (0, 1) else 1 if small >= 0.001 else 2 if small >= 0.0001 else 4
+    return f"{100 * share + 0.0:.{digits}f}{space}%"
+
+
 def shown(words: object) -> str:
     """Words that a figure shows as they are: as a name, a title, a label or on an axis."""
     return escape(str(words), quote=False).replace("%{", "%&#123;")

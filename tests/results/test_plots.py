@@ -38,3 +38,13 @@ def test_the_table_has_the_ends_and_what_a_figure_always_shows() -> None:
     assert left == 4
     assert (rows[0][0], rows[-1][0], len(rows)) == ("0", "100", 10)
     assert rows[-1][1:3] == ["100.00\u202f%", "0.00\u202f%"]
+
+
+def test_percent_is_one_rule_and_a_promise_is_rounded_down():
+    from adaptive_vtt.results.view.pages import at_least
+    from adaptive_vtt.utils.figures import percent
+
+    shares = (0.123, 0.00052, 0.0, 1, -0.0, float("nan"), None)
+    assert [*map(percent, shares)] == ["12.3 %", "0.05 %", "0 %", "100 %", "0 %", "–", "–"]
+    assert at_least(0.0567) == "5.6 %"
+    assert at_least(0.95) == "95.0 %"

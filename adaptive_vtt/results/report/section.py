@@ -19,6 +19,7 @@ from jinja2 import Environment
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
+from ...utils import figures
 from ...utils.figures import outward
 from ...utils.web import templates_of
 
@@ -90,12 +91,8 @@ def plain(value: Any) -> Any:
 
 
 def percent(share: float | None) -> str:
-    """0.123 as 12.3 %; nothing known is a dash."""
-    if share is None or math.isnan(share):
-        return "–"
-    small = abs(share)
-    digits = 0 if share in (0, 1) else 1 if small >= 0.001 else 2 if small >= 0.0001 else 4
-    return f"{100 * share:.{digits}f}{THIN}%"
+    """0.123 as 12.3 %, with a space that does not break; nothing known is a dash."""
+    return figures.percent(share, THIN)
 
 
 def figure(value: float | None) -> str:

@@ -15,6 +15,7 @@ from jinja2 import Environment
 
 from ...errors import InputError
 from ...types import JsonObject
+from ...utils.figures import outward, percent
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -144,14 +145,14 @@ def _note(run: Run, report: Latest[Report]) -> str:
     return f"report: after {report.value.calls:,} calls" if behind > 0 else ""
 
 
-def percent(share: float) -> str:
-    """0.123 as 12.3 %."""
-    return f"{100 * share:.1f} %"
-
-
 def points(difference: float) -> str:
     """A difference of rates in percentage points, with its sign."""
     return f"{100 * difference:+.1f} points".replace("-", "\N{MINUS SIGN}")
+
+
+def at_least(share: float) -> str:
+    """A share that is promised, in percent and rounded down: 0.0567 as 5.6 %."""
+    return percent(outward(share, share)[0])
 
 
 def _fill(template: str, **values: Any) -> str:
@@ -161,7 +162,7 @@ def _fill(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(HERE)
-    environment.filters.update(percent=percent, points=points, address=address)
+    environment.filters.update(percent=percent, at_least=at_least, points=points, address=address)
     return environment
 
 
