@@ -207,8 +207,7 @@ def _panel(
     )
     whisker |= {"hoverinfo": "skip", "error_y": {"type": "data", "color": CERTIFIED, "width": 5}}
     whisker["error_y"]["thickness"] = 2
-    certified = any(value is not None for value in moments.columns["middle"][-1])
-    whisker["showlegend"] = not number and certified
+    whisker["showlegend"] = not number and moments.certifies
     ends = {"color": CERTIFIED, "dash": "dash", "width": 1.5}
     across = {**common, "mode": "lines", "line": ends, "hoverinfo": "skip", "showlegend": False}
     across["x"] = [min(x) - 0.4, max(x) + 0.4]

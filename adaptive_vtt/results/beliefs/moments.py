@@ -8,6 +8,7 @@ So a figure of one moment can be turned to any other (``turned``); believed.js d
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +72,12 @@ class Moments:
         """What is known of a column at moment ``k``."""
         return [value for value in self.columns[column][k] if value is not None]
 
-    @property
+    @cached_property
+    def certifies(self) -> bool:
+        """Whether any group has a certified interval in the end."""
+        return bool(self.known("middle"))
+
+    @cached_property
     def predicts(self) -> bool:
         """Whether losses are predicted at all."""
         return any(value is not None for values in self.columns["predicted"] for value in values)

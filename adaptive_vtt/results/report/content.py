@@ -72,7 +72,7 @@ class Content:
         """Relation and severity, in the order of their numbers."""
         return list(self.facts.space.variants)
 
-    @property
+    @cached_property
     def relations(self) -> list[str]:
         return self.facts.space.relations
 
