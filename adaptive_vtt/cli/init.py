@@ -33,7 +33,7 @@ from ..models.local.model_files import lines
 from ..oracles import REGISTRY as REGISTERED
 from ..space import QuestionSpace
 from ..types import Image
-from ..utils.files import write_bytes, write_text
+from ..utils.files import Table, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
@@ -358,7 +358,7 @@ def first(
         layout = replace(layout, options={**layout.options, "empty": "skip"})
     dataset = layout.load()
     oracle, code = _oracle(layout, dataset), _model(layout, dataset)
-    named: dict[str, Any] = {"target": "model.py:predict"}
+    named: Table = {"target": "model.py:predict"}
     if model is not None and model.suffix == ".onnx":
         code = ""
         named = {"kind": "onnx", "path": seen_from(base, model), "concepts": [*dataset.concepts]}
@@ -366,7 +366,7 @@ def first(
         file = f"Path(__file__).parent / {seen_from(base, model)!r}"
         code = WRAPPED + lines(model, file, len(dataset.concepts))
         named = {"target": "model.py:predict" if "def predict" in code else "model.py:network"}
-    sections: dict[str, dict[str, Any]] = {
+    sections: dict[str, Table] = {
         "dataset": _dataset(layout, base),
         "model": named,
         "space": {"relations": list(RELATIONS)},
@@ -395,7 +395,7 @@ def _targets(layout: Layout, oracle: str | None) -> list[str]:
     return ["concepts", "relation-sides"] if oracle == "mask-drop" else ["overall", "relations"]
 
 
-def _dataset(layout: Layout, base: Path) -> dict[str, Any]:
+def _dataset(layout: Layout, base: Path) -> Table:
     path = seen_from(base, layout.path)
     options = {
         name: seen_from(base, value) if isinstance(value, Path) else value
@@ -539,7 +539,7 @@ def _kind(
 
 
 @cache
-def _known_examples() -> dict[str, Any]:
+def _known_examples() -> Table:
     text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
     return {**tables["examples"], **tables["defaults"]}

@@ -2,14 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from ..errors import InputError
 from ..utils.tables import MAX_HEADER
 from .formats.endobench import NEEDED
 from .formats.hugging_face import Rows, splits_of
 
-Known = tuple[str, Path, dict[str, Any], str]
+Known = tuple[str, Path, dict[str, object], str]
 """A kind of dataset, its file or folder, its options, and what was left alone, as of a Layout."""
 COCO = ("images", "categories", "annotations")
 """What the JSON of COCO's boxes holds."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Self
 
 from ...engine.audit_key import version_of
 from ...engine.judge import Judge
@@ -15,6 +15,7 @@ from ...models.base import ModelSource, adapted_model
 from ...models.checking import name_of
 from ...models.local.python import model_of
 from ...space import QuestionSpace
+from ...types import JsonObject
 from .at_once import columns_of
 from .everything import BATCH, asked, calls_in_order
 from .figures import CensusResult
@@ -99,7 +100,7 @@ class Census:
                 "model; take [oracle.judge] out, or audit"
             )
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> JsonObject:
         return {
             "space": self.space.fingerprint,
             "model": [name_of(self.model), version_of(self.model)],

@@ -30,7 +30,7 @@ from ...journal.facts import SpaceFacts
 from ...results.outcomes import confusion
 from ...results.report import endobench_beside, medtest_beside, published
 from ...space import QuestionSpace
-from ...types import Floats, Indices
+from ...types import Floats, Indices, JsonObject
 from ...utils.files import write_text
 from ...utils.tables import csv_text
 from .everything import MAX_CALLS, members
@@ -153,7 +153,7 @@ class CensusResult:
             found["derived"] = self.derived
         return found | {f"beside-{paper}": table for paper, table in self.beside.items()}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """For JSON; what is unknown is null."""
         tables = {n: json.loads(t.to_json(orient="records")) for n, t in self.tables().items()}
         return {
@@ -259,7 +259,7 @@ class CensusResult:
         here = (table["relation"] == chosen.relation.name) & (table["severity"] == chosen.severity)
         return table[here & table["loss"].notna()]
 
-    def _perturbed(self) -> Iterator[dict[str, Any]]:
+    def _perturbed(self) -> Iterator[dict[str, object]]:
         classes = self.space.oracle.concepts_are == "classes"
         for number, variant in enumerate(self.space.variants):
             mine, by_class = self._where_asked(number), self._per_class[number]
