@@ -303,7 +303,7 @@ def test_a_filter_that_means_something_else_is_another_audit(tmp_path: Path) -> 
         )
 
     begin("rotation").close()
-    with pytest.raises(JournalError, match="was begun with certificate"):
+    with pytest.raises(JournalError, match="was begun with targets of these names"):
         begin("gaussian_noise")
 
 
