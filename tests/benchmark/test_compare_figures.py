@@ -29,6 +29,7 @@ def planted(strategy: str, seed: int, calls: int | None, *, missed: bool, last: 
         "half_width": [0.5, 0.2, 0.1],
         "certified": [True],
         "variance_ratio": 0.5,
+        "predicts": strategy != "uniform",
         "estimates": {"certified": [[0.5], [0.4], [last]]},
         "held": True,
         "missed": missed,
