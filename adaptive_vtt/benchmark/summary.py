@@ -117,15 +117,14 @@ def _to_goal(runs: Sequence[Run]) -> Floats:
 
 
 def _ratios(grouped: Mapping[str, Sequence[Run]], name: str, other: str) -> Floats:
-    """(repeats,): per seed, the calls of a strategy as a share of another's; infinite where it fell short,
-    NaN where the other did."""
-    ours, theirs = _to_goal(grouped[name]), _to_goal(grouped[other])
-    return np.where(np.isinf(theirs), np.nan, ours / theirs)
+    """(repeats,): per seed, the calls of a strategy as a share of another's; infinite where it
+    fell short, NaN where the other did."""
+    theirs = _to_goal(grouped[other])
+    return np.asarray(_to_goal(grouped[name]) / np.where(np.isinf(theirs), np.nan, theirs))
 
 
 def _between(ratios: Floats, strategies: int) -> tuple[float, float] | None:
-    """What the typical ratio lies between; None where that may be 1, or where one repeat says
-    nothing of others."""
+    """What the typical ratio lies between; None where that may be 1, and where there is but one."""
     from scipy.stats import t
 
     if len(ratios) < 2:

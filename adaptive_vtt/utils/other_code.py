@@ -117,7 +117,7 @@ def place_of(error: BaseException) -> str:
 
 
 def defined_at(function: Any) -> str:
-    """ " from model.py, line 7", where a function or method begins; "" where there is no telling."""
+    """ " from model.py, line 7", where a function or method begins; "" where none can be told."""
     code = getattr(function, "__code__", None)
     return f" from {shown(code.co_filename)}, line {code.co_firstlineno}" if code else ""
 
