@@ -11,7 +11,7 @@ from ..results.report.plots import COLOURS as ROLES
 from ..results.report.plots import Figure, chart, figure_page, frame, level_of, table
 from ..results.report.section import amount, data
 from ..types import Floats, JsonObject
-from ..utils.figures import shown
+from ..utils.figures import outward, shown
 from .runs import BY_CHANCE, MARKS, UNIFORM, Run
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -88,7 +88,8 @@ def conclusion(runs: Sequence[Run]) -> str:
         found = {name: _between(_ratios(grouped, best, name), len(grouped)) for name in rivals}
         repeats = f"{len(grouped[best])} repeat{'s' * (len(grouped[best]) > 1)}"
         if between := found.get(UNIFORM):
-            times = f"{between[0]:.2g} to {between[1]:.2g} times the calls of"
+            low, high = outward(*between)
+            times = f"{low:g} to {high:g} times the calls of"
             said.append(
                 f"{_called(best, runs)} needed {times} {_called(UNIFORM, runs)} ({repeats})"
             )
