@@ -210,7 +210,7 @@ def _calls(calls: int | None) -> float:
     return float("inf") if calls is None else float(calls)
 
 
-def _median(values: Sequence[float]) -> float | None:
+def _median(values: Sequence[float] | Floats) -> float | None:
     """The median; None where that was not reached."""
     middle = float(np.median(values)) if len(values) else float("inf")
     return None if np.isinf(middle) or np.isnan(middle) else middle
