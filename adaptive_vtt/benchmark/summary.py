@@ -277,8 +277,8 @@ def certified_page(
         *((title, table(title, found)) for title, found in tables.items()),
     ]
     concluded = conclusion(runs).replace("+-", "±")
-    lead = f"All intervals hold at all times with probability {confidence:g}."
-    lead = ". ".join(filter(None, (concluded, by_chance(runs), lead)))
+    told = "; ".join(filter(None, (concluded, by_chance(runs))))
+    lead = f"{told}. All intervals hold at all times with probability {confidence:g}."
     return figure_page("Strategies compared", lead, parts)
 
 
