@@ -153,6 +153,9 @@ CLASSICS = (
     "certify",
 )
 """The baselines, the paper's four strategies, active testing's, and ours."""
+BY_CHANCE = (UNIFORM, "stratified", "prediction-powered", "random")
+"""One family: they choose by chance, and differ in whether predictions help their intervals and in
+whether groups of questions get shares of their own."""
 SHARPEST = 1e18
 """As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
 MAX_ARGMAX = 1000
@@ -283,6 +286,7 @@ class Trace:
             "half_width": [round(w, 5) for w in self._widths],
             "certified": [bool(row["certified"]) for row in table],
             "variance_ratio": float(np.mean([row["variance_ratio"] for row in table])),
+            "predicts": self._belief.losses is not None,
             "estimates": {
                 "certified": _listed(self._estimates),
                 "pseudo-outcomes": _listed(self._drawn),

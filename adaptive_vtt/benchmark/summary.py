@@ -1,17 +1,18 @@
 """Runs to tables and a page: one row per strategy, and one per strategy and estimator."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..errors import some
 from ..results.report.plots import COLOURS as ROLES
 from ..results.report.plots import Figure, chart, figure_page, frame, level_of, table
 from ..results.report.section import amount, data
 from ..types import Floats, JsonObject
-from ..utils.figures import shown
-from .runs import MARKS, UNIFORM, Run
+from ..utils.figures import outward, shown
+from .runs import BY_CHANCE, MARKS, UNIFORM, Run
 
 # -- tables ----------------------------------------------------------------------------------------
 
@@ -40,19 +41,19 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
 def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None) -> pd.DataFrame:
     """One row per strategy: median calls to each half-width, against uniform; coverage.
 
+    ``of uniform``: the median, over seeds, of its calls to the last as a share of uniform's.
     ``coverage``: share of repeats in which every interval held the truth at the stop;
     ``ever missed``: in which any did not, at any moment. None: not reached, or not known.
     """
     grouped = by_strategy(runs)
     goals = [level for level, _ in runs[0]["calls_to"]]
-    base = _median([_calls(run["calls_to"][-1][1]) for run in grouped[UNIFORM]])
     rows = []
     for name, mine in grouped.items():
         row: JsonObject = {"strategy": name, "repeats": len(mine)}
         for place, level in enumerate(goals):
             row[f"calls to {level:g}"] = _median([_calls(r["calls_to"][place][1]) for r in mine])
-        ours = row[f"calls to {goals[-1]:g}"]
-        row["of uniform"] = round(ours / base, 3) if ours and base else None
+        ratio = _median(_ratios(grouped, name, UNIFORM))
+        row["of uniform"] = None if ratio is None else round(ratio, 3)
         row["stopped at"] = _median([run["calls"] for run in mine])
         if truth is not None:
             row["RMSE at stop"] = _rmse([_errors(run, "certified", truth, -1) for run in mine])
@@ -62,6 +63,85 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
         row["seconds per draw"] = round(float(np.median([run["seconds"] for run in mine])), 5)
         rows.append(row)
     return pd.DataFrame(rows, dtype=object)
+
+
+TOGETHER = 0.05
+"""How probable a wrong comparison is, at most, among all pairs of strategies that there are."""
+
+
+def conclusion(runs: Sequence[Run]) -> str:
+    """What runs that certify say in one sentence: how many times the calls of uniform questioning
+    the best of the other strategies needed, and from which of them it cannot be told.
+
+    Strategies are compared by the ratios of their calls at the same seeds: Student's interval of
+    the mean log ratio, as wide as it takes for all pairs together (Bonferroni). One that did not
+    reach the last half-width with every seed is named, and not compared.
+    """
+    grouped = by_strategy(runs)
+    goal = runs[0]["calls_to"][-1][0]
+    short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
+    others = [name for name in grouped if name != UNIFORM and name not in short]
+    said = []
+    if others:
+        best = min(others, key=lambda name: float(np.median(_to_goal(grouped[name]))))
+        rivals = [name for name in grouped if name != best and name not in short]
+        found = {name: _between(_ratios(grouped, best, name), len(grouped)) for name in rivals}
+        repeats = f"{len(grouped[best])} repeat{'s' * (len(grouped[best]) > 1)}"
+        if between := found.get(UNIFORM):
+            low, high = outward(*between)
+            times = f"{low:g} to {high:g} times the calls of"
+            said.append(
+                f"{_called(best, runs)} needed {times} {_called(UNIFORM, runs)} ({repeats})"
+            )
+        if alike := [_called(name, runs) for name, between in found.items() if between is None]:
+            names = some(alike, len(alike))
+            said.append(f"{repeats} cannot tell {_called(best, runs)} from {names}")
+    if short:
+        names = some([_called(name, runs) for name in short], len(short))
+        most = max(run["calls"] for name in short for run in grouped[name])
+        said.append(
+            f"the budget is too small for {names}: not every repeat was at +-{goal:g} after "
+            f"{most:,} calls"
+        )
+    return "; ".join(said)
+
+
+def by_chance(runs: Sequence[Run]) -> str:
+    """Which strategies choose by chance, and which of them have predictions."""
+    mine = {run["strategy"]: run["predicts"] for run in runs if run["strategy"] in BY_CHANCE}
+    names = [f"{name} ({'with' if has else 'without'} predictions)" for name, has in mine.items()]
+    return f"questions by chance: {', '.join(names)}"
+
+
+def _to_goal(runs: Sequence[Run]) -> Floats:
+    return np.array([_calls(run["calls_to"][-1][1]) for run in runs])
+
+
+def _ratios(grouped: Mapping[str, Sequence[Run]], name: str, other: str) -> Floats:
+    """(repeats,): per seed, the calls of a strategy as a share of another's; infinite where it
+    fell short, NaN where the other did."""
+    theirs = _to_goal(grouped[other])
+    return np.asarray(_to_goal(grouped[name]) / np.where(np.isinf(theirs), np.nan, theirs))
+
+
+def _between(ratios: Floats, strategies: int) -> tuple[float, float] | None:
+    """What the typical ratio lies between; None where that may be 1, and where there is but one."""
+    from scipy.stats import t
+
+    if len(ratios) < 2:
+        return None
+    pairs, logs = strategies * (strategies - 1) / 2, np.log(ratios)
+    error = logs.std(ddof=1) / np.sqrt(len(logs)) * t.isf(TOGETHER / pairs / 2, len(logs) - 1)
+    low, high = np.exp(logs.mean() - error), np.exp(logs.mean() + error)
+    return None if low <= 1 <= high else (float(low), float(high))
+
+
+def _called(name: str, runs: Sequence[Run]) -> str:
+    """A strategy in plain words."""
+    if name == UNIFORM:
+        return "uniform questioning"
+    predicts = any(run["predicts"] for run in runs if run["strategy"] == name)
+    return "random with predictions" if name == "random" and predicts else name
 
 
 def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFrame:
@@ -130,7 +210,7 @@ def _calls(calls: int | None) -> float:
     return float("inf") if calls is None else float(calls)
 
 
-def _median(values: Sequence[float]) -> float | None:
+def _median(values: Sequence[float] | Floats) -> float | None:
     """The median; None where that was not reached."""
     middle = float(np.median(values)) if len(values) else float("inf")
     return None if np.isinf(middle) or np.isnan(middle) else middle
@@ -196,7 +276,9 @@ def certified_page(
         ),
         *((title, table(title, found)) for title, found in tables.items()),
     ]
-    lead = f"All intervals hold at all times with probability {confidence:g}."
+    concluded = conclusion(runs).replace("+-", "±")
+    told = "; ".join(filter(None, (concluded, by_chance(runs))))
+    lead = f"{told}. All intervals hold at all times with probability {confidence:g}."
     return figure_page("Strategies compared", lead, parts)
 
 

@@ -1,8 +1,7 @@
 """``avtt compare``: the same space, several strategies, several seeds."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,6 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ..audit.census import MAX_CALLS, all_answers, all_losses, calls_of, means
@@ -27,11 +25,11 @@ from ..errors import InputError
 from ..models import ModelUnderTest
 from ..models.base import adapted_model
 from ..space import QuestionSpace
-from ..strategies import default
-from ..strategies import get as get_strategy
+from ..strategies import default, named
 from ..utils.files import write_text
 from ..utils.tables import csv_text
 from .options import Json, names
+from .progress import counting
 from .spec_changes import Set, field, read
 
 ANSWERS = "answers.csv"
@@ -51,7 +49,8 @@ def compare(
         str | None,
         typer.Option(
             help="Names, separated by commas; 'baselines' stands for all there are. Default: "
-            "random, and the one that an audit would take.",
+            "random (with predictions), and the one that an audit would take. Where something is "
+            "certified, uniform (by chance, without predictions) stands beside them.",
             metavar="NAMES",
         ),
     ] = None,
@@ -103,7 +102,7 @@ def compare(
         )
     check_executor(executor)
     certifying = goal is not None
-    compared = _checked(compared, certifying)
+    compared = _checked(compared, certifying, base)
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, got {repeats}")
     if not certifying and chosen.audit.budget is None:
@@ -133,7 +132,7 @@ def _check_free(spec: Spec, base: Path) -> None:
         )
 
 
-def _checked(names: Sequence[str], certifying: bool) -> list[str]:
+def _checked(names: Sequence[str], certifying: bool, base: Path) -> list[str]:
     """The names, once each; where there are certificates with uniform questions, and with all
     that ``baselines`` stands for."""
     if not names:
@@ -144,7 +143,7 @@ def _checked(names: Sequence[str], certifying: bool) -> list[str]:
     names = list(dict.fromkeys(names))
     for name in names:
         if name not in known:
-            get_strategy(name)
+            named(name, base=base)
     return [work.UNIFORM, *(n for n in names if n != work.UNIFORM)] if certifying else names
 
 
@@ -205,6 +204,7 @@ def _compare_certified(
         "confidence": spec.certify.confidence,
         "targets": [target.name for target in targets],
         "truth": truth,
+        "conclusion": figures.conclusion(runs),
         "summary": tables["strategies"].to_dict(orient="records"),
         "estimators": tables["estimators"].to_dict(orient="records") if truth else [],
         "peeking": figures.peeking_summary(runs),
@@ -245,7 +245,7 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
         raise InputError(
             "--exhaust: expected a model whose call answers every concept, got one answer per call"
         )
-    with _bar("asking everything", calls, quiet) as advance:
+    with counting("asking everything", calls, quiet) as advance:
         answers = all_answers(space, model, advance)
     write_text(out / ANSWERS, csv_text(answers))
     replay = spec.model.model_dump(include=set(ModelSection.model_fields) - {"kind"})
@@ -262,7 +262,7 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
         return None
-    with _bar("finding the truth", calls, quiet) as advance:
+    with counting("finding the truth", calls, quiet) as advance:
         questions, losses = all_losses(space, model, advance)
     targets = named_targets(space, spec.certify.targets, spec.certify.where)
     return [float(mean) for mean in means(space, targets, questions, losses)]
@@ -274,22 +274,8 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
 def _run(
     run: Callable[[work.Job], work.Run], jobs: list[work.Job], quiet: bool, executor: str
 ) -> list[work.Run]:
-    with _bar("auditing", len(jobs), quiet) as advance:
+    with counting("auditing", len(jobs), quiet) as advance:
         return run_all(run, jobs, lambda: advance(1), executor=executor)
-
-
-@contextmanager
-def _bar(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr; its value is what moves it on."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)
 
 
 def _write(record: dict[str, Any], page: str, out: Path, as_json: bool) -> None:
@@ -322,6 +308,9 @@ def _show_certified(
         _show("errors of estimates made from the same draws", tables["estimators"])
     if peeking := record["peeking"]:
         _say(_peeking_sentence(peeking, goal))
+    _say(figures.by_chance(runs))
+    if record["conclusion"]:
+        _say(record["conclusion"])
     _say(f"figure: {out / 'compare.html'}")
 
 

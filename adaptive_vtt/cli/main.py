@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from .. import __version__
-from ..errors import AvttError
+from ..errors import AvttError, one_line
 from .signals import interrupted_as
 
 GROUPS = {
@@ -127,11 +127,14 @@ def main(arguments: list[str] | None = None) -> None:
     except typer.Abort:
         _fail("aborted", 1)
     except Exception as error:
-        if not hasattr(error, "format_message"):
+        if hasattr(error, "format_message"):  # an option or argument typer could not use
+            given = _given(error, arguments or sys.argv[1:])
+            _fail(_set_instead(error) or f"{error.format_message()}{given}", 2)
+        from ..utils.other_code import place_of
+
+        if not (place := place_of(error)):
             raise
-        # an option or argument typer could not use
-        given = _given(error, arguments or sys.argv[1:])
-        _fail(_set_instead(error) or f"{error.format_message()}{given}", 2)
+        _fail(f"your code raised {type(error).__name__}: {one_line(error)}{place}", 2)
 
 
 def _set_instead(error: Exception) -> str:

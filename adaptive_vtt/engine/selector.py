@@ -18,6 +18,7 @@ from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
 from ..types import Bools, CallMode, Candidates, Floats, Indices
+from ..utils.other_code import defined_at
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
 from .candidates import CandidatePool
@@ -281,7 +282,24 @@ class Selector:
             found: Mapping[str, Any] = self.strategy.mixture(candidates, self.belief)
         else:
             found = {"chosen": self.strategy.weights(candidates, self.belief)}
-        return {n: array(part).astype(np.float64, copy=False) for n, part in found.items()}
+        return {n: self._weights(part, len(candidates)) for n, part in found.items()}
+
+    def _weights(self, said: Any, count: int) -> Floats:
+        """The weights (count,) that a strategy returned; raises AvttError for anything else."""
+        found = array(said)
+        if found.shape == (count,) and found.dtype.kind in "biuf":
+            bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+            if not len(bad):
+                return found.astype(np.float64, copy=False)
+            got = f"{found[bad[0]]} for candidate {bad[0]}"
+        else:
+            got = type(said).__name__ + (
+                f" of shape {found.shape} and type {found.dtype}" if found.ndim else ""
+            )
+        raise AvttError(
+            f"strategy {type(self.strategy).__name__}: expected {count} finite weights of at least "
+            f"0, one per candidate, got {got}{defined_at(self.strategy.weights)}"
+        )
 
     def _again(self, earlier: DrawRow, proposal: Proposal) -> Draw:
         """The draw of an earlier audit, by its proposal, with what is expected of the questions

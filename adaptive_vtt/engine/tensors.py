@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from torch import Tensor as Tensor
 
 
-def array(values: "Tensor | npt.NDArray[Any]") -> npt.NDArray[Any]:
+def array(values: "Tensor | npt.ArrayLike") -> npt.NDArray[Any]:
     """The tensor as an array of its shape and type; on the CPU they share their memory. An array
-    is taken as it is."""
-    if isinstance(values, np.ndarray):
-        return values
-    return np.asarray(values.detach().cpu().numpy())
+    is taken as it is, and a list becomes one."""
+    return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
 
 
 def tensor(values: npt.NDArray[Any], like: "Tensor | None" = None) -> "Tensor":

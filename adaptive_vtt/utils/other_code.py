@@ -29,7 +29,7 @@ _LOCK = RLock()  # of the random states that the whole process shares
 
 
 def load_object(target: str, base: Path | None = None, what: str = "model") -> Any:
-    """What ``target`` names; a relative file starts at ``base`` (default: here).
+    """What ``target`` names; a relative file starts at ``base``, else, where none is there, here.
 
     ``what``: the kind of thing, for messages. Raises InputError for a target of another form,
     a module that cannot be imported, and a name that it does not have.
@@ -56,13 +56,19 @@ def is_target(name: str) -> bool:
 def file_of(target: str, base: Path | None = None) -> Path | None:
     """The file that a target names; None where it names a package's module."""
     where = target.rpartition(":")[0]
-    return (base or Path()) / where if where.endswith(".py") else None
+    return _located(where, base or Path()) if where.endswith(".py") else None
+
+
+def _located(where: str, base: Path) -> Path:
+    """The file beside the spec, in ``base``; where none is there, the one where one stands."""
+    beside = base / where
+    return Path(where) if Path(where).is_file() and not beside.is_file() else beside
 
 
 def _module(where: str, base: Path, what: str) -> ModuleType:
     try:
         if where.endswith(".py"):
-            return _from_file((base / where).resolve(), what)
+            return _from_file(_located(where, base).resolve(), what)
         return importlib.import_module(where)
     except InputError:
         raise
@@ -108,6 +114,12 @@ def place_of(error: BaseException) -> str:
     last = theirs[-1]
     function = "" if last.name == "<module>" else f", in {last.name}"
     return f" at {shown(last.filename)}, line {last.lineno}{function}"
+
+
+def defined_at(function: Any) -> str:
+    """ " from model.py, line 7", where a function or method begins; "" where none can be told."""
+    code = getattr(function, "__code__", None)
+    return f" from {shown(code.co_filename)}, line {code.co_firstlineno}" if code else ""
 
 
 def shown(path: str) -> str:

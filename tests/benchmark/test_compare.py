@@ -201,6 +201,7 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     assert printed == {name: value for name, value in record.items() if name != "runs"}
     assert printed["truth"] == pytest.approx([18 / 80, 0, 0.5])
     assert printed["summary"][0]["of uniform"] == 1
+    assert printed["conclusion"].startswith("2 repeats cannot tell random from uniform questioning")
     assert printed["peeking"]["repeats"] == 2
     assert len(record["runs"]) == 4
     assert "<script src=" not in (out / "compare.html").read_text()
@@ -246,6 +247,7 @@ def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys
     )
     shown = capsys.readouterr().out
     assert "errors of estimates made from the same draws" in " ".join(shown.split())
+    assert "questions by chance: uniform (without predictions)" in shown
     assert max(len(line) for line in shown.splitlines() if line.startswith("│")) <= 80
     record = json.loads((out / "compare.json").read_text())
     assert len(record["truth"]) == 1

@@ -29,6 +29,7 @@ def planted(strategy: str, seed: int, calls: int | None, *, missed: bool, last: 
         "half_width": [0.5, 0.2, 0.1],
         "certified": [True],
         "variance_ratio": 0.5,
+        "predicts": strategy != "uniform",
         "estimates": {"certified": [[0.5], [0.4], [last]]},
         "held": True,
         "missed": missed,
@@ -58,6 +59,76 @@ def test_summary_figures_by_hand():
     estimators = summary.estimator_summary(planted_runs(), [0.3]).set_index("strategy")
     assert estimators.loc["neyman", "RMSE at 50"] == pytest.approx(0.1)
     assert estimators.loc["neyman", "bias at stop"] == pytest.approx(-0.005)
+
+
+def counted(**calls: list[int | None]) -> list[Any]:
+    """Runs to half-width .1 by strategy: the calls of each seed, None where it fell short."""
+    return [
+        planted(name.replace("_", "-"), seed, each, missed=False, last=0.3)
+        for name, every in calls.items()
+        for seed, each in enumerate(every)
+    ]
+
+
+TOLD = "certify needed 0.465 to 0.536 times the calls of uniform questioning (5 repeats)"
+SHORT = "the budget is too small for {}: not every repeat was at +-0.1 after 100 calls"
+
+
+@pytest.mark.parametrize(
+    ("calls", "sentence"),
+    [
+        ({"certify": [50, 46, 54, 50, 50]}, TOLD),
+        (
+            {"certify": [50, 46, 120, 50, 90]},
+            "5 repeats cannot tell certify from uniform questioning",
+        ),
+        (
+            {"certify": [50, 46, 54, 50, 50], "random": [50, 50, 50, 46, 54]},
+            "certify needed 0.451 to 0.553 times the calls of uniform questioning (5 repeats); "
+            "5 repeats cannot tell certify from random with predictions",
+        ),
+        (
+            {"certify": [50, 46, 54, 50, 50], "argmax": [None, 9, 9, 9, 9]},
+            "certify needed 0.451 to 0.553 times the calls of uniform questioning (5 repeats); "
+            + SHORT.format("argmax"),
+        ),
+        ({"certify": [None] * 5}, SHORT.format("certify")),
+    ],
+)
+def test_a_comparison_concludes_in_one_sentence(
+    calls: dict[str, list[int | None]], sentence: str
+) -> None:
+    assert summary.conclusion(counted(uniform=[100] * 5, **calls)) == sentence
+
+
+def test_few_repeats_tell_nothing_and_many_strategies_take_more_of_them() -> None:
+    few = counted(uniform=[100, 100], random=[60, 58], certify=[50, 46])
+    alike = "2 repeats cannot tell certify from uniform questioning, random with predictions"
+    assert summary.conclusion(few) == alike
+    one = counted(uniform=[100], certify=[50])
+    assert summary.conclusion(one) == "1 repeat cannot tell certify from uniform questioning"
+    unsure = {"uniform": [100] * 4, "certify": [60, 85, 70, 80]}
+    assert summary.conclusion(counted(**unsure)).startswith("certify needed")
+    rivals = {"a": [99] * 4, "b": [99] * 4, "c": [99] * 4}
+    assert "cannot tell certify from uniform" in summary.conclusion(counted(**unsure, **rivals))
+
+
+def test_ratios_are_of_the_same_seeds() -> None:
+    """Spaces that are hard with one seed are hard for all: pairs cancel what medians do not."""
+    runs = counted(uniform=[100, 1000, 300], certify=[50, 600, 120])
+    row = summary.certified_summary(runs).set_index("strategy").loc["certify"]
+    assert row["of uniform"] == 0.5  # 120 / 300 is that of the medians
+    assert summary.conclusion(counted(uniform=[None, 9], certify=[5, None])) == SHORT.format(
+        "uniform questioning, certify"
+    )
+
+
+def test_the_page_concludes_and_says_who_chooses_by_chance() -> None:
+    runs = counted(uniform=[100, 90], certify=[5, None], random=[80, 70])
+    page = certified_page(runs, 0.1, 0.95, {})
+    assert "2 repeats cannot tell random with predictions from uniform questioning" in page
+    assert "not every repeat was at ±0.1 after 100 calls" in page
+    assert "uniform (without predictions), random (with predictions)" in page
 
 
 def test_rmse_stands_only_at_marks_that_every_run_reached():
