@@ -114,7 +114,9 @@ def _show(result: "CensusResult", page: Path) -> None:
     console.print(table)
     if len(result.rates) > SHOWN:
         console.print(f"{SHOWN} of {len(result.rates)} rates; tables/rates.csv has all")
-    silent = int((result.outcomes["unanswered"] != "").sum())
+    silent, counts = result.outcomes["unanswered"] != "", result.outcomes["loss"].notna()
     asked = f"{len(result.outcomes):,} questions asked in {result.calls:,} calls"
-    console.print(f"{asked}, {silent:,} without an answer", markup=False)
+    asked += f"; {int((silent & counts).sum()):,} without an answer"
+    asked += f", {int((~counts).sum()):,} that do not count" if not counts.all() else ""
+    console.print(asked, markup=False)
     console.print(f"tables: {page.parent / 'tables'}; page: {page}", markup=False, soft_wrap=True)
