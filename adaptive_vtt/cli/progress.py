@@ -29,6 +29,7 @@ from ..engine.options import Certify, Limits
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
+from ..results.difference import point_span
 from ..results.result import Result, paid
 from ..results.way_on import forecast
 from ..stopping import State
@@ -169,7 +170,8 @@ class Live:
             return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
         if (compare := self._audit.certify.compare) is not None:
             least, most = compare.differences(state.lower, state.upper)
-            return f"{self._audit.targets[target]} {least[target]:+.3f} to {most[target]:+.3f}"
+            span = point_span(-most[target], -least[target])
+            return f"{self._audit.targets[target]} {span} points"
         sign = "±" if "utf" in self.console.encoding.lower() else "+-"
         half_width = (state.upper[target] - state.lower[target]) / 2
         return f"widest {sign}{half_width:.3f} {self._audit.targets[target]}"

@@ -126,6 +126,8 @@ def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
         return
     if rates is not None:
         yield f"{rates.certified} of {run.targets} targets certified (not verified)"
+        if rates.compared:
+            yield rates.compared
     if run.state != "running":
         yield f"{run.calls:,} calls"
     yield f"cost {run.cost:.4g}"
@@ -240,6 +242,10 @@ class Site:
         a, b = chosen
         one, other = self.watch.rates(a), self.watch.rates(b)
         first, second = known(a, one), known(b, other)
+        for run, rates in ((a, first), (b, second)):
+            if rates is not None and rates.compared:
+                told = f"{run.name} compares two models already: {rates.compared}. "
+                return _page(trouble(told + "Choose two audits of one model each."), 409)
         found = compare(first, second) if first and second else None
         everyone = [self.watch.rates(run).value for run in self.watch.runs()]
         among = [rates for rates in everyone if rates is not None]
