@@ -82,7 +82,9 @@ def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFi
     assert told["readers"] == {"ann": 4}
     assert sum(cell["realistic"][1] for cell in told["cells"]) == 4
     assert run("label", folder, "--realism", "--summary") == 0
-    assert "judged pairs: ann (4)" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "judged pairs: ann (4)" in told
+    assert "'I cannot tell', and a tie, do not count as yes" in told
     assert 'id="realism"' in (audited / "report.html").read_text(encoding="utf-8")
 
 

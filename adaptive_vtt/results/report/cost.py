@@ -248,6 +248,7 @@ def forecast_section(evidence: Evidence) -> Section | None:
         total=evidence.facts.all_calls,
         money=money,
         several=len(certificate.targets) > 1,
+        folder=evidence.folder,
         chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
 

@@ -143,9 +143,10 @@ def _steps(evidence: Evidence, open_: int) -> list[Step]:
         text = "Still open: the same command goes on, with a higher limit if it met one."
         steps.append(Step(text, begun))
     if evidence.certificate is not None:
-        gate = f"avtt gate DIR --rule {shlex.quote(shipping_rule(evidence.certificate))}"
+        rule = shlex.quote(shipping_rule(evidence.certificate))
+        gate = f"avtt gate {evidence.folder} --rule {rule}"
         steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
-    check = f"avtt verify DIR --head {evidence.head}"
+    check = f"avtt verify {evidence.folder} --head {evidence.head}"
     return [*steps, Step("Check this report against its journal any time.", check)]
 
 
