@@ -34,7 +34,7 @@ from ..results.result import Result, paid
 from ..results.way_on import forecast
 from ..stopping import State
 from ..types import Floats
-from ..utils.figures import outward
+from ..utils.figures import money, outward
 from .signals import heed
 
 BAR = 10
@@ -143,7 +143,7 @@ class Live:
             self._what,
             "" if share is None else f"{share:.0%}",
             f"{step.state.calls:,} calls",
-            f"cost {step.cost:.4g}" if step.cost else "",
+            money(step.cost) if step.cost else "",
             clock(passed),
             self._audit.model.doing,
             self._in_flight(),

@@ -15,7 +15,7 @@ from jinja2 import Environment
 
 from ...errors import InputError
 from ...types import JsonObject
-from ...utils.figures import outward, percent
+from ...utils.figures import money, outward, percent
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -130,7 +130,7 @@ def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
             yield rates.compared
     if run.state != "running":
         yield f"{run.calls:,} calls"
-    yield f"cost {run.cost:.4g}"
+    yield f"cost {money(run.cost)}"
     if run.waiting:
         yield f"{run.waiting} on their way"
     if run.state != "running":
@@ -164,7 +164,8 @@ def _fill(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(HERE)
-    environment.filters.update(percent=percent, at_least=at_least, points=points, address=address)
+    for show in (percent, money, at_least, points, address):
+        environment.filters[show.__name__] = show
     return environment
 
 
