@@ -84,7 +84,7 @@ def test_what_matters_most_is_dropped_last_and_a_long_name_is_cut() -> None:
     )
     assert fitted(parts, "widest relation rotation", 30) == "62%  482 calls  0:34"
     assert fitted(parts, "widest relation rotation", 10) == "62%"
-    more = ["37%", "1,234 calls", "$0.012", "1:05", "~3:00 left", "5/13 certified"]
+    more = ["37%", "1,234 calls", "cost 0.0123", "1:05", "~3:00 left", "5/13 certified"]
     assert fitted(more, "widest ±0.123 relation rotation", 68).endswith(" relation rotation")
 
 

@@ -196,6 +196,8 @@ def test_a_form_is_clicked_through(audited: Path, tmp_path: Path, kind: str):
         browser.open((folder / "eve.html").resolve().as_uri())
         browser.until("document.querySelectorAll('#pictures img').length > 0")
         assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
+        seen = "getComputedStyle(document.querySelector('#pictures img')).backgroundColor"
+        assert browser.value(seen) == "rgba(0, 0, 0, 0)"  # no bands beside the picture
         steps = browser.value("form.cards.reduce((sum, card) => sum + card.asked.length, 0)")
         for step in range(steps):
             if step % 2:
