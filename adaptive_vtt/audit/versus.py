@@ -186,10 +186,10 @@ class Verdict:
 
     def _bar(self, row: Mapping[Hashable, Any]) -> Bar:
         said = DECISIONS[row["decision"]].format(b=self.names[1])
-        ends = (-float(row[name]) for name in ("delta", "upper", "lower"))
+        more, low, high = (-float(row[name]) for name in ("delta", "upper", "lower"))
         done = row["decision"] != "open"
         told = f"{said}; {row['questions']} questions"
-        return Bar(str(row["target"]), *ends, done, told, signed=True)
+        return Bar(str(row["target"]), more, low, high, done, told, signed=True)
 
     @property
     def _stage(self) -> str:

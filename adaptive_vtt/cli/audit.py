@@ -264,7 +264,7 @@ def _bar(*, quiet: bool) -> Iterator[Progress]:
 def _sentence(estimate: Estimate, certify: CertifySpec) -> str:
     cost = "prices unknown"
     if estimate.cost is not None:
-        cost = f"about {money(estimate.likely)}, at most {money(estimate.cost)}"
+        cost = f"about {money(estimate.likely or 0.0)}, at most {money(estimate.cost)}"
     done = goal_reached(certify.half_width, certify.at_most)
     end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
     if not certify.certifies:

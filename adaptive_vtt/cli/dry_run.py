@@ -161,7 +161,7 @@ def _sentence(space: QuestionSpace, plan: Plan) -> str:
     cost = ""
     if plan.worst:
         likely = "likely" if plan.expected else "each"
-        cost = f", {money(plan.likely_price)} {likely}, {money(plan.worst)} at most"
+        cost = f", {money(plan.likely_price or 0.0)} {likely}, {money(plan.worst)} at most"
     return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
 
 

@@ -4,12 +4,13 @@ import shlex
 
 from ...certify.decisions import Compared, calls_of, compared
 from ...types import JsonObject
+from ...utils.figures import money
 from ..difference import DECISIONS, names_of, point_span, points, told
 from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence, Standing
 from .headline import Step, Tile, Verdict
-from .section import THIN, Section, amount, duration, money, percent, sure
+from .section import THIN, Section, amount, duration, percent, sure
 
 SIDE = {1: "above", -1: "below", 0: "open"}
 """Of a target's limit; see ``Track.decided``."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
+from ...utils.figures import money
 from ..opening import WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
 from ..way_on import more_calls, raised, rounded_up
@@ -21,7 +22,6 @@ from .section import (
     amount,
     duration,
     exact,
-    money,
     percent,
     span,
     sure,
