@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, unknown
+from .utils.figures import money
 from .utils.options import Option
 
 
@@ -135,12 +136,12 @@ class MaxCost(_Combinable):
         if state.cost + state.reserved <= self.limit + CENTS:
             return None
         return (
-            f"{state.cost:.4g} of {self.limit:g} was spent, and {state.reserved:.4g} may be "
-            "charged for calls lost, on their way, and the next"
+            f"{money(state.cost)} of {money(self.limit)} was spent, and {money(state.reserved)} "
+            "may be charged for calls lost, on their way, and the next"
         )
 
     def __str__(self) -> str:
-        return f"a cost of {self.limit:g}"
+        return f"a cost of {money(self.limit)}"
 
 
 @dataclass(frozen=True)

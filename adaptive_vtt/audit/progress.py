@@ -15,6 +15,7 @@ import numpy as np
 
 from ..engine.calling import OnProgress, Progress
 from ..engine.options import Certify, Limits
+from ..utils.figures import money
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
 """What follows a run: a function, True for a bar, several of these; None or False for nothing."""
@@ -49,7 +50,7 @@ class Line:
         """Calls, time, cost, and the target that is the furthest from what is asked."""
         state, parts = step.state, [f"{step.state.calls} calls", f"{step.state.elapsed:.0f} s"]
         if step.cost:
-            parts.append(f"cost {step.cost:g}")
+            parts.append(f"cost {money(step.cost)}")
         if state.lower is not None and state.upper is not None:
             names, widths = self._audit.targets, (state.upper - state.lower) / 2
             widest = int(np.argmax(widths))

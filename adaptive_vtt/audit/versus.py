@@ -36,8 +36,9 @@ from ..models import Recorded
 from ..models.base import ModelSource, ModelUnderTest, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import model_of
-from ..models.pair import BETWEEN, Halves, Pair, pair
+from ..models.pair import Halves, Pair, pair
 from ..oracles.paired import Paired
+from ..results.difference import DECISIONS, names_of, told
 from ..results.result import SHOWN, Result
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
@@ -142,17 +143,6 @@ Use = Literal["condition", "replay", "proxy"]
 in their order; or what it found are hints."""
 
 
-SAID = {
-    "better": "{b} errs less",
-    "worse": "{a} errs less",
-    "within": "no difference that matters",
-    "holds": "the claim holds",
-    "fails": "the claim fails",
-    "open": "open",
-}
-"""Decisions in words."""
-
-
 @dataclass(frozen=True, repr=False)
 class Verdict:
     """How a comparison stands. Notebooks show its differences as bars around 0.
@@ -173,8 +163,15 @@ class Verdict:
         """Whether every target is."""
         return bool((self.targets["decision"] != "open").all())
 
+    @property
+    def told(self) -> list[str]:
+        """Each target's difference in words: "new errs 4.4 points less (−10.0 to +1.0)"."""
+        return [
+            told(self.names[1], -row["delta"], -row["upper"], -row["lower"]) for row in self._rows
+        ]
+
     def plot(self) -> "Figure":
-        """The differences R_A - R_B as a Plotly figure, to the right where B errs less."""
+        """The differences R_B - R_A as a Plotly figure, to the right where B errs more."""
         from ..utils.notebook_figure import NotebookFigure
 
         return NotebookFigure(figure(self._stage, [*map(self._bar, self._rows)]))
@@ -188,11 +185,11 @@ class Verdict:
         return self.targets.to_dict("records")
 
     def _bar(self, row: Mapping[Hashable, Any]) -> Bar:
-        a, b = self.names
-        told = f"{SAID[row['decision']].format(a=a, b=b)}; {row['questions']} questions"
-        delta, low, high = (float(row[name]) for name in ("delta", "lower", "upper"))
+        said = DECISIONS[row["decision"]].format(b=self.names[1])
+        more, low, high = (-float(row[name]) for name in ("delta", "upper", "lower"))
         done = row["decision"] != "open"
-        return Bar(str(row["target"]), delta, low, high, done, told, signed=True)
+        told = f"{said}; {row['questions']} questions"
+        return Bar(str(row["target"]), more, low, high, done, told, signed=True)
 
     @property
     def _stage(self) -> str:
@@ -206,11 +203,11 @@ class Verdict:
     def _repr_html_(self) -> str:
         rows, (a, b) = [*map(self._bar, self._rows[:SHOWN])], self.names
         more = len(self.targets) - len(rows)
-        notes = [f"error rate of {a} less that of {b}: to the right of 0, {b} errs less"]
+        notes = [f"error rate of {b} less that of {a}: to the right of 0, {b} errs more"]
         notes += [f"and {more} more targets: verdict.targets"] if more else []
         notes += [] if self.result.guarantee is None else [self.result.guarantee]
         notes += [f"warning: {warning}" for warning in self.result.warnings]
-        return bars(f"{rows[0].name}: {rows[0].words}", self._stage, rows, notes)
+        return bars(f"{rows[0].name}: {self.told[0]}", self._stage, rows, notes)
 
 
 @dataclass(frozen=True)
@@ -454,14 +451,8 @@ def verdict_of(result: Result, journal: Journal) -> Verdict:
     made = calls_of(facts.certificate, draws, calls, len(journal.sources()), facts.known_a)
     both = facts.certificate is not None and facts.certificate.paired
     return Verdict(
-        rows.astype({"disagreement": float}), *made, result, _names(facts.settings.model, both)
+        rows.astype({"disagreement": float}), *made, result, names_of(facts.settings.model, both)
     )
-
-
-def _names(model: str, both: bool) -> tuple[str, str]:
-    """What the two are called, "A" and "B" added where that does not tell them apart."""
-    a, _, b = model.partition(BETWEEN) if both else ("recorded answers", "", model)
-    return (a, b) if a != b else (f"A ({a})", f"B ({b})")
 
 
 def _surrogate(certify: Certify, space: QuestionSpace, earlier: Earlier | None) -> bool | Named:

@@ -21,6 +21,7 @@ from ..journal.facts import goal_reached
 from ..models import adapted_model
 from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
+from ..utils.figures import money
 from ..utils.files import write_text
 from .after import Before
 from .census import ask_everything
@@ -263,7 +264,7 @@ def _bar(*, quiet: bool) -> Iterator[Progress]:
 def _sentence(estimate: Estimate, certify: CertifySpec) -> str:
     cost = "prices unknown"
     if estimate.cost is not None:
-        cost = f"about {estimate.likely:.3g}, at most {estimate.cost:.3g}"
+        cost = f"about {money(estimate.likely or 0.0)}, at most {money(estimate.cost)}"
     done = goal_reached(certify.half_width, certify.at_most)
     end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
     if not certify.certifies:

@@ -23,6 +23,7 @@ from ..models import ModelDefaults, adapted_model
 from ..space import QuestionSpace
 from ..stopping import SURELY_HARD
 from ..strategies import named
+from ..utils.figures import money
 
 ASSUMED = (0.1, 0.3)
 """Loss rates that "likely" is said for."""
@@ -160,7 +161,7 @@ def _sentence(space: QuestionSpace, plan: Plan) -> str:
     cost = ""
     if plan.worst:
         likely = "likely" if plan.expected else "each"
-        cost = f", {plan.likely_price:.3g} {likely}, {plan.worst:.3g} at most"
+        cost = f", {money(plan.likely_price or 0.0)} {likely}, {money(plan.worst)} at most"
     return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
 
 
@@ -182,8 +183,8 @@ def _table(plan: Plan, together: Forecast) -> Table:
     table.add_row(name, *(f"{n:,}" for n in _calls(together)))
     if plan.likely_price and plan.worst:
         prices = [plan.likely_price] * (len(ASSUMED) + 1) + [plan.worst]
-        money = [f"{n * p:.3g}" for n, p in zip(_calls(together), prices, strict=True)]
-        table.add_row("cost", *money)
+        costs = [money(n * p) for n, p in zip(_calls(together), prices, strict=True)]
+        table.add_row("cost", *costs)
     return table
 
 
@@ -214,7 +215,7 @@ def _of_limits(spec: Spec, plan: Plan) -> list[str]:
     if budget is not None:
         limits.append((min(budget, plan.total), f"the budget of {budget:,} calls"))
     if cap is not None and plan.likely_price:
-        limits.append((int(cap / plan.likely_price), f"the cap of {cap:g} on cost"))
+        limits.append((int(cap / plan.likely_price), f"the cap of {money(cap)} on cost"))
     if plan.together is None:
         calls, end = min([*limits, (plan.total, "the last question")])
         return [f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"]
@@ -263,7 +264,7 @@ def _of_judge(space: QuestionSpace) -> list[str]:
     if judge.code:
         price = "at a price that is not told here, as its code was not imported"
     elif judge.model.prices_known:
-        price = f"at {float(judge.model.most_cost or 0.0):.3g} each at most"
+        price = f"at {money(judge.model.most_cost or 0.0)} each at most"
     return [f"the judge {judge.name} is asked what the rule cannot read, {price}, beside the above"]
 
 

@@ -17,6 +17,7 @@ from ..errors import InputError, listed
 from ..journal import holds_answers
 from ..journal.files import JOURNAL, Lock
 from ..results.way_on import rounded_up
+from ..utils.figures import money
 from ..utils.files import Table
 from .fleet_processes import Crew, died
 from .fleet_table import FleetLive, dry_run, in_all, table, write_result
@@ -177,7 +178,7 @@ def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
     console.print(in_all(members, caps), markup=False)
     lost = sum(m.money - m.spent for m in members)
     if lost > 1e-9:
-        console.print(f"{lost:.4g} more may be charged for calls that were lost", markup=False)
+        console.print(f"{money(lost)} more may be charged for calls that were lost", markup=False)
     for member in members:
         if member.told:
             console.print(f"{member.name}: {member.told}", markup=False)

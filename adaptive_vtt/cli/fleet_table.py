@@ -20,6 +20,7 @@ from ..config.fleet import Fleet, FleetMember
 from ..errors import InputError
 from ..models import adapted_model
 from ..types import JsonObject
+from ..utils.figures import money
 from ..utils.files import write_text
 from .dry_run import ASSUMED, Plan, planned
 from .progress import FIRST, LONGEST, clock
@@ -88,8 +89,8 @@ def _cells(member: Member) -> list[str]:
         f"{told['certified']}/{told['targets']}" if "targets" in told else "-",
         f"+-{widest:.3f}" if widest else "-",
         f"{member.drawn or told.get('calls', 0):,}",
-        f"{max(member.spent, told.get('spent', 0.0)):.4g}",
-        f"{lost:.3g}" if member.state not in _RUNS and lost > 0 else "-",
+        money(max(member.spent, told.get("spent", 0.0))),
+        money(lost) if member.state not in _RUNS and lost > 0 else "-",
         WORDS[member.state],
     ]
 
@@ -100,9 +101,9 @@ def in_all(members: Sequence[Member], caps: Caps) -> str:
     calls = sum(max(m.drawn, m.figures.get("calls", 0)) for m in members)
     parts = []
     if caps.max_cost is not None:
-        parts.append(f"{spent:.4g} of {caps.max_cost:g} spent")
+        parts.append(f"{money(spent)} of {money(caps.max_cost)} spent")
     elif spent:
-        parts.append(f"{spent:.4g} spent")
+        parts.append(f"{money(spent)} spent")
     limit = "" if caps.max_calls is None else f" of {caps.max_calls:,}"
     parts.append(f"{calls:,}{limit} calls")
     return ", ".join(parts)
@@ -207,16 +208,18 @@ def _table(rows: list[Row], total: list[int]) -> Table:
     for column in ("at least", *likely, "at most", "a call"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
-        price = "-" if not row.usual or not row.worst else f"{row.usual:.3g} - {row.worst:.3g}"
+        price = (
+            "-" if not row.usual or not row.worst else f"{money(row.usual)} - {money(row.worst)}"
+        )
         table.add_row(Text(row.name), *(f"{n:,}" for n in row.calls), price)
     table.add_section()
     table.add_row("all", *(f"{n:,}" for n in total), "")
     if all(row.usual is not None for row in rows):
-        table.add_row("cost", *(f"{m:.3g}" for m in _money(rows)), "")
+        table.add_row("cost", *map(money, _costs(rows)), "")
     return table
 
 
-def _money(rows: list[Row]) -> list[float]:
+def _costs(rows: list[Row]) -> list[float]:
     """What the calls cost: usual prices, and for the most the worst."""
     usual = [[n * (row.usual or 0.0) for n in row.calls[:-1]] for row in rows]
     sums = [sum(column) for column in zip(*usual, strict=True)]
@@ -229,7 +232,8 @@ def _of_caps(fleet: Fleet, rows: list[Row], total: list[int]) -> list[str]:
     if fleet.max_calls is not None:
         told.append(_enough(f"the cap of {fleet.max_calls:,} calls", fleet.max_calls, total))
     if fleet.max_cost is not None and all(row.usual is not None for row in rows):
-        told.append(_enough(f"the cap of {fleet.max_cost:g} on cost", fleet.max_cost, _money(rows)))
+        cap = f"the cap of {money(fleet.max_cost)} on cost"
+        told.append(_enough(cap, fleet.max_cost, _costs(rows)))
     return told
 
 

@@ -358,6 +358,7 @@ def _print_realism(found: Realism, console: Console) -> None:
             str(row.pairs),
         )
     console.print(table)
+    console.print("'I cannot tell', and a tie, do not count as yes")
     for name, (kappa, count) in found.kappa.items():
         console.print(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} pairs", markup=False)
 
@@ -372,7 +373,7 @@ def _print_reading(found: Reading, console: Console) -> None:
         rows = reader_rows(reader)
         if rows:
             table = Table()
-            for column in ("error rate", "model", reader.name, "model less reader", "decided"):
+            for column in ("error rate", "model", reader.name, "difference", "decided"):
                 table.add_column(column, overflow="fold")
             for row in rows[:SHOWN]:
                 table.add_row(row.target, row.model, row.reader, row.difference, row.words)

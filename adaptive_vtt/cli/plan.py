@@ -20,6 +20,7 @@ from ..journal.files import JOURNAL
 from ..models import adapted_model
 from ..results.report.content import Content
 from ..stopping import check_half_width
+from ..utils.figures import money
 from .dry_run import Plan, census_is_cheaper, planned
 from .options import Json, names
 from .spec_changes import Set, read
@@ -186,9 +187,9 @@ def _show(steps: list[Step]) -> None:
                 "–" if ends is None else " to ".join(f"{n:,}" for n in dict.fromkeys(ends))
             )
         if step.cost_by_pilot is not None:
-            cells.append(f"{step.cost_by_pilot:.3g}")
+            cells.append(money(step.cost_by_pilot))
         elif step.cost is not None:
-            cells.append(" to ".join(f"{c:.3g}" for c in step.cost.values()))
+            cells.append(" to ".join(map(money, step.cost.values())))
         table.add_row(*cells)
     console = Console(highlight=False)
     console.print(table)

@@ -29,11 +29,12 @@ from ..engine.options import Certify, Limits
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
+from ..results.difference import point_span
 from ..results.result import Result, paid
 from ..results.way_on import forecast
 from ..stopping import State
 from ..types import Floats
-from ..utils.figures import outward
+from ..utils.figures import money, outward
 from .signals import heed
 
 BAR = 10
@@ -142,7 +143,7 @@ class Live:
             self._what,
             "" if share is None else f"{share:.0%}",
             f"{step.state.calls:,} calls",
-            f"cost {step.cost:.4g}" if step.cost else "",
+            money(step.cost) if step.cost else "",
             clock(passed),
             self._audit.model.doing,
             self._in_flight(),
@@ -169,7 +170,8 @@ class Live:
             return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
         if (compare := self._audit.certify.compare) is not None:
             least, most = compare.differences(state.lower, state.upper)
-            return f"{self._audit.targets[target]} {least[target]:+.3f} to {most[target]:+.3f}"
+            span = point_span(-most[target], -least[target])
+            return f"{self._audit.targets[target]} {span} points"
         sign = "±" if "utf" in self.console.encoding.lower() else "+-"
         half_width = (state.upper[target] - state.lower[target]) / 2
         return f"widest {sign}{half_width:.3f} {self._audit.targets[target]}"

@@ -25,6 +25,7 @@ from ..results.result import Result, summarise
 from ..results.tracking import Follower, backend, tracked
 from ..results.way_on import forecast, more_calls, raised, rounded_up
 from ..space import QuestionSpace
+from ..strategies import default
 from ..utils.files import write_text
 from .progress import Live, unreached
 from .slices import quoted
@@ -59,9 +60,10 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
     warnings: list[str] = []
 
     def note_seed(space: QuestionSpace) -> None:
-        used = neighbours(out, spec.audit.seed)
-        if space.fingerprint in used:
-            warnings.append(warning(used[space.fingerprint]))
+        used = neighbours(out, spec.audit.seed).get(space.fingerprint)
+        if used is not None:
+            strategy = spec.audit.strategy or default(spec.certify.certifies)
+            warnings.append(warning(used, strategy))
 
     return build_audit(
         spec,
@@ -146,38 +148,46 @@ def open_report(report: Path) -> None:
 # -- other runs beside, which may have used the same seed --------------------------------------
 
 
-def neighbours(out: Path, seed: int | None) -> dict[str, str]:
+def neighbours(out: Path, seed: int | None) -> dict[str, dict[str, str]]:
     """Fingerprints of the spaces that runs beside ``out`` asked about with ``seed``, each with
-    the name of such a run; {} where no seed is given. Reads journals, writes nothing."""
+    their strategies and, of each, the name of such a run; {} where no seed is given. Reads
+    journals, writes nothing."""
     if seed is None or not out.parent.is_dir():
         return {}
     folders = sorted(f for f in out.parent.iterdir() if (f / JOURNAL).is_file())
-    found: dict[str, str] = {}
+    found: dict[str, dict[str, str]] = {}
     for folder in folders[:MAX]:
         if folder.resolve() != out.resolve():
-            space, used = _facts(folder / JOURNAL)
-            if space is not None and used == seed:
-                found.setdefault(space, folder.name)
+            facts = _facts(folder / JOURNAL)
+            if facts is not None and facts.settings.seed == seed:
+                used = found.setdefault(facts.space.fingerprint, {})
+                used.setdefault(facts.settings.strategy, folder.name)
     return found
 
 
-def warning(name: str) -> str:
-    """What to say of a run that used the same seed on the same space."""
+def warning(used: dict[str, str], strategy: str) -> str:
+    """What to say where runs used the same seed on the same space, by their strategies."""
+    if strategy not in used:
+        other, name = next(iter(used.items()))
+        return (
+            f"run {name!r} beside this one audited the same questions with the same seed by "
+            f"strategy {other!r}, this one goes by {strategy!r}: the strategy enters what a seed "
+            "draws, so no draw is shared and both certificates hold"
+        )
     return (
-        f"run {name!r} beside this one audited the same questions with the same seed: if anything "
-        "here was changed by what it found (a model mended, a proxy fitted), draws may be shared "
-        "and no certificate holds; give another seed, or none"
+        f"run {used[strategy]!r} beside this one audited the same questions with the same seed: "
+        "if anything here was changed by what it found (a model mended, a proxy fitted), draws "
+        "may be shared and no certificate holds; give another seed, or none"
     )
 
 
-def _facts(path: Path) -> tuple[str | None, int | None]:
-    """A journal's space and seed; None for whatever cannot be read."""
+def _facts(path: Path) -> Facts | None:
+    """What a journal says of its audit; None where it cannot be read."""
     try:
         with closing(read_journal(path)) as journal:
-            facts = read_facts(journal.facts())
-        return facts.space.fingerprint, facts.settings.seed
+            return read_facts(journal.facts())
     except JournalError:
-        return None, None
+        return None
 
 
 # -- what may be done next, as commands to copy ------------------------------------------------

@@ -13,6 +13,7 @@ from rich.text import Text
 from ..engine.audit_key import full_name
 from ..errors import AvttError
 from ..results.runs import Rates, Run, find, read_rates, read_run
+from ..utils.figures import money
 from .options import Json
 
 RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
@@ -83,7 +84,7 @@ def _cells(run: "Run", rates: "Rates | None") -> list[str]:
         full_name(run.model, run.version),
         f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-",
         f"{run.calls:,}",
-        f"{run.cost:.4g}",
+        money(run.cost),
         f"{run.state}\n{run.ago}",
         f"{worst.id.name} {worst.span}" if worst else "-",
     ]

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..audit.versus import Verdict, Versus, verdict_of
@@ -25,28 +26,19 @@ from ..families import TargetId
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
+from ..results.difference import DECISIONS
 from ..results.gate import Gated
-from ..results.report.differences import points
 from ..results.result import paid
 from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
-from ..utils.figures import outward
 from .options import Json, Open, names
 from .progress import Live
 from .run_folder import check_tracking, following, open_report, tell, write
 from .signals import interruptible
 from .spec_changes import Set, read
 
-ALONE = ("half_width", "at_most", "targets", "prior_journal", "cohort")
+ALONE = ("half_width", "at_most", "prior_journal", "cohort")
 """Options of a spec that are about one model."""
-WORDS = {
-    "better": "B errs less",
-    "worse": "B errs more",
-    "within": "within the margin",
-    "holds": "the claim holds",
-    "fails": "the claim fails",
-    "open": "open",
-}
 
 
 @dataclass(frozen=True)
@@ -119,7 +111,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
         str | None,
         typer.Option(
             help="Groups of questions on which the models are compared, separated by commas: "
-            "overall, relations, group:COLUMN ... Default: overall.",
+            "overall, relations, group:COLUMN ... Default: those of SPEC_A, else overall.",
             metavar="NAMES",
         ),
     ] = None,
@@ -150,8 +142,8 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     Better, worse, within (the margin) or open, per target: B against A; with
     --at-least whether that claim holds, fails or is open. The
     same command again goes on with the comparison in --out; no answer that
-    came back is paid for twice. The half-width and targets of the specs are
-    about one model, and not used here.
+    came back is paid for twice. The half-width of the specs is about one
+    model, and not used here.
 
     Example: avtt versus old.toml new.toml --margin 0.02 --budget 2000 --out runs/new
     """
@@ -225,7 +217,9 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
     alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
     _, model_a, options = build_parts(alone, a[1], space, code=not known)
     chosen = {name: value for name, value in options.items() if name not in ALONE}
-    targets = asked.targets or ["overall"]
+    own = "targets" in a[0].certify.model_fields_set
+    targets = asked.targets or (a[0].certify.targets if own else ["overall"])
+    chosen["targets"] = targets
     return Versus(
         space,
         None if known else model_a,
@@ -238,7 +232,6 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
         use=asked.use,
         journal=out / JOURNAL,
         notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]])},
-        targets=targets,
         **chosen,
     )
 
@@ -292,19 +285,19 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     """Which model errs less, by how much, what it took, and what may be done next."""
     console, result = Console(highlight=False), verdict.result
     console.print(f"stopped: {result.reason}", markup=False)
-    took = [f"{verdict.calls_a:,} calls of model A", f"{verdict.calls_b:,} of model B"]
+    a, b = verdict.names
+    took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
     took += [paid(result.cost, result.unconfirmed)] if result.cost else []
     console.print(", ".join(took), markup=False)
-    table = Table(title="how much less often model B errs, in percentage points")
-    for column in ("target", "difference", "interval", "decision", "disagreement"):
-        table.add_column(column, justify="left" if column == "target" else "right")
-    for row in verdict.targets.to_dict("records"):
+    table = Table(title=escape(f"error rate of {b} less that of {a}"), title_justify="left")
+    for column in ("target", "difference", "decision", "disagreement"):
+        table.add_column(column, justify="right" if column == "disagreement" else "left")
+    for row, told in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):
         apart = row["disagreement"]
         table.add_row(
-            str(row["target"]),
-            points(row["delta"]),
-            " to ".join(map(points, outward(row["lower"], row["upper"]))),
-            WORDS[str(row["decision"])],
+            escape(str(row["target"])),
+            escape(told),
+            escape(DECISIONS[str(row["decision"])].format(b=b)),
             "-" if math.isnan(apart) else f"{apart:.1%}",
         )
     console.print(table)

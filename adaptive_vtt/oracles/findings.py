@@ -6,6 +6,7 @@ from typing import Any
 
 from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ..types import JsonObject
+from ..utils.figures import money
 from .judge_models import JUDGED
 
 # -- captions --------------------------------------------------------------------------------------
@@ -93,7 +94,7 @@ class JudgeFindings:
         told += f" ({self.checked:,} of them to check the rule)" * bool(self.checked)
         told += f" and read {self.settled:,}"
         told += f", {self.failed:,} calls of it failed" * bool(self.failed)
-        told += f", for {self.cost:.4g} of the cost" * bool(self.cost)
+        told += f", for {money(self.cost)} of the cost" * bool(self.cost)
         both = f"; where the rule had a verdict they agree in {self.agree:,} of {self.compared:,}"
         return told + both * bool(self.compared)
 

@@ -374,7 +374,9 @@ def _interval(row: Mapping[Any, Any]) -> tuple[float, float, float]:
     return float(row["estimate"]), float(row["lower"]), float(row["upper"])
 
 
-def _notes(study: Study, answered: Sequence[Any], count: int, drawn: int) -> list[str]:
+def _notes(
+    study: Study, answered: Sequence[tuple[Card, Answer]], count: int, drawn: int
+) -> list[str]:
     """What to know before trusting a reader's figures."""
     notes = []
     if count > len(answered):
@@ -384,6 +386,14 @@ def _notes(study: Study, answered: Sequence[Any], count: int, drawn: int) -> lis
         )
     if len(answered) < drawn:
         notes.append(f"{len(answered)} of {drawn} questions: more answers, narrower intervals")
+    if unsure := sum(CANNOT_TELL in answer.values for _, answer in answered):
+        certificate = study.facts.certificate
+        either = certificate is not None and certificate.unanswered == "both"
+        how = "as right at the lower end of an interval and as wrong at its upper end"
+        notes.append(
+            f"'I cannot tell', {unsure} of {len(answered)} times, counts "
+            + (how if either else "as wrong")
+        )
     samples = [study.sample_of(card.number) for card, _ in answered]
     if len(set(samples)) < len(samples):
         notes.append(SEVERAL)

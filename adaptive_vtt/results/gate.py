@@ -8,7 +8,7 @@ began: one chosen after seeing the answers would not be covered by what the inte
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from html import escape
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from ..journal.facts import CertificateFacts, read_facts
 from ..space import QuestionSpace
 from ..stopping import State as Standing
 from ..utils.figures import outward, percent
+from .difference import names_of, point_span, told
 from .result import Result, summarise
 
 State = Literal["pass", "fail", "open"]
@@ -95,7 +96,7 @@ class Rule:
 @dataclass(frozen=True)
 class Ruling:
     """What a rule comes to for one of the targets it names; ``note`` says why it is open although
-    its interval would decide it."""
+    its interval would decide it; ``model``: in rules about two what the new one is called."""
 
     rule: Rule
     target: str
@@ -104,18 +105,27 @@ class Ruling:
     upper: float
     state: State
     note: str = ""
+    model: str = ""
+
+    @property
+    def told(self) -> str:
+        """The estimate: in percent, or that the new model errs so many points more or less."""
+        if self.rule.versus:
+            return told(self.model, self.estimate, self.lower, self.upper).rpartition(" (")[0]
+        return percent(self.estimate)
 
     @property
     def span(self) -> str:
-        """What is certified in percent, rounded outward."""
+        """What is certified in percent, or in points, rounded outward."""
+        if self.rule.versus:
+            return point_span(self.lower, self.upper)
         low, high = outward(self.lower, self.upper)
         return f"{percent(low)} to {percent(high)}"
 
     def __str__(self) -> str:
-        told = (
-            f"{self.state}: {self.rule.text}: {self.target} {percent(self.estimate)} ({self.span})"
-        )
-        return f"{told}; {self.note}" if self.note else told
+        target = f"difference in {self.target}:" if self.rule.versus else self.target
+        said = f"{self.state}: {self.rule.text}: {target} {self.told} ({self.span})"
+        return f"{said}; {self.note}" if self.note else said
 
 
 @dataclass(frozen=True)
@@ -166,7 +176,7 @@ class Gate:
     def markdown(self) -> str:
         """A summary for a pull request."""
         rows = [
-            f"| {r.state} | {_code(r.rule.text)} | {_cell(r.target)} | {percent(r.estimate)} | "
+            f"| {r.state} | {_code(r.rule.text)} | {_cell(r.target)} | {_cell(r.told)} | "
             f"{r.span} | {_cell(r.note)} |"
             for r in self.rulings
         ]
@@ -202,6 +212,8 @@ def gate(
     result = summarise(journal)
     by_bets = all(_by_bets(rule, certificate) for rule in parsed)
     rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]
+    model = names_of(facts.settings.model, certificate.paired)[1]
+    rulings = [replace(r, model=model) if r.rule.versus else r for r in rulings]
     return Gate(tuple(rulings), _promise(certificate, rulings), where)
 
 

@@ -30,7 +30,7 @@ from ..oracles.findings import (
     unconfirmed_of,
 )
 from ..types import JsonObject
-from ..utils.figures import Bar, bars, figure
+from ..utils.figures import Bar, bars, figure, money
 from ..utils.files import write_text
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
@@ -258,8 +258,8 @@ class Result:
 
 def paid(cost: float, unconfirmed: float) -> str:
     """What was booked against the cap, in words."""
-    doubt = f" ({unconfirmed:.4g} of it may not have been charged)" if unconfirmed > 0 else ""
-    return f"cost {cost:g}{doubt}"
+    doubt = f" ({money(unconfirmed)} of it may not have been charged)" if unconfirmed > 0 else ""
+    return f"cost {money(cost)}{doubt}"
 
 
 def _bar(row: Mapping[Hashable, Any]) -> Bar:

@@ -19,6 +19,7 @@ from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import JOURNAL, holder
 from ..types import Guarantee, JsonObject
 from ..utils.figures import outward
+from .difference import told_of
 from .way_on import way
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
@@ -96,8 +97,8 @@ class Rates:
 
     ``space`` is the fingerprint of its questions; ``oracle`` and ``unanswered`` say what a loss
     is; ``sure`` is the probability with which its intervals hold, in the way of ``guarantee``.
-    ``paired``: rates are those of two models' answers in pairs, 1/2 where they err alike, and no
-    error rates.
+    ``compared``: what a comparison of two models says of its first target, in words; its rates may
+    be those of pairs, 1/2 where both err alike, and no error rates. "": an audit of one model.
     """
 
     head: str
@@ -107,7 +108,7 @@ class Rates:
     sure: float
     guarantee: Guarantee
     rows: tuple[Rate, ...]
-    paired: bool = False
+    compared: str = ""
 
     @property
     def certified(self) -> int:
@@ -118,9 +119,9 @@ class Rates:
     def worst(self) -> Rate | None:
         """The target that is surely the worst: the highest lower bound, not the highest estimate,
         which is often that of the fewest questions. None where it is not surely worse than any
-        other, or rates are those of pairs."""
+        other, or two models are compared."""
         found = [row for row in self.rows if row.valid]
-        if self.paired or not found:
+        if self.compared or not found:
             return None
         worst = max(found, key=lambda row: row.lower)
         others = [row.upper for row in found if row is not worst]
@@ -219,6 +220,7 @@ def read_rates(folder: Path) -> Rates:
     with closing(read_journal(folder / JOURNAL)) as journal:
         facts = read_facts(journal.facts())
         certificate, oracle = facts.certificate, facts.settings.oracle
+        rows = _rows(certificate, facts, journal) if certificate else ()
         return Rates(
             head=journal.head,
             space=facts.space.fingerprint,
@@ -226,9 +228,16 @@ def read_rates(folder: Path) -> Rates:
             unanswered=certificate.unanswered if certificate else "",
             sure=certificate.confidence if certificate else 0.0,
             guarantee=certificate.guarantee if certificate else "all",
-            rows=_rows(certificate, facts, journal) if certificate else (),
-            paired=certificate is not None and certificate.paired,
+            rows=rows,
+            compared=_compared(certificate, facts.settings.model, rows[0]) if certificate else "",
         )
+
+
+def _compared(certificate: CertificateFacts, model: str, first: Rate) -> str:
+    if certificate.versus is None:
+        return ""
+    said = told_of(certificate, model, 0, first.estimate, first.lower, first.upper)
+    return f"{first.id.name}: {said}"
 
 
 def _rows(certificate: CertificateFacts, facts: Facts, journal: SQLiteJournal) -> tuple[Rate, ...]:

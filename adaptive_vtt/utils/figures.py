@@ -17,6 +17,10 @@ SLACK = 1e-6
 """Part of a step that floating point may be off: of 0.13 it makes 0.13000000000000003."""
 
 
+MIN_MONEY = 1e-9
+"""Dollars that are shown, at least."""
+
+
 def outward(lower: float, upper: float) -> tuple[float, float]:
     """An interval to three decimals that holds what it held."""
     return math.floor(1000 * lower + SLACK) / 1000, math.ceil(1000 * upper - SLACK) / 1000
@@ -29,6 +33,16 @@ def percent(share: float | None, space: str = " ") -> str:
     small = abs(share)
     digits = 0 if share in (0, 1) else 1 if small >= 0.001 else 2 if small >= 0.0001 else 4
     return f"{100 * share + 0.0:.{digits}f}{space}%"
+
+
+def money(value: float) -> str:
+    """A cost in US dollars, the unit of prices: $12.50, and below ten cents two digits that count:
+    $0.0042."""
+    digits = 2
+    if MIN_MONEY <= abs(value) < 0.1:
+        digits = 1 - math.floor(math.log10(abs(value)))
+    whole, cents = f"{value:,.{digits}f}".split(".")
+    return f"${whole}.{cents.rstrip('0'):0<2}"
 
 
 def shown(words: object) -> str:

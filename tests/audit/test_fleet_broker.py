@@ -129,7 +129,8 @@ def test_a_lease_is_what_may_be_spent_and_the_next_calls_at_their_worst(tmp_path
         over = broker.lease("c", account(worst=1.5), 4, 1.0)
         assert over.kind == "over"
         assert over.over == (
-            "the fleet's money is used up: 1 of 10 is left, and the next question may cost 1.5"
+            "the fleet's money is used up: $1.00 of $10.00 is left, and the next "
+            "question may cost $1.50"
         )
 
 

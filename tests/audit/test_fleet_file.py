@@ -148,7 +148,7 @@ def test_a_dry_run_tells_calls_and_money_and_whether_the_cap_is_enough(
     assert run("fleet", str(path), "--dry-run") == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
-    assert "the cap of 0.5 on cost is likely to be enough" in shown
+    assert "the cap of $0.50 on cost is likely to be enough" in shown
     assert "nothing was asked" in shown
     assert run("fleet", str(path), "--dry-run", "--json") == 0
     told = json.loads(capsys.readouterr().out)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.utils.figures import money
 from tests.helpers.command_line import run
 
 
@@ -121,7 +122,7 @@ def test_where_prices_differ_a_plan_tells_what_calls_are_likely_to_cost(
     assert told[0] == pytest.approx(0.8 * (cheap * dear) ** 0.5 + 0.2 * even, rel=0.05)
     assert run("audit", str(spec), "--dry-run", "--half-width", "0.2") == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f", {told[1]:.3g} likely, 22.5 at most" in said
+    assert f", {money(told[1])} likely, $22.50 at most" in said
     assert "prices differ: a call's likely one is guessed from its image and words" in said
 
 

@@ -134,11 +134,11 @@ def test_without_a_terminal_a_line_is_written_now_and_then(
         for _ in range(1000):  # 1000 s, a step a second
             now[0] += 1
             shows.update(step)
-    told = [line for line in capsys.readouterr().err.splitlines() if "calls  cost" in line]
+    told = [line for line in capsys.readouterr().err.splitlines() if "calls  $" in line]
     assert [re.findall(r"\d+:\d\d", line)[0] for line in told] == [
         *("0:10", "0:20", "0:40", "1:20", "2:40", "5:20", "10:20", "15:20"),
     ]
-    assert re.match(r"\d+%  7 calls  cost 1\.5  0:10", told[0])
+    assert re.match(r"\d+%  7 calls  \$1\.50  0:10", told[0])
 
 
 # -- the report, and what is asked of the program -----------------------------------------

@@ -103,8 +103,9 @@ def test_answers_that_differ_or_are_right_or_few_are_not() -> None:
 
 
 def test_terminal_and_report_tell_the_same_limit_and_no_more_calls_than_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     write_start(tmp_path)
     out = tmp_path / "run"
     options = (
@@ -122,7 +123,7 @@ def test_terminal_and_report_tell_the_same_limit_and_no_more_calls_than_there_ar
     page = (out / "report.html").read_text()
     limit = re.search(r"avtt resume \S+ (--budget \d+)", printed)
     assert limit
-    assert f"avtt resume DIR {limit[1]}<" in page
+    assert f"avtt resume run {limit[1]}<" in page
     about = re.search(r"would take (.*? more calls)", " ".join(printed.split()))
     assert about
     assert f"would take {about[1]}" in page

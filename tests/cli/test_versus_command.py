@@ -3,17 +3,21 @@
 import json
 import re
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from adaptive_vtt.audit.versus import verdict_of
 from adaptive_vtt.certify.decisions import compared
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.journal import read_journal
-from adaptive_vtt.results.report.differences import point_span, points
+from adaptive_vtt.results.difference import point_span, points, told
+from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.result_file import ResultFile
+from adaptive_vtt.results.runs import read_rates
 from tests.cli.test_cli import refused, run
-from tests.helpers.report_pages import Tags, spaced
+from tests.helpers.report_pages import Tags
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +75,8 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
         assert page.with_id(id)
     for id in ("certified", "conditions", "widths", "beliefs", "counts", "derived"):
         assert not page.with_id(id)
-    assert spaced(point_span(told["lower"], told["upper"])) in page.text
+    said = f"B errs {100 * abs(told['delta']):.1f} points {'more' if told['delta'] < 0 else 'less'}"
+    assert f"{said} ({point_span(-told['upper'], -told['lower'])})" in page.text
     assert "Who lost less" in page.text
 
 
@@ -90,7 +95,8 @@ def test_it_ends_with_its_gate_and_other_commands_refuse_its_run(
     specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     out, rule = tmp_path / "gated", "versus:overall <= +0.6"
-    assert run(*command(specs, out, "--budget", "300", "--gate", rule)) == 0
+    alone = ["--targets", "overall"]
+    assert run(*command(specs, out, "--budget", "300", "--gate", rule, *alone)) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "stopped: every rule of the gate is decided: 1 pass" in said
     assert f"avtt gate {out} --rule '{rule}'" in said
@@ -102,7 +108,7 @@ def test_it_ends_with_its_gate_and_other_commands_refuse_its_run(
     assert "two models, such as 'versus:overall <= 0.2'" in refused(
         capsys, *command(specs, tmp_path / "other", "--budget", "9", "--gate", "overall <= 0.2")
     )
-    rules = ["--gate", "versus:relations <= 0.2"]
+    rules = ["--gate", "versus:relations <= 0.2", *alone]
     told = refused(capsys, *command(specs, tmp_path / "other", "--budget", "9", *rules))
     assert "there are versus:overall; --targets relations adds it" in told
     told = refused(capsys, "plan", spec, "--targets", "overall", "--pilot", str(out))
@@ -138,7 +144,6 @@ def test_what_does_not_fit_is_told_in_a_sentence(
 
 def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
     from adaptive_vtt.journal.facts import read_facts
-    from adaptive_vtt.results.result import summarise
 
     journal = read_journal(ran / "journal.db")
     facts, draws = read_facts(journal.facts()), journal.draws(proposals=False)
@@ -151,17 +156,38 @@ def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
 
 def test_differences_are_told_in_points_rounded_outwards():
     assert [points(d) for d in (0.026, -0.131, 0.0, -0.0001)] == ["+2.6", "−13.1", "0", "0"]
-    assert spaced(point_span(0.0261, 0.1301)) == "+2.6 to +13.1 points"
+    assert point_span(0.0261, 0.1301) == "+2.6 to +13.1"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [(-0.044, "4.4 points less"), (0.012, "1.2 points more"), (4e-4, "as often")]
+)
+def test_a_difference_is_told_of_the_new_model_with_the_sign_of_a_gate(more: float, said: str):
+    assert told("new (b)", more, -0.1, 0.01) == f"new (b) errs {said} (−10.0 to +1.0)"
+
+
+def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
+    ran: Path, capsys: pytest.CaptureFixture[str]
+):
+    row = json.loads((ran / "result.json").read_text())["versus"][0]
+    said = told("B", -row["delta"], -row["upper"], -row["lower"])
+    assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
+    assert f"versus:overall <= 1: difference in overall error: {said}" in capsys.readouterr().out
+    assert read_rates(ran).compared == f"overall error: {said}"
+    assert said in Tags((ran / "report.html").read_text(encoding="utf-8")).text
+    with closing(read_journal(ran / "journal.db")) as journal:
+        assert verdict_of(summarise(journal), journal).told[0] == said
 
 
 def test_a_claim_is_told_in_the_report_and_altered_in_vain(specs: Path, tmp_path: Path):
     out = tmp_path / "run"
-    assert run(*command(specs, out, "--at-least", "-0.3", "--require-decided")) == 0
+    given = ["--at-least", "-0.3", "--require-decided", "--targets", "overall"]
+    assert run(*command(specs, out, *given)) == 0
     told = ResultFile.model_validate_json((out / "result.json").read_text())
     assert told.versus is not None
     assert told.versus[0].decision == "holds"
     page = Tags((out / "report.html").read_text(encoding="utf-8"))
-    assert "The claim holds: the new model errs more often by at most 30" in page.text
+    assert "The claim holds: B errs more often by at most 30" in page.text
     assert "no claim is decided wrongly" in page.text
     assert "versus:overall <= 0.3" in page.text
     assert run("gate", str(out), "--rule", "versus:overall <= 0.3") == 0
@@ -180,6 +206,8 @@ def test_the_gate_that_is_the_claim_itself_is_refused(
     assert "leave one of the two away" in told
     beside = [*given, "--gate", "versus:overall <= 0.5"]
     assert run(*command(specs, tmp_path / "beside", *beside)) == 0
+    told = json.loads((tmp_path / "beside" / "result.json").read_text())
+    assert len(told["versus"]) == 5  # those of SPEC_A: overall and four relations
 
 
 def test_the_first_rule_that_is_named_is_about_a_target_and_its_limit_is_never_minus_zero(

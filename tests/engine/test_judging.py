@@ -18,6 +18,7 @@ from adaptive_vtt.oracles import ContainsTruth
 from adaptive_vtt.oracles.judge_models import MAX_BYTES, PROMPTS, JudgeModel
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Ask
+from adaptive_vtt.utils.figures import money
 from tests.helpers.judged import (
     JUDGE_PRICE,
     MODEL_PRICE,
@@ -118,7 +119,7 @@ def test_the_cap_holds_whatever_the_judge_takes(cap: float, check: float) -> Non
     result = made.run()
     paid = len(model.asked) * MODEL_PRICE + len(judge.asked) * JUDGE_PRICE
     assert result.cost == paid <= cap + 1e-9
-    assert str(result.reason).startswith(f"{paid:.4g} of {cap:g} was spent, and ")
+    assert str(result.reason).startswith(f"{money(paid)} of {money(cap)} was spent, and ")
     assert paid > cap - MODEL_PRICE - 2 * JUDGE_PRICE or len(model.asked) == 60  # and is used
 
 
@@ -143,7 +144,9 @@ def test_a_judge_that_costs_more_than_it_said_is_asked_no_more() -> None:
     result = made.run()
     assert result.cost <= 20.0 + 3.0  # by the one call that was reserved at the lower price
     # what is asked next is reserved at what the judge took
-    assert str(result.reason).startswith(f"{result.cost:g} of 20 was spent, and 4 may be charged")
+    assert str(result.reason).startswith(
+        f"{money(result.cost)} of $20.00 was spent, and $4.00 may be charged"
+    )
 
 
 # -- judges that cannot be trusted ------------------------------------------------------------

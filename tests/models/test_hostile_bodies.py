@@ -167,7 +167,7 @@ def test_calls_drawn_ahead_are_not_sent_once_the_server_counts_more_than_was_dec
         with Audit(space(), model, max_cost=800.0, **PLAIN) as audit:
             audit.run()
             assert (len(given), audit.cost) == (flight, flight * 400.0)
-            assert "1600 of 800 was spent" in str(audit.stopped)
+            assert "$1,600.00 of $800.00 was spent" in str(audit.stopped)
         model.close()
 
 

@@ -218,7 +218,7 @@ def test_a_count_above_the_bound_is_billed_as_counted_and_said(make: Make) -> No
         assert audit.journal.facts()["endpoint"]["over_bound"] == 1
     assert result.cost == pytest.approx(0.5 + 2.0 * 3 * INPUT + 3.0)
     assert result.calls == 1
-    assert str(result.reason).startswith("6004 of 3225.75 was spent")
+    assert str(result.reason).startswith("$6,003.50 of $3,225.75 was spent")
 
 
 # -- defence in depth ------------------------------------------------------------------------

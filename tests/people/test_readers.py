@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from adaptive_vtt.people.answers import (
     read_file,
     read_folder,
 )
-from adaptive_vtt.people.cards import Asked, Card, Picture, Pictures, known, yes_or_no
+from adaptive_vtt.people.cards import UNSURE, Asked, Card, Picture, Pictures, known, yes_or_no
 from adaptive_vtt.people.realism import QUESTIONS, REALISTIC, SAME, pairs, summarise
 from adaptive_vtt.people.sessions import Session, keys, run, write_page
 from adaptive_vtt.people.study import (
@@ -373,18 +374,23 @@ def test_readers_stand_beside_the_model_in_its_report(tmp_path: Path):
     study = Study(journal, space())
     cards = list(study.cards())
     readers = {"ann": answers(cards, 0.95), "bob": answers(cards[:8], 0.8, "bob", seed=1)}
+    first = next(iter(readers["bob"].values()))
+    readers["bob"] |= by_key([replace(first, answer=UNSURE)])
     found = read_by_all(study, TERMS, readers, tmp_path)
     ann, bob = found.readers
     assert (ann.answered, ann.certified, bob.certified) == (20, 20, 8)
     assert next(t.target for t in ann.targets) == "overall error"
     assert ann.targets[0].difference is not None
     assert "8 of 20 questions: more answers, narrower intervals" in bob.notes
+    assert "'I cannot tell', 1 of 8 times, counts as wrong" in bob.notes
+    assert not any("cannot tell" in note for note in ann.notes)
     assert SEVERAL in ann.notes
     assert found.kappa[1] == 8 * 3
     write_beside(found, tmp_path)
     assert said_by_people(tmp_path, study.facts).reading == found
     html = page.render(journal, tmp_path)
     assert "People beside the model" in html
+    assert re.search(r"ann errs \d+\.\d points (less|more) \(", html)
     assert "Agreement between readers" in html
     again = read_by_all(
         study, TERMS, readers, tmp_path

@@ -82,7 +82,9 @@ def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFi
     assert told["readers"] == {"ann": 4}
     assert sum(cell["realistic"][1] for cell in told["cells"]) == 4
     assert run("label", folder, "--realism", "--summary") == 0
-    assert "judged pairs: ann (4)" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "judged pairs: ann (4)" in told
+    assert "'I cannot tell', and a tie, do not count as yes" in told
     assert 'id="realism"' in (audited / "report.html").read_text(encoding="utf-8")
 
 
@@ -194,6 +196,8 @@ def test_a_form_is_clicked_through(audited: Path, tmp_path: Path, kind: str):
         browser.open((folder / "eve.html").resolve().as_uri())
         browser.until("document.querySelectorAll('#pictures img').length > 0")
         assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
+        seen = "getComputedStyle(document.querySelector('#pictures img')).backgroundColor"
+        assert browser.value(seen) == "rgba(0, 0, 0, 0)"  # no bands beside the picture
         steps = browser.value("form.cards.reduce((sum, card) => sum + card.asked.length, 0)")
         for step in range(steps):
             if step % 2:

@@ -90,11 +90,12 @@ def test_a_comparison_has_a_page_with_the_names_of_its_models(tmp_path: Any) -> 
         html = verdict._repr_html_()
         assert "<script" not in html
         assert "old &lt;script&gt;" in html
+        assert verdict.told[0] in html
         assert html.count("<svg") == len(verdict.targets) == 2
         assert f"{verdict.calls_b} of new net" in repr(verdict)
         figure = verdict.plot()
-        assert [*figure.data[0].x][::-1] == pytest.approx([*100 * verdict.targets["delta"]])
+        assert [*figure.data[0].x][::-1] == pytest.approx([*-100 * verdict.targets["delta"]])
         assert "Disagreements" in verdict.report(tmp_path / "page.html").read_text()
     same = avtt.Versus(space, ScriptedModel(), ScriptedModel(seed=5), **options)
     with same as versus:
-        assert versus.run().names == ("A (scripted)", "B (scripted)")
+        assert versus.run().names == ("A", "B")

@@ -3,9 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from adaptive_vtt.results import report
 from adaptive_vtt.results.report.plots import COLOURS, figure_of, numbers, upward
-from adaptive_vtt.utils.figures import shown
+from adaptive_vtt.utils.figures import money, shown
 
 
 def test_colours_are_those_of_the_style_sheet_and_of_the_script() -> None:
@@ -15,6 +17,20 @@ def test_colours_are_those_of_the_style_sheet_and_of_the_script() -> None:
     for name, colour in COLOURS.items():
         assert style[name] == colour
         assert script[colour] == name
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (0, "$0.00"),
+        (0.08, "$0.08"),
+        (0.0834, "$0.083"),
+        (4.2e-6, "$0.0000042"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_money_has_its_currency_and_two_decimals_that_count(value: float, told: str) -> None:
+    assert money(value) == told
 
 
 def test_names_are_neither_html_nor_templates() -> None:

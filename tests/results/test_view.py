@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -317,6 +318,19 @@ def test_a_target_that_its_draws_contradict_decides_nothing() -> None:
     assert (
         compare(a, Rates("", "s", "o", "loss", 0.95, "all", (astray,))).pairs[0].verdict == "void"
     )
+
+
+def test_an_audit_is_not_compared_with_a_comparison() -> None:
+    audit = SimpleNamespace(name="one", head="", state="ended")
+    versus = SimpleNamespace(name="two", head="", state="ended")
+    found = {"one": rates(("fog", 0.1, 0.2)), "two": rates(("fog", 0.5, 0.6), compared="B errs")}
+    watch: Any = SimpleNamespace(
+        run={"one": audit, "two": versus}.get,
+        rates=lambda run: SimpleNamespace(value=found[run.name], failure=""),
+    )
+    reply = Site(watch).answer("/compare?run=one&run=two")
+    assert reply.status == 409
+    assert b"two compares two models already: B errs. Choose two audits" in reply.body
 
 
 shares = st.floats(0, 1)

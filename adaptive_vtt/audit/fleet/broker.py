@@ -35,6 +35,7 @@ from ...journal.facts import read_lost
 from ...journal.files import JOURNAL, connect_to_read, holder
 from ...oracles.findings import cost_of
 from ...stopping import CENTS
+from ...utils.figures import money
 
 FLEET = "fleet.db"
 """What the broker's file is called in a fleet's folder."""
@@ -360,8 +361,8 @@ def _money_gone(caps: Caps, account: Account, others: float) -> str:
     left = (caps.max_cost or 0.0) - others - account.committed
     need = account.worst * (1 if account.waiting else account.question)
     return (
-        f"the fleet's money is used up: {max(0.0, left):.4g} of {caps.max_cost:g} is left, and the "
-        f"next question may cost {need:.4g}"
+        f"the fleet's money is used up: {money(max(0.0, left))} of "
+        f"{money(caps.max_cost or 0.0)} is left, and the next question may cost {money(need)}"
     )
 
 

@@ -55,7 +55,7 @@ def whole(count: object) -> int | None:
 
 @dataclass(frozen=True)
 class Prices:
-    """``per_call``, and ``input`` and ``output`` per ``tokens`` tokens, in one currency.
+    """``per_call``, and ``input`` and ``output`` per ``tokens`` tokens, in US dollars.
 
     What is not given is free; ``known`` says whether what is given can price a call.
     """

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from shlex import quote
 from string import ascii_uppercase
 from typing import Self
 
@@ -12,9 +14,10 @@ import pandas as pd
 from ...certify.further import Range, further, longest
 from ...certify.game import Game
 from ...certify.tracks import Track, members_of, played
-from ...journal import Journal
+from ...journal import Journal, SQLiteJournal
 from ...journal.belief_groups import Believed, believed
 from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
+from ...journal.files import JOURNAL
 from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ...oracles.choice import ASKED
 from ...oracles.findings import cost_of, unconfirmed_of
@@ -50,6 +53,8 @@ class Content:
     people: People = field(default_factory=People)
     believed: tuple[Sequence[BeliefRow], Believed | None] = ((), None)
     """What was kept of beliefs, and what it is about."""
+    folder: str = "DIR"
+    """The run folder as commands name it, quoted."""
 
     @classmethod
     def of(cls, journal: Journal) -> Self:
@@ -61,7 +66,7 @@ class Content:
         told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
         head = journal.head
         known = facts, draws, calls, pictures, told, sources, head, warnings
-        return cls(*known, judging=judging, believed=beliefs)
+        return cls(*known, judging=judging, believed=beliefs, folder=_folder(journal))
 
     @property
     def concepts(self) -> list[str]:
@@ -287,3 +292,14 @@ def question_in_words(row: AnswerRow) -> JsonObject | None:
 def _cut(text: str) -> str:
     """A text that may be long, with an ellipsis where it ends early."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+
+def _folder(journal: Journal) -> str:
+    """The folder of a run from where one stands. Elsewhere, or of no run, "DIR": the page may be
+    passed on, and tells no path of this machine."""
+    if not isinstance(journal, SQLiteJournal) or journal.path.name != JOURNAL:
+        return "DIR"
+    folder, here = journal.path.parent, Path.cwd()
+    if folder.is_relative_to(here):
+        folder = folder.relative_to(here)
+    return "DIR" if folder.is_absolute() else quote(str(folder))

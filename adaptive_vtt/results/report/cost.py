@@ -10,10 +10,11 @@ from ...journal.rows import EXCLUDED
 from ...oracles.findings import found_by_judge
 from ...oracles.judge_models import JUDGED
 from ...types import Indices, JsonObject
+from ...utils.figures import money
 from .certified import words
 from .evidence import Evidence, Standing, ordered
 from .plots import Figure, chart, figure_of, upward
-from .section import Section, aim, amount, money
+from .section import Section, aim, amount
 
 SPENDING_MOMENTS, WIDTH_MOMENTS = 200, 100
 """Moments at which the cost, and half-widths, are shown, at most."""
@@ -248,6 +249,7 @@ def forecast_section(evidence: Evidence) -> Section | None:
         total=evidence.facts.all_calls,
         money=money,
         several=len(certificate.targets) > 1,
+        folder=evidence.folder,
         chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
 

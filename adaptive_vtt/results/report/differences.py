@@ -1,39 +1,21 @@
-"""Two models compared: how much less often the new one errs, target by target, around 0."""
+"""Two models compared: how much more or less often the new one errs, target by target, around 0."""
 
 import shlex
 
 from ...certify.decisions import Compared, calls_of, compared
 from ...types import JsonObject
-from ...utils.figures import outward
+from ...utils.figures import money
+from ..difference import DECISIONS, names_of, point_span, points, told
 from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence, Standing
 from .headline import Step, Tile, Verdict
-from .section import THIN, Section, amount, duration, money, percent, sure
+from .section import THIN, Section, amount, duration, percent, sure
 
-WORDS = {
-    "better": "the new model errs less",
-    "worse": "the new model errs more",
-    "within": "no difference that matters",
-    "holds": "the claim holds",
-    "fails": "the claim fails",
-    "open": "open",
-}
 SIDE = {1: "above", -1: "below", 0: "open"}
 """Of a target's limit; see ``Track.decided``."""
 MARKS = 4
 """Marks of the axis to either side of 0, at most."""
-
-
-def points(difference: float) -> str:
-    """A difference in percentage points, with its sign: +2.6."""
-    return f"{100 * difference:+.1f}".replace("-", "−").replace("+0.0", "0").replace("−0.0", "0")
-
-
-def point_span(lower: float, upper: float) -> str:
-    """An interval of differences, rounded outwards: +2.6 to +13.0 points."""
-    low, high = outward(lower, upper)
-    return f"{points(low)} to {points(high)}{THIN}points"
 
 
 def rows_of(evidence: Evidence) -> list[Compared]:
@@ -79,18 +61,18 @@ def section(evidence: Evidence) -> Section | None:
         return None
     found, margin = rows_of(evidence), certificate.versus.margin
     end, marks = _scale(found, margin)
+    names = names_of(evidence.settings.model, certificate.paired)
     return Section.of(
         "Differences",
         "differences",
         "differences.html",
-        bars=[_bar(row, place, end) for place, row in enumerate(found)],
+        bars=[_bar(row, place, end, names[1]) for place, row in enumerate(found)],
         marks=[(_at(mark, end), points(mark)) for mark in marks],
         margin=margin,
         shade=(_at(-margin, end), _at(margin, end) - _at(-margin, end)),
         certificate=certificate,
         paired=certificate.paired,
-        points=points,
-        span=point_span,
+        names=names,
     )
 
 
@@ -111,20 +93,22 @@ def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
     about = "" if row.target == "overall error" else f"in {row.target}"
     which = "at every moment" if len(found) == 1 else f"the first of {amount(len(found))} targets"
     sureness = f"{sure(certificate.confidence)} sure"
-    ends = f"{point_span(row.lower, row.upper)}, {sureness}, {which}"
+    b = names_of(evidence.settings.model, certificate.paired)[1]
+    ends = f"{point_span(-row.upper, -row.lower)}{THIN}points, {sureness}, {which}"
     size = f"{abs(100 * row.delta):.1f}{THIN}points"
     if row.decision in ("better", "worse"):
         less = "less" if row.decision == "better" else "more"
-        return Verdict(f"The new model errs {less}:", size, about, ends)
+        return Verdict(f"{b} errs", f"{size} {less}", about, ends)
+    ends = f"{_told(row, b)}, {sureness}, {which}"
     if row.decision == "within":
         margin = f"{100 * certificate.versus.margin:g}{THIN}points"
         return Verdict("The models differ by no more than", margin, about, ends)
     claim = certificate.versus.at_least
     if claim is None:
         return Verdict("", "It is open which model errs less", about, ends)
-    said = {"holds": "The claim holds: the", "fails": "The claim fails that the"}
+    said = {"holds": "The claim holds:", "fails": "The claim fails that"}
     how = "more often by at most" if claim <= 0 else "less often by at least"
-    before = f"{said.get(row.decision, 'It is open whether the')} new model errs {how}"
+    before = f"{said.get(row.decision, 'It is open whether')} {b} errs {how}"
     # the interval is certified beside the claim
     claimed = f"{abs(100 * claim):.3g}{THIN}points"
     return Verdict(before, claimed, about, f"the interval: {ends}")
@@ -160,9 +144,10 @@ def _steps(evidence: Evidence, open_: int) -> list[Step]:
         text = "Still open: the same command goes on, with a higher limit if it met one."
         steps.append(Step(text, begun))
     if evidence.certificate is not None:
-        gate = f"avtt gate DIR --rule {shlex.quote(shipping_rule(evidence.certificate))}"
+        rule = shlex.quote(shipping_rule(evidence.certificate))
+        gate = f"avtt gate {evidence.folder} --rule {rule}"
         steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
-    check = f"avtt verify DIR --head {evidence.head}"
+    check = f"avtt verify {evidence.folder} --head {evidence.head}"
     return [*steps, Step("Check this report against its journal any time.", check)]
 
 
@@ -180,15 +165,20 @@ def _at(difference: float, end: float) -> float:
     return min(max((difference + end) / (2 * end), 0.0), 1.0)
 
 
-def _bar(row: Compared, place: int, end: float) -> JsonObject:
+def _told(row: Compared, b: str) -> str:
+    return told(b, -row.delta, -row.upper, -row.lower)
+
+
+def _bar(row: Compared, place: int, end: float, b: str) -> JsonObject:
     """A target's interval: where the bar starts, its length and the estimate, as shares of the
-    axis, which has 0 in its middle."""
-    start, stop = _at(row.lower, end), _at(row.upper, end)
+    axis, which has 0 in its middle: to the right of it model ``b`` errs more."""
+    start, stop = _at(-row.upper, end), _at(-row.lower, end)
     return {
         "of": row,
         "place": place,
         "start": start,
         "length": stop - start,
-        "at": _at(row.delta, end),
-        "words": WORDS[row.decision],
+        "at": _at(-row.delta, end),
+        "told": _told(row, b),
+        "words": DECISIONS[row.decision].format(b=b),
     }

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
+from ...utils.figures import money
 from ..opening import WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
 from ..way_on import more_calls, raised, rounded_up
@@ -21,7 +22,6 @@ from .section import (
     amount,
     duration,
     exact,
-    money,
     percent,
     span,
     sure,
@@ -222,7 +222,8 @@ def next_steps(evidence: Evidence) -> list[Step]:
     steps = []
     if evidence.facts.ended is None:
         text = "The audit has not ended: if it is not running, go on with it."
-        steps.append(Step(text, "avtt resume DIR" if mine else "Audit(space, model, journal=...)"))
+        command = f"avtt resume {evidence.folder}"
+        steps.append(Step(text, command if mine else "Audit(space, model, journal=...)"))
     elif open_ and evidence.facts.rejudged is not None:
         text = "Still open: go on with the audit that these are the answers of, and judge it again."
         steps.append(Step(text, f"avtt resume {quote(evidence.facts.rejudged.source)}"))
@@ -234,18 +235,18 @@ def next_steps(evidence: Evidence) -> list[Step]:
         steps.append(Step(text, command if mine else "Audit(space, model, half_width=0.05)"))
     if evidence.failures and not evidence.settings.oracle.tells_losses:
         text = "Take the failing images along as a dataset, to look at or to train on."
-        command = "avtt export DIR --failures FOLDER"
+        command = f"avtt export {evidence.folder} --failures FOLDER"
         steps.append(Step(text, command if mine else "export_failures(journal, space, FOLDER)"))
     if not steps:
         right = "" if evidence.failures else ", and nothing that was asked went wrong"
         text = f"Nothing is open{right}. Narrower intervals say more: the same audit goes on to a "
         text += "smaller half-width."
-        width = "avtt resume DIR --half-width WIDTH"
+        width = f"avtt resume {evidence.folder} --half-width WIDTH"
         python = "Audit(space, model, journal=..., half_width=...)"
         steps.append(Step(text, width if mine else python))
     if mine:
         text = "Keep the head of the journal elsewhere, and check this report against it any time."
-        steps.append(Step(text, f"avtt verify DIR --head {evidence.head}"))
+        steps.append(Step(text, f"avtt verify {evidence.folder} --head {evidence.head}"))
     return steps
 
 
@@ -265,7 +266,7 @@ def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
         total = f"{rounded_up(made + further):.0f}"
         return Step(text, f"Audit(space, model, journal=..., budget={total})")
     limits = raised(evidence.facts, made, len(evidence.table), evidence.cost, further)
-    return Step(text, f"avtt resume DIR {limits}".rstrip())
+    return Step(text, f"avtt resume {evidence.folder} {limits}".rstrip())
 
 
 # -- where most goes wrong -------------------------------------------------------------------------

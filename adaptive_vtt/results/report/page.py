@@ -148,6 +148,7 @@ def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inlin
             "page.html",
             title=f"Audit of {evidence.settings.model} on {evidence.facts.space.dataset}",
             settings=evidence.settings,
+            folder=evidence.folder,
             dataset=evidence.facts.space.dataset,
             parts=parts,
             style=ours("page.css"),

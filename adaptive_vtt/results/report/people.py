@@ -8,23 +8,21 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..difference import DECISIONS, told
 from ..outcomes import wilson
 from .beside_journal import Cell, Compared, Interval, Reader, Realism, Share
-from .differences import point_span
 from .evidence import Evidence
 from .section import Section, figure, percent, span, sure
 
 SHOWN = 30
 """Targets that are shown of a reader, the best known first; all are in the reader's folder."""
-WORDS = {"better": "the reader errs less", "worse": "the reader errs more", "open": "open"}
-"""Decisions of a comparison in which the model is A and the reader B."""
 
 
 # -- the same questions, in the order of the same draws ------------------------------------------
 
 
 class ReaderRow(NamedTuple):
-    """One target: what the model loses, what the reader does, and by how much less; in words."""
+    """One target: what the model loses and the reader does, how much more or less; in words."""
 
     target: str
     model: str
@@ -58,16 +56,20 @@ def wrong(reader: Reader) -> str:
 def reader_rows(reader: Reader) -> list[ReaderRow]:
     """Targets, those first of which most is known of the reader."""
     found = sorted(reader.targets, key=lambda one: one.reader[2] - one.reader[1])
-    return [_reader_row(one) for one in found[:SHOWN]]
+    return [_reader_row(one, reader.name) for one in found[:SHOWN]]
 
 
-def _reader_row(one: Compared) -> ReaderRow:
+def _reader_row(one: Compared, name: str) -> ReaderRow:
+    difference = "–"
+    if one.difference is not None:  # the model's rate less the reader's
+        delta, lower, upper = one.difference
+        difference = told(name, -delta, -upper, -lower)
     return ReaderRow(
         one.target,
         _rate_and_span(one.model),
         _rate_and_span(one.reader),
-        "–" if one.difference is None else point_span(*one.difference[1:]),
-        WORDS.get(one.decision, one.decision or "–"),
+        difference,
+        DECISIONS.get(one.decision or "", "–").format(b=name),
         {"better": "right", "worse": "wrong"}.get(one.decision, ""),
     )
 

@@ -20,7 +20,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from ...utils import figures
-from ...utils.figures import outward
+from ...utils.figures import money, outward
 from ...utils.web import templates_of
 
 FEW = 10
@@ -138,11 +138,6 @@ def sure(confidence: float) -> str:
 def amount(value: float) -> str:
     """A count or cost with thousands set apart and no idle decimals."""
     return f"{value:,.2f}".rstrip("0").rstrip(".")
-
-
-def money(value: float) -> str:
-    """A cost to four significant digits, in whatever unit the prices have."""
-    return f"{value:,.2f}" if value >= 1000 else f"{value:.4g}"
 
 
 def duration(seconds: float) -> str:

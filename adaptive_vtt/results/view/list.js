@@ -13,7 +13,7 @@ function choose() {
   if (!button) return;
   const count = ticked().length;
   button.disabled = count !== 2;
-  document.getElementById("hint").textContent = count === 2 ? "" : `Tick two runs that certify; ${count} ticked.`;
+  document.getElementById("hint").textContent = count === 2 ? "" : `Tick two audits that certify; ${count} ticked.`;
 }
 
 function swap(html) {

@@ -15,7 +15,7 @@ from jinja2 import Environment
 
 from ...errors import InputError
 from ...types import JsonObject
-from ...utils.figures import outward, percent
+from ...utils.figures import money, outward, percent
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -126,9 +126,11 @@ def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
         return
     if rates is not None:
         yield f"{rates.certified} of {run.targets} targets certified (not verified)"
+        if rates.compared:
+            yield rates.compared
     if run.state != "running":
         yield f"{run.calls:,} calls"
-    yield f"cost {run.cost:.4g}"
+    yield f"cost {money(run.cost)}"
     if run.waiting:
         yield f"{run.waiting} on their way"
     if run.state != "running":
@@ -162,7 +164,8 @@ def _fill(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(HERE)
-    environment.filters.update(percent=percent, at_least=at_least, points=points, address=address)
+    for show in (percent, money, at_least, points, address):
+        environment.filters[show.__name__] = show
     return environment
 
 
@@ -240,6 +243,10 @@ class Site:
         a, b = chosen
         one, other = self.watch.rates(a), self.watch.rates(b)
         first, second = known(a, one), known(b, other)
+        for run, rates in ((a, first), (b, second)):
+            if rates is not None and rates.compared:
+                told = f"{run.name} compares two models already: {rates.compared}. "
+                return _page(trouble(told + "Choose two audits of one model each."), 409)
         found = compare(first, second) if first and second else None
         everyone = [self.watch.rates(run).value for run in self.watch.runs()]
         among = [rates for rates in everyone if rates is not None]

@@ -1,0 +1,56 @@
+"""How the error rates of two models differ, in words, with one sign wherever people read it.
+
+Journals, results and ``Verdict`` hold delta = R_A - R_B. Told is how much more or less often the
+new model B errs, R_B - R_A, as rules of a gate ('versus:overall <= +0.01') have it.
+"""
+
+from ..certify.decisions import Comparison
+from ..journal.facts import CertificateFacts
+from ..models.pair import BETWEEN
+from ..utils.figures import outward
+
+DECISIONS = {
+    "better": "{b} errs less",
+    "worse": "{b} errs more",
+    "within": "no difference that matters",
+    "holds": "the claim holds",
+    "fails": "the claim fails",
+    "open": "open",
+}
+"""Decisions in words; b: what model B is called."""
+
+
+def names_of(model: str, paired: bool) -> tuple[str, str]:
+    """What the models are called; "A" and "B" where that does not tell them apart.
+
+    ``model``: as journaled; ``paired``: whether both were asked.
+    """
+    a, _, b = model.partition(BETWEEN) if paired else ("recorded answers", "", model)
+    return (a, b) if a != b else ("A", "B")
+
+
+def points(difference: float) -> str:
+    """A difference in percentage points, with its sign: +2.6."""
+    return f"{100 * difference:+.1f}".replace("-", "−").replace("+0.0", "0").replace("−0.0", "0")
+
+
+def point_span(lower: float, upper: float) -> str:
+    """An interval of differences in points, rounded outwards: −10.0 to +1.0."""
+    return " to ".join(map(points, outward(lower, upper)))
+
+
+def told(b: str, more: float, lower: float, upper: float) -> str:
+    """That model ``b`` errs ``more`` often than the other, from ``lower`` to ``upper``, all in
+    [-1, 1]: "new errs 4.4 points less (−10.0 to +1.0)"."""
+    size = f"{100 * abs(more):.1f}"
+    how = f"{size} points {'more' if more > 0 else 'less'}" if float(size) else "as often"
+    return f"{b} errs {how} ({point_span(lower, upper)})"
+
+
+def told_of(
+    certificate: CertificateFacts, model: str, k: int, estimate: float, lower: float, upper: float
+) -> str:
+    """The same of target ``k`` of a comparison, from the rates that its journal certifies."""
+    assert certificate.versus is not None
+    delta, least, most = Comparison.of(certificate.versus).ends(k, estimate, lower, upper)
+    return told(names_of(model, certificate.paired)[1], -delta, -most, -least)
