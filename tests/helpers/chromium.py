@@ -71,7 +71,7 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def until(self, expression: str, seconds: float = 30.0) -> Any:
+    def until(self, expression: str, seconds: float = 90.0) -> Any:
         """The expression's value, as soon as it is something."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
