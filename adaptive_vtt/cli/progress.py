@@ -34,7 +34,7 @@ from ..results.result import Result, paid
 from ..results.way_on import forecast
 from ..stopping import State
 from ..types import Floats
-from ..utils.figures import money, outward
+from ..utils.figures import money, outward, percent, span, tenths
 from .signals import heed
 
 BAR = 10
@@ -174,7 +174,7 @@ class Live:
             return f"{self._audit.targets[target]} {span} points"
         sign = "±" if "utf" in self.console.encoding.lower() else "+-"
         half_width = (state.upper[target] - state.lower[target]) / 2
-        return f"widest {sign}{half_width:.3f} {self._audit.targets[target]}"
+        return f"widest {sign}{100 * half_width:.1f} % {self._audit.targets[target]}"
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the
@@ -247,11 +247,10 @@ def _table(targets: pd.DataFrame) -> Table:
     for column in ("target", "estimate", *intervals, *decided, "questions"):
         table.add_column(column, justify="left" if column == "target" else "right")
     for _, row in targets.sort_values("estimate", ascending=False).head(SHOWN).iterrows():
-        low, high = outward(row["lower"], row["upper"]) if certified else (0.0, 1.0)
-        interval = [f"{low:.3f} - {high:.3f}"] if certified else []
+        interval = [span(row["lower"], row["upper"])] if certified else []
         table.add_row(
             str(row["target"]),
-            f"{row['estimate']:.3f}",
+            percent(row["estimate"]),
             *interval,
             *(str(row[name]) for name in decided),
             str(row["questions"]),
@@ -275,10 +274,9 @@ def _still_open(result: Result, certify: Certify) -> str:
     if open_.empty:
         return f"{told}, but contradicted"
     worst = open_.sort_values("more_calls", ascending=False, na_position="first").iloc[0]
-    where = f"at +-{outward(0, worst['half_width'])[1]:.3f}"
+    where = f"at +-{tenths(outward(0, worst['half_width'])[1])} %"
     if certify.half_width is None:
-        low, high = outward(worst["lower"], worst["upper"])
-        where = f"between {low:.3f} and {high:.3f}"
+        where = f"at {span(worst['lower'], worst['upper'])}"
     which = "it" if len(result.targets) == 1 else f"the furthest, {worst['target']!r},"
     further = forecast(open_.to_dict("records"))
     if further is None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
-from ..utils.figures import outward
+from ..utils.figures import percent, span
 from .options import Json, Open, RunDir
 from .run_folder import open_report
 from .spec_changes import settings
@@ -93,6 +93,6 @@ def _show(before: "Result", now: "Result", out: Path) -> None:
 def _cells(result: "Result") -> list[str]:
     """Every target's interval, or its raw rate where nothing is certified."""
     if result.guarantee is None:
-        return [f"{rate:.3f}" for rate in result.targets["estimate"]]
+        return [percent(rate) for rate in result.targets["estimate"]]
     bounds = zip(result.targets["lower"], result.targets["upper"], strict=True)
-    return [f"{low:.3f} - {high:.3f}" for low, high in starmap(outward, bounds)]
+    return [*starmap(span, bounds)]

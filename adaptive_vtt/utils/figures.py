@@ -35,6 +35,17 @@ def percent(share: float | None, space: str = " ") -> str:
     return f"{100 * share + 0.0:.{digits}f}{space}%"
 
 
+def tenths(share: float) -> str:
+    """0.085 as 8.5, and 0 and 1 as 0 and 100: per cent without its sign."""
+    return f"{100 * share + 0.0:.{0 if share in (0, 1) else 1}f}"
+
+
+def span(lower: float, upper: float, space: str = " ") -> str:
+    """An interval in per cent, rounded outwards: 8.5 to 11.5 %."""
+    low, high = map(tenths, outward(lower, upper))
+    return f"{low} to {high}{space}%"
+
+
 def money(value: float) -> str:
     """A cost in US dollars, the unit of prices: $12.50, and below ten cents two digits that count:
     $0.0042."""

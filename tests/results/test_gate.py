@@ -334,7 +334,7 @@ def test_a_ruling_shows_its_interval_rounded_outward_as_the_report_does():
     assert span(ruling.lower, ruling.upper) == f"0.8 to 8.8{THIN}%"
     row = {"target": "overall", "estimate": 0.05, "lower": 0.0089, "upper": 0.0871, "questions": 9}
     table = progress._table(pd.DataFrame([row | {"more_calls": 0}]))
-    assert [*table.columns[2].cells] == ["0.008 - 0.088"]
+    assert [*table.columns[2].cells] == ["0.8 to 8.8 %"]
 
 
 def killed(folder: Path) -> Path:

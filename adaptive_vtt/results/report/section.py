@@ -20,7 +20,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from ...utils import figures
-from ...utils.figures import money, outward
+from ...utils.figures import money, outward, tenths
 from ...utils.web import templates_of
 
 FEW = 10
@@ -104,15 +104,14 @@ def figure(value: float | None) -> str:
 
 def span(lower: float, upper: float) -> str:
     """An interval in percent, rounded outwards: 8.5 to 11.5 %."""
-    low, high = (_tenths(value) for value in outward(lower, upper))
-    return f"{low} to {high}{THIN}%"
+    return figures.span(lower, upper, THIN)
 
 
 def within(half_width: float | None) -> str:
     """A half-width in percent, rounded up: ±1.5 %; nothing known is a dash."""
     if half_width is None or math.isnan(half_width):
         return "–"
-    return f"±{_tenths(outward(0, half_width)[1])}{THIN}%"
+    return f"±{tenths(outward(0, half_width)[1])}{THIN}%"
 
 
 def aim(half_width: float) -> str:
@@ -123,11 +122,6 @@ def aim(half_width: float) -> str:
 def exact(share: float) -> str:
     """A share somebody chose, as they gave it: 2.5 %."""
     return f"{100 * share:g}{THIN}%"
-
-
-def _tenths(share: float) -> str:
-    """0.085 as 8.5, and 0 and 1 as 0 and 100."""
-    return f"{100 * share + 0.0:.0f}" if share in (0, 1) else f"{100 * share + 0.0:.1f}"
 
 
 def sure(confidence: float) -> str:
