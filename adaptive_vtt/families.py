@@ -48,7 +48,7 @@ class Family:
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[Any, Fields]]":
         """Its targets that ``name`` (see ``asked``) stands for in a space, and their questions."""
-        raise NotImplementedError
+        raise TypeError(f"{cls.__name__} defines no listed")
 
     @property
     def name(self) -> str:

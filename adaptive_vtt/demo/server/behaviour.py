@@ -175,7 +175,7 @@ class Batches(Generic[AnyBatch]):
 
     def _end(self, batch: AnyBatch, many: int, *, cancelled: bool) -> None:
         """Answers the first ``many`` requests; the others were cancelled."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no _end")
 
     def _begin(self, batch: AnyBatch) -> Response:
         self._batches[batch.id] = batch

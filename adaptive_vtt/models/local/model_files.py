@@ -20,8 +20,9 @@ network = torch.jit.load({file}, map_location="cpu")
 WHOLE = """\
 import torch
 
-# weights_only=False runs what is in the file: only for files that you trust
-network = torch.load({file}, map_location="cpu", weights_only=False)
+# The file holds a whole network, a program that runs when it is loaded, so this line refuses it.
+# If you trust the file, say False; better, save the network by torch.jit.save, or as ONNX.
+network = torch.load({file}, map_location="cpu", weights_only=True)
 """
 PARAMETERS = """\
 import torch
@@ -33,7 +34,7 @@ ESTIMATOR = """\
 import joblib
 import numpy as np
 
-estimator = joblib.load({file})
+estimator = joblib.load({file})  # runs what is in the file: only for files that you trust
 
 
 def predict(images):
