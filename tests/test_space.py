@@ -285,6 +285,7 @@ def check_candidates(candidates: Candidates, space: QuestionSpace, unseen: set[i
     assert candidates.cell.tolist() == (concept * 2 + space.truth(questions)).tolist()
 
 
+@pytest.mark.slow
 @given(space=spaces(), data=st.data())
 def test_listed_and_sampled_pools_agree_on_what_is_unseen(
     space: QuestionSpace, data: st.DataObject

@@ -104,6 +104,7 @@ def test_where_losses_were_is_known_of_questions_that_were_not_asked(earlier: Pa
     assert told[unseen >= SAMPLES // 2].min() > told[unseen < SAMPLES // 2].max()
 
 
+@pytest.mark.slow
 def test_draws_are_new_under_the_same_seed_and_intervals_hold(earlier: Path) -> None:
     options: dict[str, Any] = {"seed": 1, "budget": 30}
     with audited(1, prior_journal=earlier, **options) as audit, audited(1, **options) as alone:

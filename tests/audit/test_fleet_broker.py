@@ -300,6 +300,7 @@ def spend(folder: Path, name: str, seed: int) -> None:
                     note(place, price)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_processes_that_are_killed_never_spend_more_than_the_cap_together(tmp_path: Path) -> None:
     """Six at a time, 30 kills: every kill at another moment, and started anew at once."""

@@ -288,6 +288,7 @@ def test_every_kind_of_data_in_one_line(tmp_path: Path, kind: str) -> None:
     assert result.guarantee is not None
 
 
+@pytest.mark.slow
 def test_a_folder_for_the_run_is_written_and_gone_on_with(tmp_path: Path) -> None:
     data, out = class_folders(tmp_path / "data"), tmp_path / "runs" / "x"
     result = avtt.audit(data, classify, out=out, **QUICK)

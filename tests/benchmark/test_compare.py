@@ -147,6 +147,7 @@ def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
     assert list(unknown["estimates"]) == ["certified", "pseudo-outcomes"]
 
 
+@pytest.mark.slow
 def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorded):
     spec = spec_in(recorded, half_width=0.0001, surrogate=True)
     truth = (18 / 80, 0.0, 0.5)
@@ -207,6 +208,7 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     assert "<script src=" not in (out / "compare.html").read_text()
 
 
+@pytest.mark.slow
 def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, monkeypatch, capsys):
     at_once = lambda one, jobs, *_, **__: [*map(one, jobs)]  # noqa: E731
     monkeypatch.setattr("adaptive_vtt.cli.compare.run_all", at_once)

@@ -137,6 +137,7 @@ def test_pseudo_outcomes_are_unbiased_for_any_predictions_proposal_and_candidate
         assert (np.abs(np.nanmean(part, axis=0) - expected) < 4.5 * error + 1e-12).all()
 
 
+@pytest.mark.slow
 def test_a_sequence_covers_at_every_moment_under_the_worst_stopping() -> None:
     """200 coins watched for 200 flips at level .1: P(more than 34 misses) < .001 at most."""
     rng = np.random.default_rng(0)

@@ -279,6 +279,7 @@ def around(values: Floats, rng: np.random.Generator, width: float) -> Bounds:
     return Bounds(rng.uniform(lower, upper), lower, upper)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(confusions, st.integers(0, 2**32 - 1), st.sampled_from([0.05, 0.3, 1.0]))
 def test_intervals_hold_the_figures_of_all_true_rates(

@@ -37,6 +37,7 @@ def audit(budget: int | None, **options: Any) -> tuple[Any, Any]:
     return begun, begun.run()
 
 
+@pytest.mark.slow
 def test_a_range_holds_what_a_stopped_audit_takes_from_there() -> None:
     """The formula of before, draws * ((width / wanted)^2 - 1), said two to ten times as much."""
     _, whole = audit(None)
@@ -50,6 +51,7 @@ def test_a_range_holds_what_a_stopped_audit_takes_from_there() -> None:
         assert budget * ((widest / 0.06) ** 2 - 1) > 1.5 * (whole.calls - budget)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"at_most": 0.5, "half_width": None}, {"at_most": 0.5}])
 def test_decisions_have_a_forecast(options: dict[str, Any]) -> None:
     _, whole = audit(None, **options)
@@ -70,6 +72,7 @@ def test_nothing_is_forecast_before_targets_are_known() -> None:
     assert more_calls(facts, KNOWN, None) == KNOWN  # it may double what it asked
 
 
+@pytest.mark.slow
 def test_the_report_s_game_forecasts_what_the_engine_did() -> None:
     begun, _ = audit(150)
     content, certifier = Content.of(begun.journal), begun.belief.certifying
@@ -112,6 +115,7 @@ def test_the_longest_of_several_is_not_known_where_one_is_not() -> None:
     assert columns([NONE], np.array([True]), 1.0)[0]["more_calls"] is None
 
 
+@pytest.mark.slow
 def test_the_report_says_what_more_would_have_cost() -> None:
     """From the journal alone; not where intervals are those of pairs, or nothing is certified."""
     options = {"targets": ["overall"], "half_width": 0.05, "budget": 120}

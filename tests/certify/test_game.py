@@ -378,6 +378,7 @@ def draw(left: Floats, out: Floats, rng: np.random.Generator) -> tuple[np.ndarra
     return place, 1 / proposal[np.arange(len(proposal)), place]
 
 
+@pytest.mark.slow
 def test_rates_over_what_counts_are_covered_at_every_moment() -> None:
     """300 audits of 60 questions, level .1: P(more than 48 misses) < .0005; a census is exact."""
     rng = np.random.default_rng(5)

@@ -15,6 +15,7 @@ from adaptive_vtt.journal.rows import EXCLUDED, AnswerRow, CallRow
 from tests.helpers.sliced import audited, world
 
 
+@pytest.mark.slow
 def test_it_holds_the_truth_of_the_questions_that_were_unseen() -> None:
     """In six worlds, by audits long enough to find the group whatever they draw. Each misses a
     truth with probability .05 at most: P(two or more of six do) < .035."""

@@ -48,6 +48,7 @@ def test_every_draw_follows_from_the_key_and_the_proposal(answers, options):
     assert unchecked(read_facts(journal.facts())) is None
 
 
+@pytest.mark.slow
 def test_a_whole_space_can_be_checked_and_metadata_targets_too():
     dataset = tiny_dataset(12, 2)
     space = QuestionSpace(dataset, ["identity", "brightness_up"])

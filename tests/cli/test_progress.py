@@ -163,6 +163,7 @@ def test_shells_complete_commands_and_options(
 EASY = ["--half-width", "0.4", "--targets", "overall", "--set", "certify.self_taught=false"]
 
 
+@pytest.mark.slow
 def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -185,6 +185,7 @@ def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
     assert len(from_endobench(tmp_path / "failures" / "questions.tsv")) > 0
 
 
+@pytest.mark.slow
 def test_medvqa_spec_runs_on_a_served_model(tmp_path: Path) -> None:
     folder, frames = tmp_path / "MEDVQA-GI", phantom(4, size=96, seed=3)
     entries = []
@@ -213,7 +214,14 @@ def served_at(server: DemoServer) -> dict[str, tuple[str, str]]:
 
 ENDPOINTS = [
     ("endpoint.toml", "openai", "/v1", '"demo-endoscopist"', None),
-    ("anthropic.toml", "openai", "", '"claude-sonnet-4-5"', None),
+    pytest.param(
+        "anthropic.toml",
+        "openai",
+        "",
+        '"claude-sonnet-4-5"',
+        None,
+        marks=pytest.mark.slow,
+    ),
     ("gemini.toml", "gemini", "/v1beta/openai", '"gemini-2.5-flash"', "refuses log-probabilities"),
     pytest.param(
         "vllm.toml", "vllm", "/v1", '"Qwen/Qwen2.5-VL-7B-Instruct"', None, marks=pytest.mark.slow
@@ -272,6 +280,7 @@ def test_a_spec_of_each_provider_runs_on_a_server_with_its_quirks(
     assert all(one in page for one in said)
 
 
+@pytest.mark.slow
 def test_recorded_captions_spec_runs_on_what_pictures_writes(tmp_path: Path) -> None:
     spec = copied("recorded_captions.toml", tmp_path, count=("count = 40", "count = 3"))
     assert run("pictures", str(spec), "--out", str(tmp_path / "pictures")) == 0

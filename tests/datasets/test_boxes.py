@@ -335,6 +335,7 @@ def overlap(one: Box, other: Box) -> float:
     return shared / (one.area + other.area - shared)
 
 
+@pytest.mark.slow
 def test_regions_hold_most_of_the_things_in_drawn_scenes() -> None:
     found = []
     for index in range(20):

@@ -218,6 +218,7 @@ class Stubborn:
         return ", ".join(ANSWERS[NAMES.index(concept) + 1])
 
 
+@pytest.mark.slow
 def test_tables_have_the_shape_of_the_thesis(folder: Path) -> None:
     dataset = from_medvqa(folder, questions=[3, 6, 9, 11])
     relations = ["identity", "medtest/text", "medtest/instrument"]

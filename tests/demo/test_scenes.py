@@ -52,6 +52,7 @@ def test_truth_masks_and_boxes_say_the_same(seed: int, height: int, width: int, 
         assert not (mask & ~boxed[kind]).any()
 
 
+@pytest.mark.slow
 def test_more_than_half_of_every_thing_is_in_view() -> None:
     data = scenes(15, seed=8, objects=(4, 8))
     for index in range(len(data)):

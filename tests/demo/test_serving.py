@@ -199,6 +199,7 @@ def test_what_cannot_be_answered_is_rejected_with_a_sentence(
         assert server.statistics.answered == 0
 
 
+@pytest.mark.slow
 def test_frames_are_recognised_after_every_relation_of_medtest(brain: DemoBrain) -> None:
     for relation in resolve(["identity", "medtest"]):
         for severity in {relation.severities[0], relation.severities[-1]}:

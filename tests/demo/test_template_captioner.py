@@ -22,6 +22,7 @@ from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.relations.reduction import crops, rotations, stretches
 from adaptive_vtt.types import Ask, Image, Sample
+from tests.helpers.twins import slowly
 
 DATA = scenes(40, seed=21)
 FAULTLESS: dict[str, Any] = {
@@ -66,7 +67,7 @@ def test_exactly_what_is_there_is_seen(index: int) -> None:
         assert s.count >= 1
 
 
-@pytest.mark.parametrize("way", ["crop", "stretch", "rotate"])
+@pytest.mark.parametrize("way", ["crop", *slowly("stretch", "rotate")])
 def test_what_stays_in_view_is_seen_and_what_does_not_is_not(way: str) -> None:
     rng = np.random.default_rng(0)
     right = wrong = invented = 0
@@ -176,6 +177,7 @@ def test_a_sentence_names_everything_once(names: list[str], counts: list[int], s
 # -- captions ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), index=st.integers(0, 39))
 def test_a_caption_is_accounted_for_word_by_word(seed: int, index: int) -> None:
@@ -219,6 +221,7 @@ def test_a_rate_of_one_is_always(fault: str) -> None:
     assert (told.caption == EMPTY) == (fault == "omission")
 
 
+@pytest.mark.slow
 def test_even_faults_come_at_the_set_rates() -> None:
     things = captions = 0
     faults = np.zeros(3, int)

@@ -74,6 +74,7 @@ def folder(runs: Path, tmp_path: Path) -> Path:
 # -- what it is worth ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_audit_after_others_takes_fewer_calls_and_its_interval_holds() -> None:
     took = {}
     for cohort in (Cohort.from_table(table()), None):
@@ -333,6 +334,7 @@ def test_inspect_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatc
 GOAL = ("--half-width", "0.2", "--targets", "overall", "--set", "certify.self_taught=false")
 
 
+@pytest.mark.slow
 def test_after_three_runs_or_more_they_are_a_cohort(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

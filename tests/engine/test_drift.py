@@ -153,6 +153,7 @@ def contradicted() -> tuple[Audit, Result, list[int]]:
     return audit, audit.run(note), hits
 
 
+@pytest.mark.slow
 def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_others(tmp_path):
     """Chance may empty each with 5 %: that ended the audit, and the model was said to change."""
     audit, result, _ = contradicted()
@@ -172,6 +173,7 @@ def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_ot
     assert "<b>g a: error</b>: between" not in page  # it is no certified finding
 
 
+@pytest.mark.slow
 def test_where_all_intervals_hold_at_once_one_that_empties_ends_the_audit():
     result = grouped("all").run()
     assert result.targets["emptied"].tolist() == [True, False, False]

@@ -124,6 +124,7 @@ def ratio(says: Any, deaf: int = 0) -> float:
     return float(ours / plain)
 
 
+@pytest.mark.slow
 def test_predictions_that_became_good_make_the_estimate_better_than_the_draws_alone() -> None:
     assert ratio(lambda loss: 0.9 * loss + 0.03, deaf=30) < 0.92
 

@@ -110,6 +110,7 @@ def test_a_server_cannot_starve_a_target_by_its_bills():
     verify(audit.journal)
 
 
+@pytest.mark.slow
 def test_intervals_hold_where_a_server_bills_by_what_was_lost():
     """2 of 10 may miss; more than 6 do in 1 of 1,100 such tests. Seeds are fixed."""
     (found,) = coverage(10, samples=40, budget=20, bills=[True])

@@ -102,6 +102,7 @@ def test_without_a_real_detector_there_are_three_and_it_is_said(capsys: Any) -> 
     assert "skipped: no photographs are here" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_tables_of_photographs(tmp_path: Path, capsys: Any) -> None:
     out, folder = tmp_path / "tables.json", noise(tmp_path, "chelsea.png")
     caption_detectors.main(["--photographs", str(folder), "--seeds", "1", "--json", str(out)])

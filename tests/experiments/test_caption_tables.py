@@ -391,6 +391,7 @@ def test_a_watch_takes_off_the_models_time(monkeypatch: pytest.MonkeyPatch) -> N
 # -- the run ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_seeds_are_counted_together() -> None:
     same = language.same()
     runs = [caption_tables.Run.of(1, same, seed) for seed in (0, 1)]

@@ -83,6 +83,7 @@ def test_features_tell_questions_apart(tmp_path: Path) -> None:
     assert looks.features.shape[1] == dataset.features.shape[1] + 192
 
 
+@pytest.mark.slow
 def test_the_benchmark_certifies_every_task() -> None:
     from adaptive_vtt.experiments.endobench.endobench_tasks import Task, run, space
 

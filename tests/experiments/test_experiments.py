@@ -207,6 +207,7 @@ def test_the_distance_is_0_after_all_questions_and_1_before_any() -> None:
     )
 
 
+@pytest.mark.slow
 def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figure3.main(["--quick", "--out", str(tmp_path)])
     table = pd.read_csv(tmp_path / "figure3.csv")

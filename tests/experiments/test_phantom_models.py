@@ -202,6 +202,7 @@ def test_a_perturbed_half_has_the_shares_asked_for(monkeypatch: pytest.MonkeyPat
 # -- the benchmark -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_replayed_answers_are_those_of_the_model() -> None:
     dataset, severities = phantom_unet.frames(4, size=64, seed=FRESH), (1, 5)
     answers = phantom_audit.answers_of(dataset, severities)

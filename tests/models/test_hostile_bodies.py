@@ -178,6 +178,7 @@ def failing(url: str, share: float | None, **options: Any) -> Audit:
     return Audit(space(40), chat(url), budget=60, fail_on_error=share, **PLAIN, **options)
 
 
+@pytest.mark.slow
 def test_too_many_unanswered_calls_end_the_audit_and_it_goes_on_when_mended() -> None:
     broken = True
 

@@ -49,6 +49,7 @@ def space(**options: object) -> QuestionSpace:
 # -- what it learns ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_learns_from_labels_and_says_the_same_of_images_whose_labels_are_unknown():
     said = SelfTaught.of(labelled(known=100)).predict(IMAGES, np.arange(COUNT))
     right = (said[:, 0] > 0.5) == BRIGHT

@@ -22,6 +22,7 @@ from tests.helpers.report_pages import block
 # -- what is found ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_captioner_without_faults_has_hardly_any_violations() -> None:
     """What is nearly out of view may still be named rightly, what is cut be overlooked."""
     audit = Audit(space(), faultless())
@@ -42,6 +43,7 @@ def test_what_is_left_out_is_found_and_located() -> None:
     assert all(o["visible"] >= 0.9 for o in broken if o["rule"] == 1)
 
 
+@pytest.mark.slow
 def test_names_no_box_has_are_located_by_hiding_boxes() -> None:
     audit = Audit(space(1), faulty(omission=0, misclassification=0.4, fabrication=0))
     audit.run()
@@ -55,6 +57,7 @@ def test_names_no_box_has_are_located_by_hiding_boxes() -> None:
     assert any(o["status"] == "unlocated" for o in findings(without))
 
 
+@pytest.mark.slow
 def test_asking_lazily_about_hidden_boxes_comes_to_what_asking_about_all_does() -> None:
     """The second and third way to hide a box are asked about only where they can matter."""
     oracle, captioner = ReducedCaptions(hide_named=True), faulty(omission=0, misclassification=0.4)

@@ -35,6 +35,7 @@ def quality_of_reader(reader: NounReader, half: str) -> tuple[float, float]:
 # --- Objects ---
 
 
+@pytest.mark.slow
 def test_what_reading_takes_grows_with_the_caption_and_not_with_its_square() -> None:
     """A captioner that never stops is read, too: these 260,000 words once took a minute."""
     begun = process_time()

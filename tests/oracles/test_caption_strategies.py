@@ -92,6 +92,7 @@ def test_rates_tell_names_sizes_and_checks_apart() -> None:
     assert (found[3] == 0).all()
 
 
+@pytest.mark.slow
 def test_memory_follows_from_the_journal_alone(tmp_path: Path) -> None:
     options: dict[str, Any] = {"strategy": "distinct-violations", "budget": 60}
     whole = Audit(space(), faulty(), **options)

@@ -166,6 +166,7 @@ def test_positive_degrees_turn_counter_clockwise() -> None:
     assert rows.mean() < Rotate(20).size(101, 101)[0] / 2
 
 
+@pytest.mark.slow
 @given(height=st.integers(2, 90), width=st.integers(2, 90), seed=st.integers(0, 99))
 def test_candidates_are_feasible_distinct_and_never_the_whole_image(
     height: int, width: int, seed: int

@@ -17,6 +17,7 @@ from adaptive_vtt.results.result import Result, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.report_kinds import KINDS, labels
 from tests.helpers.report_pages import EVIL, Tags, spaced, unpacked
+from tests.helpers.twins import slowly
 from tests.results.test_report_odd import hostile_journal
 
 OF_TABLES = ("relation-concept", "cell", "relation", "severity")
@@ -104,7 +105,13 @@ def test_why_each_question_was_asked(journal: Journal, told: dict[str, Any]) -> 
             assert sum(line[2][-3:]) == pytest.approx(1, abs=2e-4)
 
 
-@pytest.mark.parametrize("name", KINDS)
+IN_THE_BROWSER = {"each", "decisions", "explore", "uncertified", "captions", "words"}
+"""Those that `test_report_browser.py` opens, too."""
+
+
+@pytest.mark.parametrize(
+    "name", [*sorted(KINDS.keys() - IN_THE_BROWSER), *slowly(*sorted(IN_THE_BROWSER))]
+)
 def test_every_kind_has_the_chapter_or_says_why_not(tmp_path: Path, name: str) -> None:
     tags = Tags(render(KINDS[name](tmp_path), plotly="cdn"))
     assert tags.with_id("believes")

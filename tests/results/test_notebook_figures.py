@@ -30,6 +30,7 @@ def audit() -> avtt.Audit:
     return found
 
 
+@pytest.mark.slow
 def test_every_plot_brings_a_still_picture(audit: avtt.Audit) -> None:
     result = audit.result()
     names = ["intervals", "widths", "conditions", "concepts", "cost", "beliefs", "through"]

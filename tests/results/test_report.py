@@ -108,6 +108,7 @@ def test_all_sections_stand_in_order(page: str) -> None:
     assert re.findall(r'href="#(.*?)"', bar) == SECTIONS
 
 
+@pytest.mark.slow
 def test_journal_file_alone_is_enough(fashion: Path, page: str, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere.db"
     shutil.copy(fashion, moved)
@@ -305,6 +306,7 @@ def test_large_pictures_stand_in_the_page_as_webp_and_tiny_ones_as_they_are() ->
     assert picture(broken).address == "data:image/png;base64," + b64encode(broken).decode()
 
 
+@pytest.mark.slow
 def test_what_random_draws_took_enters_the_report_the_stronger_first(tmp_path: Path) -> None:
     journal = audit(tiny_dataset(), ScriptedModel(), budget=10)
     path = tmp_path / "report.html"

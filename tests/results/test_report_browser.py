@@ -17,6 +17,7 @@ from adaptive_vtt.results.report import write_report
 from adaptive_vtt.utils.image_files import read_image
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.report_kinds import KINDS
+from tests.helpers.twins import slowly
 from tests.results.test_report_odd import hostile_journal
 
 pytestmark = needs_chromium
@@ -149,7 +150,7 @@ def test_figures_follow_the_systems_colours(reports: Path, tmp_path: Path) -> No
         assert browser.value(line) == "#ffa36b"
 
 
-@pytest.mark.parametrize("way", ["no DecompressionStream", "folder", "folder without it"])
+@pytest.mark.parametrize("way", ["folder", *slowly("no DecompressionStream", "folder without it")])
 def test_ways_to_plotly(reports: Path, tmp_path: Path, way: str) -> None:
     """Where it cannot be had, a sentence says so and the table stands open."""
     page = tmp_path / "page.html"

@@ -113,6 +113,7 @@ def test_widths_are_what_the_rows_come_to(certified: Journal, moment: int) -> No
     assert figure["layout"]["shapes"][0]["y0"] == 30
 
 
+@pytest.mark.slow
 def test_long_histories_are_exact_over_their_chunks() -> None:
     dataset = TiledDataset([[0], [1], [0]], 3000)
     model = ScriptedModel(answers="one")

@@ -112,6 +112,7 @@ def test_a_side_whose_answers_bring_nothing_new_is_left_alone() -> None:
     assert 1 not in candidates.cell[ours > 0].unique().tolist()
 
 
+@pytest.mark.slow
 def test_lookahead_bounds_and_table() -> None:
     jobs = [lookahead.Job("ISIC-like", 20, model, 0) for model in ("unbiased", "biased")]
     found = lookahead.run_all(jobs, 1)

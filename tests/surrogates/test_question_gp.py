@@ -79,6 +79,7 @@ def sane(gp: QuestionGP, concepts: int = 3) -> Tensor:
 # -- what always holds ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_before_any_answer_every_question_is_as_likely_to_fail_as_not() -> None:
     assert sane(model()).tolist() == pytest.approx([0.5] * (SAMPLES * V * 3))
 
