@@ -191,6 +191,7 @@ def test_argmax_always_takes_the_best_and_ends(recorded):
 # -- the command --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_process")
 def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     out = tmp_path / "out"

@@ -209,7 +209,7 @@ def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dic
         pytest.param({"batch": 7}, marks=pytest.mark.slow),
         pytest.param({"strategy": "uncertainty", "exploration": 0.4}, marks=pytest.mark.slow),
         pytest.param({"candidates": 40}, marks=pytest.mark.slow),
-        {"adversary": True},
+        pytest.param({"adversary": True}, marks=pytest.mark.slow),
     ],
 )
 def test_audits_cover_the_truth_at_every_moment(options) -> None:

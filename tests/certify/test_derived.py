@@ -294,6 +294,7 @@ def test_intervals_hold_the_figures_of_all_true_rates(
         assert table.loc[name, "lower"] <= table.loc[name, "estimate"] <= table.loc[name, "upper"]
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_kappa_is_exact_over_the_corners_of_a_box(classes: int, seed: int) -> None:

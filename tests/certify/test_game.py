@@ -134,6 +134,7 @@ def test_verify_refuses_shares_of_more_than_there_is() -> None:
         recompute(greedy, journal.draws(), journal.calls())
 
 
+@pytest.mark.slow
 def test_an_audit_goes_on_with_the_bets_that_its_journal_tells(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -297,7 +298,8 @@ def near(seed: int, rate: float, **options: Any) -> Audit:
     )
 
 
-@pytest.mark.parametrize("guarantee", ["all", pytest.param("each", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("guarantee", ["all", "each"])
 def test_verify_comes_to_the_same_decisions_beside_intervals(guarantee: str) -> None:
     """At the very call by which the first of them falls, at the one before it, and at the end."""
     options: dict[str, Any] = {"at_most": 0.25, "half_width": 0.08, "guarantee": guarantee}

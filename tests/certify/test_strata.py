@@ -410,6 +410,7 @@ def test_another_stratum_is_noticed():
         forged({"stratum": place + 1})
 
 
+@pytest.mark.slow
 def test_shares_that_are_no_proposal_are_noticed():
     shares = journal_of().draws()[5].why["shares"]
     with pytest.raises(JournalError, match="the shares of draw 5 are no proposal over its strata"):

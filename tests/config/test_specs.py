@@ -95,6 +95,7 @@ def kvasir(folder: Path) -> None:
     (folder / "segmenter.py").write_text(SEGMENTER)
 
 
+@pytest.mark.slow
 def test_medmnist_is_audited_verified_and_exported(tmp_path: Path) -> None:
     medmnist(tmp_path)
     out = audited(copied("medmnist.toml", tmp_path))
@@ -174,6 +175,7 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
     assert "Captions that break a rule" in (out / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
     built = choose(phantom(12, size=96, seed=3, instrument=0.5), per_class=2, seed=1)
     write_tsv(tmp_path / "EndoBench.tsv", built, scene="Colonoscopy")

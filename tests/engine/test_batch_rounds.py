@@ -115,13 +115,8 @@ def test_where_the_source_is_asked_first_it_is_a_batch_before_that_of_its_follow
 SPACES = [{}, {"oracle": Consistency()}]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param(SPACES[0], id="plain"),
-        pytest.param(SPACES[1], id="sources", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", SPACES, ids=["plain", "sources"])
 def test_struck_at_any_exchange_it_goes_on_and_nothing_is_submitted_twice(options: Any):
     given: dict[str, Any] = {"budget": 12, "batch_size": 5, "space": space(**options)}
     undisturbed, quiet = whole(**given)

@@ -132,6 +132,7 @@ def test_a_resumed_audit_adds_what_is_missing(tmp_path: Path, stop: int) -> None
         verify(audit.journal)
 
 
+@pytest.mark.slow
 def test_a_journal_without_beliefs_gets_them_all_as_it_goes_on(tmp_path: Path) -> None:
     class Forgetful(MemoryJournal):
         def add_beliefs(self, rows: list[BeliefRow]) -> None:

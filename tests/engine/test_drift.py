@@ -182,6 +182,7 @@ def test_where_all_intervals_hold_at_once_one_that_empties_ends_the_audit():
     assert "it is not certified" in result.warnings[0]
 
 
+@pytest.mark.slow
 def test_nothing_more_is_asked_of_a_contradicted_target():
     _, _, hits = contradicted()
     share = (hits[-1] - hits[0]) / len(hits)

@@ -224,6 +224,7 @@ def test_another_judge_is_another_audit(tmp_path: Path) -> None:
         audit(JudgeModel(Reader(), check=0.1), journal=tmp_path / "j.db", budget=5)
 
 
+@pytest.mark.slow
 def test_rejudging_takes_what_the_judge_said_and_asks_nobody(tmp_path: Path) -> None:
     with audit(JudgeModel(Reader())) as made:
         first = made.run()

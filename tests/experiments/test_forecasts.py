@@ -6,7 +6,8 @@ import pytest
 from adaptive_vtt.experiments.engine.forecasts import row, stopped
 
 
-@pytest.mark.parametrize("kind", [pytest.param("several", marks=pytest.mark.slow), "rare"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["several", "rare"])
 def test_a_stopped_audit_is_gone_on_with_and_its_range_compared(kind: str) -> None:
     found = stopped(kind, 100)
     assert 0 < found["least"] <= found["likely"] <= found["most"]

@@ -34,6 +34,7 @@ def test_a_captioner_without_faults_has_hardly_any_violations() -> None:
     assert len(broken) < 0.03 * len(checked)
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_found_and_located() -> None:
     audit = Audit(space(1), faulty(misclassification=0, fabrication=0))
     audit.run()
@@ -221,6 +222,7 @@ def test_halves_of_characters_are_written_down_as_question_marks(tmp_path: Path)
     assert "a dog ?" in said
 
 
+@pytest.mark.slow
 def test_of_a_refused_source_no_version_is_paid_for_and_nothing_counts() -> None:
     audit = Audit(space(1), Says("I'm sorry, I can't help with that.", "identity"))
     result = audit.run()

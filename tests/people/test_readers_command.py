@@ -88,6 +88,7 @@ def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFi
     assert 'id="realism"' in (audited / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_questions_are_answered_certified_and_compared(
     audited: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -308,6 +308,7 @@ def test_an_audit_that_explores_says_that_nothing_is_predicted() -> None:
     assert "No draw tells" in calibration.layout.annotations[0].text
 
 
+@pytest.mark.slow
 def test_a_comparison_has_beliefs_beside_its_intervals() -> None:
     with avtt.Versus(
         space(), ScriptedModel(), ScriptedModel(seed=5), margin=0.1, budget=60, seed=1

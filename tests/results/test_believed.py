@@ -119,6 +119,7 @@ def test_every_kind_has_the_chapter_or_says_why_not(tmp_path: Path, name: str) -
     assert tags.with_id("surface-chart") == (name not in ("nothing", "running"))
 
 
+@pytest.mark.slow
 def test_a_comparison_has_the_chapter_of_the_new_model_alone() -> None:
     space = avtt.QuestionSpace(tiny_dataset(20, 2), ["identity", "gaussian_noise"])
     options: dict[str, Any] = {"margin": 0.1, "budget": 40, "seed": 1}
