@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .audit import Audit
 from .audit.progress import Hooks
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from inspect_ai.scorer import SampleScore
     from inspect_ai.util import EarlyStop
 
-    TaskSource = Task | Callable[[], Task]
-
+TaskSource: TypeAlias = "Task | Callable[[], Task]"
 BATCH = 20
 """Samples that are evaluated together, unless said otherwise: each batch leaves a log."""
 MOST_VALUES = 10
@@ -47,7 +46,7 @@ OURS = ("limit", "sample_id", "sample_shuffle", "run_samples", "score", "log_sam
 
 
 def audit(
-    task: "TaskSource",
+    task: TaskSource,
     *,
     model: "str | Model",
     half_width: float = HALF_WIDTH,
@@ -58,8 +57,8 @@ def audit(
     on_progress: Hooks = True,
     **options: Any,
 ) -> Result:
-    """The error of ``model`` on a task, 1 - its mean score, within ``half_width``, and that of every
-    group of samples; so few samples are evaluated as that takes.
+    """The error of ``model`` on a task, 1 - its mean score, to +- ``half_width``, and that of every
+    group of its samples; no more samples are evaluated than that takes.
 
     - ``task``: an Inspect task, or what makes one.
     - ``model``: as Inspect's ``eval`` takes it.
@@ -183,7 +182,7 @@ class CertifiedStop:
         self._half_width, self._cohort, self._by = half_width, cohort, by
         self._scorer, self._out, self._options = scorer, out, options
 
-    def of(self, task: "TaskSource") -> "Task":
+    def of(self, task: TaskSource) -> "Task":
         """The task in the order drawn, ended by this.
 
         Raises InputError for what cannot be audited, and where ``out`` holds an audit already.
@@ -258,7 +257,7 @@ class CertifiedStop:
 # -- tasks and their samples -----------------------------------------------------------------------
 
 
-def _made(task: "TaskSource") -> "Task":
+def _made(task: TaskSource) -> "Task":
     """The task, whose samples have ids, as Inspect gives them: from 1 on."""
     try:
         from inspect_ai import Task
@@ -287,26 +286,19 @@ def _groups(
     """A row per sample, "none" where it lacks a value; None where there is nothing to group by."""
     import pandas as pd
 
-    table = pd.DataFrame(
-        {
-            name: [_word(row.get(name)) for row in metadata]
-            for name in {n: 0 for r in metadata for n in r}
-        }
-    )
+    columns: dict[str, list[str]] = {}
+    for name in {name: None for row in metadata for name in row}:
+        found = [row.get(name) for row in metadata]
+        columns[name] = ["none" if value is None else str(value) for value in found]
     if by is None:
-        counts = table.nunique()
-        by = [name for name in table if 2 <= counts[name] <= MOST_VALUES]
-    unknown = [name for name in by if name not in table]
+        by = [name for name in columns if 2 <= len({*columns[name]}) <= MOST_VALUES]
+    unknown = [name for name in by if name not in columns]
     if unknown:
         raise InputError(
-            f"inspect: by: expected names of the samples' metadata, {listed(list(table))}, got "
+            f"inspect: by: expected names of the samples' metadata, {listed(columns)}, got "
             f"{unknown[0]!r}"
         )
-    return table[list(by)] if by else None
-
-
-def _word(value: Any) -> str:
-    return "none" if value is None else str(value)
+    return pd.DataFrame({name: columns[name] for name in by}) if by else None
 
 
 def _certified(
