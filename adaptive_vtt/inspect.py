@@ -115,6 +115,8 @@ class InspectTask(ModelDefaults):
                 f"inspect: expected samples to be chosen and scored by the audit, got {chosen[0]}; "
                 "leave it out"
             )
+        if isinstance(model, list | tuple) or "," in str(model):
+            raise InputError(f"inspect: model: expected one model, got {model!r:.80}")
         self.task, self.scorer = task, scorer
         self.name, self._model = str(model), model
         self._how = {"display": "none", "fail_on_error": False, **how}
@@ -164,8 +166,12 @@ class CertifiedStop:
 
     ``eval(CertifiedStop(half_width=0.05).of(task), model=...)``: Inspect evaluates samples in its
     own way, in a uniformly random order that the audit drew beforehand. A cohort's predictions are
-    control variates: they move no draw. Options as those of ``audit``; all others are those of
-    ``Audit``, but ``strategy`` and ``batch``. ``result`` is there when the evaluation has ended.
+    control variates: they move no draw. ``cohort``, ``scorer`` and ``out`` as ``audit`` takes them;
+    ``options`` are those of ``Audit`` (``confidence``, ``seed`` ...), but what says which questions
+    are asked. ``result`` is there when the evaluation has ended.
+
+    A sample that Inspect ends with an error is told at the end, as lost, and holds up what is learnt
+    of those after it, so that the evaluation stops later or not at all: ``retry_on_error`` helps.
     """
 
     def __init__(
@@ -173,14 +179,13 @@ class CertifiedStop:
         half_width: float = HALF_WIDTH,
         *,
         cohort: Cohort | Iterable[Path | str] = (),
-        by: Sequence[str] | None = None,
         scorer: str | None = None,
         out: Path | str | None = None,
         **options: Any,
     ) -> None:
         self.result: Result | None = None
-        self._half_width, self._cohort, self._by = half_width, cohort, by
-        self._scorer, self._out, self._options = scorer, out, options
+        self._half_width, self._cohort, self._scorer = half_width, cohort, scorer
+        self._out, self._options = out, options
 
     def of(self, task: TaskSource) -> "Task":
         """The task in the order drawn, ended by this.
@@ -197,11 +202,11 @@ class CertifiedStop:
                 f"got {str(self._out)!r}; name another"
             )
         made = _made(task)
-        pool = _pool(made, self._by)
+        # One target alone: with several, draws turn to those that are open. Uniform draws follow
+        # from the audit's key, so an audit that is told nothing draws as the one that learns.
+        pool = _pool(made, by=())
         certified = _certified(pool, self._half_width, self._cohort, self._scorer)
-        options = {"seed": fresh_seed(), **certified, **self._options, "strategy": "random"}
-        # Uniform draws follow from the audit's key alone, so an audit that is never told anything
-        # draws in the same order as the one that learns.
+        options = {"seed": fresh_seed(), **self._options, **certified, "strategy": "random"}
         with Audit(pool, **options) as ahead:
             order = [call.item for call in ahead.ask(pool.size)]
         self._audit = Audit(pool, journal=journal, **options)
