@@ -170,8 +170,8 @@ class CertifiedStop:
     ``options`` are those of ``Audit`` (``confidence``, ``seed`` ...), but what says which questions
     are asked. ``result`` is there when the evaluation has ended.
 
-    A sample that Inspect ends with an error is told at the end, as lost, and holds up what is learnt
-    of those after it, so that the evaluation stops later or not at all: ``retry_on_error`` helps.
+    A sample that Inspect ends with an error is told at the end, as lost. It holds up what is learnt
+    of those after it, so that the evaluation may not stop: ``retry_on_error`` helps.
     """
 
     def __init__(

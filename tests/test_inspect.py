@@ -1,7 +1,6 @@
 """Tasks of Inspect, certified with few of their samples."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,6 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.inspect import CertifiedStop, audit
 from adaptive_vtt.journal import SQLiteJournal
 from tests.helpers.command_line import run as command
-
-
-def test_inspect_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "inspect_ai", None)
-    with pytest.raises(InputError, match="Inspect needs inspect-ai: pip install"):
-        audit(lambda: None, model="mockllm/model")
 
 
 pytest.importorskip("inspect_ai")
