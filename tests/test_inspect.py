@@ -14,7 +14,6 @@ from adaptive_vtt.inspect import CertifiedStop, audit
 from adaptive_vtt.journal import SQLiteJournal
 from tests.helpers.command_line import run as command
 
-
 pytest.importorskip("inspect_ai")
 from inspect_ai import Task
 from inspect_ai import eval as evaluated
