@@ -98,8 +98,9 @@ def _known(name: str, losses: Mapping[Item, float], space: QuestionSpace) -> Kno
 
 
 KEYS = ("sample", "relation", "severity", "concept")
-GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Inspect's grades as scores: correct, partly, incorrect, no answer."""
+GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Inspect's grades as scores, as its ``value_to_float`` has them, which takes any other word for 0
+where one is refused here: correct, partly, incorrect, no answer."""
 METRICS = ("acc", "exact_match", "acc_norm", "f1", "score")
 """Fields of lm-evaluation-harness's rows that are scores, the first there is."""
 MIN_MODELS = 3
@@ -193,7 +194,7 @@ class Cohort:
         members = []
         for model in models:
             found = {
-                item: _loss(value, scores, f"model {model!r}, row {number}")
+                item: _loss(value, scores, f"cohort: model {model!r}, row {number}")
                 for number, (item, value) in enumerate(zip(items, rows[model], strict=True))
             }
             known = {item: loss for item, loss in found.items() if loss is not None}
@@ -202,7 +203,8 @@ class Cohort:
 
     @classmethod
     def from_inspect(cls, *logs: Path | str, scorer: str | None = None) -> "Cohort":
-        """Of Inspect's logs (``.eval``), a model each, by inspect-ai's own reader.
+        """Of Inspect's logs (``.eval``), by inspect-ai's own reader: a model each, or folders, in
+        which all logs of a model count as one.
 
         The sample's id is the question's or the dataset's sample; samples of ``avtt``'s own tasks
         say all in their metadata. ``scorer``: whose scores count, where there are several.
@@ -214,17 +216,25 @@ class Cohort:
                 f"cohort: logs of Inspect are read by inspect-ai: {pip_install('inspect')}"
             ) from None
         members = []
-        for path in logs:
-            try:
-                log = read_eval_log(str(path))
-            except Exception as error:
+        for given in logs:
+            folder = Path(given)
+            paths = sorted(folder.glob("*.eval")) if folder.is_dir() else [given]
+            if not paths:
                 raise InputError(
-                    f"cohort: {path}: expected a log of Inspect (.eval, .json), which could not be "
-                    f"read: {one_line(error)}"
-                ) from None
-            members.append(
-                Member(str(log.eval.model), _scored(log.samples or (), scorer, str(path)))
-            )
+                    f"cohort: {given}: expected logs of Inspect (.eval) in this folder, got none"
+                )
+            losses: dict[str, dict[Item, float]] = {}  # by model
+            for path in paths:
+                try:
+                    log = read_eval_log(str(path))
+                except Exception as error:
+                    raise InputError(
+                        f"cohort: {path}: expected a log of Inspect (.eval, .json), which could "
+                        f"not be read: {one_line(error)}"
+                    ) from None
+                found = _scored(log.samples or (), scorer, f"cohort: {path}")
+                losses.setdefault(str(log.eval.model), {}).update(found)
+            members += [Member(model, of_model) for model, of_model in losses.items()]
         return cls(members)
 
     @classmethod
@@ -304,7 +314,7 @@ def _loss(value: Any, scores: bool, where: str) -> float | None:
         return None
     if not 0 <= number <= 1:
         what = "a score" if scores else "a loss"
-        raise InputError(f"cohort: {where}: expected {what} between 0 and 1, got {value!r}")
+        raise InputError(f"{where}: expected {what} between 0 and 1, got {value!r}")
     return 1 - number if scores else number
 
 
@@ -315,30 +325,34 @@ def _scored(samples: Iterable[Any], scorer: str | None, where: str) -> dict[Item
     """The mean loss of every sample over its epochs."""
     found: dict[Item, list[float]] = {}
     for sample in samples:
-        place = f"{where}, sample {sample.id!r}"
-        name, score = _chosen(sample.scores or {}, scorer, place)
-        value = None if score is None else score.value
-        value = GRADES.get(value, value) if isinstance(value, str) else value
         ours = set(KEYS) <= set(sample.metadata or {})
-        # the scorer of this package's own tasks gives losses, other ones give scores
-        loss = _loss(value, not (ours and name == "loss"), place)
+        place = f"{where}, sample {sample.id!r}"
+        loss = score_loss(sample.scores or {}, scorer, place, ours=ours)
         if loss is not None:
             item = _named(sample.metadata) if ours else Item(str(sample.id))
             found.setdefault(item, []).append(loss)
     return {item: sum(losses) / len(losses) for item, losses in found.items()}
 
 
-def _chosen(scores: Mapping[str, Any], scorer: str | None, where: str) -> tuple[str, Any]:
-    """The scorer's name, and its score; None where the sample has none."""
+def score_loss(
+    scores: Mapping[str, Any], scorer: str | None, where: str, *, ours: bool = False
+) -> float | None:
+    """1 - the score that ``scorer``, or the only one, gave in [0, 1] or as a grade; None where
+    there is none. ``ours``: the sample is of this package's own tasks, whose scorer gives losses.
+
+    Raises InputError for several scorers of which none was chosen, and for any other value.
+    """
     if not scores:
-        return "", None
+        return None
     if (scorer is None and len(scores) > 1) or (scorer is not None and scorer not in scores):
         raise InputError(
-            f"cohort: {where}: expected scorer= to name one of {listed(list(scores))}, got "
-            f"{scorer!r}"
+            f"{where}: expected scorer= to name one of {listed(list(scores))}, got {scorer!r}"
         )
     name = scorer or next(iter(scores))
-    return name.rpartition("/")[2], scores[name]
+    value = scores[name].value
+    if isinstance(value, str):
+        value = GRADES.get(value, GRADES.get(value.lower(), value))
+    return _loss(value, not (ours and name.rpartition("/")[2] == "loss"), where)
 
 
 # -- lm-evaluation-harness -------------------------------------------------------------------------
@@ -357,7 +371,7 @@ def _rows(path: Path, metric: str | None, item: str) -> Iterator[tuple[Item, flo
             row = None
         if not isinstance(row, dict):
             raise InputError(f"cohort: {where}: expected an object in JSON, got {line[:40]!r}")
-        loss = _loss(_metric(row, metric, where), True, where)
+        loss = _loss(_metric(row, metric, where), True, f"cohort: {where}")
         if loss is not None:
             yield Item(_item(row, item, where)), loss
 

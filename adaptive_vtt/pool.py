@@ -1,6 +1,7 @@
 """A plain pool: n items of anything, of each of which somebody finds out what was lost on it."""
 
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,10 @@ class Pool(QuestionSpace):
 
     ``features``: n x d finite numbers, by which losses are foreseen: items that are near each other
     are taken to fare alike. ``groups``: n rows, whose columns say what an item belongs to; targets
-    ``group:COLUMN`` are the mean losses of each of its values. Without features nothing needs
-    torch. Raises InputError for another number of rows, and for numbers or groups that are missing.
+    ``group:COLUMN`` are the mean losses of each of its values. ``ids``: n names that differ, by
+    which a cohort and results know the items; default: their numbers. ``name``: of them all.
+    Without features nothing needs torch. Raises InputError for another number of rows or ids, for
+    ids that repeat, and for numbers or groups that are missing.
     """
 
     kinds = ("overall", "group:COLUMN")
@@ -39,8 +42,11 @@ class Pool(QuestionSpace):
         n: int,
         features: npt.ArrayLike | None = None,
         groups: "pd.DataFrame | None" = None,
+        *,
+        ids: Sequence[str] | None = None,
+        name: str = NAME,
     ) -> None:
-        super().__init__(Items(n, features, groups), oracle=Told())
+        super().__init__(Items(n, features, groups, ids, name), oracle=Told())
 
     def __repr__(self) -> str:
         columns = self.dataset.metadata_columns
@@ -50,16 +56,26 @@ class Pool(QuestionSpace):
 class Items(HeldTruths):
     """The items of a pool as samples: no image, no truth but that nothing is to be lost."""
 
-    name = NAME
     concepts = (CONCEPT,)
     has_images = False
 
     def __init__(
-        self, n: int, features: npt.ArrayLike | None, groups: "pd.DataFrame | None"
+        self,
+        n: int,
+        features: npt.ArrayLike | None,
+        groups: "pd.DataFrame | None",
+        ids: Sequence[str] | None = None,
+        name: str = NAME,
     ) -> None:
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 < n <= MAX_ITEMS:
             raise InputError(f"pool: expected n, a whole number from 1 to {MAX_ITEMS}, got {n!r}")
+        if ids is not None and not len(ids) == len({*ids}) == n:
+            raise InputError(
+                f"pool: ids: expected {n} names that differ, got {len(ids)}, {len({*ids})} of them "
+                "different"
+            )
         super().__init__(np.zeros((int(n), 1), np.int8))
+        self.name, self._ids = name, None if ids is None else [*map(str, ids)]
         self.features = None if features is None else _numbers(features, int(n))
         self._rows: Indices = np.zeros(int(n), np.int64)
         self._values: dict[str, npt.NDArray[np.object_]] = {}  # by row of the profile
@@ -106,18 +122,19 @@ class Items(HeldTruths):
         return self._values[column]
 
     def sample_id(self, index: int) -> str:
-        return str(index)
+        return str(index) if self._ids is None else self._ids[index]
 
     def sample(self, index: int) -> Sample:
         row = self._rows[index]
         groups: dict[str, Any] = {c: values[row] for c, values in self._values.items()}
-        return Sample(str(index), None, {CONCEPT: 0}, groups)
+        return Sample(self.sample_id(index), None, {CONCEPT: 0}, groups)
 
     @cached_property
     def fingerprint(self) -> str:
-        digest = hashlib.blake2b(repr((NAME, len(self))).encode(), digest_size=12)
+        digest = hashlib.blake2b(repr((self.name, len(self))).encode(), digest_size=12)
         told = [(c, values.tolist()) for c, values in self._values.items()]
         digest.update(repr(told).encode() + self._rows.tobytes() if told else b"")
+        digest.update(b"" if self._ids is None else repr(self._ids).encode())
         return digest.hexdigest()
 
 

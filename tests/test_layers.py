@@ -37,6 +37,7 @@ ROOMS = (
     "results",
     "audit",
     # 6: what is made of audits
+    "inspect",
     "people",
     "benchmark",
     "demo",

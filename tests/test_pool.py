@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import Dataset
 from adaptive_vtt.errors import InputError, JournalError, ModelError, OrderError
 from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.oracles import Oracle, Told
 from adaptive_vtt.results.report import render
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract, OracleContract
-from adaptive_vtt.types import Answer, Floats, Unanswered
+from adaptive_vtt.types import Answer, CallMode, Floats, Prompt, Unanswered
 from tests.helpers.audits import content
 from tests.helpers.command_line import run as command
 from tests.helpers.dying import killed, needs_fork
@@ -166,6 +167,30 @@ def test_items_are_asked_again_where_drift_is_looked_for() -> None:
     assert (repeated.calls, repeated.differ) == (2, 0)
 
 
+class Lossy(ModelDefaults):
+    """Tells what was lost on items by their names, as tasks of Inspect do."""
+
+    answers: CallMode = "one"
+    needs_image = False
+    takes_words = True
+    tells_losses = True
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [Answer((float(prompt.sample_id == "7"),)) for prompt in prompts]
+
+
+def test_items_go_by_names_of_their_own_and_a_model_may_tell_losses() -> None:
+    pool = Pool(10, ids=[*"9876543210"], name="digits")
+    result = Audit(pool, Lossy(), half_width=0.01, seed=0).run()
+    assert result.failures()[["sample", "loss"]].to_numpy().tolist() == [["7", 1.0]]
+    audit = Audit(pool, half_width=0.2, seed=0)
+    (call,) = audit.ask()
+    assert pool.dataset.sample_id(call.item) == call.prompt.sample_id
+    known = Pool(10).dataset.fingerprint, Pool(10, ids=[*"0123456789"]).dataset.fingerprint
+    assert pool.dataset.name == "digits"
+    assert len({*known, pool.dataset.fingerprint}) == 3
+
+
 # -- without torch -------------------------------------------------------------------------
 
 ALONE = """
@@ -257,6 +282,8 @@ def test_a_report_is_made_before_anything_is_known() -> None:
         ({"n": 2.5}, "got 2.5"),
         ({"n": 3, "features": np.ones((2, 2))}, "expected 3 rows of d numbers, got shape 2 x 2"),
         ({"n": 2, "features": [[1], [np.nan]]}, "expected finite numbers, got others in row 1"),
+        ({"n": 2, "ids": ["a", "a"]}, "pool: ids: expected 2 names that differ, got 2, 1 of them"),
+        ({"n": 3, "ids": ["a", "b"]}, "expected 3 names that differ, got 2, 2 of them different"),
         ({"n": 2, "groups": pd.DataFrame({"a": [1]})}, "a table of 2 rows.*got 1 rows"),
         ({"n": 2, "groups": pd.DataFrame({"a": [1, None]})}, "got none in column 'a', row 1"),
     ],

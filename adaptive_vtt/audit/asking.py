@@ -347,10 +347,10 @@ class Audit:
 
 
 def _asked(space: QuestionSpace, model: "ModelSource | None") -> ModelDefaults:
-    """What answers; raises InputError for a model where losses are told."""
+    """What answers; raises InputError for a model that tells no losses where those are told."""
     if model is None:
         return ByHand("one" if space.oracle.tells_losses else "all")
-    if space.oracle.tells_losses:
+    if space.oracle.tells_losses and not getattr(model, "tells_losses", False):
         raise InputError(
             "audit: expected a pool alone, which is told by hand, got a model, too; ask() for "
             "calls, look at call.item, and tell() its loss"

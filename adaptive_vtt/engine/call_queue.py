@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import InputError, OrderError
 from ..journal.rows import SourceRow
+from ..pool import CONCEPT as ITEM
 from ..types import Answer, Image, Prompt, Unanswered
 from .judge import SourceCalls
 
@@ -40,12 +41,12 @@ class Call:
     @property
     def item(self) -> int:
         """Which item of a ``Pool`` it is about. Raises InputError for a call about an image."""
-        if not self.prompt.sample_id.isdecimal():
+        if self.prompt.concepts != (ITEM,):
             raise InputError(
                 f"call: expected one about an item of a pool, got one about sample "
                 f"{self.prompt.sample_id!r}; look at call.image"
             )
-        return int(self.prompt.sample_id)
+        return REPEATED - self.number if is_repeat_probe(self.number) else self.number
 
     @property
     def image(self) -> Image | None:

@@ -122,6 +122,8 @@ class ModelDefaults:
     """A hash of the words that prompts are put in, where there are any; journaled."""
     takes_words: bool = False
     """Whether it goes by ``Prompt.words``; where not, follow-ups that are all words are refused."""
+    tells_losses: bool = False
+    """Whether what it answers is what was lost, in [0, 1], as of the items of a ``Pool``."""
     hard_answers: bool = False
     """Whether P(yes) is known to be always 0 or 1; False: not known."""
     doing: str = ""

@@ -282,7 +282,7 @@ def inspect_log(path: str) -> Any:
     about = {"sample": "s002", "relation": "identity", "severity": 0, "concept": "c"}
     score = lambda value: SimpleNamespace(value=value)  # noqa: E731
     samples = [
-        SimpleNamespace(id="s000", metadata={}, scores={"match": score("C")}),
+        SimpleNamespace(id="s000", metadata={}, scores={"match": score("Yes")}),
         SimpleNamespace(id="s001", metadata={}, scores={"match": score("I")}),
         SimpleNamespace(id="s001", metadata={}, scores={"match": score("C")}),  # another epoch
         SimpleNamespace(id="2", metadata=about, scores={"adaptive_vtt/loss": score(1.0)}),
@@ -311,6 +311,19 @@ def test_logs_of_inspect_are_scores_and_those_of_our_own_task_losses() -> None:
 
 
 @pytest.mark.usefixtures("inspect")
+def test_all_logs_of_a_model_in_a_folder_are_one_member(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"expected logs of Inspect \(\.eval\) in this folder"):
+        Cohort.from_inspect(tmp_path)
+    for part in ("1", "2"):
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "one.eval").touch()
+        (tmp_path / f"one-{part}.eval").touch()
+    assert Cohort.from_inspect(tmp_path, tmp_path / "1").names == ["one-1", "one-2", "one"]
+    with pytest.raises(InputError, match="expected every model once, got 'one' twice"):
+        Cohort.from_inspect(tmp_path / "1", tmp_path / "2")
+
+
+@pytest.mark.usefixtures("inspect")
 def test_logs_with_several_scorers_or_of_another_kind_have_their_sentence() -> None:
     with pytest.raises(InputError, match=r"sample 's004': expected scorer= to name one of"):
         Cohort.from_inspect("two.eval")
@@ -323,6 +336,8 @@ def test_inspect_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(InputError, match="are read by inspect-ai"):
         Cohort.from_inspect("one.eval")
+    with pytest.raises(InputError, match="Inspect needs inspect-ai: pip install"):
+        avtt.inspect.audit(lambda: None, model="mockllm/model")
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from pathlib import Path
 PATIENCE = 3.0
 """Seconds that what was told to end may take: a thread whose model was dropped, a program."""
 _KEPT = ("/dev/", "anon_inode:", "/proc/", "/memfd:")
-_CACHES = str(Path.home() / ".cache")
-"""What libraries open once and keep: random numbers, polls, locks of OpenMP, their own caches."""
+_CACHES = (str(Path.home() / ".cache"), str(Path.home() / ".local/share/inspect_ai"))
+"""What libraries open once and keep: random numbers, polls, locks of OpenMP, their own caches and
+traces."""
 
 
 def opened() -> Counter[str]:
@@ -49,7 +50,7 @@ def _descriptors() -> list[str]:
             target = os.readlink(f"/proc/self/fd/{name}")
         except OSError:  # the one that listed them
             continue
-        if not target.startswith((*_KEPT, _CACHES)):
+        if not target.startswith((*_KEPT, *_CACHES)):
             found.append(target)
     return found
 
