@@ -11,15 +11,18 @@ import pandas as pd
 
 from ..datasets.base import Dataset
 from ..datasets.view import Subset
+from ..engine.judge import Judge
 from ..engine.options import Filters
 from ..engine.settings import describe_oracle
 from ..errors import InputError, listed
 from ..families import OfRelation
+from ..models.base import ModelUnderTest
 from ..results.report.medtest_beside import FAMILY, retrained
 from ..results.report.published import published_tables
 from ..types import IDENTITY
 from ..utils.random_streams import generator
 from .census import CensusResult
+from .census.everything import ask_sources, calls_in_order, source_scores
 from .versus import Verdict
 
 FIGURES = ("accuracy", "balanced accuracy", "f1", "kappa", "auc", "error")
@@ -53,15 +56,26 @@ def check_apart(training: Dataset, tested: Dataset) -> None:
         )
 
 
-def by_relation(census: CensusResult) -> pd.DataFrame:
+def by_relation(census: CensusResult, model: ModelUnderTest) -> pd.DataFrame:
     """One row per relation, means over its severities: of masks the mean Dice or IoU with what is
-    expected, else FIGURES as far as they are known; and the error."""
+    expected, else FIGURES as far as they are known; and the error.
+
+    ``model``: whose census it is. Where masks are judged by those of the images as they are, which
+    are then no questions, it is asked about these again, for their score.
+    """
+    space = census.space
     table = census.perturbations.groupby("relation", sort=False).mean(numeric_only=True)
-    metric = describe_oracle(census.space).get("metric")
-    if census.space.oracle.judges_masks and metric is not None:
-        scores = census.outcomes.groupby("relation", observed=True, sort=False)["answer"].mean()
-        return pd.DataFrame({metric: scores.reindex(table.index), "error": table["error"]})
-    return table[[name for name in FIGURES if name in table]]
+    metric = describe_oracle(space).get("metric")
+    if not space.oracle.judges_masks or metric is None:
+        return table[[name for name in FIGURES if name in table]]
+    scores = census.outcomes.groupby("relation", observed=True, sort=False)["answer"].mean()
+    found = pd.DataFrame({metric: scores.reindex(table.index), "error": table["error"]})
+    if not space.oracle.needs_source:
+        return found
+    judge = Judge(space, model.answers)
+    ask_sources(judge, model, calls_in_order(space, model), lambda calls: None)
+    original = pd.DataFrame({metric: np.nanmean(source_scores(judge)[1])}, [IDENTITY])
+    return pd.concat([original, found])
 
 
 def table_of(figures: Sequence[pd.DataFrame], verdict: Verdict, where: Filters) -> pd.DataFrame:

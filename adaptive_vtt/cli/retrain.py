@@ -134,10 +134,10 @@ def retrain(
     """
     old, base = read(spec, False, {"audit.budget": budget, "audit.seed": seed}, sets)
     with interrupted_as(lambda: f"interrupted; {AGAIN}"):
-        work = Retraining.begin(old, base, out, train, data, by)
+        work = Retraining.begin(old, base, out, train, data, by, new)
         old = work.spec
         images = work.mix()
-        file = work.trained(train, new, quiet=as_json)
+        file = work.trained(train, quiet=as_json)
         again = parse_spec(renewed(old.model_dump(), base, file, new), "--new")
         both = [] if certified_only else [work.figures(s, as_json) for s in (old, again)]
         told = work.compared(again, both, margin, as_json)
@@ -159,35 +159,53 @@ class Retraining:
     out: Path
     seed: int
     weights: dict[str, float] | None
+    checkpoint: Path
     training: QuestionSpace
     tested: QuestionSpace
 
     @classmethod
     def begin(
-        cls, spec: Spec, base: Path, out: Path, train: str, data: Path | None, by: Path | None
+        cls,
+        spec: Spec,
+        base: Path,
+        out: Path,
+        train: str,
+        data: Path | None,
+        by: Path | None,
+        new: list[str] | None,
     ) -> "Retraining":
-        """Raises InputError where another retraining stands in ``out``."""
+        """Raises InputError where another retraining stands in ``out``, and for whatever would be
+        found wrong after the training."""
         record = out / RECORD
         kept = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
         seed = spec.audit.seed
         if seed is None:
             seed = kept.get("seed", secrets.randbits(31))
         spec = spec.model_copy(update={"audit": spec.audit.model_copy(update={"seed": seed})})
+        table = spec.model_dump()
+        ending = "" if new else _only_file(table["model"], base).suffix
+        file = (out / f"checkpoint{ending}").absolute()
+        parse_spec(renewed(table, base, file, new), "--new")
         images = spec.dataset.build(base)
         training, tested = halves(images, seed) if data is None else (_read(data), images)
         if data is not None:
             check_apart(training, tested)
         asked = build_space(spec, base, tested)
         names = dict.fromkeys(v.relation.name for v in asked.variants)
+        changing = [name for name in names if name != IDENTITY]
+        if not changing:
+            raise InputError("retrain: expected a relation beside identity in [space], found none")
         weights = None
         if by is not None:
             with closing(read_journal(by / JOURNAL)) as journal:
-                weights = weights_of(journal, [n for n in names if n != IDENTITY], f"--by {by}")
-        found = cls(spec, base, out, seed, weights, _mixed(spec, base, training, seed), asked)
+                weights = weights_of(journal, changing, f"--by {by}")
+        mixed = _mixed(spec, base, training, seed)
+        found = cls(spec, base, out, seed, weights, file, mixed, asked)
         facts = {
             "seed": seed,
             "train": train,
-            "images to train on": found.training.fingerprint,
+            "new": new,
+            "images to train on": mixed.fingerprint,
             "questions": asked.fingerprint,
             "shares": weights,
         }
@@ -209,15 +227,13 @@ class Retraining:
         told = pd.read_csv(self.out / MIX / "mix.csv")["relation"].value_counts(sort=False)
         return {str(name): int(count) for name, count in told.items()}
 
-    def trained(self, command: str, new: list[str] | None, *, quiet: bool) -> Path:
+    def trained(self, command: str, *, quiet: bool) -> Path:
         """The new model, which the command makes where it is not there.
 
         It is written beside its place, and moved there once the command has ended well. Raises
         InputError where the command fails, or writes nothing.
         """
-        table = self.spec.model_dump()
-        old = None if new else _only_file(table["model"], self.base)
-        file = (self.out / f"checkpoint{old.suffix if old else ''}").absolute()
+        file = self.checkpoint
         if file.exists():
             return file
         partial = file.with_name(f"partial-{file.name}")
@@ -254,7 +270,7 @@ class Retraining:
                 Census(self.tested, model, out=self.out / when) as census,
                 counting(f"asking, {when}", census.calls - census.done, quiet) as advance,
             ):
-                return by_relation(census.run(advance))
+                return by_relation(census.run(advance), model)
 
     def compared(
         self, new: Spec, figures: list[pd.DataFrame | None], margin: float, as_json: bool
@@ -294,11 +310,11 @@ def _gain(table: list[dict[str, Any]]) -> str:
 
 
 def renewed(table: Table, base: Path, file: Path, new: list[str] | None) -> Table:
-    """The tables of the old spec with the new model in ``file``. Raises InputError for changes
-    outside of [model]."""
+    """The old spec's tables with the new model in ``file``, there or to come. Raises InputError
+    for changes outside of [model]."""
     own = {
         "name": f"{table['model'].get('name') or ''} retrained".strip(),
-        "version": CONTENT + hash_files(sorted(file.rglob("*")) if file.is_dir() else [file]),
+        "version": CONTENT + hash_files(f for f in [file, *sorted(file.rglob("*"))] if f.is_file()),
     }
     if not new:
         model = _with(table["model"], str(_only_file(table["model"], base)), str(file))

@@ -39,13 +39,11 @@ def write_mix(
     folder, images/, labels.csv, masks/CONCEPT/, mix.csv (id, sample, relation, severity) and
     dataset.toml, which reads it back, is there whole or not at all.
 
-    Raises InputError for a folder in use, weights as ``Augment`` does, a space of the identity
-    alone, samples without images, and questions in words.
+    Raises InputError for a folder in use, weights as ``Augment`` does, samples without images, and
+    questions in words.
     """
     names = [*dict.fromkeys(v.relation.name for v in space.variants)]
     changing = [name for name in names if name != IDENTITY]
-    if not changing:
-        raise InputError("mix: expected a relation beside identity in [space], found none")
     if not space.dataset.has_images or space.dataset.asks(0):
         raise InputError(
             "mix: expected images with labels or masks, got "
