@@ -75,7 +75,7 @@ def by_relation(census: CensusResult, model: ModelUnderTest) -> pd.DataFrame:
     judge = Judge(space, model.answers)
     ask_sources(judge, model, calls_in_order(space, model), lambda calls: None)
     original = pd.DataFrame({metric: np.nanmean(source_scores(judge)[1])}, [IDENTITY])
-    return pd.concat([original, found])
+    return pd.concat([original, found.drop(index=IDENTITY, errors="ignore")])
 
 
 def table_of(figures: Sequence[pd.DataFrame], verdict: Verdict, where: Filters) -> pd.DataFrame:

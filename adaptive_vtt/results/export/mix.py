@@ -16,7 +16,7 @@ from ...families import OfRelation
 from ...journal import Journal
 from ...relations.augment import shares
 from ...space import QuestionSpace
-from ...types import IDENTITY
+from ...types import IDENTITY, Floats, Indices
 from ...utils.files import whole_folder, write_text
 from ...utils.random_streams import generator
 from ...utils.tables import csv_text
@@ -65,7 +65,7 @@ def write_mix(
     return {name: int((table["relation"] == name).sum()) for name in names}
 
 
-def _numbers(space: QuestionSpace, changing: list[str], ends: np.ndarray, seed: int) -> np.ndarray:
+def _numbers(space: QuestionSpace, changing: list[str], ends: Floats, seed: int) -> Indices:
     """(2 n,): the images of the mix, all unchanged ones first."""
     places: dict[str, list[int]] = {}
     for place, variant in enumerate(space.variants):
@@ -74,19 +74,20 @@ def _numbers(space: QuestionSpace, changing: list[str], ends: np.ndarray, seed: 
     spread = (rng.permutation(len(samples)) + 0.5) / len(samples)
     drawn = [changing[k] for k in np.searchsorted(ends, spread, side="right")]
     chosen = np.array([rng.choice(places[name]) for name in drawn])
-    place = np.concatenate([np.full(len(samples), places[IDENTITY][0]), chosen])
-    return np.tile(samples, 2) * len(space.variants) + place
+    variant = np.concatenate([np.full(len(samples), places[IDENTITY][0]), chosen])
+    return np.tile(samples, 2) * len(space.variants) + variant
 
 
 def weights_of(journal: Journal, relations: list[str], where: str) -> dict[str, float]:
     """Relation -> how often the model failed under it, as the audit in ``journal`` certifies, at
     least MIN_SHARE. Raises InputError, naming ``where``, for relations that are no targets."""
-    rates = summarise(journal).targets
-    rates = rates[rates["kind"] == OfRelation.kind].set_index("relation")["estimate"]
-    missing = [name for name in relations if name not in rates.index]
+    table = summarise(journal).targets
+    mine = table[table["kind"] == OfRelation.kind]
+    rates = dict(zip(mine["relation"], mine["estimate"].astype(float), strict=True))
+    missing = [name for name in relations if name not in rates]
     if missing:
         raise InputError(
             f"{where}: expected an audit with a target for each relation (--targets relations), "
             f"found none for {listed(missing, 3)}"
         )
-    return {name: max(float(rates[name]), MIN_SHARE) for name in relations}
+    return {name: max(rates[name], MIN_SHARE) for name in relations}
