@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -241,14 +242,10 @@ class Retraining:
             shutil.rmtree(partial)
         partial.unlink(missing_ok=True)
         where = {DATA: str((self.out / MIX).absolute()), CHECKPOINT: str(partial)}
-        done = subprocess.run(
-            command, shell=True, env={**os.environ, **where}, stdout=2 if quiet else None
-        )
         way = f"{self.out / MIX} is kept, and the same command trains again"
-        if done.returncode:
+        if code := _run(command, {**os.environ, **where}, quiet):
             raise InputError(
-                f"--train: expected the command to end with exit code 0, got {done.returncode}; "
-                f"{way}"
+                f"--train: expected the command to end with exit code 0, got {code}; {way}"
             )
         if not partial.exists():
             raise InputError(
@@ -298,6 +295,23 @@ class Retraining:
         write_text(self.out / TABLES / "retraining.tex", latex(table, "retraining"))
         rows = json.loads(table.to_json(orient="records"))
         return {"table": rows, "versus": verdict.result.to_dict()}
+
+
+def _run(command: str, environment: dict[str, str], quiet: bool) -> int:
+    """The exit code of a command of the shell, whose output goes to stderr where ``quiet``. Where
+    this program is interrupted, all that the command began is ended."""
+    stdout = 2 if quiet else None
+    with subprocess.Popen(
+        command, shell=True, env=environment, stdout=stdout, start_new_session=True
+    ) as shell:
+        try:
+            return shell.wait()
+        except BaseException:
+            if hasattr(os, "killpg"):
+                os.killpg(shell.pid, signal.SIGTERM)
+            shell.terminate()  # Windows has no groups of processes
+            shell.wait()
+            raise
 
 
 def _gain(table: list[dict[str, Any]]) -> str:

@@ -1,6 +1,7 @@
 """avtt retrain: the mix, the user's training, and the comparison, each made once."""
 
 import json
+import os
 import shlex
 import shutil
 from contextlib import closing
@@ -161,6 +162,17 @@ def test_a_training_that_fails_is_run_again_on_the_mix_that_is_there(
     assert not (out / "before").exists()
     table = pd.read_csv(out / "tables" / "retraining.csv")
     assert list(table) == ["relation", "difference", "lower", "upper", "decision"]
+
+
+def test_an_interrupted_training_ends_with_all_that_it_began(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    place = shlex.quote(str(tmp_path / "group"))
+    train = f"echo $$ > {place}; sleep 0.2; kill -INT $PPID; sleep 20"
+    assert run(*command(base, tmp_path / "out", "--train", train)) == 130
+    assert "interrupted; the same command goes on where this stopped" in capsys.readouterr().err
+    with pytest.raises(ProcessLookupError):
+        os.killpg(int((tmp_path / "group").read_text()), 0)
 
 
 def test_a_training_that_writes_nothing_is_told(
