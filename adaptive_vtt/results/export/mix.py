@@ -74,8 +74,8 @@ def _numbers(space: QuestionSpace, changing: list[str], ends: Floats, seed: int)
     spread = (rng.permutation(len(samples)) + 0.5) / len(samples)
     drawn = [changing[k] for k in np.searchsorted(ends, spread, side="right")]
     chosen = np.array([rng.choice(places[name]) for name in drawn])
-    variant = np.concatenate([np.full(len(samples), places[IDENTITY][0]), chosen])
-    return np.tile(samples, 2) * len(space.variants) + variant
+    by_image = np.concatenate([np.full(len(samples), places[IDENTITY][0]), chosen])
+    return np.tile(samples, 2) * len(space.variants) + by_image
 
 
 def weights_of(journal: Journal, relations: list[str], where: str) -> dict[str, float]:
