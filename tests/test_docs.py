@@ -5,8 +5,10 @@ import builtins
 import importlib.util
 import json
 import keyword
+import os
 import pkgutil
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -38,7 +40,7 @@ _SLOW = (
         "resume",
     ),
     *("slices", "tracking", "versus", "view", "workers", "hugging-face", "inspect"),
-    *("torch-libraries", "cohort"),
+    *("torch-libraries", "cohort", "retrain"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
@@ -108,6 +110,11 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     if short(page) in NEEDED:
         pytest.importorskip(NEEDED[short(page)])
     monkeypatch.chdir(tmp_path)
+    # commands that a page gives to a shell find this Python, and this checkout's package
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     run_page(text_of(page), tmp_path)
 
 

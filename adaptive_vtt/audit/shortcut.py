@@ -96,12 +96,14 @@ def suggested(
     space = QuestionSpace(dataset, relations, oracle=given or suited)
     if targets != MISCLASSIFIED:
         return Suggestion(space, targets)
-    # the error of a relation would be over all classes of an image, most of which nobody confuses
+    return Suggestion(space, targets, misclassified_under(space))
+
+
+def misclassified_under(space: QuestionSpace) -> Filters:
+    """Under each relation, the share of images whose class is missed: the error of a relation would
+    be over all classes of an image, most of which nobody confuses."""
     names = dict.fromkeys(v.relation.name for v in space.variants)
-    where: Filters = {
-        f"misclassified under {name}": {"relation": [name], "truth": [1]} for name in names
-    }
-    return Suggestion(space, targets, where)
+    return {f"misclassified under {name}": {"relation": [name], "truth": [1]} for name in names}
 
 
 def _by_truths(dataset: Dataset) -> tuple[Oracle, tuple[str, ...]]:

@@ -1,22 +1,31 @@
 """``avtt export``: the failing follow-ups of an audit as a dataset folder."""
 
 import json
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..audit.census.making import Making
+from ..audit.shortcut import suggested
+from ..config import read_spec
+from ..config.building import build_space
 from ..config.going_on import space_of
+from ..datasets import as_dataset
 from ..datasets.vqa import question_table
 from ..errors import InputError
-from ..journal import read_journal
+from ..journal import Journal, read_journal
 from ..journal.files import JOURNAL
-from ..results.export.corrupted import export_corrupted
+from ..results.export.corrupted import KEPT_BYTES, Sources, export_corrupted
 from ..results.export.failures import Exported, Format, export_failures
 from ..results.export.questions import export_questions
-from ..types import JsonObject
-from .options import Json, RunCode, RunDir
+from ..space import QuestionSpace
+from ..types import IDENTITY, JsonObject
+from .options import Json, RunCode, names
+from .progress import counting
+from .signals import interrupted_as
 
 OTHERWISE = (
     "export it from Python with "
@@ -26,7 +35,14 @@ OTHERWISE = (
 
 
 def export(
-    directory: RunDir,
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Folder that an audit wrote (its --out); with --corrupted alone also a SPEC.toml, "
+            "of whose model nothing is asked.",
+            metavar="DIR",
+        ),
+    ] = None,
     failures: Annotated[
         Path | None,
         typer.Option("--failures", help="Folder to write into; new, or empty.", metavar="OUT"),
@@ -45,6 +61,22 @@ def export(
             "--corrupted",
             help="Folder for all images under all relations, as MedMNIST-C's .npz archives.",
             metavar="OUT",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --corrupted, in place of DIR: images and labels that 'avtt init' "
+            "recognises.",
+            metavar="PATH",
+        ),
+    ] = None,
+    relations: Annotated[
+        str | None,
+        typer.Option(
+            help="With --data: relations and families, separated by commas, such as "
+            "medmnistc/bloodmnist.",
+            metavar="NAMES",
         ),
     ] = None,
     least_loss: Annotated[
@@ -68,9 +100,9 @@ def export(
 ) -> None:
     """Write the images that were answered wrongly, with labels and masks, as a dataset.
 
-    With --corrupted, write all images under all relations. Questions in words
-    keep their words and options. Nothing that the run folder names is run,
-    unless --run-code says so.
+    With --corrupted, write all images under all relations, of an audit or
+    straight from a SPEC.toml or --data. Questions in words keep their words and
+    options. Nothing that the run folder names is run, unless --run-code says so.
 
     Example: avtt export runs/first --failures failures
     """
@@ -87,10 +119,9 @@ def export(
     chosen = question_table.format_named(image_format, "--image-format")
     told: JsonObject = {}
     lines = []
-    where = directory / JOURNAL
-    with closing(read_journal(where)) as journal:
-        space, *_ = space_of(journal, str(where), OTHERWISE, run_code=run_code)
-        if tsv is not None:
+    images_alone = failures is None and tsv is None
+    with _asked_about(source, data, names(relations), images_alone, run_code) as (journal, space):
+        if journal is not None and tsv is not None:
             count = export_questions(
                 journal,
                 space,
@@ -101,14 +132,14 @@ def export(
             )
             told["questions"] = count
             lines.append(f"wrote {tsv}: {count} questions with options and images")
-        if failures is not None:
+        if journal is not None and failures is not None:
             written = export_failures(
                 journal, space, failures, least_loss=least_loss, formats=formats
             )
             told |= written.as_dict()
             lines.append(_sentence(written, failures))
         if corrupted is not None:
-            archives = export_corrupted(journal, space, corrupted)
+            archives = _corrupted(journal, space, corrupted, as_json)
             told["archives"] = archives
             images, one = sum(archives.values()), next(iter(archives))
             lines.append(
@@ -116,6 +147,50 @@ def export(
                 f"{one}"
             )
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
+
+
+@contextmanager
+def _asked_about(
+    source: Path | None,
+    data: Path | None,
+    relations: list[str] | None,
+    images_alone: bool,
+    run_code: bool,
+) -> Iterator[tuple[Journal | None, QuestionSpace]]:
+    """The journal of a run folder and its space; where ``images_alone`` are wanted also the space
+    of a SPEC.toml, or of data under relations."""
+    if data is not None or relations is not None:
+        if data is None or relations is None or source is not None or not images_alone:
+            raise InputError(
+                "export: expected --data PATH and --relations NAMES with --corrupted OUT alone, "
+                "without DIR; answers are exported from the folder of an audit"
+            )
+        yield None, suggested(as_dataset(data), relations).space
+    elif source is None:
+        raise InputError(
+            "export: expected the folder of an audit, or for --corrupted a SPEC.toml or --data "
+            "PATH, got none of them"
+        )
+    elif images_alone and source.suffix == ".toml":
+        yield None, build_space(read_spec(source), source.parent)
+    else:
+        where = source / JOURNAL
+        with closing(read_journal(where)) as journal:
+            yield journal, space_of(journal, str(where), OTHERWISE, run_code=run_code)[0]
+
+
+def _corrupted(
+    journal: Journal | None, space: QuestionSpace, out: Path, as_json: bool
+) -> dict[str, int]:
+    """Writes the archives, made in several processes where that saves time."""
+    making = Making(space, None, Sources(space, KEPT_BYTES).made)
+    images = sum(variant.relation.name != IDENTITY for variant in space.variants)
+    total = images * len(space.dataset)
+    with (
+        interrupted_as(lambda: f"interrupted; {out} was not written"),
+        counting("writing", total, as_json) as advance,
+    ):
+        return export_corrupted(journal, space, out, follow_ups=making, advance=advance)
 
 
 def _sentence(written: "Exported", out: Path) -> str:

@@ -42,6 +42,8 @@ GROUPS = {
     },
     "Compare": {
         "versus": "Ask two models the same drawn questions until it is known which errs less.",
+        "retrain": "Train a model on changed images by your own command, and certify what that "
+        "gained.",
         "compare": "Run several strategies on the same space and show how fast each one learns.",
     },
     "People": {
@@ -58,7 +60,7 @@ GROUPS = {
 """What a command is for -> its name -> the first line of its help: a list that imports none."""
 SUMMARIES = {name: said for group in GROUPS.values() for name, said in group.items()}
 
-SETTING = ("audit", "census", "plan", "versus", "compare")
+SETTING = ("audit", "census", "plan", "versus", "retrain", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
 
 app = typer.Typer(

@@ -153,6 +153,8 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
         flags = {"audit.budget": budget, "audit.max_cost": max_cost, "audit.seed": seed}
         specs = read(spec_a, False, flags, sets), read(spec_b, False, {})
         verdict = run(*specs, asked, out, as_json)
+        if as_json:
+            typer.echo(json.dumps(verdict.result.to_dict(), indent=1, allow_nan=False))
         if open_it:
             open_report(out / "report.html")
         if require_decided and not verdict.decided:
@@ -162,20 +164,26 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
 
 
 def run(
-    a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, as_json: bool
+    a: tuple[Spec, Path],
+    b: tuple[Spec, Path],
+    asked: Asked,
+    out: Path,
+    quiet: bool,
+    space: QuestionSpace | None = None,
 ) -> Verdict:
     """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html.
 
-    ``a``, ``b``: each model's spec, and the folder that its paths start at.
+    ``a``, ``b``: each model's spec, and the folder that its paths start at; ``space``: where it is
+    not the one that both say.
     """
     _refuse_audit(out)
     out.mkdir(parents=True, exist_ok=True)
     track = a[0].track
     check_tracking(track, out)
     with (
-        _versus(a, b, asked, out) as versus,
+        _versus(a, b, asked, out, space) as versus,
         following(versus.audit, track, out) as hooks,
-        Live(versus.audit, quiet=as_json) as live,
+        Live(versus.audit, quiet=quiet) as live,
     ):
         try:
             versus.run([live.update, *hooks])
@@ -189,9 +197,7 @@ def run(
             hook.keep(out)
         certificate = read_facts(journal.facts()).certificate
         rules = asked.gate or ([] if certificate is None else [shipping_rule(certificate)])
-    if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
-    else:
+    if not quiet:
         _finish(verdict, out, rules, bool(asked.gate))
     return verdict
 
@@ -206,13 +212,14 @@ def _refuse_audit(out: Path) -> None:
         raise InputError(f"{out}: holds an audit of one model; another --out begins a comparison")
 
 
-def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path) -> Versus:
-    space, other = build_space(*a), build_space(*b)
-    if difference := differs(space, other):
-        raise InputError(
-            f"versus: expected two specs that ask the same questions, got {difference}; only the "
-            "[model] sections may differ"
-        )
+def _versus(
+    a: tuple[Spec, Path],
+    b: tuple[Spec, Path],
+    asked: Asked,
+    out: Path,
+    space: QuestionSpace | None,
+) -> Versus:
+    space = _same_space(a, b) if space is None else space
     known = asked.recorded_a is not None
     alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
     _, model_a, options = build_parts(alone, a[1], space, code=not known)
@@ -234,6 +241,17 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
         notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]])},
         **chosen,
     )
+
+
+def _same_space(a: tuple[Spec, Path], b: tuple[Spec, Path]) -> QuestionSpace:
+    """The space of both; raises InputError where they differ."""
+    space, other = build_space(*a), build_space(*b)
+    if difference := differs(space, other):
+        raise InputError(
+            f"versus: expected two specs that ask the same questions, got {difference}; only the "
+            "[model] sections may differ"
+        )
+    return space
 
 
 def _gated(asked: Asked, ids: list[TargetId]) -> Gated | None:

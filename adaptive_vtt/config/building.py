@@ -131,9 +131,10 @@ def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
 # -- the space ---------------------------------------------------------------------------------
 
 
-def build_space(spec: Spec, base: Path) -> QuestionSpace:
-    """The question space of a spec; relative paths start at ``base``."""
-    dataset = spec.dataset.build(base)
+def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> QuestionSpace:
+    """The question space of a spec; relative paths start at ``base``. ``dataset``: taken in place
+    of what [dataset] says."""
+    dataset = spec.dataset.build(base) if dataset is None else dataset
     if spec.regions is not None:
         dataset = spec.regions.build(dataset)
     if spec.detector is not None:

@@ -59,7 +59,7 @@ class Augment:
         self._given = list(relations)
         self._seen = 0
         self.relations = self._resolved()
-        self._ends = _ends([relation.name for relation in self.relations], weights)
+        self._ends = shares([relation.name for relation in self.relations], weights)
 
     def __call__(self, image: Any) -> Any:
         """The follow-up of ``image`` in the form it came in: uint8 H x W x C or H x W, or a PIL
@@ -104,8 +104,9 @@ class Augment:
         self.relations = self._resolved()
 
 
-def _ends(names: list[str], weights: Mapping[str, float] | None) -> npt.NDArray[np.float64]:
-    """Where in 0..1 the share of each relation ends; the last with a share ends at 1."""
+def shares(names: list[str], weights: Mapping[str, float] | None) -> npt.NDArray[np.float64]:
+    """Where in 0..1 the share of each relation ends; the last with a share ends at 1. ``weights``:
+    see ``Augment``."""
     if weights is None:
         weights = dict.fromkeys(names, 1.0)
     for name, weight in weights.items():

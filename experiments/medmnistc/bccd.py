@@ -40,6 +40,7 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.models import PythonModel, Recorded
 from adaptive_vtt.oracles import Correctness, MaskDrop, Oracle, Ordinal
 from adaptive_vtt.relations.augment import Augment
+from adaptive_vtt.results.export.mix import MIN_SHARE
 from adaptive_vtt.types import Floats, Image
 from adaptive_vtt.utils.files import write_text
 
@@ -63,8 +64,6 @@ from .bccd_cells import (
 
 RELATIONS = ("identity", "medmnistc/bloodmnist", "reduction")
 ADAPTIVE = "certify"
-MIN_SHARE = 0.01
-"""A relation without any errors keeps this weight."""
 AGAIN = RATE / 3
 """The learning rate with which training goes on."""
 

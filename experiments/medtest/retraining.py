@@ -28,7 +28,6 @@ from torch import Tensor, nn
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.errors import unknown
 from adaptive_vtt.experiments.medtest import phantom_classifier, phantom_unet
 from adaptive_vtt.experiments.medtest.phantom_classifier import Classifier
 from adaptive_vtt.experiments.medtest.phantom_unet import UNet, load, pixels
@@ -46,19 +45,15 @@ from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
 from adaptive_vtt.relations.augment import Augment
-from adaptive_vtt.results.report.medtest_beside import CLASSIFIERS, FAMILY, ORIGINAL, OURS
-from adaptive_vtt.results.report.published import published_tables
+from adaptive_vtt.results.export.mix import MIN_SHARE
+from adaptive_vtt.results.report.medtest_beside import retrained as published
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
 SEARCHED, TABLED = 600, 700
 """Seeds of the frames that shares come from, and of those that the table is about."""
-RETRAINED = ("PraNet", "SANet", "SSFormer")
-"""The thesis's segmenters that were retrained."""
 RATE = 1e-3
-MIN_SHARE = 0.01
-"""A relation without any errors keeps this weight."""
 BEFORE, EQUAL, FOUND = "before", "equal", "found"
 Found = dict[str, Mask]
 Pairs = list[tuple[Image, Found]]
@@ -218,25 +213,6 @@ def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
     return table.rename(index=lambda name: "original" if name == "identity" else name)
 
 
-def published(task: str) -> pd.DataFrame:
-    """The thesis's scores before and after retraining; rows as in ``compared``."""
-    if task == "classification":
-        scores = {"accuracy": retrained_classification()[[*CLASSIFIERS]]}
-    else:
-        every = pd.concat([retrained_segmentation(model) for model in RETRAINED], axis=1)
-        metrics = every.columns.get_level_values(0).str.split().str[-1]
-        scores = {metric: every.loc[:, metrics == metric] for metric in ("Dice", "IoU")}
-    means = {
-        f"paper: {metric} {when}": pd.DataFrame(table.xs(when, axis=1, level=1)).mean(axis=1)
-        for metric, table in scores.items()
-        for when in ("before", "after")
-    }
-    found = pd.DataFrame(means)
-    found.loc["average"] = found.mean()
-    names = {ORIGINAL: "original", "average": "average"}
-    return found.round(3).rename(index=lambda n: names.get(n, f"{FAMILY}{n}"))
-
-
 def _versions(task: Task, dataset: Dataset, seed: int) -> Iterator[tuple[str, Pairs]]:
     """The frames as they are, as "identity", and one follow-up of each per relation."""
     yield "identity", [_pair(dataset.sample(k)) for k in range(len(dataset))]
@@ -280,31 +256,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         frame = frame.join(published(name))
         print(f"\n{name}\n{frame.to_string()}\n", flush=True)
         write_text(options.out / f"retraining-{name}.csv", frame.to_csv(index_label="relation"))
-
-
-def retrained_segmentation(model: str) -> pd.DataFrame:
-    """Tables 19 to 21: mean Dice and IoU of PraNet, SANet or SSFormer before and after training
-    on perturbed images, too; one row per relation and "Original"."""
-    table = published_tables("medtest")["segmentation_retraining"]
-    if model not in table["scores"]:
-        raise unknown("model", model, table["scores"], "published retraining")
-    name, columns = "", []
-    for column in table["columns"]:  # "CVC-300 Dice before", "after", ...
-        name = column.removesuffix(" before") if column.endswith(" before") else name
-        columns.append((name, "before" if column.endswith(" before") else "after"))
-    rows = pd.DataFrame.from_dict(table["scores"][model], orient="index")
-    rows.columns = pd.MultiIndex.from_tuples(columns)
-    return rows.drop(index="Average").rename(index=OURS)
-
-
-def retrained_classification() -> pd.DataFrame:
-    """Tables 22 and 23: accuracy of both classifiers before and after; rows as above."""
-    tables = published_tables("medtest")["classification_retraining"]["accuracy_before_after"]
-    parts = {
-        model: pd.DataFrame.from_dict(tables[model], orient="index", columns=["before", "after"])
-        for model in CLASSIFIERS
-    }
-    return pd.concat(parts, axis=1).drop(index="Average").rename(index=OURS)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,17 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit.census.making import Making
+from adaptive_vtt.config import read_spec
+from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import from_medmnist, from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.python import PythonModel
-from adaptive_vtt.relations import FollowUp, LabelPreserving
+from adaptive_vtt.relations import FollowUp, LabelPreserving, get
 from adaptive_vtt.results.export import corrupted
 from adaptive_vtt.results.export.corrupted import export_corrupted
+from adaptive_vtt.types import Sample
+from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.command_line import run
 
 SPEC = """
@@ -115,7 +120,7 @@ def test_masks_take_room_as_images_do() -> None:
     masks = {name: [np.ones((5, 4), bool)] * 3 for name in MANY}
     greys = [np.full((5, 4, 1), 100 + place, np.uint8) for place in range(3)]
     dataset = from_table(greys, MANY, masks=masks)
-    sources = corrupted._Sources(QuestionSpace(dataset, [Darkening()]), room=3 * 20 + 20)
+    sources = corrupted.Sources(QuestionSpace(dataset, [Darkening()]), room=3 * 20 + 20)
     assert [sources[k] is sources[k] for k in range(3)] == [True, False, False]
 
 
@@ -200,3 +205,65 @@ def test_the_command_writes_what_medmnist_reads(
     assert len(np.unique(first.reshape(-1, 3), axis=0)) < 300  # coarse pixels
     assert run("export", str(folder), "--corrupted", str(out)) == 2
     assert "stands there already" in capsys.readouterr().err
+
+
+def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No model.py is there: nothing is asked, and no image differs from one made by hand."""
+    images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
+    labels = np.array([[3], [0], [7]], np.uint8)
+    np.savez(tmp_path / "bloodmnist.npz", test_images=images, test_labels=labels)
+    spec = SPEC.replace('"medmnistc/bloodmnist"', '"medmnistc/bloodmnist/contrast_up", "rotation"')
+    (tmp_path / "SPEC.toml").write_text(spec)
+    assert run("export", str(tmp_path / "SPEC.toml"), "--corrupted", str(tmp_path / "a")) == 0
+    relation = "medmnistc/bloodmnist/contrast_up"
+    given = ["--data", str(tmp_path / "bloodmnist.npz"), "--relations", relation]
+    assert run("export", *given, "--corrupted", str(tmp_path / "b"), "--json") == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told == {"archives": {"bloodmnist/contrast_up.npz": 15}}
+    for folder, severities in {"a": (1, 3), "b": (1, 2, 3, 4, 5)}.items():
+        with np.load(tmp_path / folder / "bloodmnist" / "contrast_up.npz") as found:
+            assert found["test_labels"].tolist() == labels.tolist() * len(severities)
+            by_hand = [
+                get(relation).apply(Sample("", image, {}), severity, generator(0, "")).image
+                for severity in severities
+                for image in images
+            ]
+            assert found["test_images"].tobytes() == np.stack(by_hand).tobytes()
+    with np.load(tmp_path / "a" / "rotation.npz") as found:  # this one's angle is drawn
+        space = build_space(read_spec(tmp_path / "SPEC.toml"), tmp_path)
+        by_severity = {
+            v.severity: k for k, v in enumerate(space.variants) if v.relation.name == "rotation"
+        }
+        last = space.follow_up(2 * len(space.variants) + by_severity[3]).require_image()
+        assert found["test_images"][-1].tobytes() == last.tobytes()
+
+
+def test_whoever_makes_the_images_archives_are_the_same(tmp_path: Path) -> None:
+    greys = [np.full((5, 4, 1), 9, np.uint8)] * 3
+    space = QuestionSpace(from_table(greys, MANY), [Darkening()])
+    moved: list[int] = []
+    made = Making(space, 0)
+    export_corrupted(None, space, tmp_path / "a", follow_ups=made, advance=moved.append)
+    export_corrupted(None, space, tmp_path / "b")
+    archives = [tmp_path / name / "odd" / "darkening.npz" for name in "ab"]
+    with np.load(archives[0]) as one, np.load(archives[1]) as other:
+        assert one["test_images"].tobytes() == other["test_images"].tobytes()
+    assert moved == [1] * 6
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--corrupted", "OUT"], "expected the folder of an audit, or for --corrupted a SPEC.toml"),
+        (["--corrupted", "OUT", "--data", "DIR"], "expected --data PATH and --relations NAMES"),
+        (["DIR", "--corrupted", "OUT", "--relations", "rotation"], "without DIR"),
+        (["--failures", "OUT", "--data", "D", "--relations", "rotation"], "OUT alone"),
+    ],
+)
+def test_what_images_are_exported_from_is_one_thing(
+    given: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("export", *given) == 2
+    assert message in capsys.readouterr().err

@@ -9,10 +9,6 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.medtest.retraining import (
-    retrained_classification,
-    retrained_segmentation,
-)
 from adaptive_vtt.families import OfRelation, OfRelationConcept, OfSeverity
 from adaptive_vtt.oracles import overlap
 from adaptive_vtt.results.report import render
@@ -21,6 +17,8 @@ from adaptive_vtt.results.report.medtest_beside import (
     classification,
     error_finding_rates,
     rates,
+    retrained_classification,
+    retrained_segmentation,
 )
 from adaptive_vtt.results.report.section import percent
 from tests.helpers.report_kinds import masks

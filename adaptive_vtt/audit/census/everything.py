@@ -90,14 +90,14 @@ def all_answers(
     images = np.unique(space.image_of(space.nth(np.arange(space.size))))
     sample, variant = space.numbering.image_parts(images)
     names = [(space.variants[v].relation.name, space.variants[v].severity) for v in variant]
-    asked, scores = _source_scores(judge)
+    asked, scores = source_scores(judge)
     keys = pd.DataFrame([*names, *[(IDENTITY, 0)] * len(asked)], columns=["relation", "severity"])
     keys.insert(0, "sample", [space.dataset.sample_id(int(k)) for k in [*sample, *asked]])
     answers = np.concatenate([table[images], scores])
     return pd.concat([keys, pd.DataFrame(answers, columns=list(space.asked))], axis=1)
 
 
-def _source_scores(judge: Judge) -> tuple[list[int], Floats]:
+def source_scores(judge: Judge) -> tuple[list[int], Floats]:
     """The samples whose source images were asked about, and what is known as numbers, n x asked."""
     space = judge.space
     found: dict[int, Floats] = {}

@@ -4,9 +4,10 @@ import os
 import pickle
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from itertools import chain, islice
 from multiprocessing import get_context
 
@@ -26,18 +27,25 @@ class Making:
 
     ``processes``: how many beside this one; None: one per spare processor, once the first batch has
     shown that it is worth it; 0: none. A space that cannot be sent to other processes (data or
-    relations of one's own that cannot be pickled) is made here.
+    relations of one's own that cannot be pickled) is made here. ``here``: what makes a batch in
+    this process, where sources that are needed again are to be kept.
     """
 
-    def __init__(self, space: QuestionSpace, processes: int | None) -> None:
+    def __init__(
+        self,
+        space: QuestionSpace,
+        processes: int | None,
+        here: Callable[[list[int]], dict[int, Pair]] | None = None,
+    ) -> None:
         self.space = space
         self.processes = processes
+        self.here = here or partial(made, space)
 
     def __call__(self, batches: Sequence[list[int]]) -> Iterator[dict[int, Pair]]:
         first, rest = batches[:1], batches[1:]
         start = time.perf_counter()
         for images in first:
-            ready = made(self.space, images)
+            ready = self.here(images)
             seconds = (time.perf_counter() - start) * len(rest)
             yield ready
         if rest:
@@ -49,7 +57,7 @@ class Making:
             count = (os.cpu_count() or 1) - 1 if seconds > WORTH else 0
         if count and _can_be_sent(self.space):
             return _elsewhere(self.space, batches, count)
-        return (made(self.space, images) for images in batches)
+        return map(self.here, batches)
 
 
 def _can_be_sent(space: QuestionSpace) -> bool:

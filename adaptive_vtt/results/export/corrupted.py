@@ -8,7 +8,9 @@ first, then all at severity 2, and so on.
 import io
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from ...engine.settings import same_audit
 from ...errors import InputError
 from ...journal import Journal
 from ...journal.facts import read_facts
+from ...relations import FollowUp
 from ...space import QuestionSpace
 from ...types import IDENTITY, UNKNOWN, Image, Sample
 from ...utils.files import safe_name, whole_folder
@@ -30,36 +33,59 @@ CLASSES = 256
 KEPT_BYTES = 2**29
 """Source images, with their masks, that are kept, so that they are decoded once and not for every
 severity of every relation; those beyond it are decoded anew."""
+BATCH_BYTES, MAX_BATCH = 2**24, 256
+"""Follow-ups that are made at a time, in bytes and in number, at most."""
+
+FollowUps = Callable[[Sequence[list[int]]], Iterator[Mapping[int, tuple[Sample, FollowUp]]]]
+"""From the numbers of the images of every batch to their sources and follow-ups, batch by batch."""
 
 
-def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) -> dict[str, int]:
+def export_corrupted(
+    journal: Journal | None,
+    space: QuestionSpace,
+    out: Path | str,
+    *,
+    follow_ups: FollowUps | None = None,
+    advance: Callable[[int], object] = lambda images: None,
+) -> dict[str, int]:
     """Writes an archive per relation into the folder ``out``; file name -> number of images.
 
-    ``journal`` and ``space``: those of an audit, whose follow-ups these are. "medmnistc/FLAG/NAME"
-    goes into FLAG/NAME.npz, and any other relation into a file of its name; the identity has none.
-    Labels: the number of the one concept that each image has (L = 1), else the truths of all
-    concepts (L = C). Arrays are stored as they are, not compressed, so that readers can map them;
-    KEPT_BYTES of source images are held in memory, and one follow-up at a time.
-    ``datasets.from_medmnist`` reads them back.
+    ``space``: whose follow-ups these are; ``journal``: of the audit that it has to be the space of,
+    None where there was none. "medmnistc/FLAG/NAME" goes into FLAG/NAME.npz, and any other relation
+    into a file of its name; the identity has none. Labels: the number of the one concept that each
+    image has (L = 1), else the truths of all concepts (L = C). Arrays are stored as they are, not
+    compressed, so that readers can map them; KEPT_BYTES of source images are held in memory, and a
+    batch of follow-ups. ``datasets.from_medmnist`` reads them back. The folder is there whole or
+    not at all.
+
+    ``follow_ups`` makes the images, such as ``audit.census.making.Making`` in several processes;
+    None: they are made here. ``advance`` is told of every image as it is written.
 
     Raises InputError for a folder in use, more bytes than are free, images of different sizes, more
     than CLASSES classes, truths that are unknown or not those of the source image, relations whose
     archives would have one name, and spaces of the identity alone; JournalError for a journal of
     another space.
     """
-    facts = read_facts(journal.facts())
-    same_audit(facts, space, {})
+    if journal is not None:
+        same_audit(read_facts(journal.facts()), space, {})
     relations = _by_relation(space)
     files = _files(relations)
     labels, shape = _labels(space), _shape(space)
     variants = sum(map(len, relations.values()))
     _refuse_no_room(Path(out), variants * len(labels) * int(np.prod(shape)))
-    written, sources = {}, _Sources(space, KEPT_BYTES)
+    numbers = [
+        index * len(space.variants) + place
+        for places in relations.values()
+        for place in places
+        for index in range(len(labels))
+    ]
+    made = follow_ups or partial(map, Sources(space, KEPT_BYTES).made)
+    images = _images(space, made, numbers, shape, advance)
+    written = {}
     with whole_folder(Path(out)) as folder:
         for name, places in relations.items():
             path = folder / files[name]
             path.parent.mkdir(parents=True, exist_ok=True)
-            images = _images(sources, places, shape)
             _write(path, images, shape, np.tile(labels, (len(places), 1)))
             written[files[name]] = len(places) * len(labels)
     return written
@@ -127,7 +153,7 @@ def _plain(image: Image) -> Image:
     return image[:, :, 0] if image.shape[2] == 1 else image
 
 
-class _Sources:
+class Sources:
     """The samples of a ``space``, as many of which are kept as fit into ``room`` bytes."""
 
     def __init__(self, space: QuestionSpace, room: int) -> None:
@@ -145,14 +171,25 @@ class _Sources:
             self._kept[index] = found
         return found
 
+    def made(self, images: Sequence[int]) -> dict[int, tuple[Sample, FollowUp]]:
+        """The source and the follow-up of every image."""
+        sources = {image: self[self.space.numbering.image_parts(image)[0]] for image in images}
+        return {image: (s, self.space.made_of(s, image)) for image, s in sources.items()}
 
-def _images(sources: _Sources, places: list[int], shape: tuple[int, ...]) -> Iterator[Image]:
-    space, variants = sources.space, len(sources.space.variants)
-    for place in places:
-        relation = space.variants[place].relation
-        for index in range(len(space.dataset)):
-            source = sources[index]
-            follow_up = space.made_of(source, index * variants + place)
+
+def _images(
+    space: QuestionSpace,
+    made: FollowUps,
+    numbers: list[int],
+    shape: tuple[int, ...],
+    advance: Callable[[int], object],
+) -> Iterator[Image]:
+    """The images of these numbers, in this order."""
+    several = min(MAX_BATCH, BATCH_BYTES // int(np.prod(shape)) or 1)
+    batches = [numbers[at : at + several] for at in range(0, len(numbers), several)]
+    for pairs in made(batches):
+        for number, (source, follow_up) in pairs.items():
+            relation = space.variants[space.numbering.image_parts(number)[1]].relation
             image = _plain(follow_up.require_image())
             if image.shape != shape:
                 raise InputError(
@@ -164,6 +201,7 @@ def _images(sources: _Sources, places: list[int], shape: tuple[int, ...]) -> Ite
                     f"corrupted: {relation.name!r} changes what is right about sample "
                     f"{source.id!r}: expected relations that leave answers as they are"
                 )
+            advance(1)
             yield image
 
 
@@ -173,7 +211,7 @@ def _write(
     with zipfile.ZipFile(path, "w") as archive:
         with archive.open(f"{KEYS[0]}.npy", "w", force_zip64=True) as member:
             member.write(_header((len(labels), *shape)))
-            for image in images:
+            for image in islice(images, len(labels)):
                 member.write(np.ascontiguousarray(image).tobytes())
         with archive.open(f"{KEYS[1]}.npy", "w") as member:
             member.write(_header(labels.shape) + np.ascontiguousarray(labels).tobytes())

@@ -207,18 +207,20 @@ def export_failures(
     if table.empty:
         raise InputError(f"export: no answer has a loss of {least_loss:g} or more")
     numbers = space.image_of(table["question"].to_numpy())
-    names = _names(space, numbers)
+    names = names_of(space, numbers)
     with whole_folder(Path(out)) as folder:
-        written = _Folder(folder, as_loaded(space.dataset).concepts)
+        written = DatasetFolder(folder, as_loaded(space.dataset).concepts, outlines=bool(formats))
         for number, name in names.items():
-            written.add(*_failing(space, number, name))
+            written.add(*expected_of(space, number, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
         answers, words = _in_words(answers, journal)
         if choice := is_multiple_choice(space):
             lines = question_lines(space, table.drop_duplicates("question"))
             write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
-        masks = written.finish(answers[[*ANSWER_COLUMNS, *words]], choice)
-        written.also(formats, answers[[*ANSWER_COLUMNS, *words]])
+        answers_table = answers[[*ANSWER_COLUMNS, *words]]
+        write_text(folder / "failures.csv", csv_text(answers_table))
+        masks = written.finish(choice)
+        written.also(formats, answers_table)
     return Exported(len(names), len(table), masks)
 
 
@@ -240,12 +242,12 @@ def _words(said: str | None, asked: Mapping[str, Any]) -> dict[str, str]:
     return dict(zip(WORD_COLUMNS, (*told, said or ""), strict=True))
 
 
-class _Folder:
-    """The folder while it is being written; tables come last, when all images are known."""
+class DatasetFolder:
+    """A folder of images, labels and masks that reads back as a dataset, while it is being written;
+    tables come last, when all images are known. ``outlines`` are kept where ``also`` is called."""
 
-    def __init__(self, folder: Path, concepts: tuple[str, ...]) -> None:
-        self._folder = folder
-        self._concepts = concepts
+    def __init__(self, folder: Path, concepts: tuple[str, ...], *, outlines: bool = False) -> None:
+        self._folder, self._concepts, self._outlines = folder, concepts, outlines
         self._mask_folders = {
             concept: folder / "masks" / name
             for concept, name in zip(concepts, file_names(concepts), strict=True)
@@ -259,16 +261,15 @@ class _Folder:
         for outline in about.outlines:
             if not outline.box:
                 self._mask(outline.label, about.name, outline.mask)
-        self._pictures.append(about)
+        self._pictures.append(about if self._outlines else about._replace(outlines=()))
 
-    def finish(self, answers: pd.DataFrame, choice: bool = False) -> dict[str, int]:
-        """Writes all that is left; the number of masks per concept. ``choice``: of multiple choice,
-        whose questions were written."""
+    def finish(self, choice: bool = False) -> dict[str, int]:
+        """Writes labels and dataset.toml; the number of masks per concept. ``choice``: of multiple
+        choice, whose questions were written."""
         for concept in list(self._masks):  # where none has a mask, black ones would say nothing
             for each in self._pictures:
                 if each.truth.get(concept) == 0:
                     self._mask(concept, each.name, np.zeros((each.height, each.width), np.bool_))
-        write_text(self._folder / "failures.csv", csv_text(answers))
         if choice:
             sections = _HEAD + _section(kind="endobench", path=QUESTIONS) + _CHOICE
         else:
@@ -315,7 +316,7 @@ def _section(**fields: str) -> str:
     return "\n".join(["[dataset]", *lines, ""])
 
 
-def _failing(space: QuestionSpace, number: int, name: str) -> tuple[Image, Annotated]:
+def expected_of(space: QuestionSpace, number: int, name: str) -> tuple[Image, Annotated]:
     """The follow-up of this number, and what its relation expects of it."""
     index, variant = space.numbering.image_parts(number)
     relation, dataset = space.variants[variant].relation, as_loaded(space.dataset)
@@ -341,7 +342,7 @@ def _failing(space: QuestionSpace, number: int, name: str) -> tuple[Image, Annot
     return image, Annotated(name, height, width, truth, outlines)
 
 
-def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:
+def names_of(space: QuestionSpace, numbers: Indices) -> dict[int, str]:
     """Number of a follow-up -> what its image is called; in the order of the numbers given."""
     found = {}
     for number in dict.fromkeys(numbers.tolist()):

@@ -24,6 +24,8 @@ SETS = {"CVC-300": 60, "CVC-ClinicDB": 612, "CVC-ColonDB": 380, "Kvasir": 1000}
 SEGMENTERS = ("PraNet", "SANet", "TGANet", "SSFormer")
 THRESHOLDS = (0.25, 0.5)
 CLASSIFIERS = ("AGDN", "DSI-Net")
+RETRAINED = ("PraNet", "SANet", "SSFormer")
+"""The thesis's segmenters that were retrained."""
 ORIGINAL = "Original"
 ERRORS = (ERROR, "error rate")
 """Rates whose complement is an accuracy."""
@@ -115,6 +117,52 @@ def answers(questions: Iterable[str] | None = None) -> pd.DataFrame:
     every = every.drop(index="Average").rename(index=recognised, columns=OURS)
     wanted = NAMES if questions is None else [*questions]
     return every.loc[[name for name in NAMES if name in wanted]]
+
+
+def retrained(task: str) -> pd.DataFrame:
+    """Tables 19 to 23: scores before and after retraining, means over models and, of segmenters,
+    their two sets; ``task``: "segmentation" or "classification". Rows: "original", every relation,
+    "average"; columns "paper: accuracy before" and so on."""
+    if task == "classification":
+        scores = {"accuracy": retrained_classification()[[*CLASSIFIERS]]}
+    else:
+        every = pd.concat([retrained_segmentation(model) for model in RETRAINED], axis=1)
+        metrics = every.columns.get_level_values(0).str.split().str[-1]
+        scores = {metric: every.loc[:, metrics == metric] for metric in ("Dice", "IoU")}
+    means = {
+        f"paper: {metric} {when}": pd.DataFrame(table.xs(when, axis=1, level=1)).mean(axis=1)
+        for metric, table in scores.items()
+        for when in ("before", "after")
+    }
+    found = pd.DataFrame(means)
+    found.loc["average"] = found.mean()
+    names = {ORIGINAL: "original", "average": "average"}
+    return found.round(3).rename(index=lambda n: names.get(n, f"{FAMILY}{n}"))
+
+
+def retrained_segmentation(model: str) -> pd.DataFrame:
+    """Tables 19 to 21: mean Dice and IoU of PraNet, SANet or SSFormer before and after training
+    on perturbed images, too; one row per relation and "Original"."""
+    table = published_tables("medtest")["segmentation_retraining"]
+    if model not in table["scores"]:
+        raise unknown("model", model, table["scores"], "published retraining")
+    name, columns = "", []
+    for column in table["columns"]:  # "CVC-300 Dice before", "after", ...
+        name = column.removesuffix(" before") if column.endswith(" before") else name
+        columns.append((name, "before" if column.endswith(" before") else "after"))
+    rows = pd.DataFrame.from_dict(table["scores"][model], orient="index")
+    rows.columns = pd.MultiIndex.from_tuples(columns)
+    return rows.drop(index="Average").rename(index=OURS)
+
+
+def retrained_classification() -> pd.DataFrame:
+    """Tables 22 and 23: accuracy of both classifiers before and after; rows as above."""
+    tables = published_tables("medtest")["classification_retraining"]["accuracy_before_after"]
+    parts = {
+        model: pd.DataFrame.from_dict(tables[model], orient="index", columns=["before", "after"])
+        for model in CLASSIFIERS
+    }
+    return pd.concat(parts, axis=1).drop(index="Average").rename(index=OURS)
 
 
 def rates(

@@ -1,0 +1,99 @@
+"""The training mix: every image as it is and once changed, with what is expected then."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import QuestionSpace
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.relations import FollowUp, LabelPreserving
+from adaptive_vtt.results.export.mix import write_mix
+from adaptive_vtt.types import UNKNOWN
+from adaptive_vtt.utils.image_files import read_image, read_mask
+
+
+class Turning(LabelPreserving):
+    """Upside down, which makes what is there absent."""
+
+    name, severities = "turning", (1,)
+
+    def transform(self, image: Any, severity: int, rng: np.random.Generator) -> Any:
+        return image[::-1].copy()
+
+    def expect(self, truth: int, follow_up: FollowUp) -> int:
+        return UNKNOWN if truth == UNKNOWN else 1 - truth
+
+    def expect_mask(self, mask: Any, follow_up: FollowUp) -> Any:
+        return mask[::-1]
+
+
+class Darkening(LabelPreserving):
+    name, severities = "darkening", (1, 2)
+
+    def transform(self, image: Any, severity: int, rng: np.random.Generator) -> Any:
+        return image // (1 + severity)
+
+
+def space_of(count: int, masks: bool = False, relations: Any = None) -> QuestionSpace:
+    greys = [np.arange(20, dtype=np.uint8).reshape(5, 4, 1) + place for place in range(count)]
+    labels = pd.DataFrame({"a": [1, 0] * (count // 2), "b": [np.nan, 1] * (count // 2)})
+    shown = {"a": [np.arange(20).reshape(5, 4) < 6 if k % 2 == 0 else None for k in range(count)]}
+    dataset = from_table(greys, labels, masks=shown if masks else None)
+    return QuestionSpace(dataset, relations or ["identity", Turning(), Darkening()], seed=4)
+
+
+def test_images_labels_and_masks_are_those_that_the_relations_expect(tmp_path: Path) -> None:
+    space = space_of(6, masks=True)
+    told = write_mix(space, tmp_path / "mix", seed=2)
+    assert told == {"identity": 6, "turning": 3, "darkening": 3}
+    rows = pd.read_csv(tmp_path / "mix" / "mix.csv", dtype={"sample": str})
+    labels = pd.read_csv(tmp_path / "mix" / "labels.csv", index_col="id")
+    assert rows["sample"].value_counts().tolist() == [2] * 6
+    for row in rows.itertuples():
+        index = int(row.sample)
+        source = space.dataset.sample(index).require_image()
+        turned = row.relation == "turning"
+        by_hand = {
+            "identity": source,
+            "turning": source[::-1],
+            "darkening": source // (1 + int(row.severity)),
+        }[row.relation]
+        found = read_image(tmp_path / "mix" / "images" / f"{row.id}.png", "")
+        assert np.array_equal(found[:, :, 0], by_hand[:, :, 0])
+        there = (index % 2 == 0) != turned
+        assert labels.loc[row.id, "a"] == int(there)
+        assert (
+            labels.loc[row.id, "b"].item() == (1 - turned)
+            if index % 2
+            else np.isnan(labels.loc[row.id, "b"])
+        )
+        if row.relation != "turning":
+            mask = read_mask(tmp_path / "mix" / "masks" / "a" / f"{row.id}.png", "")
+            assert mask.sum() == (6 if there else 0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "turned"), [(None, 50), ({"turning": 0.3, "darkening": 0.1}, 75)]
+)
+def test_shares_are_met_exactly_and_severities_evenly(
+    tmp_path: Path, weights: Any, turned: int
+) -> None:
+    told = write_mix(space_of(100), tmp_path / "mix", weights)
+    assert told == {"identity": 100, "turning": turned, "darkening": 100 - turned}
+    rows = pd.read_csv(tmp_path / "mix" / "mix.csv")
+    severe = rows[rows["relation"] == "darkening"]["severity"]
+    assert 0.3 < (severe == 2).mean() < 0.7
+
+
+def test_what_cannot_be_trained_on_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="weights: unknown relation 'turn'"):
+        write_mix(space_of(2), tmp_path / "mix", {"turn": 1.0})
+    labels = pd.DataFrame({"a": [1, 0]})
+    bare = QuestionSpace(from_table(None, labels), ["identity"])
+    with pytest.raises(InputError, match="mix: expected images with labels or masks, got samples"):
+        write_mix(bare, tmp_path / "mix")
+    assert list(tmp_path.iterdir()) == []
