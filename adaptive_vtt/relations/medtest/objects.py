@@ -49,7 +49,7 @@ SEEN = 1e-3
 class Placed(MedTest):
     """Base of instruments, stool and blood: cut-outs of a source, drawn unless one is given."""
 
-    drawing = 2
+    drawing = 3
     drawn: ClassVar[type[DrawnTool | DrawnStool | DrawnBlood]]
 
     def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
@@ -158,7 +158,8 @@ def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) 
     window, corner = _window(cutout, pose, scene)
     if not seen[window].size:
         return seen
-    allowed = (scene.field & ~scene.protected)[window]
+    shown = scene.shown[window]
+    allowed = (shown > 0) & ~scene.protected[window]
     feather = SOFT_FEATHER if stain else FEATHER
     alpha = pose.warp(cutout.alpha, allowed.shape, corner, cv2.BORDER_CONSTANT)
     alpha = cv2.GaussianBlur(alpha, (0, 0), max(0.4, feather * scene.side))
@@ -172,6 +173,7 @@ def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) 
         colour *= scene.grey_mask[window][:, :, None]
     if cutout.film:
         colour = _shone_through(colour, below, alpha, cutout.film)
+    colour *= shown[:, :, None]
     if cutout.casts:
         below *= (1 - np.float32(cutout.casts) * _shadow(alpha, allowed, scene.side))[:, :, None]
     below += alpha[:, :, None] * (colour - below)
