@@ -254,6 +254,26 @@ def test_stains_lie_anywhere_and_any_way_round() -> None:
     assert np.ptp([pose.turn for pose in poses]) > 270
 
 
+def test_stool_may_lie_on_the_polyp_where_that_is_wished() -> None:
+    polyp = disc(0.5, 0.5, 0.6)
+    sample = tissue(polyp)
+    relations = medtest.relations(stool_anywhere=True)
+    feces = next(each for each in relations if each.name == "medtest/feces")
+    image, _ = apply(feces, sample, 5)
+    assert (difference(image, sample) & polyp).any()
+    assert feces.describe == f"{medtest.Feces().describe}; anywhere"
+
+
+def test_stool_lies_in_the_dark_as_often_as_in_the_light() -> None:
+    sample = tissue()
+    assert sample.image is not None
+    sample.image[:, : SIDE // 2] //= 4
+    scene = Scene.of(sample, None)
+    cutout = replace(cut(*rod(), "rod"), tail=np.zeros((0, 2)))
+    at = [anywhere(cutout, scene, 0.01, np.random.default_rng(seed)).at for seed in range(80)]
+    assert 25 < sum(x < SIDE / 2 for x, _ in at) < 55
+
+
 def test_brightness_follows_the_target() -> None:
     source = Always(cut(*rod(), "rod"))
     bright, dark = tissue(), tissue()
@@ -394,6 +414,9 @@ def test_cut_outs_and_the_field_come_from_the_spec(tmp_path: Path) -> None:
     assert details["pieces"][0]["draws"] == {"file": "a"}
     assert not difference(image, sample)[:, 32:].any()
     assert space.fingerprint != drawn.fingerprint
+    for option in ("clipped = true", "stool_anywhere = true"):
+        other = build_space(spec_of(tmp_path, f"[space.medtest]\n{option}\n"), tmp_path)
+        assert other.fingerprint != drawn.fingerprint
     cv2.imwrite(str(tmp_path / "tools" / "images" / "a.png"), rod()[0][:, :, ::-1] // 2)
     assert build_space(spec_of(tmp_path, table), tmp_path).fingerprint != space.fingerprint
 

@@ -3,6 +3,7 @@ and text (section 3.5.1), date, time and device parameters as endoscopes print t
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -155,7 +156,11 @@ def _run(scene: Scene, share: float, deepest: float, seeds: npt.NDArray[np.int64
 
 
 class Feces(Stain):
-    """MR3-2: stool, its brightness matched to the picture and scaled by the grey mask."""
+    """MR3-2: stool, its brightness matched to the picture and scaled by the grey mask.
+
+    ``anywhere``: also on what the masks mark, which keep their answer, as the thesis has it; else
+    off it.
+    """
 
     name = "medtest/feces"
     about = "residual stool, off the protected mask; more at higher severities"
@@ -164,6 +169,23 @@ class Feces(Stain):
     concepts_added: ClassVar[frozenset[str]] = frozenset(
         {"feces", "faeces", "stool", "poor preparation"}
     )
+
+    def __init__(
+        self, source: Source | None = None, field: FieldOf | None = None, anywhere: bool = False
+    ) -> None:
+        super().__init__(source, field)
+        self.anywhere = anywhere
+
+    @property
+    def describe(self) -> str | None:
+        return f"{super().describe}; anywhere" if self.anywhere else super().describe
+
+    def change(
+        self, scene: Scene, severity: int, rng: np.random.Generator
+    ) -> tuple[Image, Mapping[str, Any]]:
+        if self.anywhere:
+            scene = replace(scene, protected=np.zeros_like(scene.protected))
+        return super().change(scene, severity, rng)
 
 
 class Blood(Stain):
