@@ -126,8 +126,8 @@ def _checked(image: Image, box: Box | None, click: tuple[int, int] | None) -> Bo
     inside = left >= 0 and top >= 0 and left + width <= columns and top + height <= rows
     if not inside or min(width, height) < SMALLEST_BOX:
         raise InputError(
-            f"--box: expected X Y W H within {_picture(image)}, at least {SMALLEST_BOX} wide and high, "
-            f"got {_told(box)}"
+            f"--box: expected X Y W H within {_picture(image)}, {SMALLEST_BOX} or more wide and "
+            f"high, got {_told(box)}"
         )
     return box
 
