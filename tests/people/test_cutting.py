@@ -157,6 +157,7 @@ def test_what_is_shown_is_the_object_bright_and_the_rest_dim() -> None:
     assert (picture[10, 10] == image[10, 10] // 3).all()
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_box_drawn_in_a_browser_is_saved(page: tuple[Serving, CutOuts], tmp_path: Path) -> None:
     server, site = page

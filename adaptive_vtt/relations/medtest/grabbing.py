@@ -23,8 +23,11 @@ AROUND_CLICK = 0.15
 """How far around a click the object may reach where no box says it, as a share of the shorter
 side of the picture."""
 
-SURE = 0.04
-"""What is that near to a click surely is object, as a share of the longer side of the box."""
+SURE = 0.12
+"""What is that near to a click surely is object, as a share of the shorter side of the box."""
+
+LEAST = 0.06
+"""Less than this share of the box is no object: a highlight, or the surroundings of a click."""
 
 AROUND_BOX = 0.4
 """How far around a box colours are looked at that are not the object's, as a share of its longer
@@ -68,7 +71,7 @@ def grabbed(image: Image, box: Box | None = None, click: tuple[int, int] | None 
     seen = visible_field(image)[window].view(np.uint8)
     marks[cv2.resize(seen, small.shape[1::-1], interpolation=cv2.INTER_NEAREST) == 0] = cv2.GC_BGD
     if click is not None:
-        radius = max(1, round(SURE * max(width, height) * scale))
+        radius = max(1, round(SURE * min(width, height) * scale))
         cv2.circle(marks, at(*click), radius, cv2.GC_FGD, -1)
     if np.ptp(marks) == 0:
         raise InputError(
@@ -79,10 +82,12 @@ def grabbed(image: Image, box: Box | None = None, click: tuple[int, int] | None 
     models = np.zeros((1, 65)), np.zeros((1, 65))
     cv2.grabCut(small[:, :, ::-1].copy(), marks, None, *models, ROUNDS, cv2.GC_INIT_WITH_MASK)
     found = _pieces(marks & 1, None if click is None else at(*click))
-    if not found.any():
+    if found.sum() < LEAST * width * height * scale**2:
+        if click is None:  # its colours are no help: what is in the middle may be
+            return grabbed(image, box, (left + width // 2, top + height // 2))
         raise InputError(
             f"--box {_told((left, top, width, height))}: expected an object whose colours differ "
-            "from what is around it, found none; draw the box a little larger than it"
+            "from what is around it, found none; try a closer box, or a --click on its middle"
         )
     mask = np.zeros(image.shape[:2], np.bool_)
     mask[window] = cv2.resize(found, part.shape[1::-1], interpolation=cv2.INTER_LINEAR) > 0

@@ -199,8 +199,7 @@ class Specularity(MedTest):
         covered = opacity[scene.protected]
         if covered.size and np.mean(covered > 0.1) > MAX_COVERED:
             opacity[scene.protected] = 0
-        white = 255 * scene.shown[:, :, None]
-        image = scene.image + opacity[:, :, None] * (np.maximum(white, scene.image) - scene.image)
+        image = scene.image + opacity[:, :, None] * (np.float32(255) - scene.image)
         return np.rint(image).astype(np.uint8), {
             "clusters": int(spots[-1, 5]) + 1,
             "spots": np.round(spots[:, :5], 4).tolist(),
@@ -255,4 +254,4 @@ def _opacity(scene: Scene, spots: npt.NDArray[np.float64]) -> Floats:
     core = cv2.GaussianBlur(drawn, (0, 0), max(0.5, 0.0016 * scene.side))
     halo = cv2.GaussianBlur(drawn, (0, 0), max(0.8, 0.007 * scene.side))
     opacity = np.minimum(1.15 * core.astype(np.float32) + 0.3 * halo, 255) / 255
-    return np.where(scene.shown > 0, opacity * np.sqrt(scene.grey_mask), 0).astype(np.float32)
+    return (opacity * np.sqrt(scene.grey_mask) * scene.shown).astype(np.float32)
