@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import InputError
 from ...types import Image, Mask
@@ -42,6 +43,7 @@ ROUNDS = 5
 SPECK = 0.05
 """What is smaller than this share of the largest piece is no part of the object."""
 
+Levels = npt.NDArray[np.uint8]
 Box = tuple[int, int, int, int]
 """Left, top, width and height in pixels."""
 
@@ -81,7 +83,7 @@ def grabbed(image: Image, box: Box | None = None, click: tuple[int, int] | None 
     cv2.setRNGSeed(0)
     models = np.zeros((1, 65)), np.zeros((1, 65))
     cv2.grabCut(small[:, :, ::-1].copy(), marks, None, *models, ROUNDS, cv2.GC_INIT_WITH_MASK)
-    found = _pieces(marks & 1, None if click is None else at(*click))
+    found = _pieces((marks & 1).astype(np.uint8), None if click is None else at(*click))
     if found.sum() < LEAST * width * height * scale**2:
         if click is None:  # its colours are no help: what is in the middle may be
             return grabbed(image, box, (left + width // 2, top + height // 2))
@@ -145,7 +147,7 @@ def _told(numbers: tuple[int, ...]) -> str:
     return " ".join(map(str, numbers))
 
 
-def _pieces(found: Mask, at: tuple[int, int] | None) -> Mask:
+def _pieces(found: Levels, at: tuple[int, int] | None) -> Levels:
     """0 and 1: what was found without its specks and holes, or the piece of it that is ``at``."""
     clean = cv2.morphologyEx(found, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
     _, labels, stats, _ = cv2.connectedComponentsWithStats(clean, connectivity=4)
