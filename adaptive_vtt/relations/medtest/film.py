@@ -60,7 +60,8 @@ def bleed(
         cv2.resize(each.view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
         for each in (scene.field, scene.protected)
     )
-    away = cv2.distanceTransform(1 - kept_off, cv2.DIST_L2, 3) / np.float32(CLEARANCE * min(size))
+    away = cv2.distanceTransform(1 - kept_off, cv2.DIST_L2, 3).clip(max=max(size))
+    away /= np.float32(CLEARANCE * min(size))
     free = (field > 0) & (away > 1)
     if not free.any():
         return scene.image.copy(), np.zeros(scene.field.shape, np.float32), [], False
@@ -96,7 +97,8 @@ def _trickles(
 ) -> tuple[npt.NDArray[np.uint8], list[Place]]:
     """1 where it is dry, 0 on the ways that blood took, one per seed; and where these start:
     anywhere that is free, the likelier the brighter it is there."""
-    slopes = 50 * np.stack(np.gradient(cv2.GaussianBlur(fold, (0, 0), 2))[::-1])
+    smooth = cv2.GaussianBlur(fold, (0, 0), 2)
+    slopes = 6 * np.stack([cv2.Sobel(smooth, cv2.CV_32F, *way) for way in ((1, 0), (0, 1))])
     likely = np.where(free, cv2.resize(scene.grey_mask, free.shape[::-1]) + 1e-6, 0)
     sums = np.cumsum(likely.astype(np.float64))
     dry, starts = np.ones(free.shape, np.uint8), []
