@@ -54,6 +54,7 @@ GROUPS = {
     "Parts": {
         "list": "Name all parts of a kind, those of installed packages with their version.",
         "relations": "What makes follow-up images.",
+        "cut-out": "Cut an object out of a picture, for relations that paste it into others.",
         "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
     },
 }

@@ -30,13 +30,15 @@ class TransformSpec(Section):
 
 
 class MedTestSpec(Section):
-    """Files that MedTest's relations use; what is not given is drawn, or detected."""
+    """What MedTest's relations use; what is not given is drawn, or detected."""
 
     instruments: str | None = told(from_files, "instruments")
     feces: str | None = told(from_files, "feces")
     blood: str | None = told(from_files, "blood")
     field: str | None = told(from_files, "field")
     similar: float | None = told(from_files, "similar")
+    clipped: bool = told(from_files, "clipped")
+    stool_anywhere: bool = told(from_files, "stool_anywhere")
 
 
 class SpaceSpec(Section):
@@ -66,7 +68,7 @@ class SpaceSpec(Section):
     medtest: MedTestSpec | None = Field(
         None,
         description="medtest: files for cut-outs (instruments, feces, blood), the visible field, "
-        "and similar, the share of cut-outs to choose from",
+        "and how cut-outs, light and stool are chosen",
     )
     options: dict[str, dict[str, Any]] | None = Field(
         None, description="of relations and families that take any: name -> option -> value"

@@ -14,7 +14,8 @@ from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import MedTest
-from adaptive_vtt.relations.medtest.lighting import exposed, printed
+from adaptive_vtt.relations.medtest.lighting import exposed
+from adaptive_vtt.relations.medtest.printed import printed
 from adaptive_vtt.relations.medtest.scene import Scene, fifth, visible_field
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
@@ -268,10 +269,59 @@ def test_factors_and_sigmas_are_those_documented(severity: int) -> None:
         assert 5 + 2 * (severity - 1) < blur <= 5 + 2 * severity
 
 
-def test_exposure_is_torchvisions_three_steps() -> None:
+def rim(image: Image, source: Image) -> float:
+    """How much brighter the outermost pixels of the view are than in ``source``, each time as a
+    share of the brightness five pixels further in: above 0 is a rim that tells the change."""
+    seen = (source.max(axis=2) > 24).view(np.uint8)
+    inner = [cv2.erode(seen, np.ones((n, n), np.uint8), borderValue=0) for n in (3, 9, 13)]
+    outermost, deeper = (seen > inner[0]), (inner[1] > inner[2])
+    steps = [
+        each.max(axis=2)[outermost].mean() / each.max(axis=2)[deeper].mean()
+        for each in (image, source)
+    ]
+    return float(steps[0] - steps[1])
+
+
+@pytest.mark.parametrize("name", ["contrast", "white_balance"])
+def test_light_leaves_no_bright_rim_at_the_frame(name: str) -> None:
+    frames = phantom(5, size=256, polyps="always", text=0, seed=5)
+    for index in range(5):
+        sample = frames.sample(index)
+        assert sample.image is not None
+        image, _ = made(name, sample, 5, index)
+        assert rim(image, sample.image) < 0.04  # with a hard cut 0.25 to 0.5
+
+
+def test_a_pixel_that_is_half_frame_is_raised_by_half() -> None:
+    flat = np.zeros((100, 100, 3), np.uint8)
+    flat[10:90, 10:90] = (160, 100, 80)
+    flat[9, 10:90] = flat[10, 10:90] // 2
+    scene = Scene.of(Sample("s", flat, {}), None)
+    assert scene.shown[9, 50] == pytest.approx(0.5, abs=0.01)
+    image = exposed(scene, 0.55)
+    assert np.abs(image[9, 50].astype(int) - image[50, 50] // 2).max() <= 2
+    assert not image[8].any()
+
+
+def test_over_exposure_keeps_the_hue_and_the_brightness() -> None:
+    colours = np.array([[[210, 120, 90], [230, 160, 70], [120, 30, 30], [200, 100, 60]]], np.uint8)
+    everywhere = np.ones((1, 4), bool)
+    scene = Scene(colours, everywhere, ~everywhere)
+    kept, clipped = exposed(scene, 1.6), exposed(scene, 1.6, clipped=True)
+    hues = [
+        cv2.cvtColor(each.astype(np.float32), cv2.COLOR_RGB2HSV)[0, :, 0]
+        for each in (colours, kept, clipped)
+    ]
+    assert np.abs(hues[1] - hues[0]).max() < 2
+    assert np.abs(hues[2] - hues[0]).max() > 15  # yellow
+    greys = [cv2.cvtColor(each, cv2.COLOR_RGB2GRAY).astype(int) for each in (kept, clipped)]
+    assert np.abs(greys[0] - greys[1]).max() <= 1
+
+
+def test_clipped_exposure_is_torchvisions_three_steps() -> None:
     image = np.array([[[100, 50, 20], [200, 100, 60]]], np.uint8)
     everywhere = np.ones((1, 2), bool)
-    after = exposed(Scene(image, everywhere, ~everywhere), 1.5)
+    after = exposed(Scene(image, everywhere, ~everywhere), 1.5, clipped=True)
     # brightness: (150, 75, 30), (255, 150, 90); their greys 92.3 and 174.6, mean 133.5 (rounded
     # greys 92 and 175); contrast 1.5 v - 0.5 * 133.5: (158, 45, 0), (255, 158, 68); greys
     # 73.7 and 176.8; saturation 1.5 v - 0.5 grey: (200, 31, 0), (255, 149, 14)
@@ -387,12 +437,14 @@ def test_printed_text_is_found_and_highlights_are_not(seed: int) -> None:
     assert not printed(bare.image).any()
 
 
-def test_blur_leaves_printed_text_sharp_and_does_not_smear_it() -> None:
+def test_printed_text_is_left_alone_and_blur_does_not_smear_it() -> None:
     bare, printed_upon, _ = with_text(1)
     assert printed_upon.image is not None
     text = printed(printed_upon.image)
+    for name in set(NINE) - {"text"}:  # nothing of it is seen through the lens
+        changed, _ = made(name, printed_upon, 5)
+        assert (changed[text] == printed_upon.image[text]).all(), name
     image, clean = made("blur", printed_upon, 5)[0], made("blur", bare, 5)[0]
-    assert (image[text] == printed_upon.image[text]).all()
     beside = cv2.dilate(text.view(np.uint8), np.ones((9, 9), np.uint8)).view(bool) & ~text
     away = np.abs(image[beside].astype(int) - clean[beside]).max(axis=1)
     assert np.mean(away > 25) < 0.05  # smeared, a third is: 0.35 when this was written
@@ -402,7 +454,13 @@ def test_blur_leaves_printed_text_sharp_and_does_not_smear_it() -> None:
 
 
 def test_a_drawing_that_changed_makes_another_space() -> None:
-    changed = {"blur", "instrument", "feces", "blood", "text"}
+    third = {"blur", "instrument", "feces", "blood"}
     assert {name: NINE[name].describe for name in NINE} == {
-        name: "drawing 2" if name in changed else None for name in NINE
+        name: f"drawing {3 if name in third else 2}" for name in NINE
     }
+    clipped = medtest.relations(clipped=True)[0]
+    assert clipped.describe == "drawing 2; clipped"
+    assert not np.array_equal(
+        clipped.apply(picture(), 5, generator(0, "x")).image,
+        NINE["saturation"].apply(picture(), 5, generator(0, "x")).image,
+    )

@@ -13,9 +13,10 @@ from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
-from adaptive_vtt.relations.medtest import Cutout, FieldFiles, Folder
+from adaptive_vtt.relations.medtest import Cutout, FieldFiles, Folder, film
 from adaptive_vtt.relations.medtest.cutouts import cut
-from adaptive_vtt.relations.medtest.drawn import STOOLS, TOOLS, DrawnBlood, DrawnTool
+from adaptive_vtt.relations.medtest.drawn import STOOLS, TOOLS, DrawnTool
+from adaptive_vtt.relations.medtest.film import ABSORBED, bleed
 from adaptive_vtt.relations.medtest.placement import anywhere, near_its_place
 from adaptive_vtt.relations.medtest.scene import Scene
 from adaptive_vtt.types import Image, Mask, Sample
@@ -253,6 +254,26 @@ def test_stains_lie_anywhere_and_any_way_round() -> None:
     assert np.ptp([pose.turn for pose in poses]) > 270
 
 
+def test_stool_may_lie_on_the_polyp_where_that_is_wished() -> None:
+    polyp = disc(0.5, 0.5, 0.6)
+    sample = tissue(polyp)
+    relations = medtest.relations(stool_anywhere=True)
+    feces = next(each for each in relations if each.name == "medtest/feces")
+    image, _ = apply(feces, sample, 5)
+    assert (difference(image, sample) & polyp).any()
+    assert feces.describe == f"{medtest.Feces().describe}; anywhere"
+
+
+def test_stool_lies_in_the_dark_as_often_as_in_the_light() -> None:
+    sample = tissue()
+    assert sample.image is not None
+    sample.image[:, : SIDE // 2] //= 4
+    scene = Scene.of(sample, None)
+    cutout = replace(cut(*rod(), "rod"), tail=np.zeros((0, 2)))
+    at = [anywhere(cutout, scene, 0.01, np.random.default_rng(seed)).at for seed in range(80)]
+    assert 25 < sum(x < SIDE / 2 for x, _ in at) < 55
+
+
 def test_brightness_follows_the_target() -> None:
     source = Always(cut(*rod(), "rod"))
     bright, dark = tissue(), tissue()
@@ -288,7 +309,6 @@ def test_stool_in_the_dark_is_dark() -> None:
 def test_all_kinds_are_drawn() -> None:
     rng = np.random.default_rng(0)
     assert {DrawnTool().cutout(rng).name for _ in range(16)} == set(TOOLS)
-    assert {DrawnBlood().cutout(rng).name for _ in range(12)} == {"pool", "streaks"}
     assert {kind: draw(rng).name for kind, draw in STOOLS.items()} == {k: k for k in STOOLS}
 
 
@@ -296,7 +316,7 @@ def test_drawn_stains_end_within_their_canvas() -> None:
     # otherwise they would show a straight edge
     rng = np.random.default_rng(0)
     pieces = [draw(rng) for draw in STOOLS.values() for _ in range(8)]
-    for piece in [*pieces, *(DrawnBlood().cutout(rng) for _ in range(12))]:
+    for piece in pieces:
         border = np.concatenate([piece.alpha[[0, -1]].ravel(), piece.alpha[:, [0, -1]].ravel()])
         assert border.max() < 0.15
         assert piece.area > 500
@@ -309,11 +329,63 @@ def test_colours_are_those_of_the_thing() -> None:
         return cutout.colour[cutout.alpha > 0.5].mean(axis=0)
 
     for _ in range(8):
-        red, green, blue = mean(DrawnBlood().cutout(rng))
-        assert red > 3 * max(green, blue)
         for draw in STOOLS.values():
             red, green, blue = mean(draw(rng))
             assert red > green > 1.3 * blue  # brown to yellow
+
+
+# -- blood that runs ---------------------------------------------------------------------------
+
+
+def bled(image: Image, share: float = 0.08, seed: int = 0) -> tuple[Image, Any]:
+    """An image with blood from two places, and how opaque that is."""
+    scene = Scene.of(Sample("s", image, {}), None)
+    return bleed(scene, share, 0.05, np.array([seed, seed + 1]))[:2]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_blood_covers_about_its_share_and_is_red(share: float) -> None:
+    sample = tissue()
+    assert sample.image is not None
+    for seed in range(6):
+        image, opacity = bled(sample.image, share, seed)
+        assert 0.6 * share < np.mean(opacity > 0.05) < 1.4 * share
+        red, green, blue = image[opacity > 0.9].mean(axis=0)
+        assert red > 3 * max(green, blue)
+
+
+def test_light_is_taken_up_by_depth_in_each_channel_by_itself() -> None:
+    """Where blood is thin, what is left of each channel is the same power of the others'."""
+    flat = np.full((SIDE, SIDE, 3), 200, np.uint8)
+    image, opacity = bled(flat)
+    thin = (opacity > 0.2) & (opacity < 0.5)
+    # twice the depth, from what green lost; blood itself gives back a few levels
+    left = np.exp(np.log(1 - opacity[thin])[:, None] * np.array(ABSORBED) / ABSORBED[1])
+    assert np.abs(image[thin] - 200 * left).mean() < 6
+    assert image[thin][:, 0].min() > 180 > 165 > image[thin][:, 1].max()
+
+
+def rows_of_blood(image: Image) -> Any:
+    """How much of the blood of ten draws lies in each row, in shares."""
+    found = sum(bled(image, 0.05, 2 * seed)[1].sum(axis=1) for seed in range(10))
+    return found / found.sum()
+
+
+def test_blood_pools_in_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = np.full((SIDE, SIDE, 3), (190, 110, 90), np.uint8)
+    rows = np.abs(np.arange(SIDE) - SIDE // 2)  # a dark fold across the middle
+    image = (image * (0.5 + 0.5 * np.minimum(rows / 16, 1))[:, None, None]).astype(np.uint8)
+    in_fold = rows_of_blood(image)[rows < 12].sum()
+    monkeypatch.setattr(film, "FOLDS", 0.0)
+    assert in_fold > 1.3 * rows_of_blood(image)[rows < 12].sum()
+
+
+def test_blood_runs_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    image, rows = tissue().image, np.arange(SIDE)
+    assert image is not None
+    lies = rows_of_blood(image) @ rows
+    monkeypatch.setattr(film, "DOWN", 0.0)
+    assert lies > rows_of_blood(image) @ rows + 0.06 * SIDE
 
 
 # -- files of a spec -------------------------------------------------------------------------
@@ -342,6 +414,9 @@ def test_cut_outs_and_the_field_come_from_the_spec(tmp_path: Path) -> None:
     assert details["pieces"][0]["draws"] == {"file": "a"}
     assert not difference(image, sample)[:, 32:].any()
     assert space.fingerprint != drawn.fingerprint
+    for option in ("clipped = true", "stool_anywhere = true"):
+        other = build_space(spec_of(tmp_path, f"[space.medtest]\n{option}\n"), tmp_path)
+        assert other.fingerprint != drawn.fingerprint
     cv2.imwrite(str(tmp_path / "tools" / "images" / "a.png"), rod()[0][:, :, ::-1] // 2)
     assert build_space(spec_of(tmp_path, table), tmp_path).fingerprint != space.fingerprint
 

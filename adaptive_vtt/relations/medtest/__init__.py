@@ -51,23 +51,27 @@ def relations(
     feces: Source | None = None,
     blood: Source | None = None,
     field: FieldOf | None = None,
+    clipped: bool = False,
+    stool_anywhere: bool = False,
 ) -> tuple[MedTest, ...]:
     """The nine; for classification eight, as blood changes the class (section 4.1).
 
     ``instruments``, ``feces``, ``blood``: where cut-outs come from, such as a ``Folder``;
     by default they are drawn. ``field``: a function Sample -> H x W mask of the visible
-    field, instead of detecting the black frame. Raises InputError for an unknown task.
+    field, instead of detecting the black frame. ``clipped``: over-exposure clips each channel by
+    itself, as torchvision does, instead of keeping the hue. ``stool_anywhere``: stool may cover a
+    sample's masks, as in the thesis (section 3.4.2). Raises InputError for an unknown task.
     """
     if task not in TASKS:
         raise unknown("task", task, TASKS, "medtest")
     nine = (
-        Saturation(field),
-        Contrast(field),
+        Saturation(field, clipped),
+        Contrast(field, clipped),
         WhiteBalance(field),
         Specularity(field),
         Blur(field),
         Instrument(instruments, field),
-        Feces(feces, field),
+        Feces(feces, field, stool_anywhere),
         Blood(blood, field),
         Text(field),
     )
@@ -97,6 +101,12 @@ def from_files(
             le=1,
         ),
     ] = None,
+    clipped: Annotated[
+        bool, Option("over-exposure clips channels one by one, as torchvision; else it keeps hues")
+    ] = False,
+    stool_anywhere: Annotated[
+        bool, Option("stool may cover what masks mark, as in the thesis; else it keeps off it")
+    ] = False,
 ) -> tuple[MedTest, ...]:
     """``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``,
     ``Similar``)."""
@@ -105,4 +115,7 @@ def from_files(
     if similar is not None and not given:
         raise InputError("similar: expected a folder of instruments, feces or blood beside it")
     sources = {n: f if similar is None else Similar(f, similar) for n, f in given.items()}
-    return relations(task, **sources, field=None if field is None else FieldFiles(field))
+    field_of = None if field is None else FieldFiles(field)
+    return relations(
+        task, **sources, field=field_of, clipped=clipped, stool_anywhere=stool_anywhere
+    )

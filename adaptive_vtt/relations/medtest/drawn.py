@@ -1,6 +1,6 @@
-"""Drawn objects: stool and blood, and instruments on their sheaths.
+"""Drawn objects: stool, and instruments on their sheaths.
 
-Stool and blood are noise shaped into pieces, coloured by their depth, lit as wet. Biopsy forceps,
+Stool is noise shaped into pieces, coloured by their relief, lit as wet. Biopsy forceps,
 polypectomy snare and clip are drawn lying along the x axis with the tip to the right, lit from the
 camera, and enter the view mostly from below right, where the working channel of a colonoscope is.
 """
@@ -20,8 +20,7 @@ SIDE = 224
 
 _STOOL = np.array([(64, 36, 16), (120, 72, 32), (164, 110, 50), (198, 150, 80)], np.float32)
 _LIQUID = np.array([(128, 78, 28), (164, 106, 44), (194, 138, 64), (214, 170, 104)], np.float32)
-_BLOOD = np.array([(176, 38, 32), (142, 14, 14), (104, 4, 8), (66, 2, 5)], np.float32)
-"""Colours from low to high: for stool of its relief, for blood of its depth."""
+"""Colours from low to high in its relief."""
 
 
 class DrawnStool:
@@ -34,49 +33,32 @@ class DrawnStool:
 
 def _lump(rng: np.random.Generator) -> Cutout:
     body = _blob(rng)
-    body += 0.06 * np.clip(1 - np.abs(body) * 2, 0, 1) * _noise(rng, (12, 24), 0.6)
-    height = 1.5 * np.sqrt(np.clip(body, 0, 1)) + 0.1 * _noise(rng, (6, 11, 20), 0.6)
-    level = 0.44 + 0.09 * _noise(rng, (4, 8, 28), 0.6)
-    alpha = 0.97 * _edge(body, 0.12)
+    body += 0.06 * np.clip(1 - np.abs(body) * 2, 0, 1) * noise(rng, (12, 24), 0.6)
+    height = 1.5 * np.sqrt(np.clip(body, 0, 1)) + 0.1 * noise(rng, (6, 11, 20), 0.6)
+    level = 0.44 + 0.09 * noise(rng, (4, 8, 28), 0.6)
+    alpha = 0.97 * edge(body, 0.12)
     return _lit("lump", _coloured(level, _STOOL), alpha, height, relief=0.7, wet=0.3, casts=0.35)
 
 
 def _liquid(rng: np.random.Generator) -> Cutout:
     body = _ran_together(rng, arms=(4, 7), width=(18, 32), steps=(2, 5))
     depth = _depth(rng, body, 20)
-    level = 0.55 + 0.11 * _noise(rng, (4, 9, 27), 0.7) - 0.25 * depth
-    alpha = _edge(body, 0.4) * (0.66 + 0.3 * depth)
-    height = 0.45 * np.tanh(2 * depth) + 0.05 * _noise(rng, (5, 9), 0.6)
+    level = 0.55 + 0.11 * noise(rng, (4, 9, 27), 0.7) - 0.25 * depth
+    alpha = edge(body, 0.4) * (0.66 + 0.3 * depth)
+    height = 0.45 * np.tanh(2 * depth) + 0.05 * noise(rng, (5, 9), 0.6)
     colour = _coloured(level, _LIQUID)
     return _lit("liquid", colour, alpha, height, relief=0.4, wet=0.5, casts=0, film=0.25)
 
 
 def _crumbs(rng: np.random.Generator) -> Cutout:
-    body = _noise(rng, (11, 19), 0.6) + np.minimum(0.9 * _dome() - 1.1, 12 * _dome() - 0.4)
-    level = 0.42 + 0.16 * _noise(rng, (8, 16, 40), 0.7)
-    height = 0.9 * np.sqrt(np.clip(body, 0, 1)) + 0.04 * _noise(rng, (24,), 1)
-    alpha = 0.95 * _edge(body, 0.25)
+    body = noise(rng, (11, 19), 0.6) + np.minimum(0.9 * _dome() - 1.1, 12 * _dome() - 0.4)
+    level = 0.42 + 0.16 * noise(rng, (8, 16, 40), 0.7)
+    height = 0.9 * np.sqrt(np.clip(body, 0, 1)) + 0.04 * noise(rng, (24,), 1)
+    alpha = 0.95 * edge(body, 0.25)
     return _lit("crumbs", _coloured(level, _STOOL), alpha, height, relief=0.6, wet=0.3, casts=0.3)
 
 
 STOOLS = {"lump": _lump, "liquid": _liquid, "crumbs": _crumbs}
-
-
-class DrawnBlood:
-    """Pools, and rivulets that run one way: a film that darkens with its depth."""
-
-    def cutout(self, rng: np.random.Generator) -> Cutout:
-        kind = str(rng.choice(["pool", "streaks"]))
-        if kind == "pool":
-            body = _ran_together(rng, arms=(4, 7), width=(15, 30), steps=(2, 7))
-        else:
-            body = _rivulets(rng)
-        depth = _depth(rng, body, 22 if kind == "pool" else 11)
-        alpha = _edge(body, 0.35) * (0.6 + 0.38 * np.clip(2.2 * depth, 0, 1))
-        ripple = _noise(rng, (4, 7), 0.6)
-        colour = _coloured(0.3 + 0.6 * depth + 0.05 * ripple, _BLOOD)
-        height = 0.5 * np.tanh(2.5 * depth) + 0.05 * ripple
-        return _lit(kind, colour, alpha, height, relief=0.35, wet=0.6, casts=0, film=0.9)
 
 
 Range = tuple[int, int]
@@ -97,18 +79,6 @@ def _ran_together(rng: np.random.Generator, arms: Range, width: Range, steps: Ra
         if np.hypot(x, y) < 85:
             cv2.circle(canvas, (round(SIDE / 2 + x), round(SIDE / 2 + y)), round(radius), 255, -1)
     return _melted(rng, canvas, 8.0, 10.0)
-
-
-def _rivulets(rng: np.random.Generator) -> Floats:
-    """One to three threads that wind down from about one place, merge, and end in a drop."""
-    canvas = np.zeros((SIDE, SIDE), np.uint8)
-    start = SIDE / 2 + np.array([-58.0, rng.normal(0, 8)])
-    for _ in range(int(rng.integers(1, 4))):
-        begin = start + rng.normal(0, (5, 8))
-        count = int(rng.integers(28, 52))
-        end = _drops(canvas, rng, begin, rng.normal(0, 0.2), rng.uniform(5, 9), count, 0.13)
-        cv2.circle(canvas, (round(end[0]), round(end[1])), round(rng.uniform(5, 9)), 255, -1)
-    return _melted(rng, canvas, 3.2, 4.0)
 
 
 def _drops(
@@ -137,18 +107,18 @@ def _melted(
 ) -> Floats:
     """Drops run together: blurred, bent by up to some ``bent`` pixels, and cut off anew."""
     x, y = np.meshgrid(*(np.arange(SIDE, dtype=np.float32),) * 2)
-    x += np.float32(bent) * _noise(rng, (4, 9), 0.6)
-    y += np.float32(bent) * _noise(rng, (4, 9), 0.6)
+    x += np.float32(bent) * noise(rng, (4, 9), 0.6)
+    y += np.float32(bent) * noise(rng, (4, 9), 0.6)
     soft = cv2.GaussianBlur(canvas, (0, 0), blur)
     soft = cv2.remap(soft, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
-    return soft.astype(np.float32) / 255 - np.float32(0.42) - 0.05 * _noise(rng, (6,), 1)
+    return soft.astype(np.float32) / 255 - np.float32(0.42) - 0.05 * noise(rng, (6,), 1)
 
 
 def _depth(rng: np.random.Generator, body: Floats, reach: float) -> Floats:
     """Depth 0..1 of a puddle: grows with the distance from its outline, in ``reach`` pixels."""
     inside = cv2.distanceTransform((body > 0).view(np.uint8), cv2.DIST_L2, 5)
     deep = 1 - np.exp(-cv2.GaussianBlur(inside, (0, 0), 2.0) / np.float32(reach))
-    return np.clip(deep * (1 + 0.18 * _noise(rng, (4, 8), 0.6)), 0, 1)
+    return np.clip(deep * (1 + 0.18 * noise(rng, (4, 8), 0.6)), 0, 1)
 
 
 def _lit(
@@ -163,13 +133,10 @@ def _lit(
     film: float = 0.0,
 ) -> Cutout:
     """The piece under light from above left: shaded by its ``relief``, shining where ``wet``."""
-    alpha = alpha * _edge(_dome() + 0.25, 0.3)  # no straight edges where the canvas ends
-    height = cv2.GaussianBlur(height, (0, 0), 2.2) * 30
-    slope_x, slope_y = cv2.Sobel(height, cv2.CV_32F, 1, 0), cv2.Sobel(height, cv2.CV_32F, 0, 1)
-    steep = np.sqrt((slope_x**2 + slope_y**2) / 64 + 1)
-    facing = ((0.38 * slope_x + 0.5 * slope_y) / 8 + 0.78) / steep
-    colour = colour * np.clip(1 + relief * (facing - 0.78), 0.35, 1.25)[:, :, None]
-    shine = _edge(facing - 0.955, 0.045) * wet * (alpha > 0.6)
+    alpha = alpha * edge(_dome() + 0.25, 0.3)  # no straight edges where the canvas ends
+    lit = facing(cv2.GaussianBlur(height, (0, 0), 2.2) * 30)
+    colour = colour * np.clip(1 + relief * (lit - 0.78), 0.35, 1.25)[:, :, None]
+    shine = edge(lit - 0.955, 0.045) * wet * (alpha > 0.6)
     colour += cv2.GaussianBlur(shine, (0, 0), 1.0)[:, :, None] * (np.float32(245) - colour)
     return Cutout(
         name,
@@ -182,6 +149,13 @@ def _lit(
         film=film,
         reflects=0.2,
     )
+
+
+def facing(height: Floats) -> Floats:
+    """Cosine between the surface and light from above left; ``height``: in pixels, H x W."""
+    slope_x, slope_y = cv2.Sobel(height, cv2.CV_32F, 1, 0), cv2.Sobel(height, cv2.CV_32F, 0, 1)
+    steep = np.sqrt((slope_x**2 + slope_y**2) / 64 + 1)
+    return ((0.38 * slope_x + 0.5 * slope_y) / 8 + 0.78) / steep
 
 
 def _blob(rng: np.random.Generator) -> Floats:
@@ -212,18 +186,23 @@ def _plane() -> tuple[Floats, Floats]:
     return x, y
 
 
-def _edge(body: Floats, softness: float) -> Floats:
+def edge(body: Floats, softness: float) -> Floats:
     """Opacity: 0 below 0, rising smoothly to 1 at ``softness``."""
     t = np.clip(body / softness, 0, 1)
     return t * t * (3 - 2 * t)
 
 
-def _noise(rng: np.random.Generator, cells: tuple[int, ...], fade: float) -> Floats:
+def noise(
+    rng: np.random.Generator,
+    cells: tuple[int, ...],
+    fade: float,
+    shape: tuple[int, ...] = (SIDE, SIDE),
+) -> Floats:
     """Smooth noise of mean 0 and deviation about 1: a sum of ever finer and weaker grids."""
-    total, weight, squares = np.zeros((SIDE, SIDE), np.float32), 1.0, 0.0
+    total, weight, squares = np.zeros(shape, np.float32), 1.0, 0.0
     for n in cells:
         grid = rng.standard_normal((n, n), np.float32)
-        total += weight * cv2.resize(grid, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC)
+        total += weight * cv2.resize(grid, shape[::-1], interpolation=cv2.INTER_CUBIC)
         squares += weight * weight
         weight *= fade
     return total / np.float32(0.75 * np.sqrt(squares))

@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...types import Image, Mask
-from .scene import Floats, MedTest, Scene, fifth
+from ...types import Image
+from .scene import FieldOf, Floats, MedTest, Scene, fifth
 
 OVEREXPOSURE = (1.1, 1.6)
 UNDEREXPOSURE = (0.9, 0.55)
@@ -27,15 +27,27 @@ SMALLEST_SIDE = 256
 
 
 class _Exposure(MedTest):
-    """Brightness, contrast and saturation change by one common factor out of ``factors``."""
+    """Brightness, contrast and saturation change by one common factor out of ``factors``.
+
+    ``clipped``: channels are clipped one by one, as torchvision does; else colours keep their hue.
+    """
 
     factors: tuple[float, float]
+    drawing = 2
+
+    def __init__(self, field: FieldOf | None = None, clipped: bool = False) -> None:
+        super().__init__(field)
+        self.clipped = clipped
+
+    @property
+    def describe(self) -> str | None:
+        return "; ".join(filter(None, [super().describe, "clipped" if self.clipped else ""]))
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
     ) -> tuple[Image, Mapping[str, Any]]:
         factor = fifth(*self.factors, severity, rng)
-        return exposed(scene, factor), {"factor": factor}
+        return exposed(scene, factor, self.clipped), {"factor": factor}
 
 
 class Saturation(_Exposure):
@@ -54,9 +66,15 @@ class Contrast(_Exposure):
     factors = UNDEREXPOSURE
 
 
-def exposed(scene: Scene, factor: float) -> Image:
-    """Brightness, contrast (about the field's mean grey) and saturation times ``factor``,
-    in this order and as torchvision defines them; the black frame is left alone."""
+def exposed(scene: Scene, factor: float, clipped: bool = False) -> Image:
+    """Brightness, contrast (about the field's mean grey) and saturation times ``factor``, in this
+    order and as torchvision defines them; the black frame is left alone.
+
+    ``clipped``: as torchvision has it for whole numbers, which clips each channel after each step:
+    bright tissue turns yellow, dark tissue pure red. Else the result is as bright as that, and in
+    the hue of the source: its difference from grey, which the three steps multiply by the cube of
+    ``factor``, is shortened where a channel would leave the range.
+    """
     levels = np.arange(256, dtype=np.float32)
     brighter = np.clip(levels * factor, 0, 255).astype(np.uint8)
     grey = cv2.cvtColor(cv2.LUT(scene.image, brighter), cv2.COLOR_RGB2GRAY)
@@ -64,7 +82,22 @@ def exposed(scene: Scene, factor: float) -> Image:
     contrasted = np.clip(factor * brighter + (1 - factor) * mean, 0, 255).astype(np.uint8)
     image = cv2.LUT(scene.image, contrasted)
     grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
-    return scene.inside_only(cv2.addWeighted(image, factor, grey, 1 - factor, 0))
+    image = cv2.addWeighted(image, factor, grey, 1 - factor, 0)
+    if not clipped and factor > 1:  # below 1 nothing leaves the range
+        image = _in_hue_of(scene.image, image, factor**3)
+    return scene.inside_only(image, of_black=(1 - factor) * mean)
+
+
+def _in_hue_of(source: Image, bright: Image, chroma: float) -> Image:
+    """As bright as ``bright``, each pixel as far from its grey as in ``source`` times ``chroma``,
+    or as far as the range allows."""
+    grey = cv2.cvtColor(bright, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    own = cv2.cvtColor(source, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    away = [channel - own for channel in cv2.split(source)]
+    above = (255 - grey) / np.maximum(cv2.max(cv2.max(away[0], away[1]), away[2]), 1)
+    below = grey / np.maximum(-cv2.min(cv2.min(away[0], away[1]), away[2]), 1)
+    reach = np.minimum(np.minimum(above, below), np.float32(chroma))
+    return cv2.merge([np.rint(grey + reach * each).astype(np.uint8) for each in away])
 
 
 class WhiteBalance(MedTest):
@@ -73,6 +106,7 @@ class WhiteBalance(MedTest):
 
     name = "medtest/white_balance"
     about = "green or purple cast; factor on the two other channels"
+    drawing = 2
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
@@ -89,14 +123,13 @@ class Blur(MedTest):
     """MR2-1: a Gaussian filter, sigma from (5, 15], whose kernel is smaller than sigma: width
     and height are independent odd numbers of [sigma/2, sigma], so that it blurs more one way.
 
-    Lengths are pixels of a 512-pixel image. Text that a device printed upon the picture is not
-    blurred: it is not seen through the lens. Equation 2 also adds noise; the implementation
+    Lengths are pixels of a 512-pixel image. Equation 2 also adds noise; the implementation
     the thesis describes does not, and neither does this one.
     """
 
     name = "medtest/blur"
     about = "Gaussian blur, sigma 5 to 15 at 512 pixels, in a kernel no wider than sigma"
-    drawing = 2
+    drawing = 3
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
@@ -104,15 +137,15 @@ class Blur(MedTest):
         drawn = fifth(*BLUR_SIGMA, severity, rng)
         sigma = drawn * max(scene.side, SMALLEST_SIDE) / 512
         kernel = (_odd(sigma, rng), _odd(sigma, rng))
-        seen = scene.field & ~printed(scene.image)
-        if seen.all():
+        weight = scene.shown[:, :, None]
+        seen = weight > 0
+        if weight.all():
             image = cv2.GaussianBlur(scene.image, kernel, sigma)
         else:  # the lens blurs, and then the frame and the text are laid over the picture
-            weight = seen.astype(np.float32)[:, :, None]
-            total = cv2.GaussianBlur(scene.image * weight, kernel, sigma)
+            total = cv2.GaussianBlur(scene.image * np.float32(seen), kernel, sigma)
             share = cv2.GaussianBlur(weight, kernel, sigma).reshape(weight.shape)
-            blurred = np.rint(total / np.maximum(share, 1e-6)).astype(np.uint8)
-            image = cv2.copyTo(blurred, seen.view(np.uint8), scene.image.copy())
+            blurred = np.rint(np.minimum(weight * total / np.maximum(share, 1e-6), 255))
+            image = np.where(seen, blurred, scene.image).astype(np.uint8)
         return image, {"sigma": drawn, "sigma_pixels": sigma, "kernel": list(kernel)}
 
 
@@ -122,72 +155,6 @@ def _odd(sigma: float, rng: np.random.Generator) -> int:
     highest = 2 * int(np.floor((sigma - 1) / 2)) + 1
     count = max(1, (highest - lowest) // 2 + 1)
     return max(3, lowest + 2 * int(rng.random() * count))
-
-
-# -- printed text: thin bright letters in straight lines -----------------------------------
-
-STROKE = 0.014
-"""Letters' strokes are narrower than this, as a share of the shorter side."""
-
-CONTRAST, BRIGHT = 60, 140
-"""Grey levels by which the green channel of a stroke is above what lies around it, and which it
-reaches: devices print in white, green and yellow, and tissue is red."""
-
-HEIGHT = (0.008, 0.06)
-"""Heights of letters, as shares of the shorter side."""
-
-GAP = 0.8
-"""Largest distance between letters of a line, in heights of a line."""
-
-LETTERS = 4
-"""Fewest letters of a line: highlights come in ones and twos, and seldom in a row."""
-
-Levels = npt.NDArray[np.uint8]
-
-
-def printed(image: Image) -> Mask:
-    """Where text is printed upon H x W x 3 RGB, H x W; the edges of letters belong to it."""
-    side = min(image.shape[:2])
-    green = np.ascontiguousarray(image[:, :, 1])
-    stroke = 2 * max(1, round(STROKE * side / 2)) + 1
-    thin = cv2.morphologyEx(green, cv2.MORPH_TOPHAT, np.ones((stroke, stroke), np.uint8))
-    marks = ((thin > CONTRAST) & (green > BRIGHT)).view(np.uint8)
-    letters = _of_height(marks, HEIGHT[0] * side, HEIGHT[1] * side)
-    if not letters.any():
-        return letters.view(np.bool_)
-    found = _in_lines(letters)
-    # colons and points between them, too
-    found = marks & cv2.dilate(found, np.ones((1, 2 * stroke + 1), np.uint8))
-    return cv2.dilate(found, np.ones((3, 3), np.uint8)).view(np.bool_)
-
-
-def _of_height(marks: Levels, least: float, most: float) -> Levels:
-    """The connected marks that may be letters."""
-    _, labels, stats, _ = cv2.connectedComponentsWithStats(marks, connectivity=8)
-    height, width = stats[:, cv2.CC_STAT_HEIGHT], stats[:, cv2.CC_STAT_WIDTH]
-    fits = (height >= max(3.0, least)) & (height <= most) & (width <= 2 * most)
-    fits[0] = False
-    if np.count_nonzero(fits) < LETTERS:
-        return np.zeros_like(marks)
-    return fits.view(np.uint8)[labels]
-
-
-def _in_lines(letters: Levels) -> Levels:
-    """Those letters that stand in a row: as many as a line has, all of about its height."""
-    _, labels, stats, centres = cv2.connectedComponentsWithStats(letters, connectivity=8)
-    height = stats[:, cv2.CC_STAT_HEIGHT]
-    reach = max(1, round(GAP * float(np.median(height[1:]))))
-    joined = cv2.dilate(letters, np.ones((1, 2 * reach + 1), np.uint8))
-    _, lines = cv2.connectedComponents(joined, connectivity=8)
-    line_of = np.full(len(stats), -1)  # of the ground, none
-    inside = labels > 0
-    line_of[labels[inside]] = lines[inside]  # all pixels of a letter are of one line
-    keep = np.zeros(len(stats), np.uint8)
-    for line in set(line_of[1:].tolist()):
-        members = np.flatnonzero(line_of == line)
-        level = np.ptp(centres[members, 1]) <= 0.6 * height[members].max()
-        keep[members] = len(members) >= LETTERS and level
-    return keep[labels]
 
 
 CLUSTERS = (1.0, 5.0)
@@ -222,6 +189,7 @@ class Specularity(MedTest):
 
     name = "medtest/specularity"
     about = "clusters of white elliptical highlights; more of them at higher severities"
+    drawing = 2
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
@@ -286,4 +254,4 @@ def _opacity(scene: Scene, spots: npt.NDArray[np.float64]) -> Floats:
     core = cv2.GaussianBlur(drawn, (0, 0), max(0.5, 0.0016 * scene.side))
     halo = cv2.GaussianBlur(drawn, (0, 0), max(0.8, 0.007 * scene.side))
     opacity = np.minimum(1.15 * core.astype(np.float32) + 0.3 * halo, 255) / 255
-    return np.where(scene.field, opacity * np.sqrt(scene.grey_mask), 0).astype(np.float32)
+    return (opacity * np.sqrt(scene.grey_mask) * scene.shown).astype(np.float32)

@@ -2,7 +2,8 @@
 and text (section 3.5.1), date, time and device parameters as endoscopes print them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -12,7 +13,8 @@ import numpy.typing as npt
 
 from ...types import Image, JsonObject, Mask
 from .cutouts import Cutout, Similar, Source
-from .drawn import DrawnBlood, DrawnStool, DrawnTool
+from .drawn import DrawnStool, DrawnTool
+from .film import DEEPEST, bleed
 from .placement import Pose, anywhere, near_its_place
 from .scene import FieldOf, Floats, MedTest, Scene, cheapest, fifth
 
@@ -47,14 +49,17 @@ SEEN = 1e-3
 
 
 class Placed(MedTest):
-    """Base of instruments, stool and blood: cut-outs of a source, drawn unless one is given."""
+    """Base of instruments, stool and blood: cut-outs of a source, drawn unless one is given.
 
-    drawing = 2
-    drawn: ClassVar[type[DrawnTool | DrawnStool | DrawnBlood]]
+    ``source`` is None where what is drawn is no cut-out, as blood that runs.
+    """
+
+    drawing = 3
+    drawn: ClassVar[Source | None] = None
 
     def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
         super().__init__(field)
-        self.source = source or self.drawn()
+        self.source: Source | None = source or self.drawn
 
     def parts(self) -> tuple[object, ...]:
         return (self.field, self.source)
@@ -66,7 +71,8 @@ class Instrument(Placed):
     name = "medtest/instrument"
     about = "a tool enters the view, off the protected mask; larger at higher severities"
     adds = "instrument"
-    drawn = DrawnTool
+    source: Source
+    drawn = DrawnTool()
     concepts_added: ClassVar[frozenset[str]] = frozenset({"instrument", "instruments", "tool"})
 
     def change(
@@ -107,43 +113,88 @@ class Stain(Placed):
         count = round(fifth(*PIECES, severity, rng))
         # each piece has its own generator: the first is the same however many there are
         seeds = rng.integers(2**62, size=round(PIECES[1]))
-        parts = rng.dirichlet(np.full(count, 4.0))
-        image, pieces = scene.image.copy(), []
-        everywhere = np.zeros(scene.field.shape, np.float32)
-        for seed, part in zip(seeds[:count], parts, strict=True):
-            own = np.random.default_rng(seed)
-            cutout = _chosen(self.source, scene, own)
-            pose = anywhere(cutout, scene, share * part, own)
-            seen = _blend(scene, image, cutout, pose, stain=True)
-            everywhere = np.maximum(everywhere, seen)
-            pieces.append({"seed": int(seed), **_record(cutout, pose, seen, scene)})
+        parts = share * rng.dirichlet(np.full(count, 4.0))
+        if self.source is None:
+            deepest = fifth(*DEEPEST, severity, rng)
+            image, seen, pieces = _run(scene, share, deepest, seeds[:count])
+        else:
+            image, seen, pieces = _pasted(self.source, scene, parts, seeds[:count])
         return image, {
-            "adds": self.adds if _share(everywhere, scene) >= SEEN else "",
+            "adds": self.adds if _share(seen, scene) >= SEEN else "",
             "wanted_share": share,
             "pieces": pieces,
-            "mask": everywhere > 0.5,
+            "mask": seen > 0.5,
         }
 
 
+Laid = tuple[Image, Floats, list[JsonObject]]
+"""The changed image, how opaque what was added is where (H x W, 0..1), and each piece's draws."""
+
+
+def _pasted(
+    source: Source, scene: Scene, shares: Iterable[float], seeds: npt.NDArray[np.int64]
+) -> Laid:
+    """A cut-out per seed, each with its share of the field."""
+    image, pieces = scene.image.copy(), []
+    everywhere = np.zeros(scene.field.shape, np.float32)
+    for seed, share in zip(seeds, shares, strict=True):
+        own = np.random.default_rng(seed)
+        cutout = _chosen(source, scene, own)
+        pose = anywhere(cutout, scene, share, own)
+        seen = _blend(scene, image, cutout, pose, stain=True)
+        everywhere = np.maximum(everywhere, seen)
+        pieces.append({"seed": int(seed), **_record(cutout, pose, seen, scene)})
+    return image, everywhere, pieces
+
+
+def _run(scene: Scene, share: float, deepest: float, seeds: npt.NDArray[np.int64]) -> Laid:
+    """One film, run from a place per seed."""
+    image, seen, starts, free = bleed(scene, share, deepest, seeds)
+    drawn = {"deepest_cm": deepest, "free": free}
+    found = zip(seeds.tolist(), starts, strict=False)  # no starts where no place is free
+    return image, seen, [{"seed": seed, "at": list(start), **drawn} for seed, start in found]
+
+
 class Feces(Stain):
-    """MR3-2: stool, its brightness matched to the picture and scaled by the grey mask."""
+    """MR3-2: stool, its brightness matched to the picture and scaled by the grey mask.
+
+    ``anywhere``: also on what the masks mark, which keep their answer, as the thesis has it; else
+    off it.
+    """
 
     name = "medtest/feces"
     about = "residual stool, off the protected mask; more at higher severities"
     adds = "feces"
-    drawn = DrawnStool
+    drawn = DrawnStool()
     concepts_added: ClassVar[frozenset[str]] = frozenset(
         {"feces", "faeces", "stool", "poor preparation"}
     )
 
+    def __init__(
+        self, source: Source | None = None, field: FieldOf | None = None, anywhere: bool = False
+    ) -> None:
+        super().__init__(source, field)
+        self.anywhere = anywhere
+
+    @property
+    def describe(self) -> str | None:
+        return f"{super().describe}; anywhere" if self.anywhere else super().describe
+
+    def change(
+        self, scene: Scene, severity: int, rng: np.random.Generator
+    ) -> tuple[Image, Mapping[str, Any]]:
+        if self.anywhere:
+            scene = replace(scene, protected=np.zeros_like(scene.protected))
+        return super().change(scene, severity, rng)
+
 
 class Blood(Stain):
-    """MR3-3: blood, placed like stool. Not for classification: it changes the class."""
+    """MR3-3: blood that runs (``film``), or cut-outs placed like stool. Not for classification: it
+    changes the class."""
 
     name = "medtest/blood"
-    about = "pools and streaks of blood, off the protected mask; more at higher severities"
+    about = "a film of blood, deep in folds, off the protected mask; more at higher severities"
     adds = "blood"
-    drawn = DrawnBlood
     concepts_added: ClassVar[frozenset[str]] = frozenset({"blood", "bleeding"})
 
 
@@ -158,7 +209,8 @@ def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) 
     window, corner = _window(cutout, pose, scene)
     if not seen[window].size:
         return seen
-    allowed = (scene.field & ~scene.protected)[window]
+    shown = scene.shown[window]
+    allowed = (shown > 0) & ~scene.protected[window]
     feather = SOFT_FEATHER if stain else FEATHER
     alpha = pose.warp(cutout.alpha, allowed.shape, corner, cv2.BORDER_CONSTANT)
     alpha = cv2.GaussianBlur(alpha, (0, 0), max(0.4, feather * scene.side))
@@ -172,6 +224,7 @@ def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) 
         colour *= scene.grey_mask[window][:, :, None]
     if cutout.film:
         colour = _shone_through(colour, below, alpha, cutout.film)
+    colour *= shown[:, :, None]
     if cutout.casts:
         below *= (1 - np.float32(cutout.casts) * _shadow(alpha, allowed, scene.side))[:, :, None]
     below += alpha[:, :, None] * (colour - below)

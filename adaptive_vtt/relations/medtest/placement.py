@@ -107,7 +107,7 @@ def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: np.random.Ge
 
 
 def anywhere(cutout: Cutout, scene: Scene, share: float, rng: np.random.Generator) -> Pose:
-    """A pose anywhere in the view, any way round, the likelier the brighter it is there."""
+    """A pose anywhere in the view, any way round, all free places equally likely."""
     turn, at = float(rng.uniform(0, 360)), float(rng.random())
     height, width = cutout.alpha.shape
     cutout = replace(cutout, anchor=(width / 2, height / 2))
@@ -160,10 +160,9 @@ class _Coarse:
 
     def choose(self, room: npt.NDArray[np.bool_], uniform: float) -> Matrix:
         """A random place of ``room`` in pixels of the image; ``uniform`` in 0..1 says which."""
-        grey = cv2.resize(self.scene.grey_mask, self.size, interpolation=cv2.INTER_AREA)
-        sums = np.cumsum(np.where(room, grey.reshape(room.shape), 0).astype(np.float64))
-        chosen = min(int(np.searchsorted(sums, uniform * sums[-1], side="right")), room.size - 1)
-        return self.pixel(chosen % self.size[0], chosen // self.size[0])
+        rows, columns = np.nonzero(room)
+        chosen = int(uniform * len(rows))
+        return self.pixel(columns[chosen], rows[chosen])
 
     def pixel(self, x: float, y: float) -> Matrix:
         return (np.array([x, y]) + 0.5) / self.scale

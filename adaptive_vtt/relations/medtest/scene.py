@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...errors import InputError
 from ...types import FollowUp, Image, Mask, Sample
 from ..base import LabelPreserving
+from .printed import printed
 
 Floats = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
@@ -28,6 +29,10 @@ DARK = 24
 
 NOTCH = 0.06
 """Width from which a black notch in the field's edge is frame (share of the shorter side)."""
+
+SOFT_EDGE = 0.006
+"""Width in which a pixel at the field's edge may be part tissue, part frame (share of the shorter
+side)."""
 
 SMALLEST_FIELD = 0.01
 """Below this share of the image, what is bright is no field: the image is simply dark."""
@@ -114,9 +119,42 @@ class Scene:
         """
         return 1 / (1 + np.exp((self.brightness / 2 - self.light) / 0.1))
 
-    def inside_only(self, changed: Image) -> Image:
-        """``changed`` in the visible field, the source on the black frame."""
-        return cv2.copyTo(changed, self.field.view(np.uint8), self.image.copy())
+    @cached_property
+    def shown(self) -> Floats:
+        """How much of each pixel is tissue, H x W in 0..1: the edge of a frame is soft.
+
+        1 within the field, 0 on the frame and on text that a device printed upon the picture: it is
+        not seen through the lens. Of the field's outermost pixels it is their brightness over that
+        of the tissue beside them, and 0 where they are as dark as the frame.
+        """
+        field = self.field.view(np.uint8)
+        shown = np.where(printed(self.image), 0, field).astype(np.float32)
+        reach = round(SOFT_EDGE * self.side)
+        if reach == 0 or self.field.all():
+            return shown
+        inner = cv2.erode(field, _square(2 * reach + 1), borderValue=1)
+        value, size = _value(self.image), (4 * reach + 1,) * 2
+        tissue = cv2.blur(value * inner, size)
+        share = cv2.blur(inner * np.uint8(255), size)
+        edge = (field > inner) & (share > 0)
+        level = value[edge]
+        beside = tissue[edge] * (np.float32(255) / share[edge])
+        shown[edge] *= np.where(level > DARK, level / np.maximum(beside, 1), 0).clip(0, 1)
+        return shown
+
+    def inside_only(self, changed: Image, of_black: float = 0.0) -> Image:
+        """``changed`` in the visible field, the source on the black frame and
+        on printed text.
+
+        ``of_black``: the level to which the change raises black. Pixels that are part frame are
+        raised by it as much too high: the frame lies before the lens, and stays black.
+        """
+        image = cv2.copyTo(changed, (self.shown > 0).view(np.uint8), self.image.copy())
+        edge = (self.shown > 0) & (self.shown < 1)
+        if of_black > 0:
+            raised = (1 - self.shown[edge]) * np.float32(of_black)
+            image[edge] = np.clip(np.rint(image[edge] - raised[:, None]), 0, 255)
+        return image
 
 
 def visible_field(image: Image) -> Mask:
@@ -143,9 +181,8 @@ def visible_field(image: Image) -> Mask:
     field = np.zeros(value.shape, np.uint8)
     cv2.fillConvexPoly(field, cv2.convexHull(np.concatenate(contours)), 1)
     wide = cv2.morphologyEx(outside, cv2.MORPH_OPEN, _square(NOTCH * min(value.shape)))
-    field[wide > 0] = 0
-    if min(value.shape) >= 64:  # the frame's edge is soft
-        field = cv2.erode(field, _square(3))
+    outermost = cv2.erode(field, _square(3)) < field  # of the hull: it may be frame
+    field[(outside > 0) & ((wide > 0) | outermost)] = 0
     return field.view(np.bool_)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 from ...errors import InputError, one_line
 from ...utils.web import ADDRESS, is_loopback
@@ -24,18 +24,21 @@ HEAD_SECONDS = 15.0
 """From a connection, or its last answer, until the head of a request must be there."""
 
 
-class View:
-    """Serves the pages about ``root``, a run folder or a folder of runs, from ``start`` to
-    ``close``, in threads of its own.
+class Answering(Protocol):
+    """What says the reply to a GET of an address, path and query."""
+
+    def answer(self, address: str) -> Reply: ...
+
+
+class Serving:
+    """Serves the pages of ``site`` from ``start`` to ``close``, in threads of its own.
 
     ``port`` 0 takes a free one. Only GET is answered, and only where the Host is a name of this
-    machine. Also a context manager. Raises InputError where there is no such folder, and where the
-    port cannot be had.
+    machine. Also a context manager. Raises InputError where the port cannot be had.
     """
 
-    def __init__(self, root: Path, port: int = 0) -> None:
-        self._watch = Watch(root)
-        self.port = port
+    def __init__(self, site: Answering, port: int = 0) -> None:
+        self.site, self.port = site, port
         self._server: _Server | None = None
 
     @property
@@ -43,10 +46,10 @@ class View:
         """Where the first page stands."""
         return f"http://{ADDRESS}:{self.port}/"
 
-    def start(self) -> "View":
+    def start(self) -> Self:
         """Listens from now on; returns itself."""
         try:
-            self._server = _Server(self.port, Site(self._watch))
+            self._server = _Server(self.port, self.site)
         except (OSError, OverflowError) as error:
             self.close()
             raise InputError(
@@ -62,13 +65,25 @@ class View:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
-        self._watch.close()
 
-    def __enter__(self) -> "View":
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class View(Serving):
+    """Serves the pages about ``root``, a run folder or a folder of runs. Raises InputError where
+    there is no such folder, and where the port cannot be had."""
+
+    def __init__(self, root: Path, port: int = 0) -> None:
+        self._watch = Watch(root)
+        super().__init__(Site(self._watch), port)
+
+    def close(self) -> None:
+        super().close()
+        self._watch.close()
 
 
 class _Server(ThreadingHTTPServer):
@@ -78,7 +93,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = MAX
 
-    def __init__(self, port: int, site: Site) -> None:
+    def __init__(self, port: int, site: Answering) -> None:
         self.site = site
         self._waiting: dict[Any, float] = {}  # since when each connection's next head is awaited
         self._answering: dict[Any, float] = {}
