@@ -24,8 +24,9 @@ class State:
     calls that the next question may take, 2 where its source image may have to be asked
     about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
     question may cost at most. ``emptied`` (K,): whether nothing was left of a target's interval;
-    ``doubtful`` (K,): whether that, or its draws disagree with it; ``abandoned`` (K,): emptied ones
-    of which nothing more is asked while the audit goes on for others (``Certifier.abandoned``).
+    ``invalidated`` (K,): whether that, or its draws disagree with it; ``abandoned`` (K,): emptied
+    ones of which nothing more is asked while the audit goes on for others
+    (``Certifier.abandoned``).
     ``hard``: how many answers there were, where all were 0 or 1, else 0; ``lowest``: below which
     relative uncertainty no side can fall by such answers. ``limit``: what targets are decided
     against, None in audits that decide nothing; ``above`` and ``below`` (K,): which are decided to
@@ -44,7 +45,7 @@ class State:
     cost: float = 0.0
     reserved: float = 0.0
     emptied: npt.NDArray[np.bool_] | None = None
-    doubtful: npt.NDArray[np.bool_] | None = None
+    invalidated: npt.NDArray[np.bool_] | None = None
     abandoned: npt.NDArray[np.bool_] | None = None
     hard: int = 0
     lowest: float = 0.0
@@ -301,7 +302,7 @@ class WallClock(_Combinable):
 def _left(state: State, open_: npt.NDArray[np.bool_]) -> bool:
     """Whether a target is ``open_`` (K,), or its draws and interval disagree, so that it may not be
     called certified yet; abandoned ones apart."""
-    left = open_ if state.doubtful is None else open_ | state.doubtful
+    left = open_ if state.invalidated is None else open_ | state.invalidated
     return bool((left if state.abandoned is None else left & ~state.abandoned).any())
 
 
@@ -316,10 +317,10 @@ def _but_for_abandoned(state: State, told: str) -> str | None:
         return None
     others = "other is" if lost == 1 else f"other {lost} are"
     count = len(state.abandoned)
-    return f"{count - lost} of {count} targets are {told}, and the {others} contradicted"
+    return f"{count - lost} of {count} targets are {told}, and the {others} invalidated"
 
 
-def contradicted(state: State) -> str | None:
+def all_invalidated(state: State) -> str | None:
     """Why an audit ends whose answers contradict each other: no further question can mend that.
 
     All pseudo-outcomes of a target have one mean as long as the losses stay as they are, so an

@@ -185,9 +185,9 @@ def test_levels_are_found_in_rules_however_they_are_joined() -> None:
 def test_an_abandoned_target_does_not_keep_a_comparison_going():
     """No decision will ever come of it, so that all was asked, or all the budget spent."""
     some = np.array([True, False, True])
-    now = State(9, 9, 1.0, np.ones((1, 2)), compared=some, doubtful=~some, abandoned=~some)
-    told = "2 of 3 targets are decided, and the other is contradicted"
+    now = State(9, 9, 1.0, np.ones((1, 2)), compared=some, invalidated=~some, abandoned=~some)
+    told = "2 of 3 targets are decided, and the other is invalidated"
     assert Compared(0.0).reached(now) == told
     assert Compared(0.0).reached(replace(now, abandoned=np.zeros(3, bool))) is None
-    assert Compared(0.0).reached(replace(now, doubtful=~some & False)) == told
-    assert Compared(0.0).reached(replace(now, compared=~some, doubtful=~some & False)) is None
+    assert Compared(0.0).reached(replace(now, invalidated=~some & False)) == told
+    assert Compared(0.0).reached(replace(now, compared=~some, invalidated=~some & False)) is None

@@ -185,7 +185,7 @@ class Audit:
             finally:
                 self._made.judging.keep_rest(self._loop)
                 # where a draw was not finished nobody knows what is drawn: it stays leased
-                if self._leasing is not None and not self._loop.astray:
+                if self._leasing is not None and not self._loop.uncommitted:
                     self._leasing.settle(self._loop)
         return self.result()
 

@@ -111,7 +111,7 @@ class Certifier(Game):
         # squared residuals and questions of recent draws, each over its probability
         self._residuals = np.zeros((2, count))
         self.strata: Strata | None = None
-        self._doubtful: Bools | None = None
+        self._invalidated: Bools | None = None
 
     def stratify(self) -> None:
         """From now on a draw chooses its stratum first, where a call answers one question and the
@@ -144,15 +144,15 @@ class Certifier(Game):
         only a decision was asked for, whether each target is decided instead.
 
         Where the model changes, an interval shrinks through every width before nothing is left
-        of it; what gives that away is that the draws disagree with it (``Sequences.astray``). Such
+        of it; what gives that away is that the draws disagree with it (``disagreeing``). Such
         a target is not certified before they agree again. To stop later is always allowed.
         """
         if self.rules.only_sides and self.decisions is not None:
-            return self.decisions.decided & ~self.doubtful
+            return self.decisions.decided & ~self.invalidated
         if self.rules.compare is not None:
             sequences = self.sequences
-            return self.rules.compare.decided(sequences.lower, sequences.upper) & ~self.doubtful
-        return (self.sequences.half_width <= self.half_width) & ~self.doubtful
+            return self.rules.compare.decided(sequences.lower, sequences.upper) & ~self.invalidated
+        return (self.sequences.half_width <= self.half_width) & ~self.invalidated
 
     @property
     def settled(self) -> Bools:
@@ -165,17 +165,17 @@ class Certifier(Game):
         """(K,): whether nothing is left of a target's interval while the audit goes on for others.
 
         Only where each of several intervals holds by itself: chance empties each with probability
-        alpha. Where all hold at once, the audit ends (``stopping.contradicted``).
+        alpha. Where all hold at once, the audit ends (``stopping.all_invalidated``).
         """
         alone = self.rules.guarantee == "each" and len(self.targets) > 1
         return self.sequences.emptied & alone
 
     @property
-    def doubtful(self) -> Bools:
+    def invalidated(self) -> Bools:
         """(K,): whether nothing was left of an interval, or the draws disagree with it."""
-        if self._doubtful is None:
-            self._doubtful = self.sequences.emptied | self.astray()
-        return self._doubtful
+        if self._invalidated is None:
+            self._invalidated = self.sequences.emptied | self.disagreeing()
+        return self._invalidated
 
     def standing(self) -> JsonObject:
         """What stopping rules read, by the names of ``State``'s fields."""
@@ -184,7 +184,7 @@ class Certifier(Game):
             "lower": sequences.lower,
             "upper": sequences.upper,
             "emptied": sequences.emptied,
-            "doubtful": self.doubtful,
+            "invalidated": self.invalidated,
             "abandoned": self.abandoned,
         }
         if self.rules.compare is not None:
@@ -298,7 +298,7 @@ class Certifier(Game):
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
         left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
-        self._doubtful = None
+        self._invalidated = None
         self._compare(bet, (low + high) / 2 + left_out * self.sequences.centre, count)
         self.play(bet, low, high, count, left_out)
         self.hits += count > 0
@@ -308,12 +308,11 @@ class Certifier(Game):
         it still takes (``further``), in calls of which a draw took so many."""
         sequences, ratios = self.sequences, self.variance_ratios()
         estimate = self.estimate
-        astray = self.astray()
         more = columns(further(self, self.left), ~self.settled, calls_per_draw)
         decided: Sequence[Mapping[str, str]] = [{}] * len(self.targets)
         if self.rules.compare is not None:
             lower, upper = sequences.lower, sequences.upper
-            decided = self.rules.compare.rows(lower, upper, self.doubtful, self.decisions)
+            decided = self.rules.compare.rows(lower, upper, self.invalidated, self.decisions)
         elif self.decisions is not None:
             decided = self.decisions.rows()
         return [
@@ -325,7 +324,7 @@ class Certifier(Game):
                 "half_width": float(sequences.half_width[k]),
                 "certified": bool(self.certified[k]),
                 "emptied": bool(sequences.emptied[k]),
-                "astray": bool(astray[k]),
+                "invalidated": bool(self.invalidated[k]),
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),
@@ -422,7 +421,7 @@ class Certifier(Game):
         if self.decisions is not None:
             open_ = self.decisions.lacking()
             left = open_ if self.rules.only_sides else np.maximum(left, open_)
-        otherwise = self.doubtful | (left <= 0)
+        otherwise = self.invalidated | (left <= 0)
         return np.where(otherwise, np.maximum(left, LACKING), left)
 
     def variance_ratios(self) -> Floats:

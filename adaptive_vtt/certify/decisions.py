@@ -182,11 +182,11 @@ class Comparison:
         return [BETTER if b else WORSE if w else WITHIN if i else OPEN for b, w, i in found]
 
     def rows(
-        self, lower: Floats, upper: Floats, doubtful: Bools, claims: Decisions | None
+        self, lower: Floats, upper: Floats, invalidated: Bools, claims: Decisions | None
     ) -> list[dict[str, str]]:
         """Per target its decision; "open" where intervals and draws disagree."""
         told = self.decisions(lower, upper) if claims is None else self.claimed(claims)
-        found = zip(told, doubtful, strict=True)
+        found = zip(told, invalidated, strict=True)
         return [{"decision": OPEN if doubted else side} for side, doubted in found]
 
     def claimed(self, claims: Decisions) -> list[str]:

@@ -154,9 +154,9 @@ class Game:
         """The weighted mean of the draws, kept within the interval; 1/2 before any."""
         return np.nan_to_num(self.sequences.estimate, nan=0.5)
 
-    def astray(self) -> Bools:
+    def disagreeing(self) -> Bools:
         """Whether each estimate had to be moved to lie within what the bets leave."""
-        return self.sequences.astray(*self.possible())
+        return self.sequences.disagreeing(*self.possible())
 
     def possible(self) -> tuple[Floats, Floats]:
         """(K,) each: the least and the largest rate that the questions not answered yet allow."""

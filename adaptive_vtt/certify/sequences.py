@@ -133,7 +133,7 @@ class Sequences:
         """
         return np.where(self._said[0] > 0, np.clip(self.mean, self.lower, self.upper), np.nan)
 
-    def astray(self, least: Floats, most: Floats) -> Bools:
+    def disagreeing(self, least: Floats, most: Floats) -> Bools:
         """(K,): whether the draws disagree with what the bets leave; ``least`` and ``most`` are
         what a finite pool still allows a mean to be.
 

@@ -42,7 +42,7 @@ class Interval:
     upper: float
     estimate: float
     emptied: bool = False
-    astray: bool = False
+    invalidated: bool = False
     decided: str | None = None
 
 
@@ -191,7 +191,7 @@ def _interval(
             game.emptied = True
         game.witness()
     estimate = min(max(game.estimate(), lower), upper)
-    return Interval(name, lower, upper, estimate, game.emptied, game.astray())
+    return Interval(name, lower, upper, estimate, game.emptied, game.emptied or game.disagreeing())
 
 
 class _Game:
@@ -354,7 +354,7 @@ class _Game:
         least, most = self._left()
         return max(self.lower, least), min(self.upper, most)
 
-    def astray(self) -> bool:
+    def disagreeing(self) -> bool:
         """Whether the draws' mean, as far as questions seen allow it, lies outside the bets', by
         a standard error or together with the bets' centre."""
         if not self.weight:
@@ -401,7 +401,7 @@ def _compare(
             "half_width": width,
             "pseudo_outcome_mean": found.estimate,
         }
-        sound = not (found.emptied or found.astray)
+        sound = not found.invalidated
         if decides:
             ours["decided"] = found.decided
         if certificate.versus is not None:

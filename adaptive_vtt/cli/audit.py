@@ -64,7 +64,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         bool,
         typer.Option(
             "--require-certified",
-            help="Exit with 3 where a target is open or contradicted in the end, for scripts.",
+            help="Exit with 3 where a target is open or invalidated in the end, for scripts.",
             rich_help_panel=CERTIFIES,
         ),
     ] = False,

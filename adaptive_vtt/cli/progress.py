@@ -268,11 +268,11 @@ def unreached(result: Result, certify: Certify) -> str:
 
 
 def _still_open(result: Result, certify: Certify) -> str:
-    """How many targets are open, and what the furthest would take; contradicted ones apart."""
+    """How many targets are open, and what the furthest would take; invalidated ones apart."""
     open_ = result.targets[~result.reached & ~result.targets["emptied"].astype(bool)]
     told = unreached(result, certify)
     if open_.empty:
-        return f"{told}, but contradicted"
+        return f"{told}, but invalidated"
     worst = open_.sort_values("more_calls", ascending=False, na_position="first").iloc[0]
     where = f"at +-{tenths(outward(0, worst['half_width'])[1])} %"
     if certify.half_width is None:

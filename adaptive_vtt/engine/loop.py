@@ -18,7 +18,7 @@ from ..journal import Journal
 from ..journal.rows import CallRow, DrawRow, SourceRow
 from ..models.checking import as_answer, as_loss, check_answer
 from ..space import QuestionSpace
-from ..stopping import State, StoppingRule, contradicted
+from ..stopping import State, StoppingRule, all_invalidated
 from ..types import Answer, JsonObject, Unanswered
 from .belief import Belief
 from .budget import Budget
@@ -140,7 +140,7 @@ class Loop:
     ``sources``, ``probes``: the calls beside those that are drawn. ``rules``: any of them ends it.
     ``waits``: whether ``ask`` waits for what hooks keep back, as nothing else is on its way then.
     ``hooks`` take part in their order.
-    ``journal`` is there once it is open. ``failed``, ``astray``: a commit, or a draw, was not
+    ``journal`` is there once it is open. ``failed``, ``uncommitted``: a commit, or a draw, was not
     finished, so that the audit can only go on from its journal.
     """
 
@@ -165,7 +165,7 @@ class Loop:
         self.rules, self.sources, self.beside = rules, sources, (probes, sources)
         self.waits = waits
         self.hooks: list[Hook] = []
-        self.failed = self.astray = False
+        self.failed = self.uncommitted = False
 
     # -- asking ------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class Loop:
         Without that limit one slow call about a source would freeze beliefs for all draws of it.
         """
         rows: list[DrawRow] = []
-        self.astray = True  # until what was drawn is committed
+        self.uncommitted = True  # until what was drawn is committed
         while len(rows) < n and len(self.queue.ready()) < n and self._may_draw(len(rows)):
             lacking = n - max(len(rows), len(self.queue.ready()))
             draw = self.selector.draw(self.draw_order.together(lacking))
@@ -209,7 +209,7 @@ class Loop:
             self._queue(rows[-1])
         if rows:
             self.journal.add_draws(rows)
-        self.astray = False
+        self.uncommitted = False
         if not rows and not self.open and not self.paused:
             self.draw_order.learn()
             if not any([hook.before_end(self) for hook in self.hooks]):
@@ -280,7 +280,7 @@ class Loop:
         for row in rows:
             self.queue.done(row.call)
             self.budget.pay(row.cost)
-        if not self.astray:
+        if not self.uncommitted:
             self.draw_order.catch_up()
         for hook in self.hooks:
             hook.after_answers(self)
@@ -431,7 +431,7 @@ class Loop:
     def stopped(self) -> str | None:
         """Why the audit has ended, or None."""
         state = self.state()
-        if reason := contradicted(state):
+        if reason := all_invalidated(state):
             return reason
         if state.exhausted and not self.open:
             return "every question was asked"
@@ -464,7 +464,7 @@ class Loop:
         """Raises JournalError where nothing can be asked any more."""
         self.check_writable()
         self.journal.check_place()
-        if self.astray:
+        if self.uncommitted:
             raise JournalError("audit: a draw could not be finished; resume from the journal")
 
     def check_writable(self) -> None:

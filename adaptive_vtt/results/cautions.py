@@ -69,9 +69,9 @@ def cautions(
     found += _resumed_otherwise(facts)
     if emptied := _names(targets, "emptied"):
         found.append(f"nothing is left of the interval of {emptied}: {_why_emptied(facts)}")
-    if astray := _names(targets, "astray"):
+    if moved := _names(targets, "invalidated", but="emptied"):
         found.append(
-            f"the estimate of {astray} had to be moved to lie within its interval: by chance, or "
+            f"the estimate of {moved} had to be moved to lie within its interval: by chance, or "
             "because the model's answers changed during the audit (repeat probes would tell)"
         )
     if repeat_probes is not None and repeat_probes.differ:
@@ -232,15 +232,18 @@ def _why_emptied(facts: "Facts") -> str:
     return (
         f"with {count} intervals, each by itself, about {share:.3g} % of them may do so by chance; "
         "otherwise the model's answers changed during the audit (repeat probes would tell); it is "
-        f"contradicted, so not certified, which says nothing of the others; {shown}"
+        f"invalidated, so not certified, which says nothing of the others; {shown}"
     )
 
 
-def _names(targets: pd.DataFrame, column: str) -> str:
-    """The targets for which ``column`` is true, in words; "" for none."""
+def _names(targets: pd.DataFrame, column: str, but: str | None = None) -> str:
+    """The targets for which ``column`` is true, and ``but`` is not, in words; "" for none."""
     if column not in targets:
         return ""
-    names = targets.loc[targets[column].astype(bool), "target"].tolist()
+    chosen = targets[column].astype(bool)
+    if but is not None:
+        chosen &= ~targets[but].astype(bool)
+    names = targets.loc[chosen, "target"].tolist()
     return _listed([repr(name) for name in names])
 
 

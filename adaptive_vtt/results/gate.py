@@ -357,7 +357,7 @@ def _other_kind(rule: Rule) -> InputError:
 def _standing(rule: Rule, state: Standing, k: int, by_bets: bool) -> State:
     if state.lower is None or state.upper is None:
         return "open"
-    if state.doubtful is not None and state.doubtful[k]:
+    if state.invalidated is not None and state.invalidated[k]:
         return "open"
     if state.differences is not None:
         least, most = state.differences
@@ -392,7 +392,7 @@ def _ruling(
         claimed = {"holds": "below", "fails": "above"}
         state = _decided(rule, claimed.get(row["decision"]) if rule.versus else row["decided"])
     note = ""
-    if state != "open" and (row["emptied"] or row["astray"]):
+    if state != "open" and row["invalidated"]:
         state, note = "open", "the model's answers contradict each other: nothing is certified"
     return Ruling(rule, str(row["target"]), estimate, lower, upper, state, note)
 

@@ -91,7 +91,7 @@ class Result:
     in captions. ``head``: the journal's, which follows from every row of it (journal/chain.py).
     ``repeat_probes``: how many answers asked again differ. ``warnings``: what to know before
     trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
-    an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
+    an interval ``emptied``, whether its draws contradict it (``invalidated``, emptied or not),
     and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
     the intervals, and how surely, in words; None where nothing is certified. ``headline``: the
     error on images as they are and on all, in words (``opening``). In audits with
@@ -374,7 +374,7 @@ def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> JsonO
         ends = found.lower, found.upper
         side = versus_decision(certificate.versus, k, *ends, found.decided)
         reached = side != "open"
-        told = {"decision": "open" if found.emptied or found.astray else side}
+        told = {"decision": "open" if found.invalidated else side}
     row = {
         "target": found.target,
         "estimate": found.estimate,
@@ -382,9 +382,9 @@ def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> JsonO
         "lower": found.lower,
         "upper": found.upper,
         "half_width": half_width,
-        "certified": reached and not (found.emptied or found.astray),
+        "certified": reached and not found.invalidated,
         "emptied": found.emptied,
-        "astray": found.astray,
+        "invalidated": found.invalidated,
     }
     return row | told
 

@@ -58,7 +58,7 @@ class TargetEntry(_Part):
     more_calls_least: Count | None = Field(None, description="the least that these may be")
     more_calls_most: Count | None = Field(None, description="the most; in four of five audits")
     emptied: bool = Field(False, description="nothing is left of its interval")
-    astray: bool = Field(False, description="the estimate had to be moved into its interval")
+    invalidated: bool = Field(False, description="its draws contradict its interval")
     excluded: Count = Field(0, description="answered questions that did not count")
     decided: Literal["above", "at most", "below", "open"] | None = Field(
         None, description="on which side of at_most it lies; null or open: not known yet"

@@ -253,7 +253,7 @@ def _rows(certificate: CertificateFacts, facts: Facts, journal: SQLiteJournal) -
             float(row["lower"]),
             float(row["upper"]),
             certified=bool(row["certified"]),
-            valid=not (row.get("emptied") or row.get("astray")),
+            valid=not (row.get("invalidated")),
         )
         for about, row in zip(certificate.ids, rows, strict=True)
     )

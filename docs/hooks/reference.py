@@ -34,7 +34,7 @@ Several audits under one cap: [many audits, one budget](../how-to/fleet.md).
 CLI_HEAD = """# Command line
 
 Every command, from the commands themselves. Exit codes: 0 the audit ended; 2 what was given cannot
-be used, one sentence says why; 3 with `--require-certified`, a target is open or contradicted;
+be used, one sentence says why; 3 with `--require-certified`, a target is open or invalidated;
 129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM, each with the command that goes on.
 """
 TABLE = "\n| {} | type | default | what it is |\n|---|---|---|---|\n"

@@ -129,7 +129,7 @@ def test_before_any_answer_an_interval_is_all_there_is() -> None:
     (interval,) = verify(audit.journal)
     assert (interval.lower, interval.upper, interval.estimate) == (0, 1, 0.5)
     assert not interval.emptied
-    assert not interval.astray
+    assert not interval.invalidated
 
 
 # -- targets -------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def test_a_model_that_changes_is_never_certified(half_width, surrogate):
 def test_an_audit_that_ends_while_draws_disagree_with_the_interval_warns():
     result = certified(Drifting(60), half_width=0.02, budget=80).run()
     (row,) = result.targets.itertuples()
-    assert (row.astray, row.certified) == (True, False)
+    assert (row.invalidated, row.certified) == (True, False)
     assert row.half_width < 0.02
     assert "had to be moved to lie within its interval" in result.warnings[0]
 
@@ -139,7 +139,7 @@ def grouped(guarantee: str, good: int = 120, **options: object) -> Audit:
 
 
 @cache
-def contradicted() -> tuple[Audit, Result, list[int]]:
+def invalidated() -> tuple[Audit, Result, list[int]]:
     """An audit that goes on with one interval empty; questions asked of its group since then."""
     audit = grouped("each", good=240, half_width=0.03)
     hits: list[int] = []
@@ -156,18 +156,16 @@ def contradicted() -> tuple[Audit, Result, list[int]]:
 @pytest.mark.slow
 def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_others(tmp_path):
     """Chance may empty each with 5 %: that ended the audit, and the model was said to change."""
-    audit, result, _ = contradicted()
+    audit, result, _ = invalidated()
     assert result.targets["emptied"].tolist() == [True, False, False]
     assert result.targets["certified"].tolist() == [False, True, True]
     assert result.reached.tolist() == [False, True, True]
-    assert result.reason == (
-        "2 of 3 targets are certified to +-0.03, and the other is contradicted"
-    )
+    assert result.reason == ("2 of 3 targets are certified to +-0.03, and the other is invalidated")
     assert "with 3 intervals, each by itself, about 5 % of them may do so" in result.warnings[0]
     assert [i.emptied for i in verify(audit.journal)] == [True, False, False]
     write_report(audit.journal, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.count('verdict wrong">contradicted</small>') == 1
+    assert page.count('verdict wrong">invalidated</small>') == 1
     assert "Contradicted: g a: error." in page
     assert "Still open" not in page
     assert "<b>g a: error</b>: between" not in page  # it is no certified finding
@@ -183,8 +181,8 @@ def test_where_all_intervals_hold_at_once_one_that_empties_ends_the_audit():
 
 
 @pytest.mark.slow
-def test_nothing_more_is_asked_of_a_contradicted_target():
-    _, _, hits = contradicted()
+def test_nothing_more_is_asked_of_an_invalidated_target():
+    _, _, hits = invalidated()
     share = (hits[-1] - hits[0]) / len(hits)
     assert len(hits) > 50
     assert share < 0.15  # the exploration reaches it, its need does not

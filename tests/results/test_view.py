@@ -314,9 +314,9 @@ def test_what_makes_two_runs_unlike_is_said() -> None:
 
 def test_a_target_that_its_draws_contradict_decides_nothing() -> None:
     a, b = rates(("fog", 0.1, 0.2)), rates(("fog", 0.5, 0.6))
-    astray = Rate(b.rows[0].id, 0.55, 0.5, 0.6, False, False)
+    invalid = Rate(b.rows[0].id, 0.55, 0.5, 0.6, False, False)
     assert (
-        compare(a, Rates("", "s", "o", "loss", 0.95, "all", (astray,))).pairs[0].verdict == "void"
+        compare(a, Rates("", "s", "o", "loss", 0.95, "all", (invalid,))).pairs[0].verdict == "void"
     )
 
 

@@ -46,7 +46,7 @@ def section(evidence: Evidence) -> Section | None:
         marks=marks,
         failed=Counter(place for f in evidence.failures for place in f.targets),
         words=words(certificate),
-        contradicted=any(s.contradicted for s in found),
+        invalidated=any(s.emptied for s in found),
         adaptive=evidence.adaptive,
         running=evidence.facts.ended is None,
     )
@@ -233,7 +233,7 @@ def disagreements_section(evidence: Evidence) -> Section | None:
         "disagreements",
         "disagreements.html",
         targets=[s for _, part in ordered(found) for s in part],
-        flags=[_flag(s, *told) for s in found for told in s.astray],
+        flags=[_flag(s, *told) for s in found for told in s.beliefs_outside],
         most=FLAGS,
         span=span,
         adaptive=evidence.adaptive,

@@ -80,7 +80,7 @@ def _decision(evidence: Evidence, of: Standing) -> str:
     from ...certify.verify import versus_decision
 
     certificate = evidence.certificate
-    if certificate is None or certificate.versus is None or of.contradicted:
+    if certificate is None or certificate.versus is None or of.emptied:
         return "open"
     side = SIDE[int(evidence.history[of.place].decided[-1])]
     return versus_decision(certificate.versus, of.place, of.lower, of.upper, side)

@@ -163,7 +163,7 @@ class Standing:
 
     ``drawn`` is the estimate by the draws alone. ``raw`` is the mean loss of the questions seen
     and ``belief`` the answer GP's error rate, each None where there is none. ``side`` of the
-    certificate's limit: "above", "below" or "open", None without a limit. ``contradicted``: nothing
+    certificate's limit: "above", "below" or "open", None without a limit. ``emptied``: nothing
     was left of its interval, which certifies nothing. ``settled``: all that was asked of it is
     reached, after ``settled_at`` calls (None: not yet), when
     ``settled_seen`` of its questions were seen. Of an audit that ended, the interval is what it
@@ -182,7 +182,7 @@ class Standing:
     upper: float
     certified: bool
     side: str | None
-    contradicted: bool
+    emptied: bool
     settled: bool
     settled_at: int | None
     settled_seen: int
@@ -201,11 +201,11 @@ class Standing:
         return (self.upper - self.lower) / 2
 
     @property
-    def astray(self) -> list[tuple[str, float, str]]:
+    def beliefs_outside(self) -> list[tuple[str, float, str]]:
         """Beliefs outside the interval: what (raw or belief), its value, above or below; none
-        where the interval is contradicted itself."""
+        where the interval is emptied itself."""
         found: list[tuple[str, float, str]] = []
-        if self.contradicted:
+        if self.emptied:
             return found
         for what, value in (("raw", self.raw), ("belief", self.belief)):
             if value is not None and not self.lower <= value <= self.upper:
@@ -227,9 +227,9 @@ def _standing(
     target = certificate.ids[place]
     lower = float(stated.get("lower", track.lower[-1]))
     upper = float(stated.get("upper", track.upper[-1]))
-    contradicted = bool(stated.get("emptied", track.emptied))
+    emptied = bool(stated.get("emptied", track.emptied))
     narrow = (upper - lower) / 2 <= certificate.aim
-    certified = stated.get("certified", narrow and not contradicted)
+    certified = stated.get("certified", narrow and not emptied)
     width, limit, side = certificate.half_width, certificate.at_most, None
     reached = np.ones(len(track.lower), bool)
     if width is not None:
@@ -241,7 +241,7 @@ def _standing(
     elif limit is not None:
         reached &= (track.lower > limit) | (track.upper <= limit)
         side = "above" if lower > limit else "open" if limit < upper else "below"
-    settled = (width is None or certified) and side != "open" and not contradicted
+    settled = (width is None or certified) and side != "open" and not emptied
     moment = int(reached.argmax()) if reached.any() else len(reached) - 1
     told = (target.concept, target.side) if isinstance(target, OfConcept) else None
     return Standing(
@@ -257,7 +257,7 @@ def _standing(
         upper=upper,
         certified=certified,
         side=side,
-        contradicted=contradicted,
+        emptied=emptied,
         settled=settled,
         settled_at=moment if settled else None,
         settled_seen=int(track.questions[moment if settled else -1]),

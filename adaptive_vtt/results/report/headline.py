@@ -209,15 +209,15 @@ def aims(certificate: CertificateFacts, found: list[Standing]) -> str:
         wanted.append(f"against {exact(certificate.at_most)}")
     verb = "are" if len(found) > 1 and settled != 1 else "is"
     negated = "" if settled or len(found) > 1 else " not yet"
-    against = [s.name for s in found if s.contradicted]
-    more = f" Contradicted: {', '.join(against)}." if against else ""
+    against = [s.name for s in found if s.emptied]
+    more = f" Invalidated: {', '.join(against)}." if against else ""
     return f"{which} {verb}{negated} {certificate.done} {' and '.join(wanted)}.{more}"
 
 
 def next_steps(evidence: Evidence) -> list[Step]:
     """At most three, the first first. An audit that no spec began goes on from Python."""
     mine = evidence.facts.spec is not None
-    open_ = [s for s in evidence.standings if not (s.settled or s.contradicted)]
+    open_ = [s for s in evidence.standings if not (s.settled or s.emptied)]
     open_.sort(key=lambda s: -s.half_width)
     steps = []
     if evidence.facts.ended is None:
@@ -299,11 +299,11 @@ class Group(NamedTuple):
 
 def worst(evidence: Evidence) -> list[Group]:
     """The groups with the highest lower bounds, worst first; those about everything left out, and
-    those of which hardly anything is known to go wrong, or whose interval is contradicted."""
+    those of which hardly anything is known to go wrong, or whose interval is emptied."""
     if evidence.certificate is None:
         return raw_groups(evidence)[:WORST]
     several = [s for s in evidence.standings if s.kind != "overall" and s.lower >= SOME]
-    known = sorted((s for s in several if not s.contradicted), key=lambda s: -s.lower)
+    known = sorted((s for s in several if not s.emptied), key=lambda s: -s.lower)
     return [_certified_group(evidence, s) for s in known[:WORST]]
 
 

@@ -58,7 +58,10 @@ def test_a_model_that_turns_round_is_not_certified(kind: str) -> None:
     result = audit.run()
     found = {i.target: i for i in verify(audit.journal)}  # which has its own copy of the rule
     for row in result.targets.itertuples():
-        assert (row.emptied, row.astray) == (found[row.target].emptied, found[row.target].astray)
+        assert (row.emptied, row.invalidated) == (
+            found[row.target].emptied,
+            found[row.target].invalidated,
+        )
     assert result.targets["emptied"].any()
     assert not result.targets["certified"].all()
 
@@ -77,13 +80,13 @@ def test_a_mean_outside_is_no_doubt_while_the_bets_agree_among_themselves() -> N
     sequences._said, sequences._counted = np.array([[1.0], [0.39]]), one
     sequences._precision, sequences._strayed = 1e3 * one, 8 * one  # standard error .03
     sequences._weighted, sequences._prior = 450 * one, none  # the centre is .45
-    assert not sequences.astray(none, one)[0]
+    assert not sequences.disagreeing(none, one)[0]
     sequences._weighted = 380 * one  # the centre lies outside, too
-    assert sequences.astray(none, one)[0]
+    assert sequences.disagreeing(none, one)[0]
     sequences._weighted, sequences._said[1] = 450 * one, 0.33  # outside by more than an error
-    assert sequences.astray(none, one)[0]
+    assert sequences.disagreeing(none, one)[0]
     sequences._said[1] = 0.45
-    assert not sequences.astray(none, one)[0]
+    assert not sequences.disagreeing(none, one)[0]
 
 
 def test_what_is_narrow_but_doubtful_gets_its_share_of_the_draws() -> None:
@@ -93,7 +96,7 @@ def test_what_is_narrow_but_doubtful_gets_its_share_of_the_draws() -> None:
     space = avtt.QuestionSpace(avtt.datasets.from_table(None, labels))
     certifier = Certifier(space, named_targets(space, ["concepts"]), answers="one", half_width=0.6)
     first = np.arange(len(certifier.sizes)) == 0
-    certifier._doubtful = first
+    certifier._invalidated = first
     assert certifier.settled.tolist() == (~first).tolist()
     assert certifier.lacking[first] == pytest.approx(LACKING)
     inside = certifier.members(np.arange(space.total))
