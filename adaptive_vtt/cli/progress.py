@@ -268,7 +268,7 @@ def unreached(result: Result, certify: Certify) -> str:
 
 
 def _still_open(result: Result, certify: Certify) -> str:
-    """How many targets are open, and what the furthest would take; invalidated ones apart."""
+    """How many targets are open, and what they would take; invalidated ones apart."""
     open_ = result.targets[~result.reached & ~result.targets["emptied"].astype(bool)]
     told = unreached(result, certify)
     if open_.empty:
@@ -277,7 +277,9 @@ def _still_open(result: Result, certify: Certify) -> str:
     where = f"at +-{tenths(outward(0, worst['half_width'])[1])} %"
     if certify.half_width is None:
         where = f"at {span(worst['lower'], worst['upper'])}"
-    which = "it" if len(result.targets) == 1 else f"the furthest, {worst['target']!r},"
+    which = (
+        "it" if len(result.targets) == 1 else f"the one that takes longest, {worst['target']!r},"
+    )
     further = forecast(open_.to_dict("records"))
     if further is None:
         return f"{told}; {which} is {where}; how many more calls it takes cannot be told yet"

@@ -158,7 +158,11 @@ def _lines(told: JsonObject) -> list[str]:
         lines += _proposal(row)
     if not told["proposed"]:
         more = "more " if told["certified"] else ""
-        return [*lines, f"no {more}group fails so much more often that it cannot be chance"]
+        return [
+            *lines,
+            f"no {more}group fails so much more often that it cannot be chance",
+            "in the answers so far; more calls tell more",
+        ]
     return [*lines, *_caution(told)]
 
 

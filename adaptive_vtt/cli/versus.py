@@ -26,7 +26,7 @@ from ..families import TargetId
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
-from ..results.difference import DECISIONS
+from ..results.difference import DECISIONS, brief
 from ..results.gate import Gated
 from ..results.result import paid
 from ..results.way_on import shipping_rule
@@ -315,7 +315,7 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
         table.add_row(
             escape(str(row["target"])),
             escape(told),
-            escape(DECISIONS[str(row["decision"])].format(b=b)),
+            escape(DECISIONS[str(row["decision"])].format(b=brief(b))),
             "-" if math.isnan(apart) else f"{apart:.1%}",
         )
     console.print(table)
@@ -332,7 +332,8 @@ def _next_steps(
     folder = shlex.quote(str(out))
     steps = []
     if not verdict.decided and not gated:
-        steps.append(("the same command with a higher --budget", "decides the rest"))
+        limit = "--max-cost" if "$" in str(verdict.result.reason) else "--budget"
+        steps.append((f"the same command with a higher {limit}", "decides the rest"))
     told = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
     steps.append((f"avtt gate {folder} {told}", "may it ship?"))
     return [*steps, (f"avtt verify {folder}", "checks every figure")]

@@ -92,7 +92,7 @@ def no_slices(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
     if len(calls) < FIRST_LOOK:
         return (
             f"after {len(calls)} calls too few answers were known to look for any; call "
-            f"{FIRST_LOOK} is the first at which it looks"
+            f"{FIRST_LOOK} is the first at which it looks; a narrower half-width makes it ask on"
         )
     return (
         f"no group that was looked at ({', '.join(looked.by)}) fails so much more often than all "

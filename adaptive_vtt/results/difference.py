@@ -18,6 +18,7 @@ DECISIONS = {
     "open": "open",
 }
 """Decisions in words; b: what model B is called."""
+LONGEST = 16
 
 
 def names_of(model: str, paired: bool) -> tuple[str, str]:
@@ -27,6 +28,11 @@ def names_of(model: str, paired: bool) -> tuple[str, str]:
     """
     a, _, b = model.partition(BETWEEN) if paired else ("recorded answers", "", model)
     return (a, b) if a != b else ("A", "B")
+
+
+def brief(name: str) -> str:
+    """What the new model is called where every row says it: a long name would fill the rows."""
+    return name if len(name) <= LONGEST else "new"
 
 
 def points(difference: float) -> str:
@@ -53,4 +59,4 @@ def told_of(
     """The same of target ``k`` of a comparison, from the rates that its journal certifies."""
     assert certificate.versus is not None
     delta, least, most = Comparison.of(certificate.versus).ends(k, estimate, lower, upper)
-    return told(names_of(model, certificate.paired)[1], -delta, -most, -least)
+    return told(brief(names_of(model, certificate.paired)[1]), -delta, -most, -least)

@@ -8,9 +8,12 @@ import numpy as np
 from ..certify.targets import Target, selected_by
 from ..journal.facts import Facts
 from ..types import IDENTITY
-from ..utils.figures import Bar
+from ..utils.figures import Bar, span
 
 AS_THEY_ARE, WITH_CHANGES = "on your images as they are", "with the proposed changes among them"
+
+WIDE = 0.5
+"""Of an interval that is wider an estimate in the middle of it would mislead."""
 
 
 class Opening(NamedTuple):
@@ -66,4 +69,6 @@ def sentence(facts: Facts, rows: Sequence[Mapping[Any, Any]]) -> str | None:
 
 def _words(row: Mapping[Any, Any]) -> str:
     """In per cent, rounded outwards: 8.9 % (5.1 to 13.2)."""
+    if row["upper"] - row["lower"] > WIDE:
+        return f"hardly known yet ({span(row['lower'], row['upper'])})"
     return Bar("", row["estimate"], row["lower"], row["upper"], done=False).words

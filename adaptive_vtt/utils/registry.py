@@ -61,6 +61,12 @@ class Registry:
     def check(self, name: str, where: str = "") -> None:
         """Raises InputError for a name that names nothing; imports nothing."""
         if self.is_code(name) and not is_target(name) and name not in self._by_name():
+            if name.endswith(".py"):
+                place = f"{where}: " if where else ""
+                raise InputError(
+                    f"{place}{self.kind} {name!r}: expected which of the file's names it is, as in "
+                    f"'{name}:Name'"
+                )
             raise unknown(self.kind, name, [*self.built_in, *self._by_name()], where)
 
     def get(self, name: str, base: Path | None = None) -> Any:

@@ -59,7 +59,7 @@ def test_a_column_of_counts_is_no_mistake(tmp_path: Path) -> None:
 
 def test_a_missing_image_is_named_with_its_row(tmp_path: Path) -> None:
     root = pages(tmp_path, file=[*NAMES[:6], "page_999.png", *NAMES[7:]])
-    expected = r"11 of 12 images found in '.*images', missing: page_999\.png \(row 7\); expected"
+    expected = r"11 of 12 images found in '.*images', missing: page_999\.png \(row 7\); mend"
     with pytest.raises(InputError, match=expected):
         as_dataset(root)
 

@@ -474,3 +474,11 @@ def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, capsys):
     told = capsys.readouterr()
     assert "expected the name of an environment variable that holds the key" in told.err
     assert "planted" not in told.err + told.out
+
+
+def test_a_strategy_in_a_file_needs_the_name_of_its_class(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert run("audit", "--demo", "--strategy", "mine.py", "--out", str(out)) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "expected which of the file's names it is, as in 'mine.py:Name'" in said
+    assert not out.exists()

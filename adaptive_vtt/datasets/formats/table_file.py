@@ -135,8 +135,8 @@ def _files(
         told = some([f"{names.iloc[row - 1]} (row {row})" for row in missing], 5)
         raise InputError(
             f"{path}: {len(table) - len(missing):,} of {len(table):,} images found in "
-            f"{str(folder.path)!r}, missing: {told}"
-            f"{_where_images_are(folder.path, Path(names.iloc[missing[0] - 1]), table)}"
+            f"{str(folder.path)!r}, missing: {told}; mend the name or remove the row; rows are "
+            "counted below the header"
         )
     if missing:
         pairs = [(ids.iloc[row - 1], names.iloc[row - 1]) for row in missing]

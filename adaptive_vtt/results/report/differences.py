@@ -5,7 +5,7 @@ import shlex
 from ...certify.decisions import Compared, calls_of, compared
 from ...types import JsonObject
 from ...utils.figures import money
-from ..difference import DECISIONS, names_of, point_span, points, told
+from ..difference import DECISIONS, brief, names_of, point_span, points, told
 from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence, Standing
@@ -66,7 +66,7 @@ def section(evidence: Evidence) -> Section | None:
         "Differences",
         "differences",
         "differences.html",
-        bars=[_bar(row, place, end, names[1]) for place, row in enumerate(found)],
+        bars=[_bar(row, place, end, brief(names[1])) for place, row in enumerate(found)],
         marks=[(_at(mark, end), points(mark)) for mark in marks],
         margin=margin,
         shade=(_at(-margin, end), _at(margin, end) - _at(-margin, end)),

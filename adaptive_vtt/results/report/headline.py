@@ -7,7 +7,7 @@ from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
 from ...utils.figures import money
-from ..opening import WITH_CHANGES, opening
+from ..opening import WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
 from ..way_on import more_calls, raised, rounded_up
 from .beside_journal import BASELINE_NAMES
@@ -153,7 +153,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     found, places = {s.place: s for s in evidence.standings}, opening(evidence.facts)
     if places is None or (plain := found.get(places.plain)) is None:
         return None
-    if (plain.lower, plain.upper) == (0, 1):
+    if plain.upper - plain.lower > WIDE:
         return None
     whole = None if places.whole is None else found.get(places.whole)
     images = f"your {amount(evidence.facts.space.samples)} images as they are"
