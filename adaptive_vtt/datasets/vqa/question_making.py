@@ -14,7 +14,8 @@ from ...errors import InputError
 from ...relations.visual_prompts import COLOURS, Box, Region, coordinates, draw_box, draw_contour
 from ...types import Image, Sample
 from .marked import CELLS, cell, distractors, is_boxed, places, reaches, shared
-from .taxonomy import LESION, POSITION, ROLES, TASKS, Role, category_of
+from .role_names import role_of
+from .taxonomy import POSITION, ROLES, TASKS, Role, category_of
 
 WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -129,7 +130,11 @@ class Plan:
 
     def role(self, concept: str) -> Role:
         """What the concept is; see ``taxonomy.ROLES``."""
-        return ROLES[self.roles.get(concept, LESION)]
+        return ROLES[self.role_name(concept)]
+
+    def role_name(self, concept: str) -> str:
+        """The name of its role: the one given, else the one that its words tell of."""
+        return self.roles.get(concept) or role_of(self.word(concept))
 
     def word(self, concept: str) -> str:
         """What the concept is called."""
