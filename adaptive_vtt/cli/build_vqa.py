@@ -17,7 +17,7 @@ from rich.progress import Progress
 from ..config.datasets import read_dataset
 from ..datasets import Dataset
 from ..datasets.recognition import Layout, recognised
-from ..datasets.vqa.question_building import Built, Chosen, Embed, choose, line_of, look
+from ..datasets.vqa.question_building import SIZES, Built, Chosen, Embed, choose, line_of, look
 from ..datasets.vqa.question_making import MAKERS
 from ..datasets.vqa.question_table import write_questions
 from ..datasets.vqa.taxonomy import LESION, SCENES, named
@@ -120,6 +120,10 @@ def build_vqa(
             help="Most questions per kind, label and right answer, of images unlike each other."
         ),
     ] = PER_CLASS,
+    sizes: Annotated[
+        tuple[float, float],
+        typer.Option(help="Sides of wrong boxes over those of the right one.", metavar="LOW HIGH"),
+    ] = SIZES,
     features: Annotated[
         str,
         typer.Option(
@@ -157,6 +161,7 @@ def build_vqa(
             concepts=chosen_concepts,
             per_class=per_class,
             counts=counts,
+            similar=sizes,
             embed=_embed(features),
             seed=seed,
             roles=roles,

@@ -55,6 +55,8 @@ def look(image: Image) -> npt.NDArray[np.float64]:
     return cv2.resize(image, (8, 8), interpolation=cv2.INTER_AREA).ravel() / 255.0
 
 
+SIZES = (0.8, 1.25)
+"""Sides of wrong boxes over those of the right one."""
 Embed = Callable[[Image], npt.ArrayLike]
 _Place = tuple[int, str, str]
 """Sample, kind and class of a question."""
@@ -141,7 +143,7 @@ def choose(
     concepts: Sequence[str] | None = None,
     per_class: int | None = None,
     counts: Mapping[str, str] | None = None,
-    similar: tuple[float, float] = (0.8, 1.25),
+    similar: tuple[float, float] = SIZES,
     overlap: float = 0.1,
     smallest: float = 0.002,
     embed: Embed = look,
@@ -205,7 +207,7 @@ def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
     if twice := next((word for word in called if called.count(word) > 1), None):
         raise InputError(f"build: expected another word for each concept, got {twice!r} twice")
     similar, overlap, smallest = plan.similar, plan.overlap, plan.smallest
-    if not (0 <= overlap < 1 and 0 < similar[0] <= similar[1] and 0 <= smallest < 1):
+    if not (0 <= overlap < 1 and 0 < similar[0] <= similar[1] < np.inf and 0 <= smallest < 1):
         raise InputError(
             f"build: expected an overlap and a smallest share in [0, 1) and a range of sizes "
             f"above 0, got {overlap}, {smallest} and {similar}"

@@ -21,8 +21,8 @@ _WORDS = (
     (LESION, "polyps?|ulcers?|ulcerative|ulceration|lesions?|tumou?rs?|cancers?|carcinoma|varices|"
      "bleeding|blood|inflammation|erosions?|erythema|angiectasia|diverticul(a|um)|barretts?|"
      "foreign bod(y|ies)|worms?|abnormal|pathology"),
-    ("instrument", "instruments?|tools?|forceps|scissors|shears|snares?|graspers?|needles?|drivers?|"
-     "needle driver|clip|clipper|clip applier|hook|bipolar|irrigator|suction|stapler|trocar|"
+    ("instrument", "instruments?|tools?|forceps|scissors|shears|snares?|graspers?|needles?|"
+     "drivers?|clip|clipper|clip applier|hook|bipolar|irrigator|suction|stapler|trocar|"
      "catheter|probe|specimen bag"),
     ("action", "cutting|grasping|retracting|dissecting|suturing|idle|action"),
     ("landmark", "pylorus|cecum|caecum|appendix|valve|z line|retroflex|retroflexion|papilla|"
