@@ -198,8 +198,13 @@ def _write_questions(folder: Path, chosen: Chosen, scene: str, name: str) -> lis
         noted = _noted(chosen, rows, lambda: bar.advance(task))
         write_questions(folder / QUESTIONS, (line_of(one, scene, name) for one in noted))
     write_text(folder / SOURCES, csv_text(pd.DataFrame(rows)))
-    write_text(folder / SPEC, _SPEC.format(questions=json.dumps(QUESTIONS)))
+    write_text(folder / SPEC, spec_text())
     return rows
+
+
+def spec_text() -> str:
+    """A SPEC.toml for the questions beside it."""
+    return _SPEC.format(questions=json.dumps(QUESTIONS))
 
 
 def _noted(
@@ -289,6 +294,7 @@ def _told(written: Written, out: Path) -> str:
             *(missing if written.not_made else []),
             *(taken if others else []),
             "next:",
+            f"  avtt review-vqa {shlex.quote(str(out))}    # accept, edit or reject each",
             f"  avtt serve-demo --questions {questions}    # a model to try them on",
             f"  avtt audit {spec}",
         ]
