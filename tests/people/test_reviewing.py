@@ -159,6 +159,9 @@ def test_keys_accept_edit_and_reject_in_a_browser(table: Path, tmp_path: Path) -
         browser.until("document.querySelector('.asked')?.textContent === 'What is in image 2?'")
         browser.value(press.format("r", "false"))
         browser.until("document.getElementById('count').textContent === '3 of 4 reviewed'")
+        browser.value("go(1)")
+        browser.value(press.format("a", "false"))  # the question as it is shown: edited
+        browser.until("place === 3")
         assert browser.complaints == []
     rows = [*csv.DictReader(review.file.open(encoding="utf-8"))]
     assert [(row["verdict"], row["answer"]) for row in rows] == [
