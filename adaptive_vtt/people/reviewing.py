@@ -175,7 +175,8 @@ def _parts(table: Path, without_images: bool = False) -> Iterable[list[dict[str,
     ) as parts:
         for part in parts:
             part["index"] = part["index"].str.strip()
-            yield part.to_dict("records")
+            columns = [*map(str, part.columns)]
+            yield [dict(zip(columns, row, strict=True)) for row in part.to_numpy().tolist()]
 
 
 def _question(row: dict[str, str]) -> dict[str, Any]:
