@@ -17,10 +17,10 @@ from rich.progress import Progress
 from ..config.datasets import read_dataset
 from ..datasets import Dataset
 from ..datasets.recognition import Layout, recognised
-from ..datasets.vqa.question_building import Built, Chosen, Embed, choose, line_of, look
+from ..datasets.vqa.question_building import SIZES, Built, Chosen, Embed, choose, line_of, look
 from ..datasets.vqa.question_making import MAKERS
 from ..datasets.vqa.question_table import write_questions
-from ..datasets.vqa.taxonomy import SCENES, named
+from ..datasets.vqa.taxonomy import LESION, SCENES, named
 from ..errors import InputError, unknown
 from ..types import Image, JsonObject
 from ..utils.files import whole_folder, write_text
@@ -65,8 +65,8 @@ targets = ["overall", "concepts"]
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: how many questions about how many images, by task and by kind, and the
-    kinds of which none could be made."""
+    """What was written: how many questions about how many images, by task and by kind, the kinds
+    of which none could be made, and what each label was taken for."""
 
     questions: int
     images: int
@@ -74,6 +74,7 @@ class Written:
     kinds: dict[str, int]
     not_made: list[str]
     features: str
+    roles: dict[str, str]
 
 
 def build_vqa(
@@ -96,7 +97,8 @@ def build_vqa(
     role: Annotated[
         list[str] | None,
         typer.Option(
-            help="What a label names: instrument, landmark, organ, grade ... Default: lesion.",
+            help="What a label names: lesion, instrument, landmark, organ, grade ... Default: "
+            "what its words tell of.",
             metavar="LABEL=ROLE",
         ),
     ] = None,
@@ -118,6 +120,10 @@ def build_vqa(
             help="Most questions per kind, label and right answer, of images unlike each other."
         ),
     ] = PER_CLASS,
+    sizes: Annotated[
+        tuple[float, float],
+        typer.Option(help="Sides of wrong boxes over those of the right one.", metavar="LOW HIGH"),
+    ] = SIZES,
     features: Annotated[
         str,
         typer.Option(
@@ -155,6 +161,7 @@ def build_vqa(
             concepts=chosen_concepts,
             per_class=per_class,
             counts=counts,
+            similar=sizes,
             embed=_embed(features),
             seed=seed,
             roles=roles,
@@ -177,6 +184,7 @@ def build_vqa(
         kinds={kind: made[kind] for kind in chosen_kinds or MAKERS if made[kind]},
         not_made=[kind for kind in chosen_kinds or MAKERS if not made[kind]],
         features=features,
+        roles=dict(chosen.roles),
     )
     typer.echo(json.dumps(asdict(written), indent=1) if as_json else _told(written, out))
 
@@ -190,8 +198,13 @@ def _write_questions(folder: Path, chosen: Chosen, scene: str, name: str) -> lis
         noted = _noted(chosen, rows, lambda: bar.advance(task))
         write_questions(folder / QUESTIONS, (line_of(one, scene, name) for one in noted))
     write_text(folder / SOURCES, csv_text(pd.DataFrame(rows)))
-    write_text(folder / SPEC, _SPEC.format(questions=json.dumps(QUESTIONS)))
+    write_text(folder / SPEC, spec_text())
     return rows
+
+
+def spec_text() -> str:
+    """A SPEC.toml for the questions beside it."""
+    return _SPEC.format(questions=json.dumps(QUESTIONS))
 
 
 def _noted(
@@ -271,13 +284,17 @@ def _told(written: Written, out: Path) -> str:
     tasks = [f"  {task:{wide}}  {count:5}" for task, count in written.tasks.items()]
     missing = wrap(f"none of the kinds {', '.join(written.not_made)}", WIDTH)
     spec, questions = (shlex.quote(str(out / name)) for name in (SPEC, QUESTIONS))
+    others = [f"{label} ({role})" for label, role in written.roles.items() if role != LESION]
+    taken = wrap(f"not taken for lesions: {', '.join(others)}; --role says otherwise", WIDTH)
     return "\n".join(
         [
             f"wrote {out}: {written.questions} questions about {written.images} images "
             f"(chosen by {written.features})",
             *tasks,
             *(missing if written.not_made else []),
+            *(taken if others else []),
             "next:",
+            f"  avtt review-vqa {shlex.quote(str(out))}    # accept, edit or reject each",
             f"  avtt serve-demo --questions {questions}    # a model to try them on",
             f"  avtt audit {spec}",
         ]

@@ -56,6 +56,7 @@ GROUPS = {
         "relations": "What makes follow-up images.",
         "cut-out": "Cut an object out of a picture, for relations that paste it into others.",
         "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
+        "review-vqa": "Review questions on a page: accept, edit or reject each.",
     },
 }
 """What a command is for -> its name -> the first line of its help: a list that imports none."""

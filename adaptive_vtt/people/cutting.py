@@ -51,10 +51,10 @@ class CutOuts:
                 return Reply(jpeg(marked, 92), "image/jpeg", policy=POLICY)
             if steps == [self.key, "keep"]:
                 path = saved(self.folder, self.name, self.image, self._object(query))
-                return _words(f"saved {path} and its mask")
+                return words(f"saved {path} and its mask")
         except (InputError, ValueError) as error:
-            return _words(str(error), 400)
-        return _words("nothing is served here", 404)
+            return words(str(error), 400)
+        return words("nothing is served here", 404)
 
     def _object(self, query: dict[str, list[str]]) -> Mask:
         numbers = {name: [int(n) for n in said[0].split()] for name, said in query.items()}
@@ -80,5 +80,6 @@ class CutOuts:
         )
 
 
-def _words(sentence: str, status: int = 200) -> Reply:
+def words(sentence: str, status: int = 200) -> Reply:
+    """A sentence as a reply."""
     return Reply(sentence.encode(), "text/plain; charset=utf-8", status, POLICY)

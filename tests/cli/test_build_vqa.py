@@ -144,6 +144,32 @@ def test_a_spec_says_which_data(tmp_path: Path) -> None:
     assert found["about"].str.startswith("RBC").all()
 
 
+def test_sizes_of_wrong_boxes_are_as_said(tmp_path: Path) -> None:
+    given = ["--kinds", "grounding", "--concepts", "WBC", "--sizes", "0.3", "0.5"]
+    data, out = voc(tmp_path / "voc", 3), tmp_path / "q"
+    assert run("build-vqa", str(data), "--out", str(out), *given) == 0
+    table = pd.read_csv(out / "questions.tsv", sep="\t")
+    asked = [[json.loads(row[c]) for c in "ABCD"] for row in table.to_dict("records")]
+    for boxes in asked:
+        wide = sorted(x2 - x1 for x1, _, x2, _ in boxes)
+        assert wide[3] == 30
+        assert 9 <= wide[0] <= wide[2] <= 15
+
+
+def test_what_labels_were_taken_for_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels(tmp_path / "set")
+    table = tmp_path / "set" / "labels.csv"
+    write_text(table, table.read_text().replace("ulcer", "text"))
+    asked = ("build-vqa", str(tmp_path / "set"), "--kinds", "presence", "--concepts", "polyp,text")
+    assert run(*asked, "--out", str(tmp_path / "q")) == 0
+    assert "not taken for lesions: text (artefact); --role says" in capsys.readouterr().out
+    assert set(pd.read_csv(tmp_path / "q/sources.csv")["about"].str[:5]) == {"polyp"}
+    assert run(*asked, "--out", str(tmp_path / "r"), "--role", "text=lesion", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["roles"] == {"polyp": "lesion", "text": "lesion"}
+
+
 def test_the_same_seed_writes_the_same_file(tmp_path: Path) -> None:
     data = voc(tmp_path / "voc")
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
@@ -175,6 +201,8 @@ def test_voc_is_recognised(tmp_path: Path) -> None:
         (["--scene", "Colonscopy"], "unknown scene 'Colonscopy'; did you mean 'Colonoscopy'?"),
         (["--features", "dino"], "unknown kind of features 'dino'"),
         (["--per-class", "0"], "expected at least 1 question per class, got 0"),
+        (["--sizes", "2", "1"], "a range of sizes above 0, got 0.1, 0.002 and (2.0, 1.0)"),
+        (["--sizes", "1", "inf"], "a range of sizes above 0, got 0.1, 0.002 and (1.0, inf)"),
         (["--kinds", ","], "--kinds: expected names with commas between them, got none"),
         (["--kinds", "contour"], "no question of the kinds contour can be made"),
     ],

@@ -30,14 +30,20 @@ def distractors(
 
     Sides are those of ``right`` times a factor from ``similar`` each; no two boxes, the
     right one included, share more than ``overlap`` of the smaller one's area.
+    Were factors drawn around 1, the right box would mostly be of middle size among the four, which
+    gives it away. So all four are drawn from one range, half as wide, in which the right one stands
+    anywhere.
     """
     height, width = image.shape[:2]
     field = visible_field(image) if image.shape[2] == 3 else np.ones((height, width), bool)
     least = min(INSIDE, _visible(field, right))
     sides = np.array([right[2] - right[0], right[3] - right[1]])
     found: list[Corners] = []
+    width_of_range = (np.log(similar[1]) - np.log(similar[0])) / 2
+    smallest = np.log(similar[0]) + width_of_range * rng.uniform(size=2)
     for _ in range(TRIES):
-        wide, tall = np.maximum(1, np.rint(sides * rng.uniform(*similar, 2))).astype(int).tolist()
+        factors = np.exp(smallest + width_of_range * rng.uniform(size=2))
+        wide, tall = np.maximum(1, np.rint(sides * factors)).astype(int).tolist()
         if wide >= width or tall >= height:
             continue
         x, y = int(rng.integers(width - wide + 1)), int(rng.integers(height - tall + 1))

@@ -35,7 +35,7 @@ from .question_making import (
     subjects,
 )
 from .question_table import QUALITY, ImageFormat, Line, write_questions
-from .taxonomy import ROLES
+from .taxonomy import ARTEFACT, ROLES
 
 
 def k_centre(points: npt.ArrayLike, count: int) -> list[int]:
@@ -55,6 +55,8 @@ def look(image: Image) -> npt.NDArray[np.float64]:
     return cv2.resize(image, (8, 8), interpolation=cv2.INTER_AREA).ravel() / 255.0
 
 
+SIZES = (0.8, 1.25)
+"""Sides of wrong boxes over those of the right one."""
 Embed = Callable[[Image], npt.ArrayLike]
 _Place = tuple[int, str, str]
 """Sample, kind and class of a question."""
@@ -88,6 +90,8 @@ class Chosen:
     plan: Plan
     places: tuple[_Place, ...]
     seed: int
+    roles: Mapping[str, str]
+    """Concept -> what it was taken for."""
 
     def __len__(self) -> int:
         return len(self.places)
@@ -139,7 +143,7 @@ def choose(
     concepts: Sequence[str] | None = None,
     per_class: int | None = None,
     counts: Mapping[str, str] | None = None,
-    similar: tuple[float, float] = (0.8, 1.25),
+    similar: tuple[float, float] = SIZES,
     overlap: float = 0.1,
     smallest: float = 0.002,
     embed: Embed = look,
@@ -155,8 +159,9 @@ def choose(
     they need masks or boxes, contours masks. ``per_class``: at most so many questions per kind and
     right answer, chosen by k-centre selection on ``embed`` of the images. ``counts``: concept ->
     metadata column with its true number; otherwise boxes, or connected pieces of its mask, are
-    counted. ``roles``: concept -> one of ``taxonomy.ROLES`` (default: lesion), which says what task
-    of EndoBench a question belongs to; wrong options have the same role. ``words``: concept -> what
+    counted. ``roles``: concept -> one of ``taxonomy.ROLES`` (default: what its words tell of, see
+    ``role_names``), which says what task of EndoBench a question belongs to; wrong options have the
+    same role, and of an artefact nothing is asked. ``words``: concept -> what
     it is called in questions. ``grades``: what is graded -> the metadata column of its grade.
     ``similar``: sides of a wrong box over those of the right one; ``overlap``: the largest share of
     the smaller of two boxes that may be shared, 0 to 1. Where no four such boxes fit, there is no
@@ -175,6 +180,8 @@ def choose(
         dict(grades or {}),
     )
     _check(dataset, kinds, plan)
+    taken_for = {concept: plan.role_name(concept) for concept in plan.concepts}
+    plan = replace(plan, concepts=tuple(c for c in plan.concepts if taken_for[c] != ARTEFACT))
     if per_class is not None and per_class < 1:
         raise InputError(f"build: expected at least 1 question per class, got {per_class}")
     plan = replace(plan, levels=_levels(dataset, plan))
@@ -183,7 +190,7 @@ def choose(
     places += [(k, "counting", subject) for k, subject in counting_subjects(numbers, plan)]
     pool = _pool(places, kinds, plan)
     taken = [place for class_ in pool.values() for place in _chosen(class_, looks, per_class)]
-    return Chosen(dataset, plan, tuple(taken), seed)
+    return Chosen(dataset, plan, tuple(taken), seed, taken_for)
 
 
 def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
@@ -200,7 +207,7 @@ def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
     if twice := next((word for word in called if called.count(word) > 1), None):
         raise InputError(f"build: expected another word for each concept, got {twice!r} twice")
     similar, overlap, smallest = plan.similar, plan.overlap, plan.smallest
-    if not (0 <= overlap < 1 and 0 < similar[0] <= similar[1] and 0 <= smallest < 1):
+    if not (0 <= overlap < 1 and 0 < similar[0] <= similar[1] < np.inf and 0 <= smallest < 1):
         raise InputError(
             f"build: expected an overlap and a smallest share in [0, 1) and a range of sizes "
             f"above 0, got {overlap}, {smallest} and {similar}"

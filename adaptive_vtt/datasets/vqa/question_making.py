@@ -1,6 +1,6 @@
-"""How each kind of question is made from a sample's labels, masks and boxes, and in which words.
+"""How each kind of question is made from a sample's labels, masks and boxes.
 
-The words are ours, in plain English. Counting questions take the numbers of all samples together.
+Counting questions take the numbers of all samples together.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,58 +14,9 @@ from ...errors import InputError
 from ...relations.visual_prompts import COLOURS, Box, Region, coordinates, draw_box, draw_contour
 from ...types import Image, Sample
 from .marked import CELLS, cell, distractors, is_boxed, places, reaches, shared
-from .taxonomy import LESION, POSITION, ROLES, TASKS, Role, category_of
-
-WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "presence": (
-            "Can any {subject} be seen in this image?",
-            "Does the image show any {subject}?",
-        ),
-        "type": ("What does this image show?", "Which of these is to be seen in the image?"),
-        "severity": (
-            "How severe is the {subject} in this image, as {column}?",
-            "Which grade ({column}) has the {subject} in this image?",
-        ),
-        "counting": (
-            "How many separate regions of {subject} are in this image?",
-            "Count the regions of {subject}: how many does the image show?",
-        ),
-        "counting boxes": (
-            "How many objects of the kind {subject} are in this image?",
-            "Count the objects of the kind {subject}: how many does the image show?",
-        ),
-        "position": (
-            "In which part of the image is the {subject}?",
-            "The image is cut into three by three parts. Which of them holds the {subject}?",
-        ),
-        "grounding": (
-            "Which box [x1, y1, x2, y2], in pixels, holds the {subject}?",
-            "Where is the {subject}? Choose its box, [x1, y1, x2, y2] in pixels.",
-        ),
-        "selection": (
-            "Which of the boxes is around the {subject}?",
-            "What colour has the box that holds the {subject}?",
-        ),
-        "box": ("What is inside the {colour} box?", "What does the {colour} box mark?"),
-        "contour": ("What is inside the {colour} outline?", "What does the {colour} outline mark?"),
-        "multi": (
-            "Several regions are marked. What does the {colour} {mark} mark?",
-            "Of the regions that are marked, what is in the {colour} {mark}?",
-        ),
-        "coordinate": (
-            "What is in the box {box}, in pixels [x1, y1, x2, y2]?",
-            "The box {box} ([x1, y1, x2, y2] in pixels) holds something. What is it?",
-        ),
-    }
-)
-"""Wordings of each kind; one is drawn per question."""
-
-
-def worded(kind: str, rng: np.random.Generator, **told: Any) -> str:
-    """A question of this kind, by one of its wordings."""
-    return WORDS[kind][int(rng.integers(len(WORDS[kind])))].format(**told)
-
+from .role_names import role_of
+from .taxonomy import POSITION, ROLES, TASKS, Role, category_of
+from .wordings import worded
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
 """The options of counting questions, always in this order, where few images show more than 4."""
@@ -129,7 +80,11 @@ class Plan:
 
     def role(self, concept: str) -> Role:
         """What the concept is; see ``taxonomy.ROLES``."""
-        return ROLES[self.roles.get(concept, LESION)]
+        return ROLES[self.role_name(concept)]
+
+    def role_name(self, concept: str) -> str:
+        """The name of its role: the one given, else the one that its words tell of."""
+        return self.roles.get(concept) or role_of(self.word(concept))
 
     def word(self, concept: str) -> str:
         """What the concept is called."""
@@ -191,7 +146,8 @@ def _presence(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
 
 def _type(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     absent = [c for c in plan.alike(subject) if sample.truth.get(c) == 0]
-    return _named(_copy(sample), "type", subject, absent, plan, rng, plan.role(subject).naming)
+    kind = f"type/{plan.role_name(subject)}"
+    return _named(_copy(sample), kind, subject, absent, plan, rng, plan.role(subject).naming)
 
 
 def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:

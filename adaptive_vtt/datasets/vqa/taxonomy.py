@@ -72,6 +72,10 @@ def _same(task: str) -> tuple[str, str]:
     return task, task
 
 
+LESION, ARTEFACT = "lesion", "artefact"
+"""The role of a label of which nothing else is known; and that of text, glare and blur, about which
+nothing is asked."""
+
 ROLES: Mapping[str, Role] = MappingProxyType(
     {
         "lesion": Role(
@@ -101,11 +105,10 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "treatment": Role(
             _SURGERY, ("Micro Operation Analysis", "Treatment Intervention Recognition")
         ),
+        ARTEFACT: Role("", None),
     }
 )
-"""What labels may name, after the tasks of EndoBench."""
-LESION = "lesion"
-"""The role of a label of which nothing else is said."""
+"""What labels may name, after the tasks of EndoBench, and what no question is about."""
 
 SCENES: Mapping[str, tuple[str, int]] = MappingProxyType(
     {

@@ -1,0 +1,55 @@
+"""Roles guessed from the names of labels, and what questions follow from them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.vqa.question_building import choose
+from adaptive_vtt.datasets.vqa.role_names import _WORDS, role_of
+from adaptive_vtt.datasets.vqa.taxonomy import ROLES
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("text", "artefact"),
+        ("Specularity", "artefact"),
+        ("poor preparation", "preparation"),
+        ("bbps-2-3", "preparation"),
+        ("ClipApplier", "instrument"),
+        ("grasping_forceps", "instrument"),
+        ("CalotTriangleDissection", "phase"),
+        ("ulcerative-colitis-grade-2", "grade"),
+        ("dyed-lifted-polyps", "treatment"),
+        ("suturing", "action"),
+        ("step 4", "step"),
+        ("retroflex-rectum", "landmark"),
+        ("z-line", "landmark"),
+        ("small bowel", "organ"),
+        ("colon polyp", "lesion"),
+        ("esophagitis", "lesion"),  # no oesophagus: words are whole ones
+        ("texture", "lesion"),
+        ("WBC", "lesion"),
+    ],
+)
+def test_words_tell_of_a_role(name: str, role: str) -> None:
+    assert role_of(name) == role
+
+
+def test_every_role_of_the_words_is_one_that_there_is() -> None:
+    assert {role for role, _ in _WORDS} <= {*ROLES}
+
+
+def test_nothing_is_asked_about_artefacts_unless_they_are_said_to_be_more() -> None:
+    images = [np.full((16, 16, 3), 40 * k, np.uint8) for k in range(4)]
+    labels = pd.DataFrame({"text": [1, 0, 1, 0], "polyp": [0, 1, 0, 1]})
+    dataset = from_table(images, labels)
+    chosen = choose(dataset, ["presence", "type"])
+    assert chosen.roles == {"text": "artefact", "polyp": "lesion"}
+    assert {about for _, _, about in chosen.places} == {"polyp, answer Yes", "polyp, answer No"}
+    said = choose(dataset, ["presence", "type"], roles={"text": "lesion"})
+    assert {kind for _, kind, about in said.places if about == "text"} == {"type"}
+    named = choose(dataset, ["presence"], words={"polyp": "poor preparation"})
+    assert named.roles["polyp"] == "preparation"  # what a question calls it tells more
+    assert not named.places

@@ -1,0 +1,52 @@
+"""How questions are worded, and whether the size of a box tells which one is right."""
+
+import re
+from collections import Counter
+from string import Formatter
+
+import numpy as np
+
+from adaptive_vtt.datasets.vqa.marked import distractors
+from adaptive_vtt.datasets.vqa.taxonomy import ROLES, granularity
+from adaptive_vtt.datasets.vqa.wordings import WORDS, worded
+
+
+def test_there_are_five_to_eight_ways_to_ask_each() -> None:
+    for kind, ways in WORDS.items():
+        assert 5 <= len({*ways}) == len(ways) <= 8, kind
+        fields = [{name for _, name, _, _ in Formatter().parse(way) if name} for way in ways]
+        assert all(each == fields[0] for each in fields), kind
+
+
+def test_all_of_them_are_drawn() -> None:
+    rng = np.random.default_rng(0)
+    said = {worded("presence", rng, subject="polyp") for _ in range(100)}
+    assert said == {way.format(subject="polyp") for way in WORDS["presence"]}
+
+
+def test_every_role_that_is_named_has_words_of_its_own() -> None:
+    named = {f"type/{role}" for role, told in ROLES.items() if told.naming}
+    assert named == {kind for kind in WORDS if kind.startswith("type/")}
+    assert "Which organ does this image show?" in WORDS["type/organ"]
+
+
+def test_words_about_several_regions_tell_boxes_from_outlines() -> None:
+    task = ("Region Recognition", "Multi-region Recognition")
+    for way in WORDS["multi"]:
+        for mark, level in (("box", "multi-box"), ("outline", "multi-contour")):
+            assert granularity(*task, way.format(colour="green", mark=mark)) == level
+            assert re.search(r"\bgreen\b", way.format(colour="green", mark=mark))
+
+
+def test_the_size_of_a_box_does_not_tell_that_it_is_right() -> None:
+    """Of four boxes the right one is smallest, second, third or largest equally often."""
+    image = np.full((200, 200, 1), 200, np.uint8)
+    ranks: Counter[int] = Counter()
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        wrong = distractors(image, (75, 75, 105, 105), 3, (0.5, 2), 0.1, rng)
+        assert wrong is not None
+        widths = [x2 - x1 for x1, _, x2, _ in wrong]
+        assert all(15 <= width <= 60 for width in widths)
+        ranks[sum(width < 30 for width in widths)] += 1
+    assert all(30 < ranks[k] < 70 for k in range(4)), ranks  # 50 of each, but for chance
