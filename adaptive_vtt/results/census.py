@@ -9,7 +9,7 @@ import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
@@ -134,7 +134,8 @@ def _map(classes: pd.DataFrame) -> Markup:
     """Mean loss per relation and concept, from those of every severity."""
     found = classes.reindex(columns=["relation", "concept", "questions", "error"])
     found["lost"] = found["error"].astype(float) * found["questions"]
-    of = {"index": "relation", "columns": "concept", "aggfunc": "sum", "sort": False}
+    of: dict[str, Any] = {"index": "relation", "columns": "concept", "aggfunc": "sum"}
+    of["sort"] = False
     grid = 100 * found.pivot_table("lost", **of) / found.pivot_table("questions", **of)
     cells = [[None if value != value else value for value in row] for row in grid.to_numpy()]
     figure = {
