@@ -1,9 +1,11 @@
-"""``avtt report``: the report and result anew, from the journal."""
+"""``avtt report``: the report and result anew, from the journal; the page of a census."""
 
 import shlex
 
 import typer
 
+from ..errors import InputError
+from ..results.census import holds_census, write_page
 from .options import Open, Plotly, RunDir
 from .run_folder import open_report, rewrite
 
@@ -11,9 +13,17 @@ from .run_folder import open_report, rewrite
 def report(directory: RunDir, plotly: Plotly = "inline", open_it: Open = False) -> None:
     """Write report.html and result.json anew from the journal, which is not verified.
 
+    In the folder of a census: census.html, from census.json.
+
     Example: avtt report runs/first
     """
-    page = rewrite(directory, plotly)
-    typer.echo(f"wrote {page}; not verified: 'avtt verify {shlex.quote(str(directory))}' does")
+    if holds_census(directory):
+        if plotly != "inline":
+            raise InputError(f"--plotly: expected inline, for a census's page, got {plotly!r}")
+        page = write_page(directory)
+        typer.echo(f"wrote {page}; not verified: 'avtt census' checks its seals")
+    else:
+        page = rewrite(directory, plotly)
+        typer.echo(f"wrote {page}; not verified: 'avtt verify {shlex.quote(str(directory))}' does")
     if open_it:
         open_report(page)

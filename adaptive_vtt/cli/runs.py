@@ -20,7 +20,7 @@ RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar=
 
 
 def runs(directory: RunsDir, as_json: Json = False) -> None:
-    """List a folder's audits: model, targets, calls, cost, state; latest first.
+    """List a folder's audits and censuses: model, targets, calls, cost, state; latest first.
 
     Journals are read as they stand, not verified: 'avtt verify DIR' does that.
 
@@ -79,10 +79,11 @@ def _cells(run: "Run", rates: "Rates | None") -> list[str]:
     if not run.model:
         return [run.name, "-", "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     worst = rates.worst if rates else None
+    certified = f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-"
     return [
         run.name,
         full_name(run.model, run.version),
-        f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-",
+        f"{run.targets or '?'} exact" if run.census else certified,
         f"{run.calls:,}",
         money(run.cost),
         f"{run.state}\n{run.ago}",

@@ -11,7 +11,7 @@ from ..errors import JournalError, one_line
 from ..types import JsonObject
 from .answer_json import parsed
 from .chain import Chain, Link, Row
-from .files import Lock, connect_to_read, identity, refuse_other_names, save_beside
+from .files import RECORD, Lock, connect_to_read, identity, refuse_other_names, save_beside
 from .rows import (
     FIGURES,
     AnswerRow,
@@ -222,6 +222,11 @@ class SQLiteJournal:
         self._lock: Lock | None = None
         self._rescued: Path | None = None
         if (must_exist or read_only) and not self.path.is_file():
+            if (self.path.parent / RECORD).is_file():
+                raise JournalError(
+                    f"{self.path.parent}: expected an audit, got a census, whose rates are exact; "
+                    "'avtt report', 'avtt runs' and 'avtt view' take it"
+                )
             raise JournalError(
                 f"journal {str(self.path)!r} does not exist; expected the folder that 'avtt audit "
                 "--out' wrote"

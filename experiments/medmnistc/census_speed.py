@@ -24,8 +24,9 @@ import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.census import Census
-from adaptive_vtt.audit.census.everything import BATCH, made
+from adaptive_vtt.audit.census.everything import made
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.journal.files import BATCH
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.relations import medmnistc

@@ -11,16 +11,17 @@ from ...engine.judge import Judge
 from ...engine.options import Filters
 from ...engine.settings import describe_oracle
 from ...errors import InputError
+from ...journal.files import BATCH, RECORD
 from ...models.base import ModelSource, adapted_model
 from ...models.checking import name_of
 from ...models.local.python import model_of
 from ...space import QuestionSpace
 from ...types import JsonObject
 from .at_once import columns_of
-from .everything import BATCH, asked, calls_in_order
+from .everything import asked, calls_in_order
 from .figures import CensusResult
 from .making import Making
-from .record import RECORD, Record
+from .record import Record
 
 Advance = Callable[[int], object]
 

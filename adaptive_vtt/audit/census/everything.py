@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ...certify.targets import Target, member
 from ...engine.judge import Judge
+from ...journal.files import BATCH
 from ...journal.rows import AnswerRow
 from ...models.base import ModelUnderTest
 from ...models.checking import checked
@@ -24,7 +25,6 @@ FollowUps = Callable[[Sequence[list[int]]], Iterator[dict[int, Pair]]]
 """From the images of every batch to their sources and follow-ups, by image, a batch at a time."""
 MAX_CALLS = 100_000
 """Spaces of more calls are not asked through."""
-BATCH = 256
 
 
 def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:

@@ -27,6 +27,7 @@ from ...engine.options import Filters
 from ...engine.settings import describe_oracle, describe_space
 from ...families import OfRelation
 from ...journal.facts import SpaceFacts
+from ...results.census import CONFIDENCE, PAGE, TOLD, page
 from ...results.outcomes import confusion
 from ...results.report import endobench_beside, medtest_beside, published
 from ...space import QuestionSpace
@@ -34,10 +35,7 @@ from ...types import Floats, Indices, JsonObject
 from ...utils.files import write_text
 from ...utils.tables import csv_text
 from .everything import MAX_CALLS, members
-from .page import page
 
-CONFIDENCE = 0.95
-"""Of an interval for other images, each by itself."""
 MAX_TARGETS = 2000
 """Relations by concepts are left out where they would be more."""
 MAX_VALUES = 30
@@ -155,7 +153,10 @@ class CensusResult:
 
     def to_dict(self) -> JsonObject:
         """For JSON; what is unknown is null."""
-        tables = {n: json.loads(t.to_json(orient="records")) for n, t in self.tables().items()}
+        tables = {
+            name: json.loads(table.to_json(orient="records", double_precision=15))
+            for name, table in self.tables().items()
+        }
         return {
             "census": self.space.dataset.name,
             "model": self.model,
@@ -168,20 +169,13 @@ class CensusResult:
     def save(self, folder: Path | str) -> Path:
         """Writes census.json, census.html and every table as tables/NAME.csv and .tex; gives the
         page's path."""
-        folder = Path(folder)
-        write_text(folder / "census.json", json.dumps(self.to_dict(), indent=1) + "\n")
+        folder, told = Path(folder), self.to_dict()
+        write_text(folder / TOLD, json.dumps(told, indent=1) + "\n")
         for name, table in self.tables().items():
             write_text(folder / "tables" / f"{name}.{CSV}", csv_text(table))
             write_text(folder / "tables" / f"{name}.{LATEX}", latex(table, name))
-        lead = (
-            f"{self.model}: every one of {len(self._answers):,} questions was asked, in "
-            f"{self.calls:,} calls. Rates are exact for these images. Intervals ({CONFIDENCE:.0%}, "
-            "each by itself) are for images of which these are a random sample. All tables are "
-            "in tables/, for spreadsheets and for LaTeX."
-        )
-        text = page(self.space.dataset.name, lead, self.tables(), self.outcomes)
-        write_text(folder / "census.html", text)
-        return folder / "census.html"
+        write_text(folder / PAGE, page(told))
+        return folder / PAGE
 
     # -- what tables are made of -----------------------------------------------------------
 

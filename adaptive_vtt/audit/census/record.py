@@ -22,8 +22,6 @@ from ...journal.files import Lock
 from ...journal.rows import AnswerRow
 from ...types import Floats, Indices, Truths
 
-RECORD = "census.db"
-"""What the record is called in a run folder."""
 SEAL = 16
 """Bytes per seal, as of a journal's."""
 TABLES = """

@@ -124,7 +124,9 @@ def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> JsonObje
 def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
     if not run.head:
         return
-    if rates is not None:
+    if run.census:
+        yield f"{run.targets} exact rates"
+    elif rates is not None:
         yield f"{rates.certified} of {run.targets} targets certified (not verified)"
         if rates.compared:
             yield rates.compared
