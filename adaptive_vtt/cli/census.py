@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import pandas as pd
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -103,17 +104,20 @@ def ask_everything(
 
 def _show(result: "CensusResult", page: Path) -> None:
     console = Console(highlight=False)
+    rates = result.rates
+    if len(rates) > SHOWN:  # the first is about everything; of the others the worst
+        rates = pd.concat([rates.head(1), rates.iloc[1:].sort_values("exact", ascending=False)])
     table = Table(title="exact rates", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("target", overflow="fold")
     for name in ("rate", "questions", "other images (95 % each)"):
         table.add_column(name, justify="right")
-    for row in result.rates.head(SHOWN).to_dict(orient="records"):
+    for row in rates.head(SHOWN).to_dict(orient="records"):
         low, high = outward(row["lower"], row["upper"])
         cells = f"{100 * row['exact']:.2f} %", f"{row['questions']:,}"
         table.add_row(row["target"], *cells, f"{100 * low:.1f} to {100 * high:.1f} %")
     console.print(table)
     if len(result.rates) > SHOWN:
-        console.print(f"{SHOWN} of {len(result.rates)} rates; tables/rates.csv has all")
+        console.print(f"the {SHOWN - 1} highest of {len(rates)} rates; tables/rates.csv has all")
     silent, counts = result.outcomes["unanswered"] != "", result.outcomes["loss"].notna()
     asked = f"{len(result.outcomes):,} questions asked in {result.calls:,} calls"
     asked += f"; {int((silent & counts).sum()):,} without an answer"

@@ -62,16 +62,34 @@ LAST = 22
 
 @contextmanager
 def counting(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar of so many steps, with the time left, on stderr; its value is what moves it on."""
+    """A bar of so many steps, with the time left, on stderr; its value is what moves it on. Where
+    stderr is no terminal, a line now and then."""
+    console = Console(stderr=True, quiet=quiet, highlight=False)
+    if not console.is_terminal:
+        yield _now_and_then(console, what, total)
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda steps: bar.advance(task, steps)
+
+
+def _now_and_then(console: Console, what: str, total: int) -> Callable[[int], None]:
+    done, due = 0, time.monotonic() + FIRST
+
+    def advance(steps: int) -> None:
+        nonlocal done, due
+        done += steps
+        if time.monotonic() >= due:
+            console.print(f"{what}: {done:,} of {total:,}")
+            due = time.monotonic() + FIRST
+
+    return advance
 
 
 class Live:

@@ -258,7 +258,9 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
         return places
     known = [f"{VERSUS * rule.versus}{target.handle}" for target in ids]
     there = f"there are {', '.join(known[:MAX])}{', ...' if len(known) > MAX else ''}"
-    near = get_close_matches(rule.about, [target.handle for target in ids], n=1, cutoff=0.7)
+    handles = [target.handle for target in ids]
+    near = [handle for handle in handles if handle.partition(":")[2] == rule.about]
+    near = near or get_close_matches(rule.about, handles, n=1, cutoff=0.7)
     if near:
         remedy = f"did you mean {VERSUS * rule.versus}{near[0]}?"
     elif begun:

@@ -16,7 +16,7 @@ from adaptive_vtt.audit import Progress as Step
 from adaptive_vtt.cli import audit as demo
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli import run_folder
-from adaptive_vtt.cli.progress import Live, clock, fitted, share_done, time_left
+from adaptive_vtt.cli.progress import Live, clock, counting, fitted, share_done, time_left
 from adaptive_vtt.engine.options import Certify, Limits
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -219,3 +219,12 @@ def test_where_there_is_no_browser_the_report_is_named(
     monkeypatch.setattr(run_folder.webbrowser, "open", lambda url: False)
     run_folder.open_report(tmp_path / "report.html")
     assert f"no browser was found; open {tmp_path / 'report.html'}" in capsys.readouterr().err
+
+
+def test_where_stderr_is_no_terminal_what_is_counted_is_said_now_and_then(capsys, monkeypatch):
+    clock = iter([0.0, 5.0, 11.0, 11.0, 15.0])
+    monkeypatch.setattr("adaptive_vtt.cli.progress.time.monotonic", lambda: next(clock))
+    with counting("auditing", 3, quiet=False) as advance:
+        for _ in range(3):
+            advance(1)
+    assert capsys.readouterr().err == "auditing: 2 of 3\n"

@@ -137,6 +137,8 @@ def test_a_target_that_was_not_registered_is_refused_with_the_reason():
         gate(finished(), ["group:site=north <= 0.2"])
     with pytest.raises(InputError, match=r"did you mean relation:gaussian_noise\?$"):
         gate(finished(), ["relation:gausian_noise <= 0.2"])
+    with pytest.raises(InputError, match=r"did you mean relation:identity\?$"):
+        gate(finished(), ["identity <= 0.2"])
     with pytest.raises(InputError, match="one that explores"):
         gate(audited(half_width=None, budget=3), ["overall <= 0.2"])
     with pytest.raises(InputError, match="at least one rule"):
