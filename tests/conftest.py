@@ -37,6 +37,8 @@ class Unsynced(sqlite3.Connection):
 sqlite3.connect = partial(sqlite3.connect, factory=Unsynced)
 # Begun in the background, a process ignores Ctrl-C, and whatever it begins does, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):  # so does whatever nohup began
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

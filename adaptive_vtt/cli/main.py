@@ -30,7 +30,7 @@ GROUPS = {
     },
     "Look": {
         "view": "Show a run as it goes on, or all runs of a folder and two beside each other.",
-        "runs": "List a folder's audits: model, targets, calls, cost, state; latest first.",
+        "runs": "List a folder's audits and censuses: targets, calls, cost, state; latest first.",
         "report": "Write report.html and result.json anew from the journal, which is not verified.",
         "slices": "Find groups of questions in which failures concentrate.",
         "export": "Write the images that were answered wrongly, with labels and masks, as a "

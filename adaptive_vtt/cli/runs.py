@@ -20,7 +20,7 @@ RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar=
 
 
 def runs(directory: RunsDir, as_json: Json = False) -> None:
-    """List a folder's audits and censuses: model, targets, calls, cost, state; latest first.
+    """List a folder's audits and censuses: targets, calls, cost, state; latest first.
 
     Journals are read as they stand, not verified: 'avtt verify DIR' does that.
 

@@ -179,7 +179,9 @@ def test_terminal_and_report_tell_decisions_and_what_is_undecided(
     assert "nan" not in told
     assert "not certified" not in " ".join(told.split())
     left = decided.count("open")
-    said = f"{left} of {len(decided)} targets {'is' if left == 1 else 'are'} not decided; the furth"
+    said = (
+        f"{left} of {len(decided)} targets {'is' if left == 1 else 'are'} not decided; the one that"
+    )
     assert said in told
     page = (out / "report.html").read_text(encoding="utf-8")
     (forest,) = re.findall(r'<table class="forest">.*?</table>', page, flags=re.DOTALL)

@@ -68,7 +68,7 @@ LABELS = [0, 1, 0, 1, 0, 1]
         ),
         (
             {"id": [*NAMES[:5], "im-9"], "bright": LABELS},
-            "the folder has 'im-0.png', 'im-1.png', 'im-2.png' and 3 more",
+            "mend the name or remove the row",
         ),
         ({"id": LABELS, "photo": NAMES, "bright": LABELS}, 'file_column = "photo" in'),
     ],
