@@ -24,7 +24,7 @@ from .journal.files import JOURNAL
 from .models.base import ModelDefaults
 from .pool import Pool
 from .results.result import Result
-from .types import Answer, CallMode, Prompt, Unanswered
+from .types import Answer, CallMode, JsonObject, Prompt, Unanswered
 from .utils.importing import pip_install
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class CertifiedStop:
         number = self._begun.pop(str(id))
         self._audit.tell(number, Unanswered("no score") if loss is None else loss)
 
-    async def complete_task(self) -> dict[str, Any]:
+    async def complete_task(self) -> JsonObject:
         """Where every target stands, for Inspect's log."""
         with self._audit as audit:
             failed = Unanswered("Inspect ended it with an error")

@@ -31,7 +31,7 @@ from ..journal.files import JOURNAL
 from ..models.base import adapted_model
 from ..results.export.mix import weights_of, write_mix
 from ..space import QuestionSpace
-from ..types import IDENTITY
+from ..types import IDENTITY, JsonObject
 from ..utils.figures import percent
 from ..utils.files import Table, hash_files, merged, write_text
 from ..utils.random_streams import generator
@@ -271,7 +271,7 @@ class Retraining:
 
     def compared(
         self, new: Spec, figures: list[pd.DataFrame | None], margin: float, as_json: bool
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The comparison, and the tables written; both for JSON."""
         where: Filters = {}
         targets = ["overall", "relations"]
@@ -314,7 +314,7 @@ def _run(command: str, environment: dict[str, str], quiet: bool) -> int:
             raise
 
 
-def _gain(table: list[dict[str, Any]]) -> str:
+def _gain(table: list[JsonObject]) -> str:
     """What the error of changed images was and is, where everything was asked."""
     row = next((row for row in table if row["relation"] == CHANGED), None)
     if row is None:

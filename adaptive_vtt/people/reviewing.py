@@ -15,7 +15,6 @@ from dataclasses import asdict, astuple, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
@@ -26,6 +25,7 @@ from ..datasets.vqa.question_table import OPTIONS
 from ..errors import InputError
 from ..results.report.section import data
 from ..results.view.pages import Reply
+from ..types import JsonObject
 from ..utils.files import whole_file, why_unread, write_text
 from ..utils.image_codec import jpeg
 from ..utils.tables import csv_lines, original
@@ -179,7 +179,7 @@ def _parts(table: Path, without_images: bool = False) -> Iterable[list[dict[str,
             yield [dict(zip(columns, row, strict=True)) for row in part.to_numpy().tolist()]
 
 
-def _question(row: dict[str, str]) -> dict[str, Any]:
+def _question(row: dict[str, str]) -> JsonObject:
     options = [row[letter].strip() for letter in OPTIONS if row.get(letter, "").strip()]
     said = {name: row[name].strip() for name in ("index", "question", "task", "answer")}
     return said | {"answer": said["answer"].upper(), "options": options}
