@@ -1,7 +1,5 @@
 """``avtt cut-out``: objects out of one's own pictures, to be pasted into others."""
 
-import threading
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +9,7 @@ from ..people.cutting import CutOuts
 from ..relations.medtest.grabbing import grabbed, saved
 from ..results.view.server import Serving
 from ..utils.image_files import read_image
+from .view import until_interrupted
 
 
 def cut_out(
@@ -51,10 +50,4 @@ def cut_out(
     site = CutOuts(picture, image.stem, out)
     with Serving(site, port) as server:
         address = f"{server.url}{site.key}/"
-        typer.echo(f"{image}: {address}\nCtrl-C ends it.")
-        if open_:
-            webbrowser.open(address)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            typer.echo("")
+        until_interrupted(f"{image}: {address}\nCtrl-C ends it.", address, open_it=open_)

@@ -3,7 +3,6 @@
 import json
 import math
 import shlex
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +13,9 @@ import typer
 from ..journal import read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..journal.rows import CallRow
 from ..results.gate import VERSUS, Gate
 from ..results.gate import gate as decide
+from ..results.result import Result, summarise
 from ..results.way_on import raised, rounded_down, way
 from ..utils.files import write_text
 from .options import Head, Json, RunDir
@@ -61,7 +60,7 @@ def gate(
             return
         found = decide(journal, rule, str(directory), head=head)
         facts = read_facts(journal.facts())
-        calls = journal.calls()
+        result = summarise(journal) if found.state == "open" else None
     if junit is not None:
         write_text(junit, found.junit())
     if summary is not None:
@@ -73,13 +72,13 @@ def gate(
         for ruling in found.rulings:
             typer.echo(str(ruling))
         typer.echo(f"gate: {found.state}; {found.promise}")
-        if found.state == "open":
-            typer.echo(_onward(found, facts, calls, directory))
+        if result is not None:
+            typer.echo(_onward(found, facts, result, directory))
     if found.exit_code:
         raise typer.Exit(found.exit_code)
 
 
-def _onward(found: "Gate", facts: "Facts", calls: Sequence[CallRow], directory: Path) -> str:
+def _onward(found: "Gate", facts: "Facts", result: Result, directory: Path) -> str:
     """What may decide an open gate. An audit whose open targets are as certain as was asked goes on
     only if more is asked: intervals as narrow as their distance from the limit, which takes calls
     with the square of that. Limits that would end it before are raised."""
@@ -94,19 +93,18 @@ def _onward(found: "Gate", facts: "Facts", calls: Sequence[CallRow], directory: 
         return f"go on with {begun}, under a higher limit if it met one, and try again"
     resume = f"'avtt resume {shlex.quote(str(directory))}"
     if wanted is None or widest > wanted:
-        return f"go on with {resume}{_raised(facts, calls, 2)}', and try again"
+        return f"go on with {resume}{_raised(facts, result, 2)}', and try again"
     apart = min(abs(ruling.estimate - ruling.rule.limit) for ruling in open_)
     narrower = rounded_down(max(apart, widest / MAX_NARROWER))
     return (
         f"its targets are as certain as was asked; go on with {resume} --half-width {narrower:g}"
-        f"{_raised(facts, calls, (wanted / narrower) ** 2)}', and try again"
+        f"{_raised(facts, result, (wanted / narrower) ** 2)}', and try again"
     )
 
 
-def _raised(facts: Facts, calls: Sequence[CallRow], times: float) -> str:
+def _raised(facts: Facts, result: Result, times: float) -> str:
     """Options that allow so many ``times`` the calls made, " " before them; "" for none needed."""
-    made, spent = len(calls), sum(call.cost for call in calls)
-    asked = sum(len(call.answers) for call in calls)
+    made = result.calls
     more = max(0, min(math.ceil((times - 1) * made), facts.all_calls - made))
-    options = raised(facts, made, asked, spent, more)
+    options = raised(facts, made, result.questions, result.cost, more)
     return f" {options}" if options else ""

@@ -1,8 +1,6 @@
 """``avtt review-vqa``: questions are accepted, edited or rejected before a model is asked."""
 
 import json
-import threading
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +11,7 @@ from ..results.view.server import Serving
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
 from .options import Json
+from .view import until_interrupted
 
 
 def review_vqa(
@@ -49,13 +48,9 @@ def review_vqa(
         return
     with Serving(review, port) as server:
         address = f"{server.url}{review.key}/"
-        typer.echo(f"{table}: {address}\n{_told(review)}. Ctrl-C ends it.")
-        if open_:
-            webbrowser.open(address)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            typer.echo(f"\n{_told(review)}")
+        served = f"{table}: {address}\n{_told(review)}. Ctrl-C ends it."
+        until_interrupted(served, address, open_it=open_)
+    typer.echo(_told(review))
 
 
 def _told(review: Review) -> str:
