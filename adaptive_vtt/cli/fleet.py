@@ -129,8 +129,7 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
     if resume and not path.is_file():
         raise InputError(f"{out}: expected a fleet to go on with, found none; leave --resume out")
     out.mkdir(parents=True, exist_ok=True)
-    lock = Lock(path)
-    try:
+    with Lock(path):
         if not resume:
             _refuse_audits(found, out)
             Broker.create(path, caps, names).close()
@@ -142,8 +141,6 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
                 recount(broker)
             broker.change_caps(caps)
             yield broker, before != caps
-    finally:
-        lock.release()
 
 
 def _refuse_audits(found: "Fleet", out: Path) -> None:

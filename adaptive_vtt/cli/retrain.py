@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ from ..engine.audit_key import CONTENT
 from ..engine.options import Filters
 from ..errors import InputError, listed
 from ..journal import read_journal
-from ..journal.files import JOURNAL
+from ..journal.files import JOURNAL, Lock
 from ..models.base import adapted_model
 from ..results.export.mix import weights_of, write_mix
 from ..space import QuestionSpace
@@ -134,8 +134,9 @@ def retrain(
     Example: avtt retrain SPEC.toml --train 'python train.py' --by runs/first
     """
     old, base = read(spec, False, {"audit.budget": budget, "audit.seed": seed}, sets)
-    with interrupted_as(lambda: f"interrupted; {AGAIN}"):
+    with interrupted_as(lambda: f"interrupted; {AGAIN}"), ExitStack() as held:
         work = Retraining.begin(old, base, out, train, data, by, new)
+        held.enter_context(Lock(out / RECORD))
         old = work.spec
         images = work.mix()
         file = work.trained(train, quiet=as_json)

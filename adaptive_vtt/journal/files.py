@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Self
 from weakref import WeakSet
 
 from ..errors import JournalError, one_line
@@ -119,7 +120,7 @@ def _foreign(path: Path) -> JournalError:
 
 
 class Lock:
-    """Held from the moment it is made until ``release``.
+    """Held from the moment it is made until ``release``, or the end of a ``with``.
 
     Raises JournalError, naming the process, where another holds it.
     """
@@ -156,6 +157,12 @@ class Lock:
                     _free(file)
             with suppress(OSError):
                 os.close(file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):

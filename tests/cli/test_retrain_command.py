@@ -16,6 +16,7 @@ from adaptive_vtt.cli.retrain import renewed
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.datasets import read_dataset
 from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.files import Lock
 from adaptive_vtt.utils.image_files import read_image
 from tests.cli.test_cli import refused
 from tests.helpers.command_line import run
@@ -142,6 +143,17 @@ def test_another_retraining_in_the_same_folder_is_refused(
     assert "another 'images to train on'" in told
 
 
+def test_a_folder_in_which_one_is_under_way_is_refused(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    with Lock(out / "retrain.json"):
+        told = refused(capsys, *command(base, out))
+    assert "is being written by this process already" in told
+    assert not (out / "mix").exists()
+
+
 def test_a_training_that_fails_is_run_again_on_the_mix_that_is_there(
     base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -153,7 +165,10 @@ def test_a_training_that_fails_is_run_again_on_the_mix_that_is_there(
     told = refused(capsys, *asked)
     assert "--train: expected the command to end with exit code 0, got 3" in told
     assert f"{out / 'mix'} is kept, and the same command trains again" in told
-    assert sorted(path.name for path in out.iterdir()) == ["mix", "retrain.json"]
+    assert sorted(path.name for path in out.iterdir() if path.suffix != ".lock") == [
+        "mix",
+        "retrain.json",
+    ]
     (tmp_path / "ready").touch()
     shutil.rmtree(out / "mix" / "images")  # nothing makes the mix anew
     (out / "partial-checkpoint.txt").write_text("of a training that was killed")
