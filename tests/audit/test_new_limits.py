@@ -45,6 +45,7 @@ class Failing(ScriptedModel):
         return super().ask(prompts)
 
 
+@pytest.mark.slow
 def test_a_narrower_and_then_a_wider_half_width_are_verified_and_end_the_audit_there() -> None:
     journal = MemoryJournal()
     calls, aims = [], []
@@ -84,6 +85,7 @@ def test_what_was_bet_before_another_half_width_stays_as_it_was() -> None:
     assert journal.facts()["certificate"]["aims"] == [[0, 0.25], [24, 0.05]]
 
 
+@pytest.mark.slow
 def test_killed_after_another_half_width_the_audit_ends_as_if_undisturbed() -> None:
     ended = []
     for fails_at in (0, 9):
@@ -231,6 +233,7 @@ def test_a_limit_below_what_was_spent_is_refused_in_a_sentence(
         assert journal.head == head
 
 
+@pytest.mark.slow
 def test_from_python_too(folder: Path) -> None:
     with avtt.resume(folder, budget=33, half_width=0.34) as audit:
         assert audit.run().calls == 33

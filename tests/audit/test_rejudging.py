@@ -340,6 +340,7 @@ def test_sources_that_an_oracle_needs_beyond_those_asked_are_named() -> None:
         rejudge(journal, compared(Twice()))
 
 
+@pytest.mark.slow
 def test_a_comparison_and_a_misclassification_rate_keep_their_oracle() -> None:
     versus = Versus(space(), ScriptedModel(), ScriptedModel(seed=1), margin=0.2, budget=20)
     versus.run()

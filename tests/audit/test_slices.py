@@ -90,6 +90,7 @@ def test_verify_recomputes_slices_and_everything_agrees(per_call, options):
     assert questions == [int(track.questions[-1]) for track in history]
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_finds_and_draws_the_same(tmp_path, journal):
     path = tmp_path / "journal.db"
     for budget in (40, FIRST_LOOK, FIRST_LOOK + 1, 75, 100, None):
@@ -299,6 +300,7 @@ def misses(audits: int) -> int:
     return sum(hostile(seed) > 0 for seed in range(audits))
 
 
+@pytest.mark.slow
 def test_slices_chosen_by_their_failures_are_covered_at_every_moment():
     """Of 12 audits at confidence .5, of which .45 are for slices, more than 9 miss with probability
     .004 (binomial, 12 and .45) if the promise is kept exactly, and less since bets are cautious."""

@@ -221,6 +221,7 @@ def test_an_earlier_audit_of_a_is_taken_as_it_is_and_costs_nothing(tmp_path: Pat
     assert verdict.targets["decision"].tolist() == ["better"]
 
 
+@pytest.mark.slow
 def test_an_earlier_audit_of_another_version_is_refused_but_as_a_hint(tmp_path: Path):
     a, b = both()
     earlier = tmp_path / "earlier.db"

@@ -139,6 +139,7 @@ def erring(name: str, raised: float = 0.0) -> int:
     return erred
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [KINDS[1], *slowly(KINDS[0], *KINDS[2:])])
 def test_comparisons_err_no_more_often_than_they_may_at_any_moment(name: str) -> None:
     """At level .05 more errors than allowed, 4, have a chance of .001 at most, each."""

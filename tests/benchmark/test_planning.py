@@ -135,6 +135,7 @@ def test_least_likely_and_most_come_in_this_order(
     assert together.at_most == max(row.at_most for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [0.1, *slowly(0.3)])
 def test_what_is_likely_is_what_a_rehearsal_takes_within_a_third(loss: float) -> None:
     space = QuestionSpace(tiny_dataset(400, 2), ["identity", "rotation", "gaussian_noise"])

@@ -193,6 +193,7 @@ def coins(rates: Floats, games: Any, draws: int, rng: np.random.Generator, aim: 
         sequences.move(step)
 
 
+@pytest.mark.slow
 def test_wrong_decisions_are_as_rare_as_promised() -> None:
     """200 audits of 5 coins against .5 at level .2: P(more than 60 with an error) < .0005."""
     rng = np.random.default_rng(0)

@@ -373,6 +373,7 @@ def test_every_stratum_and_figure_can_be_recomputed(options):
     assert "stratum" in journal.draws()[0].why
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_draws_what_an_undisturbed_one_does(tmp_path):
     space = QuestionSpace(tiny_dataset(20, 2), ["identity", "brightness_up"])
 

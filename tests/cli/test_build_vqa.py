@@ -358,6 +358,7 @@ def test_only_multiple_choice_becomes_a_table(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_the_command_chain_with_the_demo_endpoint(
     questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

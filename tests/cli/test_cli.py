@@ -115,6 +115,7 @@ def test_the_same_seed_gives_the_same_result_and_another_seed_another(start, tmp
     assert results[0] != results[2]
 
 
+@pytest.mark.slow
 def test_a_model_that_breaks_midway_can_be_resumed_to_the_undisturbed_result(start, tmp_path):
     spec = str(start / "SPEC.toml")
     text = (start / "SPEC.toml").read_text()

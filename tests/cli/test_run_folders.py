@@ -72,6 +72,7 @@ def test_an_empty_journal_is_refused_by_readers_untouched_and_begun_by_audit(
     assert run("verify", str(out)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tables", [False, True], ids=["killed", "disk full"])
 def test_an_audit_whose_first_write_failed_is_begun_by_the_same_command(
     start: Path,
@@ -314,6 +315,7 @@ def test_a_signal_that_a_model_swallowed_ends_the_audit_at_the_next_answer(
     assert answers(out) == 1
 
 
+@pytest.mark.slow
 def test_the_demo_compares_nothing_that_it_has_not_reached(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,6 +85,7 @@ def told(data: Any, answer: Any, oracle: Any = None, budget: int = 30) -> list[s
 MIXED, PRESENT = [0, 1] * 6, [1] * 12
 
 
+@pytest.mark.slow
 def test_answers_that_are_all_the_same_are_told_of_in_result_and_report() -> None:
     assert "(0.5)" in told(shown(MIXED), lambda p: (0.5, 0.5))[0]
     assert "all 30 calls" in told(shown(MIXED), lambda p: (1, 1))[0]
@@ -102,6 +103,7 @@ def test_answers_that_differ_or_are_right_or_few_are_not() -> None:
 # -- how an audit goes on -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_terminal_and_report_tell_the_same_limit_and_no_more_calls_than_there_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

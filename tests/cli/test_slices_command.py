@@ -137,6 +137,7 @@ def test_resume_looks_only_where_alpha_was_set_aside(folder, capsys):
     assert "unknown proposer 'lamps'" in text
 
 
+@pytest.mark.slow
 def test_more_slices_may_be_looked_for_later(found, capsys):
     told(["resume", found, "--set", "certify.discover=4", "--json"], capsys)
     with closing(read_journal(Path(found) / "journal.db")) as journal:
@@ -200,6 +201,7 @@ def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(fold
     assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)'", said)
 
 
+@pytest.mark.slow
 def test_a_target_that_is_asked_for_later_is_certified_by_the_draws_to_come(folder, found, capsys):
     rule = "concept:bright:false-alarm rate <= 1"
     refused = told(["gate", found, "--rule", rule], capsys, code=2)

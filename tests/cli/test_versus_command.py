@@ -91,6 +91,7 @@ def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.Capt
     assert "holds a comparison of two models" in told
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_gate_and_other_commands_refuse_its_run(
     specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -210,6 +211,7 @@ def test_the_gate_that_is_the_claim_itself_is_refused(
     assert len(told["versus"]) == 5  # those of SPEC_A: overall and four relations
 
 
+@pytest.mark.slow
 def test_the_first_rule_that_is_named_is_about_a_target_and_its_limit_is_never_minus_zero(
     specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

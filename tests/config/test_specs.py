@@ -158,6 +158,7 @@ def test_phantom_is_audited_verified_and_exported(tmp_path: Path) -> None:
     assert len(from_masks(failures, images="images", masks="masks/polyp")) > 0
 
 
+@pytest.mark.slow
 def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
     with demo_server(CaptionBrain(TemplateCaptioner(omission=0.3))) as server:
         spec = copied(

@@ -128,6 +128,7 @@ def test_grey_sources_will_do() -> None:
 # -- seeing --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(8))
 def test_the_source_shows_all_that_has_a_mask(index: int) -> None:
     kept = image(index).copy()

@@ -67,6 +67,7 @@ def test_exactly_what_is_there_is_seen(index: int) -> None:
         assert s.count >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["crop", *slowly("stretch", "rotate")])
 def test_what_stays_in_view_is_seen_and_what_does_not_is_not(way: str) -> None:
     rng = np.random.default_rng(0)

@@ -109,6 +109,7 @@ def test_an_audit_that_keeps_no_beliefs_makes_the_same_draws() -> None:
     assert alone == with_beliefs
 
 
+@pytest.mark.slow
 def test_memory_and_sqlite_hold_the_same(tmp_path: Path) -> None:
     held = audited(MemoryJournal()).journal
     with closing(audited(tmp_path / "journal.db").journal) as kept:
@@ -120,6 +121,7 @@ def test_memory_and_sqlite_hold_the_same(tmp_path: Path) -> None:
                 journal.add_beliefs([BeliefRow(30, {})])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [12, *slowly(5)])
 def test_a_resumed_audit_adds_what_is_missing(tmp_path: Path, stop: int) -> None:
     path, whole = tmp_path / "journal.db", figures_of(audited().journal)
@@ -213,6 +215,7 @@ def test_an_audit_that_explores_tells_uncertainties_and_counts() -> None:
     assert np.array(figures["uncertainty"]).shape == (2, 2)
 
 
+@pytest.mark.slow
 def test_a_comparison_believes_in_differences() -> None:
     with avtt.Versus(
         SPACE, ScriptedModel(), ScriptedModel(seed=5), margin=0.1, budget=40, seed=1

@@ -107,6 +107,7 @@ def test_runs_with_a_part_of_the_questions_tell_of_all(folder: Path) -> None:
     assert len(population.cohort) == 3
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_cohort_that_it_was_begun_with(folder: Path) -> None:
     """A pattern matches the run itself by then."""
     path = folder / "run9" / "journal.db"

@@ -257,6 +257,7 @@ def test_repeat_probes_are_spread_and_half_of_them_wait_for_the_end():
     assert again == [24, 50, 98, 99]  # with draws 25 and 50, and at the end
 
 
+@pytest.mark.slow
 def test_resuming_pays_for_no_repeat_probe_twice(tmp_path):
     class Stops(ScriptedModel):
         def __init__(self, after: int) -> None:

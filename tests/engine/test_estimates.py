@@ -129,6 +129,7 @@ def test_predictions_that_became_good_make_the_estimate_better_than_the_draws_al
     assert ratio(lambda loss: 0.9 * loss + 0.03, deaf=30) < 0.92
 
 
+@pytest.mark.slow
 def test_predictions_that_are_all_wrong_alike_hardly_worsen_the_estimate() -> None:
     """.9 is said of losses of .3. Over 48 audits the ratio is 1.04, and 1.51 without a term for
     what all share; 8 of them, drawn with replacement, pass 1.2 with probability .003."""

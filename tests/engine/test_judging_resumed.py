@@ -166,6 +166,7 @@ def test_a_judge_that_can_never_work_ends_the_audit_and_nothing_is_lost(tmp_path
         verify(resumed.journal)
 
 
+@pytest.mark.slow
 def test_a_judge_beside_a_concurrent_model_changes_no_draw() -> None:
     class Flying(Voluble):
         in_flight = 3

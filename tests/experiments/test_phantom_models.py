@@ -66,6 +66,7 @@ def test_grey_is_three_equal_channels() -> None:
     assert np.array_equal(phantom_unet.predict([grey]), phantom_unet.predict([colour]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [96, 256])
 def test_the_segmenter_finds_polyps_at_any_size(size: int) -> None:
     images, masks = training.pairs(phantom_unet.frames(40, size=size, seed=FRESH))
@@ -74,6 +75,7 @@ def test_the_segmenter_finds_polyps_at_any_size(size: int) -> None:
     assert np.mean(dice) > MIN_DICE
 
 
+@pytest.mark.slow
 def test_the_classifier_tells_the_classes_apart() -> None:
     dataset = phantom_classifier.frames(60, seed=FRESH)
     said = phantom_classifier.predict(training.pictures(dataset))

@@ -85,6 +85,7 @@ def test_the_same_labels_and_seed_teach_the_same_to_the_last_bit():
     assert one.content() != SelfTaught.of(labelled(known=159), seed="a").content()
 
 
+@pytest.mark.slow
 def test_asked_as_a_model_it_says_what_it_predicts():
     dataset = labelled()
     net = SelfTaught.of(dataset, side=8)

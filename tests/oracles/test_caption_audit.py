@@ -99,6 +99,7 @@ class Mute(TemplateCaptioner):
         ]
 
 
+@pytest.mark.slow
 def test_a_source_caption_without_objects_is_counted_and_breaks_no_rule() -> None:
     audit = Audit(space(1), Mute("identity"))
     result = audit.run()
@@ -107,6 +108,7 @@ def test_a_source_caption_without_objects_is_counted_and_breaks_no_rule() -> Non
     assert {o["status"] for o in findings(audit)} == {"new"}
 
 
+@pytest.mark.slow
 def test_a_follow_up_without_objects_leaves_out_all_that_is_in_view() -> None:
     audit = Audit(space(1), Mute("reic/rotate"))
     audit.run()

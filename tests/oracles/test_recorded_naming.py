@@ -171,6 +171,7 @@ def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,6 +191,7 @@ def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
     assert "with 24: other images, truths, boxes, or options of relations" in told
 
 
+@pytest.mark.slow
 def test_answers_are_not_judged_again_by_pictures_of_other_captions(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

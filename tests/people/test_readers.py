@@ -150,6 +150,7 @@ def test_a_pair_counts_where_most_say_yes_and_a_tie_does_not(asked: Journal):
     assert (last.name, last.realistic.split("\u202f")[0], last.pairs) == ("all", "33.3", 3)
 
 
+@pytest.mark.slow
 def test_a_report_tells_realism_of_its_own_audit_alone(asked: Journal, tmp_path: Path):
     facts = read_facts(asked.facts())
     card = realism.cards(asked, 1)[0]
@@ -300,6 +301,7 @@ def test_questions_come_in_the_order_of_the_draws_and_end_at_the_first_gap():
     assert (len(answered), count) == (7, 11)
 
 
+@pytest.mark.slow
 def test_a_reader_who_says_what_the_model_said_is_no_different_from_it(tmp_path: Path):
     path = tmp_path / "journal.db"
     journal = audited_model(path, budget=25)

@@ -115,6 +115,7 @@ def test_questions_are_answered_certified_and_compared(
     assert (audited / "readers" / "bob" / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_cuts_no_name_of_a_target(
     audited: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -146,6 +146,7 @@ def test_nothing_changes_on_the_black_frame(name: str, seed: int) -> None:
     assert moved(name, picture(seed), 5, seed)[~octagon()].max() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NINE)
 def test_every_severity_changes_the_picture_more(name: str) -> None:
     samples = [picture(seed) for seed in range(5)]

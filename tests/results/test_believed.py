@@ -136,6 +136,7 @@ def test_a_comparison_has_the_chapter_of_the_new_model_alone() -> None:
     assert "What it believes of the new model" in tags.text
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text_in_every_figure() -> None:
     page = render(hostile_journal(surrogate=True), plotly="cdn")
     told, images = unpacked(page, "believed-data"), unpacked(page, "images-data")

@@ -111,6 +111,7 @@ def test_fiftyone_has_the_concepts_that_failed_of_each_image(tmp_path: Path) -> 
     assert (only["attributes"]["relation"], only["attributes"]["severity"]) == ("sinking", 1)
 
 
+@pytest.mark.slow
 def test_the_command_writes_both_and_only_beside_failures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -375,6 +375,7 @@ def test_a_gate_refuses_a_journal_with_another_head_than_was_kept(tmp_path: Path
         assert told in " ".join((said.out + said.err).split())
 
 
+@pytest.mark.slow
 def test_a_gate_goes_by_decisions_or_by_intervals_and_never_by_both():
     """Either is right with the audit's confidence; both at once are not."""
     journal = audited(half_width=None, at_most=0.4, targets=["overall"])
@@ -385,6 +386,7 @@ def test_a_gate_goes_by_decisions_or_by_intervals_and_never_by_both():
     assert states == ["open", "pass"]
 
 
+@pytest.mark.slow
 def test_a_gate_over_intervals_that_hold_each_by_itself_says_how_sure_it_is():
     journal = audited(guarantee="each")
     assert "ruled wrongly" not in gate(journal, ["overall <= 0.9"]).promise

@@ -81,6 +81,7 @@ def test_names_are_text_in_still_pictures() -> None:
     assert "<script>alert" not in found["text/html"]
 
 
+@pytest.mark.slow
 def test_a_comparison_has_a_page_with_the_names_of_its_models(tmp_path: Any) -> None:
     space = avtt.QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
     old, new = ScriptedModel(), ScriptedModel(seed=5)

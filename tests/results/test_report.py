@@ -339,6 +339,7 @@ def test_draws_tell_what_was_asked_and_why(page: str, fashion: Path) -> None:
     assert page.count('<span class="verdict') == 220
 
 
+@pytest.mark.slow
 def test_many_draws_are_cut_and_counted() -> None:
     model = ScriptedModel(answers="one")
     options = {"budget": 620, "strategy": "random", "candidates": 16}

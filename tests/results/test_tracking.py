@@ -245,6 +245,7 @@ def test_mistakes_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- on the command line --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_line_tracks_what_it_runs_and_goes_on_with(
     kept: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:

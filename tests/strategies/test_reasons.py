@@ -77,6 +77,7 @@ def test_certify_names_the_target_for_which_the_question_counts_most() -> None:
         audit.ask(1)
 
 
+@pytest.mark.slow
 def test_draws_are_about_more_than_one_concept_of_the_calls() -> None:
     for options in ({"half_width": None, "strategy": "uncertainty"}, {}, {"strategy": "random"}):
         audit = audited(**options)
@@ -130,6 +131,7 @@ def test_the_journal_holds_what_the_strategy_went_by_and_nothing_else(
         assert (f">{heading}</th>" in page) is (name in reasons), name
 
 
+@pytest.mark.slow
 def test_the_report_says_for_which_targets_draws_counted() -> None:
     audit = audited()
     page, rows = render(audit.journal), audit.journal.draws()
@@ -142,6 +144,7 @@ def test_the_report_says_for_which_targets_draws_counted() -> None:
     assert f"{first.probability:.3g} ({times:.2g} × even)" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [99, -1, "x", None, 1.5])
 def test_a_target_that_is_none_is_shown_as_unknown(target: Any) -> None:
     audit, other = audited(budget=3), MemoryJournal()

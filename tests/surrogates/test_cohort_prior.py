@@ -127,6 +127,7 @@ def test_losses_are_foreseen_before_any_answer() -> None:
     assert usual.tolist() == [0.5] * COUNT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["turned", "inverted", "constant"])
 def test_a_model_unlike_its_cohort_is_told_from_it(kind: str) -> None:
     """After 64 answers its cohort hardly counts, and predictions are no worse than without."""

@@ -363,6 +363,7 @@ def test_proxies_that_tell_nothing_do_little_harm(count: int) -> None:
 # -- bounds, features ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_beyond_the_limit_the_gp_stays_small_and_sane(shared: bool) -> None:
     gp = model(shared=shared, exact_limit=60, fit_limit=40)
