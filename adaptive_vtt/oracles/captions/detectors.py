@@ -361,7 +361,8 @@ class OnnxDetector:
         chosen = cv2.dnn.NMSBoxesBatched(
             rectangles, scores.tolist(), classes.tolist(), 0.0, self.overlap
         )
-        order = sorted(np.asarray(chosen).tolist(), key=lambda k: (-scores[k], k))
+        order: list[int] = np.sort(np.asarray(chosen, np.int64)).tolist()
+        order.sort(key=lambda place: float(-scores[place]))
         rows = np.column_stack([edges, scores.clip(max=1)]).tolist()
         return tuple(Box(self.labels[classes[k]], *rows[k]) for k in order)
 
