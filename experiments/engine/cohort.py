@@ -5,10 +5,11 @@ eleven, of which all answers are known ("after all"), or those of an audit of 30
 ("after journals", with --journals); alone; and by uniform questions. --unlike audits models that
 are unlike their cohort: the first one's losses turned to other questions, inverted, and constant.
 "rmse N": of the estimate after N calls, over models and seeds. "covered" counts runs whose interval
-holds the truth in the end.
+holds the truth in the end. --bound audits nothing: it says how much of a uniform draw's variance is
+left where all the model's answers, and so the best weights of the others', are known beforehand.
 
     python -m adaptive_vtt.experiments.engine.cohort [--models 12] [--seeds 2] [--journals]
-        [--unlike]
+        [--unlike] [--bound]
 """
 
 import argparse
@@ -24,6 +25,8 @@ import torch
 
 from adaptive_vtt import Audit, Cohort
 from adaptive_vtt.benchmark.runs import BASELINES
+from adaptive_vtt.surrogates.cohort import logits
+from adaptive_vtt.types import Floats, Indices
 from adaptive_vtt.utils.files import write_text
 
 from .cohort_models import population
@@ -119,6 +122,39 @@ def table_of(found: Sequence[dict[str, Any]], by: Sequence[str]) -> pd.DataFrame
     return table.join(groups[errors].mean().pow(0.5)).round(3)
 
 
+def bounds(benches: Mapping[str, Bench]) -> pd.DataFrame:
+    """By model: the variance of a draw, as a share of a uniform one's, with the best proposal for
+    what a logistic regression on the others' mean, one on each of them, and boosted trees foretell
+    once they have learnt from all of its answers to other thirds of the questions."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+
+    found = {}
+    for name, bench in benches.items():
+        lost = (bench.losses.ravel() > 0.5).astype(int)
+        others = np.stack([b.losses.ravel() for n, b in benches.items() if n != name], 1)
+        told = np.column_stack([logits(others.mean(axis=1)), others])
+        ways = {
+            "mean of the others": (LogisticRegression(), told[:, :1]),
+            "each of them": (LogisticRegression(max_iter=500), told),
+            "trees": (HistGradientBoostingClassifier(max_iter=120, random_state=0), told),
+        }
+        found[name] = {
+            how: _left(lost, cross_val_predict(way, seen, lost, cv=3, method="predict_proba")[:, 1])
+            for how, (way, seen) in ways.items()
+        }
+    return pd.DataFrame(found).T
+
+
+def _left(lost: Indices, foretold: Floats) -> float:
+    """Of n questions, .1 of the proposal being even, as in audits."""
+    likely = foretold.clip(0.005, 0.995)
+    weight = np.sqrt(likely * (1 - likely))
+    proposal = 0.9 * weight / weight.sum() + 0.1 / len(lost)
+    return float(((lost - likely) ** 2 / proposal).mean() / len(lost) / lost.var())
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=Path("bench"))
@@ -127,12 +163,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--half-width", type=float, default=0.05)
     parser.add_argument("--journals", action="store_true", help="cohorts of journals, too")
     parser.add_argument("--unlike", action="store_true", help="models unlike their cohort alone")
+    parser.add_argument("--bound", action="store_true", help="what no cohort could go below alone")
     parser.add_argument("--quick", action="store_true", help="one model, one seed, a wide interval")
     options = parser.parse_args(arguments)
     if options.quick:
         options.models, options.seeds, options.half_width = 1, 1, 0.15
     torch.set_num_threads(1)
     benches = population()
+    if options.bound:
+        left = bounds(benches)
+        print(pd.concat([left, left.mean().to_frame("mean").T]).round(3).to_string())
+        return
     with tempfile.TemporaryDirectory() as folder:
         found = _measured(benches, options, Path(folder))
     by = ["model", "how"] if options.unlike else ["how"]

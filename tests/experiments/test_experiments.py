@@ -14,7 +14,7 @@ from adaptive_vtt.certify import certifier
 from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.engine import ablation, constants, crossover
+from adaptive_vtt.experiments.engine import ablation, cohort, constants, crossover
 from adaptive_vtt.experiments.engine.certificates import RegressionMean
 from adaptive_vtt.experiments.plots import COLOURS
 from adaptive_vtt.experiments.vtt import figure3, figure4, trained_figures
@@ -335,3 +335,11 @@ def test_every_way_certifies_digits(way: ablation.Way) -> None:
     assert calls < 400
     assert certified
     assert held
+
+
+def test_what_is_foretold_of_every_question_leaves_that_much_less_of_a_draws_variance() -> None:
+    lost = np.arange(1000) % 5 == 0
+    even = cohort._left(lost.astype(int), np.full(1000, 0.2))
+    half = np.where(np.arange(1000) < 500, lost, 0.2)  # of every other question all is known
+    assert even == pytest.approx(1)
+    assert cohort._left(lost.astype(int), half) == pytest.approx(0.307, abs=0.005)
