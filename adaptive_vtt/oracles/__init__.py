@@ -15,16 +15,7 @@ if TYPE_CHECKING:
     from .masks import MaskConsistency, MaskDrop, overlap
     from .reduced_captions import ReducedCaptions
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "caption_classes": "CaptionClasses",
-        "choice": "MultipleChoice",
-        "contains_truth": "ContainsTruth",
-        "masks": "MaskConsistency MaskDrop overlap",
-        "reduced_captions": "ReducedCaptions",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 
 REGISTRY = Registry(
     "oracle",

@@ -17,14 +17,7 @@ if TYPE_CHECKING:
     )
     from .figures import CensusResult
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "asking": "Census",
-        "everything": "MAX_CALLS all_answers all_losses calls_of means members unanswered",
-        "figures": "CensusResult",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 __all__ = [
     "MAX_CALLS",
     "Census",

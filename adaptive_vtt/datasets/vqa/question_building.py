@@ -160,7 +160,7 @@ def choose(
     right answer, chosen by k-centre selection on ``embed`` of the images. ``counts``: concept ->
     metadata column with its true number; otherwise boxes, or connected pieces of its mask, are
     counted. ``roles``: concept -> one of ``taxonomy.ROLES`` (default: what its words tell of, see
-    ``role_names``), which says what task of EndoBench a question belongs to; wrong options have the
+    ``role_of``), which says what task of EndoBench a question belongs to; wrong options have the
     same role, and of an artefact nothing is asked. ``words``: concept -> what
     it is called in questions. ``grades``: what is graded -> the metadata column of its grade.
     ``similar``: sides of a wrong box over those of the right one; ``overlap``: the largest share of
