@@ -291,8 +291,8 @@ class QuestionSpace:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the dataset, the variants, the options of relations that say them
-        (``describe``), what applies to what, and the seed of the follow-ups where it is not 0."""
+        """A short hash of the dataset, the variants, the fingerprints of relations that have one,
+        what applies to what, and the seed of the follow-ups where it is not 0."""
         digest = hashlib.blake2b(digest_size=12)
         digest.update(self.dataset.fingerprint.encode())
         digest.update(repr([v.name for v in self.variants]).encode())
@@ -315,7 +315,7 @@ class QuestionSpace:
     def _options(self) -> dict[str, str]:
         """The options of each relation that says them."""
         relations = {v.relation.name: v.relation for v in self.variants}
-        return {n: r.describe for n, r in relations.items() if r.describe is not None}
+        return {n: r.fingerprint for n, r in relations.items() if r.fingerprint is not None}
 
     def __repr__(self) -> str:
         return (

@@ -32,7 +32,7 @@ from ..types import (
     mask_of,
 )
 from ..utils.options import Option
-from ..utils.other_code import describe_part
+from ..utils.other_code import fingerprint_of
 from .base import Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal
@@ -145,8 +145,8 @@ class ReducedCaptions(CaptionOracle):
             raise InputError(f"captions: expected most_boxes of at least 0, got {most_boxes}")
         self.reader = reader or language.reader()
         self.same = same or language.same()
-        self.words = f"{describe_part(self.reader)}; {describe_part(self.same)}"
-        self.filling = describe_part(fill)
+        self.words = f"{fingerprint_of(self.reader)}; {fingerprint_of(self.same)}"
+        self.filling = fingerprint_of(fill)
         self.detection = detection
         self.occlusion = occlusion
         self.most_boxes = most_boxes

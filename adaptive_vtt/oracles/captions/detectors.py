@@ -58,7 +58,7 @@ class Detected(View):
 
     @cached_property
     def fingerprint(self) -> str:
-        said = repr((self.dataset.fingerprint, self.detector.describe))
+        said = repr((self.dataset.fingerprint, self.detector.fingerprint))
         return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
@@ -273,7 +273,7 @@ class OnnxDetector:
         self._try()
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
         content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
-        self.describe = f"ONNX detector {content} {options!r}"
+        self.fingerprint = f"ONNX detector {content} {options!r}"
         """What the boxes depend on: the file's content and all options."""
 
     def detect(self, image: Image) -> tuple[Box, ...]:

@@ -171,7 +171,7 @@ class LaMa:
         self.margin = margin
         self._session = session(Path(path), providers or ("CPUExecutionProvider",))
         content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
-        self.describe = f"ONNX inpainting {content}, margin {margin}"
+        self.fingerprint = f"ONNX inpainting {content}, margin {margin}"
         inputs = {_channels(one.shape): one for one in self._session.get_inputs()}
         if set(inputs) != {1, 3} or len(self._session.get_inputs()) != 2:
             shapes = ", ".join(str(one.shape) for one in self._session.get_inputs())

@@ -61,7 +61,7 @@ class Regions:
             raise InputError(f"regions: expected overlap in (0, 1], got {self.overlap}")
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """What the boxes depend on: the options."""
         return repr(self)
 

@@ -40,8 +40,8 @@ class _Exposure(MedTest):
         self.clipped = clipped
 
     @property
-    def describe(self) -> str | None:
-        return "; ".join(filter(None, [super().describe, "clipped" if self.clipped else ""]))
+    def fingerprint(self) -> str | None:
+        return "; ".join(filter(None, [super().fingerprint, "clipped" if self.clipped else ""]))
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator

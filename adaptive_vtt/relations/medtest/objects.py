@@ -177,8 +177,8 @@ class Feces(Stain):
         self.anywhere = anywhere
 
     @property
-    def describe(self) -> str | None:
-        return f"{super().describe}; anywhere" if self.anywhere else super().describe
+    def fingerprint(self) -> str | None:
+        return f"{super().fingerprint}; anywhere" if self.anywhere else super().fingerprint
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator

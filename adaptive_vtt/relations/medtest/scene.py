@@ -214,10 +214,10 @@ class MedTest(LabelPreserving):
         self.field = field
 
     @property
-    def describe(self) -> str | None:
+    def fingerprint(self) -> str | None:
         """The drawing where it is not the first, and what is known of the files that are used."""
         drawing = f"drawing {self.drawing}" if self.drawing > 1 else None
-        said = [drawing, *(getattr(part, "describe", None) for part in self.parts())]
+        said = [drawing, *(getattr(part, "fingerprint", None) for part in self.parts())]
         return "; ".join(each for each in said if each) or None
 
     def parts(self) -> tuple[object, ...]:
