@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ..types import Case, Outcome, Received, Version
 from ..utils.importing import lazily
 from ..utils.registry import Registry
-from .base import Oracle, OracleDefaults, adapted
+from .base import Oracle, OracleDefaults, Premise, adapted
 from .labels import Consistency, Correctness, Ordinal, Told, TopClass
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ __all__ = [
     "OracleDefaults",
     "Ordinal",
     "Outcome",
+    "Premise",
     "Received",
     "ReducedCaptions",
     "Told",

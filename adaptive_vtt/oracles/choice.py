@@ -11,21 +11,18 @@ from typing import Annotated, Any
 
 from ..errors import InputError
 from ..models.replies import NO_ANSWER
-from ..relations.base import RelationDefaults, coordinates, moves
+from ..relations.base import coordinates, moves
 from ..types import (
     Ask,
     Case,
-    FollowUp,
     JsonObject,
     Outcome,
     Question,
-    Sample,
-    SourceAnswer,
     Unanswered,
     Value,
 )
 from ..utils.options import Option
-from .base import OracleDefaults, UnansweredLoss
+from .base import OracleDefaults, Premise, UnansweredLoss
 from .choice_extraction import extract
 from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query, Referee
 
@@ -84,25 +81,18 @@ class MultipleChoice(OracleDefaults):
         asked = self.judge_by or self.judge_model
         return EXACT if asked is None else asked.regime
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> Choice:
-        ask = sample.asks.get(question.concept)
-        answers = sample.answers.get(question.concept, ())
+    def expect(self, given: Premise) -> Choice:
+        sample, concept = given.sample, given.question.concept
+        ask, answers = sample.asks.get(concept), sample.answers.get(concept, ())
         if ask is None or not ask.options or len(answers) != 1:
             raise InputError(
                 f"sample {sample.id!r}: expected options and one right letter for "
-                f"{question.concept!r}, got {len(ask.options) if ask else 0} options and "
+                f"{concept!r}, got {len(ask.options) if ask else 0} options and "
                 f"the answers {list(answers)}"
             )
         spoilt = ""
-        if coordinates(ask) and moves(relation, follow_up, sample):
-            spoilt = f"{relation.name} moves what the coordinates name"
+        if coordinates(ask) and moves(given.relation, given.follow_up, sample):
+            spoilt = f"{given.relation.name} moves what the coordinates name"
         return Choice(ask, answers[0], spoilt)
 
     def judge(

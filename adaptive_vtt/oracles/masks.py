@@ -12,20 +12,17 @@ import numpy as np
 from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..errors import InputError, unknown
-from ..relations.base import RelationDefaults
 from ..types import (
     UNKNOWN,
-    FollowUp,
     Mask,
     Outcome,
     Question,
     Sample,
-    SourceAnswer,
     Unanswered,
     Value,
 )
 from ..utils.options import Option
-from .base import OracleDefaults, UnansweredLoss
+from .base import OracleDefaults, Premise, UnansweredLoss
 from .labels import Agreement
 
 ROUNDING = 1e-9
@@ -84,18 +81,11 @@ class MaskDrop(OracleDefaults):
         names = [f"{dataset.concepts[k]}{DROP}{t:g}" for k, t in pairs]
         return View(dataset, names, [k for k, _ in pairs], (UNKNOWN, UNKNOWN, 1))
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> tuple[Mask | None, float | None]:
+    def expect(self, given: Premise) -> tuple[Mask | None, float | None]:
         """The true mask of the follow-up, and the score of the source's."""
-        mask = sample.masks.get(question.concept.rpartition(DROP)[0])
-        expected = None if mask is None else relation.expect_mask(mask, follow_up)
-        return expected, self._score(source_answer, mask, question.sample_id)
+        mask = given.sample.masks.get(given.question.concept.rpartition(DROP)[0])
+        expected = None if mask is None else given.relation.expect_mask(mask, given.follow_up)
+        return expected, self._score(given.source_answer, mask, given.sample.id)
 
     def judge(
         self,
@@ -154,17 +144,11 @@ class MaskConsistency(Agreement):
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> Mask | None:
-        if not isinstance(source_answer, np.ndarray):
+    def expect(self, given: Premise) -> Mask | None:
+        mask = given.source_answer
+        if not isinstance(mask, np.ndarray):
             return None
-        return relation.expect_mask(source_answer, follow_up)
+        return given.relation.expect_mask(mask, given.follow_up)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         raise InputError(

@@ -21,7 +21,6 @@ from ..relations.reic import T_DOWN, T_UP, statuses
 from ..types import (
     Box,
     Filler,
-    FollowUp,
     JsonObject,
     Outcome,
     Question,
@@ -33,7 +32,7 @@ from ..types import (
 )
 from ..utils.options import Option
 from ..utils.other_code import fingerprint_of
-from .base import Questions, UnansweredLoss
+from .base import Premise, Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal
 from .captions import Reader, Same
@@ -232,23 +231,15 @@ class ReducedCaptions(CaptionOracle):
 
     # -- the follow-up -----------------------------------------------------------------
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: Any,
-    ) -> Expected | None:
+    def expect(self, given: Premise) -> Expected | None:
         """None where the source was not captioned."""
-        received = (
-            source_answer if isinstance(source_answer, Received) else Received(source_answer, {})
-        )
+        sample, said = given.sample, given.source_answer
+        received = said if isinstance(said, Received) else Received(said, {})
         caption = caption_of(received.answer, sample.id)
         if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
-        reduction = follow_up.details["reduction"]
+        reduction = given.follow_up.details["reduction"]
         located = self._located(sample, received)
         visible: list[float | None] = []
         status = []

@@ -12,7 +12,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Prompt, Unanswered
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, template
 from adaptive_vtt.models.replies import conclusion, refused
-from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome
+from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome, Premise
 from adaptive_vtt.oracles.choice_extraction import STRUCK, extract, without_denied
 from adaptive_vtt.oracles.contains_truth import contains
 from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, YES_NO, Referee, matching, yes_no
@@ -185,7 +185,7 @@ def test_the_faithful_oracle_reads_the_article() -> None:
 def test_a_sample_without_options_is_refused() -> None:
     bare = Sample("s7", None, {TASK: 1})
     with pytest.raises(InputError, match=r"sample 's7': expected options and one right letter"):
-        MultipleChoice().expect(get("identity"), FollowUp(None), bare, QUESTION, None)
+        MultipleChoice().expect(Premise(get("identity"), FollowUp(None), bare, QUESTION, None))
 
 
 # -- judges -----------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_only_what_follows_the_final_answer_counts() -> None:
     question = Question(0, "s", "identity", 0, concept, 1)
     for strict, loss in ((True, 1), (False, 0)):
         oracle = ContainsTruth(strict=strict)
-        expected = oracle.expect(get("identity"), FollowUp(None), sample, question, None)
+        expected = oracle.expect(Premise(get("identity"), FollowUp(None), sample, question, None))
         assert oracle.judge(question, reply, expected).loss == loss
 
 
@@ -322,7 +322,7 @@ def test_hashes_follow_the_words() -> None:
 
 
 def _expected() -> object:
-    return MultipleChoice().expect(get("identity"), FollowUp(None), SAMPLE, QUESTION, None)
+    return MultipleChoice().expect(Premise(get("identity"), FollowUp(None), SAMPLE, QUESTION, None))
 
 
 def _prompt(concepts: tuple[str, ...], asks: tuple[Ask, ...] = ()) -> Prompt:

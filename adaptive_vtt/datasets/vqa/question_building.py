@@ -4,13 +4,12 @@ Kinds of questions and how they are made after EndoBench, section 3 and appendix
 options are other names of the same sort; wrong boxes are of similar size and overlap the
 right one little; per class, questions are chosen by k-centre selection on embeddings, farthest
 first (Gonzalez, Clustering to Minimize the Maximum Intercluster Distance, Theoretical Computer
-Science 38, 1985). ``write_tsv`` writes what ``datasets.from_endobench`` reads.
+Science 38, 1985). ``question_table`` writes what ``datasets.from_endobench`` reads.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
@@ -34,7 +33,7 @@ from .question_making import (
     numbers_in,
     subjects,
 )
-from .question_table import QUALITY, ImageFormat, Line, write_questions
+from .question_table import Line
 from .taxonomy import ARTEFACT, ROLES
 
 
@@ -280,24 +279,6 @@ def _chosen(
         return class_
     chosen = k_centre(np.stack([looks[index] for index, _, _ in class_]), most)
     return [class_[k] for k in sorted(chosen)]
-
-
-def write_tsv(
-    path: Path | str,
-    built: Iterable[Built],
-    *,
-    scene: str = "",
-    dataset: str = "",
-    quality: int = QUALITY,
-    image_format: ImageFormat = "jpeg",
-) -> int:
-    """Writes questions as EndoBench has them, one after the other; how many there were.
-
-    Images are JPEGs of ``quality`` 1..100, or PNGs. Raises InputError where the file cannot be
-    written.
-    """
-    lines = (line_of(one, scene, dataset) for one in built)
-    return write_questions(Path(path), lines, image_format=image_format, quality=quality)
 
 
 def line_of(one: Built, scene: str = "", dataset: str = "") -> Line:
