@@ -12,15 +12,7 @@ from typing import Annotated, Any
 from ..errors import InputError
 from ..models.replies import NO_ANSWER
 from ..relations.base import coordinates, moves
-from ..types import (
-    Ask,
-    Case,
-    JsonObject,
-    Outcome,
-    Question,
-    Unanswered,
-    Value,
-)
+from ..types import Ask, Case, JsonObject, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
 from .choice_extraction import extract

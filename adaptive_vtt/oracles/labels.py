@@ -10,14 +10,7 @@ from typing import Annotated, Any
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..types import (
-    UNKNOWN,
-    Case,
-    Outcome,
-    Question,
-    Unanswered,
-    Value,
-)
+from ..types import UNKNOWN, Case, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
 

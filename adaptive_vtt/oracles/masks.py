@@ -12,15 +12,7 @@ import numpy as np
 from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..errors import InputError, unknown
-from ..types import (
-    UNKNOWN,
-    Mask,
-    Outcome,
-    Question,
-    Sample,
-    Unanswered,
-    Value,
-)
+from ..types import UNKNOWN, Mask, Outcome, Question, Sample, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
 from .labels import Agreement

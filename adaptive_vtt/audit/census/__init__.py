@@ -6,15 +6,7 @@ from ...utils.importing import lazily
 
 if TYPE_CHECKING:
     from .asking import Census
-    from .everything import (
-        MAX_CALLS,
-        all_answers,
-        all_losses,
-        calls_of,
-        means,
-        members,
-        unanswered,
-    )
+    from .everything import MAX_CALLS, all_answers, all_losses, calls_of, means, members, unanswered
     from .figures import CensusResult
 
 __getattr__, __dir__ = lazily(__name__)
