@@ -47,7 +47,7 @@ REGISTRY = Registry(
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
         "onnx": f"{__name__}.local.onnx:OnnxModel",
-        "transformers": f"{__name__}.local.hugging_face_tasks:transformers_model",
+        "transformers": f"{__name__}.local.hugging_face:transformers_model",
         "torch": f"{__name__}.local.torch_network:torch_network",
         "subprocess": f"{__name__}.local.subprocess_lines:SubprocessModel",
         "captioner": "adaptive_vtt.demo.template_captioner:TemplateCaptioner",
