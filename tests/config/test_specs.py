@@ -17,7 +17,7 @@ from adaptive_vtt.datasets.vqa.question_building import choose, line_of
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.demo import TemplateCaptioner, phantom
 from adaptive_vtt.demo.server import DemoBrain, DemoServer
-from adaptive_vtt.demo.server.other_brains import CaptionBrain
+from adaptive_vtt.demo.server.brains import CaptionBrain
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.utils.files import write_bytes, write_text

@@ -14,7 +14,7 @@ from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.scene_plan import KINDS
 from adaptive_vtt.demo.seeing import ColourSight, Sighting
 from adaptive_vtt.demo.server import DemoServer
-from adaptive_vtt.demo.server.other_brains import NO_IMAGE, CaptionBrain
+from adaptive_vtt.demo.server.brains import NO_IMAGE, CaptionBrain
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.demo.vocabulary import EMPTY, EVERYDAY, Item, compose
 from adaptive_vtt.errors import InputError
