@@ -2,10 +2,10 @@
 and text (section 3.5.1), date, time and device parameters as endoscopes print them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -16,7 +16,7 @@ from .cutouts import Cutout, Similar, Source
 from .drawn import DrawnStool, DrawnTool
 from .film import DEEPEST, bleed
 from .placement import Pose, anywhere, near_its_place
-from .scene import FieldOf, Floats, MedTest, Scene, cheapest, fifth
+from .scene import Changed, FieldOf, Floats, MedTest, Scene, cheapest, fifth
 
 INSTRUMENT_SHARE = (0.02, 0.12)
 """How much of the visible field an instrument takes: "moderate size" in the thesis."""
@@ -75,9 +75,7 @@ class Instrument(Placed):
     drawn = DrawnTool()
     concepts_added: ClassVar[frozenset[str]] = frozenset({"instrument", "instruments", "tool"})
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         share = fifth(*INSTRUMENT_SHARE, severity, rng)
         cutout, pose = self._fitting(scene, share, rng)
         image = scene.image.copy()
@@ -106,9 +104,7 @@ class Instrument(Placed):
 class Stain(Placed):
     """Base of stool and blood: pieces anywhere in the view."""
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         share = fifth(*STAIN_SHARE, severity, rng)
         count = round(fifth(*PIECES, severity, rng))
         # each piece has its own generator: the first is the same however many there are
@@ -180,9 +176,7 @@ class Feces(Stain):
     def fingerprint(self) -> str | None:
         return f"{super().fingerprint}; anywhere" if self.anywhere else super().fingerprint
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         if self.anywhere:
             scene = replace(scene, protected=np.zeros_like(scene.protected))
         return super().change(scene, severity, rng)
@@ -349,9 +343,7 @@ class Text(MedTest):
     drawing = 2
     concepts_added: ClassVar[frozenset[str]] = frozenset({"text"})
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         letter = fifth(*LETTER, severity, rng) * scene.image.shape[0]
         lines = round(fifth(*LINES, severity, rng))
         colour = str(rng.choice(list(COLOURS), p=[0.8, 0.1, 0.1]))
