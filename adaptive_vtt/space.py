@@ -24,7 +24,7 @@ from .families import ASKED
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .relations.base import Variant as Variant
-from .types import IDENTITY, UNKNOWN, Indices, Numbering, Sample, Truths
+from .types import IDENTITY, UNKNOWN, Bools, Indices, Numbering, Sample, Truths
 from .types import Question as Question
 from .utils.random_streams import generator
 
@@ -174,7 +174,7 @@ class QuestionSpace:
     # -- eligibility and counts --------------------------------------------------------
 
     @cached_property
-    def applicable(self) -> npt.NDArray[np.bool_]:
+    def applicable(self) -> Bools:
         """V x C: whether a variant's questions about a concept make sense."""
         asked = [self.asked[k] for k in self.asked_by]
         applies = self.oracle.applies
@@ -190,7 +190,7 @@ class QuestionSpace:
         return found
 
     @cached_property
-    def cell_counts(self) -> npt.NDArray[np.int64]:
+    def cell_counts(self) -> Indices:
         """C x 2: eligible questions per concept and truth."""
         counts = np.asarray(self.dataset.counts, np.int64)
         return counts * self.applicable.sum(axis=0)[:, None]
@@ -222,9 +222,9 @@ class QuestionSpace:
 
     def count_images(
         self,
-        wanted: npt.NDArray[np.bool_],
+        wanted: Bools,
         copies: Indices,
-        variants: npt.NDArray[np.bool_] | slice = slice(None),
+        variants: Bools | slice = slice(None),
     ) -> int:
         """How many follow-up images hold an applicable question among those wanted.
 
@@ -248,7 +248,7 @@ class QuestionSpace:
         sample, _, concept = self.parts(questions)
         return self.dataset.truth(sample, concept)
 
-    def eligible(self, questions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    def eligible(self, questions: npt.ArrayLike) -> Bools:
         """Whether each question can be asked."""
         sample, variant, concept = self.parts(questions)
         known = self.dataset.truth(sample, concept) != UNKNOWN

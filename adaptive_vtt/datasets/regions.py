@@ -74,7 +74,7 @@ class Regions(Taken):
         self,
         dataset: Dataset,
         sources: Indices,
-        rectangles: npt.NDArray[np.int64],
+        rectangles: Indices,
         places: list[str],
         truths: Truths,
     ) -> None:

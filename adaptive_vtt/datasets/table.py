@@ -123,7 +123,7 @@ class TableDataset(HeldTruths):
         ids: Sequence[str],
         concepts: Sequence[str],
         *,
-        features: npt.NDArray[np.float64] | None = None,
+        features: Floats | None = None,
         metadata: pd.DataFrame | None = None,
         masks: MaskSource | None = None,
         skipped: Sequence[str] = (),
@@ -335,7 +335,7 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
 
 
-def _features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _features(features: npt.ArrayLike) -> Floats:
     table = np.asarray(features, dtype=float)
     if table.ndim != 2:
         raise InputError(f"features: expected a table n x d, got shape {table.shape}")
@@ -394,7 +394,7 @@ class WordedDataset(TableDataset):
         self._asks, self._answers = tuple(asks), tuple(answers)
 
     @cached_property
-    def guessing(self) -> npt.NDArray[np.float64]:
+    def guessing(self) -> Floats:
         """n x C: the error of who guesses among the options, 1 - 1 / their number; else 1/2."""
         found = np.full((len(self), len(self.concepts)), 0.5)
         for row, column, ask in self._questions():

@@ -13,10 +13,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import InputError, unknown
-from ..types import Image, Mask, Sample
+from ..types import Floats, Image, Mask, Sample
 from ..utils.image_files import as_image, as_mask
 from ..utils.random_streams import generator
 from . import FollowUp, Identity, Relation, RelationDefaults, resolve
@@ -104,7 +103,7 @@ class Augment:
         self.relations = self._resolved()
 
 
-def shares(names: list[str], weights: Mapping[str, float] | None) -> npt.NDArray[np.float64]:
+def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
     """Where in 0..1 the share of each relation ends; the last with a share ends at 1. ``weights``:
     see ``Augment``."""
     if weights is None:

@@ -77,7 +77,7 @@ class TiledDataset(DatasetDefaults):
         return tile * len(self._tile) + places[place]
 
     @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+    def profile(self) -> tuple[Truths, Indices]:
         whole, rest = divmod(self._samples, len(self._tile))
         return self._tile, np.where(np.arange(len(self._tile)) < rest, whole + 1, whole)
 

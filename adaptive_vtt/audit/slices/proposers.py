@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from ...certify.targets import Target, common, selected
 from ...errors import InputError, unknown
@@ -103,7 +102,7 @@ def _column(space: QuestionSpace, column: str) -> list[Atom]:
     return _bins(space, column, there.astype(float))
 
 
-def _bins(space: QuestionSpace, column: str, values: npt.NDArray[np.float64]) -> list[Atom]:
+def _bins(space: QuestionSpace, column: str, values: Floats) -> list[Atom]:
     ends = np.unique(np.nanquantile(values, np.linspace(0, 1, BINS + 1)))
     found = []
     for low, high in pairwise(ends):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...errors import InputError, one_line
-from ...types import UNKNOWN, Truths
+from ...types import UNKNOWN, Indices, Truths
 from ...utils.files import instead, why_unread
 from ...utils.image_files import MAX_PIXELS
 from ...utils.options import Option, at_base
@@ -274,7 +274,7 @@ def _check_images(images: NpzArray, facts: MedMnistSet, size: int | None) -> Non
         )
 
 
-def _labels(stored: NpzArray, count: int, facts: MedMnistSet) -> npt.NDArray[np.int64]:
+def _labels(stored: NpzArray, count: int, facts: MedMnistSet) -> Indices:
     """Class numbers (n, 1), or 0/1 per class (n, C) for a multi-label set."""
     columns = len(facts.classes) if facts.task == "multi-label" else 1
     if stored.shape != (count, columns) or stored.dtype.kind not in "iub":

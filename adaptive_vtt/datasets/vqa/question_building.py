@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, unknown
-from ...types import Image, Sample
+from ...types import Floats, Image, Sample
 from ...utils.random_streams import generator
 from ..base import Dataset, adapted_dataset
 from .question_making import (
@@ -49,7 +49,7 @@ def k_centre(points: npt.ArrayLike, count: int) -> list[int]:
     return chosen
 
 
-def look(image: Image) -> npt.NDArray[np.float64]:
+def look(image: Image) -> Floats:
     """An image as 8 x 8 pixels of its colours in [0, 1], flat: an embedding that needs no model."""
     return cv2.resize(image, (8, 8), interpolation=cv2.INTER_AREA).ravel() / 255.0
 
@@ -227,12 +227,12 @@ def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
 
 def _seen(
     dataset: Dataset, kinds: Sequence[str], plan: Plan, seed: int, embed: Embed | None
-) -> tuple[list[_Place], list[tuple[int, Number]], dict[int, npt.NDArray[np.float64]]]:
+) -> tuple[list[_Place], list[tuple[int, Number]], dict[int, Floats]]:
     """What one look at each sample tells: the questions that can be made, but for counting, whose
     options depend on all samples; the numbers for these, where wanted; and the samples' looks."""
     places: list[_Place] = []
     numbers: list[tuple[int, Number]] = []
-    looks: dict[int, npt.NDArray[np.float64]] = {}
+    looks: dict[int, Floats] = {}
     for index in range(len(dataset)):
         sample = dataset.sample(index)
         if sample.image is None:
@@ -271,9 +271,7 @@ def _made(sample: Sample, place: _Place, plan: Plan, seed: int) -> Made | None:
     return MAKERS[kind](sample, subject, plan, generator(seed, f"build/{kind}/{subject}", index))
 
 
-def _chosen(
-    class_: list[_Place], looks: Mapping[int, npt.NDArray[np.float64]], most: int | None
-) -> list[_Place]:
+def _chosen(class_: list[_Place], looks: Mapping[int, Floats], most: int | None) -> list[_Place]:
     """At most ``most`` of a class, far from each other in their looks."""
     if most is None or len(class_) <= most:
         return class_

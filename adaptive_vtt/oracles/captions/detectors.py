@@ -36,7 +36,7 @@ from ...datasets.view import View
 from ...errors import InputError, one_line, unknown
 from ...models.local.onnx import TYPES, session
 from ...models.local.tensors import InputShape, Preprocessing, fitted
-from ...types import Box, Floats, Image, Sample
+from ...types import Box, Floats, Image, Indices, Sample
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
 from . import Detector
@@ -98,7 +98,7 @@ class Found(NamedTuple):
     """N candidates: edges N x 4 (left, top, right, bottom) in pixels, class numbers, scores."""
 
     edges: Floats
-    classes: npt.NDArray[np.int64]
+    classes: Indices
     scores: Floats
 
 

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...types import Image, JsonObject, Mask
+from ...types import Image, Indices, JsonObject, Mask
 from .cutouts import Cutout, Similar, Source
 from .drawn import DrawnStool, DrawnTool
 from .film import DEEPEST, bleed
@@ -127,9 +127,7 @@ Laid = tuple[Image, Floats, list[JsonObject]]
 """The changed image, how opaque what was added is where (H x W, 0..1), and each piece's draws."""
 
 
-def _pasted(
-    source: Source, scene: Scene, shares: Iterable[float], seeds: npt.NDArray[np.int64]
-) -> Laid:
+def _pasted(source: Source, scene: Scene, shares: Iterable[float], seeds: Indices) -> Laid:
     """A cut-out per seed, each with its share of the field."""
     image, pieces = scene.image.copy(), []
     everywhere = np.zeros(scene.field.shape, np.float32)
@@ -143,7 +141,7 @@ def _pasted(
     return image, everywhere, pieces
 
 
-def _run(scene: Scene, share: float, deepest: float, seeds: npt.NDArray[np.int64]) -> Laid:
+def _run(scene: Scene, share: float, deepest: float, seeds: Indices) -> Laid:
     """One film, run from a place per seed."""
     image, seen, starts, free = bleed(scene, share, deepest, seeds)
     drawn = {"deepest_cm": deepest, "free": free}

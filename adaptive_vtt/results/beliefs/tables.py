@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ...certify.tracks import Track, tracks
@@ -15,7 +14,7 @@ from ...journal import Journal
 from ...journal.belief_groups import Believed, Group, Groups, Kind, believed, column, of_images
 from ...journal.facts import Facts, read_facts
 from ...journal.rows import BeliefRow, CallRow, DrawRow
-from ...types import Indices
+from ...types import Floats, Indices
 from ..outcomes import FAILED, judged
 
 Told = Literal[
@@ -48,7 +47,7 @@ COLUMNS = (
 IMAGES = ("sample", "x", "y", "draws", "predicted", "sd", "asked", "failed")
 UNCERTAINTY = ("concept", "side", "draws", "uncertainty")
 PREDICTIONS = ("draw", "concept", "relation", "severity", "predicted", "loss")
-Reals = npt.NDArray[np.float64]
+Reals = Floats
 
 
 def beliefs(journal: Journal, of: Told = "cell") -> pd.DataFrame:
