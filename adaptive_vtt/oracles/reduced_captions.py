@@ -233,7 +233,8 @@ class ReducedCaptions(CaptionOracle):
 
     def expect(self, given: Premise) -> Expected | None:
         """None where the source was not captioned."""
-        sample, said = given.sample, given.source_answer
+        sample = given.sample
+        said: Any = given.source_answer
         received = said if isinstance(said, Received) else Received(said, {})
         caption = caption_of(received.answer, sample.id)
         if caption is None or sample.image is None:
