@@ -19,7 +19,7 @@ import numpy.typing as npt
 from . import datasets
 from .datasets.base import CompleteDataset, Dataset, adapted_dataset
 from .datasets.view import Subset
-from .errors import InputError, listed, unknown
+from .errors import InputError, check_known, listed
 from .families import ASKED
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .relations import FollowUp, Relation, RelationDefaults, resolve
@@ -330,8 +330,7 @@ def _with_regions(
 ) -> CompleteDataset:
     """The samples that all relations can be applied to; raises InputError where some are lacking
     and are not to be left out."""
-    if without not in ("refuse", "leave out"):
-        raise unknown("value", without, ("refuse", "leave out"), "without_region")
+    check_known("value", without, ("refuse", "leave out"), "without_region")
     pointing = [relation.name for relation in relations if relation.needs_region]
     if not pointing or not dataset.has_images:
         return dataset

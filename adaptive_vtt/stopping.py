@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Protocol
 
 import numpy as np
 
-from .errors import InputError, unknown
+from .errors import InputError, check_known
 from .types import Bools, Floats
 from .utils.figures import money
 from .utils.options import Option
@@ -184,8 +184,7 @@ class UncertaintyBelow(_Combinable):
     over: Literal["mean", "max"] = "mean"
 
     def __post_init__(self) -> None:
-        if self.over not in ("mean", "max"):
-            raise unknown("aggregate", self.over, ("mean", "max"), "stop")
+        check_known("aggregate", self.over, ("mean", "max"), "stop")
         if not 0 < self.tau <= 1:
             raise InputError(f"stop: expected an uncertainty in (0, 1], got {self.tau}")
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known, unknown
 from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.files import as_path
 from ..utils.image_files import as_image, as_mask, pixels_declared, read_image, read_mask
@@ -358,8 +358,7 @@ def _unique(names: Sequence[str], what: str, where: str) -> None:
 
 def _check_masks(masks: MaskSource, ids: Sequence[str], concepts: Sequence[str]) -> None:
     for concept, sources in masks.items():
-        if concept not in concepts:
-            raise unknown("concept", concept, concepts, "masks")
+        check_known("concept", concept, concepts, "masks")
         if len(sources) != len(ids):
             raise InputError(
                 f"masks of {concept!r}: expected {len(ids)} (one per row of labels), "

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import unknown
+from ..errors import check_known
 from .scene_plan import KINDS
 
 
@@ -43,11 +43,9 @@ class Vocabulary:
     def __post_init__(self) -> None:
         beside = (name for names in self.goes_with.values() for name in names)
         for name in (*self.taken_for, *self.taken_for.values(), *beside):
-            if name not in self.words:
-                raise unknown("name", name, self.words, "vocabulary")
+            check_known("name", name, self.words, "vocabulary")
         for kind in self.taken_for:
-            if kind not in self.goes_with:
-                raise unknown("kind", kind, self.goes_with, "vocabulary, goes_with")
+            check_known("kind", kind, self.goes_with, "vocabulary, goes_with")
 
 
 _ENDINGS = {"person": "people", "sheep": "sheep", "man": "men", "bus": "buses"}

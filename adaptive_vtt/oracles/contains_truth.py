@@ -16,7 +16,7 @@ from ..datasets.vqa.medvqa_questions import (
     POSITIONS,
     TEXT,
 )
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..models.replies import NO_ANSWER, REFUSED, conclusion, refused
 from ..relations.base import RelationDefaults, moves
 from ..types import Ask, Case, FollowUp, Outcome, Question, Value
@@ -70,8 +70,7 @@ class ContainsTruth(OracleDefaults):
         unanswered_loss: UnansweredLoss = 1.0,
         judge: JudgeModel | None = None,
     ) -> None:
-        if accept not in ACCEPT:
-            raise unknown("value of accept", accept, ACCEPT, "contains truth")
+        check_known("value of accept", accept, ACCEPT, "contains truth")
         if judge is not None and judge.regime != YES_NO:
             raise InputError(
                 "contains truth: expected a judge of the regime 'yes-no', as there are no options "

@@ -16,7 +16,7 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import Literal
 
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known, unknown
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
 from ..models.checking import name_of
 from ..types import Ask, JsonObject, Value
@@ -101,8 +101,7 @@ class JudgeModel:
         name: str | None = None,
         code: bool = False,
     ) -> None:
-        if regime not in _REGIMES:
-            raise unknown("regime", regime, _REGIMES, "judge")
+        check_known("regime", regime, _REGIMES, "judge")
         if not 0 <= check <= 1:
             raise InputError(f"judge.check: expected a share from 0 to 1, got {check}")
         self.regime = _REGIMES[regime]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..types import UNKNOWN, Mask, Outcome, Question, Sample, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
@@ -58,8 +58,7 @@ class MaskDrop(OracleDefaults):
         ] = (0.25, 0.5),
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
-        if metric not in METRICS:
-            raise unknown("metric", metric, METRICS, "mask drop")
+        check_known("metric", metric, METRICS, "mask drop")
         if not thresholds or not all(0 < t < 1 for t in thresholds):
             raise InputError(
                 f"mask drop: expected thresholds between 0 and 1, got {list(thresholds)}"
@@ -128,8 +127,7 @@ class MaskConsistency(Agreement):
         threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.75,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
-        if metric not in METRICS:
-            raise unknown("metric", metric, METRICS, "mask consistency")
+        check_known("metric", metric, METRICS, "mask consistency")
         if not 0 < threshold <= 1:
             raise InputError(f"mask consistency: expected a threshold in (0, 1], got {threshold}")
         self.metric: Metric = metric

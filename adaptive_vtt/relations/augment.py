@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..types import Floats, Image, Mask, Sample
 from ..utils.image_files import as_image, as_mask
 from ..utils.random_streams import generator
@@ -109,8 +109,7 @@ def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
     if weights is None:
         weights = dict.fromkeys(names, 1.0)
     for name, weight in weights.items():
-        if name not in names:
-            raise unknown("relation", name, names, "weights")
+        check_known("relation", name, names, "weights")
         if not 0 <= weight < np.inf:
             raise InputError(f"weights: {name!r}: expected a number from 0 on, got {weight}")
     sums = np.cumsum([float(weights.get(name, 0)) for name in names])

@@ -30,7 +30,7 @@ from importlib.resources import files
 import cv2
 import numpy as np
 
-from ..errors import unknown
+from ..errors import check_known
 from ..types import Image, JsonObject, Mask
 from .corruptions import (
     Corruption,
@@ -216,8 +216,7 @@ def relations(flag: str, faithful: bool = True) -> list[Corruption]:
     ``faithful`` keeps the published oddities (see the top of the module). Raises InputError
     for an unknown flag.
     """
-    if flag not in _profiles():
-        raise unknown("MedMNIST-C data set", flag, _profiles())
+    check_known("MedMNIST-C data set", flag, _profiles())
     return [_relation(flag, name, ladder, faithful) for name, ladder in _profiles()[flag].items()]
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...certify.targets import Target, common, selected
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...families import OfSlice
 from ...space import QuestionSpace
 from ...types import Bools, Floats
@@ -262,6 +262,5 @@ PROPOSERS: dict[str, Proposer] = {
 def atoms_of(space: QuestionSpace, by: Sequence[str]) -> list[Atom]:
     """All atoms of the proposers named. Raises InputError for an unknown name."""
     for name in by:
-        if name not in PROPOSERS:
-            raise unknown("proposer", name, PROPOSERS, "discover_by")
+        check_known("proposer", name, PROPOSERS, "discover_by")
     return [atom for name in dict.fromkeys(by) for atom in PROPOSERS[name](space)]

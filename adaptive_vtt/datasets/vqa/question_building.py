@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known, unknown
 from ...types import Floats, Image, Sample
 from ...utils.random_streams import generator
 from ..base import Dataset, adapted_dataset
@@ -194,14 +194,12 @@ def choose(
 
 def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
     for kind in kinds:
-        if kind not in MAKERS:
-            raise unknown("kind of question", kind, MAKERS, "build")
+        check_known("kind of question", kind, MAKERS, "build")
     for concept in (*plan.concepts, *plan.counts, *plan.roles, *plan.words):
         if concept not in (*dataset.concepts, *plan.grades):
             raise unknown("concept", concept, dataset.concepts, "build")
     for role in plan.roles.values():
-        if role not in ROLES:
-            raise unknown("role", role, ROLES, "build")
+        check_known("role", role, ROLES, "build")
     called = [plan.word(concept) for concept in plan.concepts]
     if twice := next((word for word in called if called.count(word) > 1), None):
         raise InputError(f"build: expected another word for each concept, got {twice!r} twice")
@@ -218,8 +216,7 @@ def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
     found = {}
     for what, column in plan.grades.items():
         columns = adapted_dataset(dataset).metadata_columns
-        if column not in columns:
-            raise unknown("metadata column", column, columns, f"build: grades of {what!r}")
+        check_known("metadata column", column, columns, f"build: grades of {what!r}")
         levels = {as_text(value) for value in dataset.metadata_values(column)} - {""}
         found[what] = tuple(sorted(levels))
     return found

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...datasets.base import Dataset
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...oracles.choice_extraction import extract
 from ...types import Image, Indices
 from ...utils.random_streams import generator
@@ -324,8 +324,7 @@ class DemoBrain:
     def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
         """P(yes) of each concept; raises InputError for one that is not the dataset's."""
         for concept in concepts:
-            if concept not in self.concepts:
-                raise unknown("concept", concept, self.concepts)
+            check_known("concept", concept, self.concepts)
         return [reply.yes for reply in self._answers(image, concepts)]
 
     def _answers(self, image: Image | None, questions: Sequence[str]) -> list[Reply]:
@@ -468,8 +467,7 @@ def _per_concept(error: float | Mapping[str, float], concepts: Sequence[str]) ->
     if not isinstance(error, Mapping):
         return dict.fromkeys(concepts, float(error))
     for concept in error:
-        if concept not in concepts:
-            raise unknown("concept", concept, concepts, "DemoBrain: error")
+        check_known("concept", concept, concepts, "DemoBrain: error")
     return {concept: float(error.get(concept, 0.0)) for concept in concepts}
 
 
@@ -512,8 +510,7 @@ class CaptionBrain:
 
     def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
         for concept in concepts:
-            if concept not in self.concepts:
-                raise unknown("concept", concept, self.concepts)
+            check_known("concept", concept, self.concepts)
         claimed = _claimed(self.captioner.explain(image))
         return [float(concept in claimed) for concept in concepts]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line, unknown
 from ...types import Answer, Ask, Image, JsonObject, Mask, Prompt, Unanswered, Value
 from ...utils.importing import pip_install
 from ...utils.options import Group, Option
@@ -587,8 +587,7 @@ def transformers_model(
     ``path`` and the arguments after it: see ``Source``; ``options``: those of the task's class.
     Raises InputError for a task or options that there are not, and for models that cannot be used.
     """
-    if task not in TASKS:
-        raise unknown("task", task, TASKS, "model.task")
+    check_known("task", task, TASKS, "model.task")
     known = [name for name in signature(TASKS[task]).parameters if name != "source"]
     for name in options:
         if name not in known:

@@ -31,9 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...datasets.base import Dataset
-from ...datasets.scanning import choose
 from ...datasets.view import View
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line
 from ...models.local.onnx import TYPES, session
 from ...models.local.tensors import InputShape, Preprocessing, fitted
 from ...types import Box, Floats, Image, Indices, Sample
@@ -255,7 +254,7 @@ class OnnxDetector:
         providers: Sequence[str] | None = None,
     ) -> None:
         self._where = f"detector {str(path)!r}"
-        choose("layout", layout, get_args(Layout), self._where)
+        check_known("layout", layout, get_args(Layout), self._where)
         for name, value in (("threshold", threshold), ("overlap", overlap)):
             if not 0 < value <= 1:
                 raise InputError(f"{self._where}: expected {name} in (0, 1], got {value}")
@@ -311,8 +310,7 @@ class OnnxDetector:
         if len(inputs) != 1:
             names = ", ".join(one.name for one in inputs)
             raise InputError(f"{self._where}: expected one input, an image, got {names}")
-        if inputs[0].type not in TYPES:
-            raise unknown("input type", inputs[0].type, TYPES, self._where)
+        check_known("input type", inputs[0].type, TYPES, self._where)
         self._input, self._dtype = inputs[0].name, TYPES[inputs[0].type]
         self._bare = len(inputs[0].shape) == 3  # torchvision's take an image, not a batch
         shape = InputShape.of([1] * self._bare + list(inputs[0].shape), self._where)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from typing import Literal as OneOf
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line
 from ...utils.importing import pip_install
 from . import Reader
 from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
@@ -362,8 +362,7 @@ def same(
     ``threshold`` (default for MiniLM: calibrated). What it came to stands in ``fingerprint``.
     Raises InputError for folders and files that cannot be used.
     """
-    if words not in WORDS:
-        raise unknown("value of words", words, WORDS)
+    check_known("value of words", words, WORDS)
     if words == "literal":
         return Literal()
     ways: list[Matcher] = [Folding(), Thesaurus()]

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.scanning import choose
-from ...errors import InputError, one_line
+from ...errors import InputError, check_known, one_line
 from ...models.local.onnx import session
 from ...models.local.tensors import InputShape, fitted
 from ...types import Box, Filler, Image
@@ -79,7 +78,7 @@ def occluded(
     "black", or "inpaint" (by ``fill``). A box is widened to whole pixels and clipped; one that
     lies outside changes nothing. Raises InputError for another version or a blur not above 0.
     """
-    choose("version", version, VERSIONS, "occlusion")
+    check_known("version", version, VERSIONS, "occlusion")
     if not blur > 0:
         raise InputError(f"occlusion: expected a blur above 0, got {blur}")
     if version == "inpaint":

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ...datasets.base import Dataset
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...models.local.recorded import read_captions, require_columns
 from ...types import IDENTITY, Box, Received
 from ...utils.other_code import fingerprint_of
@@ -130,8 +130,7 @@ def _sample(told: object, known: Collection[str], where: str) -> str:
     """The name of a sample. In JSON a row may lack it (NaN, which alone differs from itself)."""
     if told is None or told != told:
         raise InputError(f"{where}, sample: expected the name of a sample, got none")
-    if str(told) not in known:
-        raise unknown("sample", str(told), known, where)
+    check_known("sample", str(told), known, where)
     return str(told)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...certify.tracks import Track, tracks
-from ...errors import unknown
+from ...errors import check_known
 from ...journal import Journal
 from ...journal.belief_groups import Believed, Group, Groups, Kind, believed, column, of_images
 from ...journal.facts import Facts, read_facts
@@ -98,8 +98,7 @@ class Beliefs:
 
     def table(self, of: Told) -> pd.DataFrame:
         """See ``beliefs``."""
-        if of not in get_args(Told):
-            raise unknown("table", of, get_args(Told), "beliefs")
+        check_known("table", of, get_args(Told), "beliefs")
         if of == "predictions":
             return _predictions(self.facts, self.draws, self.calls)
         if of == "uncertainty":
