@@ -38,23 +38,12 @@ _HOMES = {
     "rejudge": "audit.rejudging",
     "resume": "config.going_on",
 }
-_MODULES = {
-    "audit": "audit",
+_RENAMED = {
     "augment": "relations.augment",
-    "datasets": "datasets",
-    "demo": "demo",
-    "errors": "errors",
-    "inspect": "inspect",
-    "models": "models",
-    "oracles": "oracles",
-    "relations": "relations",
     "report": "results.report",
-    "stopping": "stopping",
-    "strategies": "strategies",
-    "surrogates": "surrogates",
-    "testing": "testing",
     "tracking": "results.tracking",
 }
+"""Modules that go by other names here; all others by their own."""
 __all__ = [
     "Audit",
     "Augment",
@@ -91,10 +80,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"{__name__}.{_MODULES[name]}")
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in __all__:
+        return import_module(f"{__name__}.{_RENAMED.get(name, name)}")
     if name == "__version__":
         from .utils.importing import own_version
 

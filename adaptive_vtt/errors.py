@@ -4,7 +4,7 @@ A message names what was expected, what was given and where. The command line pr
 on one line and exits with 2.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -50,6 +50,14 @@ def unknown(
     left = len(known) - len(shown)
     more = f" and {left} more" + (f" ({every!r} shows all)" if every else "") if left else ""
     return InputError(f"{place}unknown {kind} {name!r}{hint} one of {', '.join(shown)}{more}")
+
+
+def check_known(
+    kind: str, name: str, choices: Collection[str], where: str = "", every: str = ""
+) -> None:
+    """Raises ``unknown`` for a name that is not one of ``choices``."""
+    if name not in choices:
+        raise unknown(kind, name, choices, where, every)
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:

@@ -12,7 +12,7 @@ from .datasets.base import HeldTruths
 from .errors import InputError, unknown
 from .oracles import Told
 from .space import QuestionSpace
-from .types import Indices, Sample, Truths
+from .types import Floats, Indices, Sample, Truths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ class Items(HeldTruths):
         return tuple(self._values)
 
     @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+    def profile(self) -> tuple[Truths, Indices]:
         copies = np.bincount(self._rows)
         return np.zeros((len(copies), 1), np.int8), copies
 
@@ -138,7 +138,7 @@ class Items(HeldTruths):
         return digest.hexdigest()
 
 
-def _numbers(features: npt.ArrayLike, n: int) -> npt.NDArray[np.float64]:
+def _numbers(features: npt.ArrayLike, n: int) -> Floats:
     table = np.asarray(features, np.float64)
     if table.ndim != 2 or len(table) != n:
         shape = " x ".join(map(str, table.shape))

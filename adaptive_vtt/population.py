@@ -19,11 +19,11 @@ class Members(Protocol):
         """S."""
 
     @property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Indices:
         """C x 2: how many samples lack, and how many have, each concept."""
 
     @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+    def profile(self) -> tuple[Truths, Indices]:
         """Rows of truths r x C, UNKNOWN where nobody knows, and how many samples have each (r,)."""
 
     def profile_row(self, samples: Indices) -> Indices:

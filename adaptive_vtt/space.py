@@ -19,12 +19,12 @@ import numpy.typing as npt
 from . import datasets
 from .datasets.base import CompleteDataset, Dataset, adapted_dataset
 from .datasets.view import Subset
-from .errors import InputError, listed, unknown
+from .errors import InputError, check_known, listed
 from .families import ASKED
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .relations.base import Variant as Variant
-from .types import IDENTITY, UNKNOWN, Indices, Numbering, Sample, Truths
+from .types import IDENTITY, UNKNOWN, Bools, Indices, Numbering, Sample, Truths
 from .types import Question as Question
 from .utils.random_streams import generator
 
@@ -174,7 +174,7 @@ class QuestionSpace:
     # -- eligibility and counts --------------------------------------------------------
 
     @cached_property
-    def applicable(self) -> npt.NDArray[np.bool_]:
+    def applicable(self) -> Bools:
         """V x C: whether a variant's questions about a concept make sense."""
         asked = [self.asked[k] for k in self.asked_by]
         applies = self.oracle.applies
@@ -190,7 +190,7 @@ class QuestionSpace:
         return found
 
     @cached_property
-    def cell_counts(self) -> npt.NDArray[np.int64]:
+    def cell_counts(self) -> Indices:
         """C x 2: eligible questions per concept and truth."""
         counts = np.asarray(self.dataset.counts, np.int64)
         return counts * self.applicable.sum(axis=0)[:, None]
@@ -222,9 +222,9 @@ class QuestionSpace:
 
     def count_images(
         self,
-        wanted: npt.NDArray[np.bool_],
+        wanted: Bools,
         copies: Indices,
-        variants: npt.NDArray[np.bool_] | slice = slice(None),
+        variants: Bools | slice = slice(None),
     ) -> int:
         """How many follow-up images hold an applicable question among those wanted.
 
@@ -248,7 +248,7 @@ class QuestionSpace:
         sample, _, concept = self.parts(questions)
         return self.dataset.truth(sample, concept)
 
-    def eligible(self, questions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    def eligible(self, questions: npt.ArrayLike) -> Bools:
         """Whether each question can be asked."""
         sample, variant, concept = self.parts(questions)
         known = self.dataset.truth(sample, concept) != UNKNOWN
@@ -291,8 +291,8 @@ class QuestionSpace:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the dataset, the variants, the options of relations that say them
-        (``describe``), what applies to what, and the seed of the follow-ups where it is not 0."""
+        """A short hash of the dataset, the variants, the fingerprints of relations that have one,
+        what applies to what, and the seed of the follow-ups where it is not 0."""
         digest = hashlib.blake2b(digest_size=12)
         digest.update(self.dataset.fingerprint.encode())
         digest.update(repr([v.name for v in self.variants]).encode())
@@ -315,7 +315,7 @@ class QuestionSpace:
     def _options(self) -> dict[str, str]:
         """The options of each relation that says them."""
         relations = {v.relation.name: v.relation for v in self.variants}
-        return {n: r.describe for n, r in relations.items() if r.describe is not None}
+        return {n: r.fingerprint for n, r in relations.items() if r.fingerprint is not None}
 
     def __repr__(self) -> str:
         return (
@@ -330,8 +330,7 @@ def _with_regions(
 ) -> CompleteDataset:
     """The samples that all relations can be applied to; raises InputError where some are lacking
     and are not to be left out."""
-    if without not in ("refuse", "leave out"):
-        raise unknown("value", without, ("refuse", "leave out"), "without_region")
+    check_known("value", without, ("refuse", "leave out"), "without_region")
     pointing = [relation.name for relation in relations if relation.needs_region]
     if not pointing or not dataset.has_images:
         return dataset

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from .errors import InputError, unknown
+from .errors import InputError, check_known
+from .types import Bools, Floats
 from .utils.figures import money
 from .utils.options import Option
 
@@ -38,22 +38,22 @@ class State:
     calls: int
     questions: int
     elapsed: float
-    uncertainty: npt.NDArray[np.float64]
-    lower: npt.NDArray[np.float64] | None = None
-    upper: npt.NDArray[np.float64] | None = None
+    uncertainty: Floats
+    lower: Floats | None = None
+    upper: Floats | None = None
     next_calls: int = 1
     cost: float = 0.0
     reserved: float = 0.0
-    emptied: npt.NDArray[np.bool_] | None = None
-    invalidated: npt.NDArray[np.bool_] | None = None
-    abandoned: npt.NDArray[np.bool_] | None = None
+    emptied: Bools | None = None
+    invalidated: Bools | None = None
+    abandoned: Bools | None = None
     hard: int = 0
     lowest: float = 0.0
     limit: float | None = None
-    above: npt.NDArray[np.bool_] | None = None
-    below: npt.NDArray[np.bool_] | None = None
-    compared: npt.NDArray[np.bool_] | None = None
-    differences: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
+    above: Bools | None = None
+    below: Bools | None = None
+    compared: Bools | None = None
+    differences: tuple[Floats, Floats] | None = None
 
     @property
     def widest(self) -> float:
@@ -184,8 +184,7 @@ class UncertaintyBelow(_Combinable):
     over: Literal["mean", "max"] = "mean"
 
     def __post_init__(self) -> None:
-        if self.over not in ("mean", "max"):
-            raise unknown("aggregate", self.over, ("mean", "max"), "stop")
+        check_known("aggregate", self.over, ("mean", "max"), "stop")
         if not 0 < self.tau <= 1:
             raise InputError(f"stop: expected an uncertainty in (0, 1], got {self.tau}")
 
@@ -299,7 +298,7 @@ class WallClock(_Combinable):
         return f"{self.seconds:g} seconds"
 
 
-def _left(state: State, open_: npt.NDArray[np.bool_]) -> bool:
+def _left(state: State, open_: Bools) -> bool:
     """Whether a target is ``open_`` (K,), or its draws and interval disagree, so that it may not be
     called certified yet; abandoned ones apart."""
     left = open_ if state.invalidated is None else open_ | state.invalidated

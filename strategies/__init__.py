@@ -23,18 +23,7 @@ if TYPE_CHECKING:
     from .sampling import Lure, Neyman, Random, Stratified
     from .visual_turing_test import Combined, Uncertainty, Unpredictability
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "captions": "DistinctViolations Reic",
-        "expected_reduction": "ExpectedReduction",
-        "failure_search": "FailureSearch",
-        "information": "Bald Nipv",
-        "k_centre": "KCentre",
-        "sampling": "Lure Neyman Random Stratified",
-        "visual_turing_test": "Combined Uncertainty Unpredictability",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "CERTIFY",

@@ -51,7 +51,7 @@ class BeliefView(Protocol):
         """C x 2 x V x 51: counts of answers by concept, side, variant and bin of that side."""
 
     @property
-    def tally(self) -> "npt.NDArray[np.float64]":
+    def tally(self) -> "Floats":
         """C x 2 x V x 2: questions judged, and their summed losses."""
 
     @property

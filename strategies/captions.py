@@ -18,13 +18,12 @@ should look at all ``candidates`` of the space, or it chooses among those that c
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.reic import select
-from adaptive_vtt.types import Candidates, Floats
+from adaptive_vtt.types import Candidates, Floats, Indices
 
 from .base import BeliefView
 from .common import sharpened
@@ -32,7 +31,7 @@ from .common import sharpened
 if TYPE_CHECKING:
     from adaptive_vtt.oracles.caption_memory import CaptionMemory
 
-Ints = npt.NDArray[np.int64]
+Ints = Indices
 
 
 def caption_memory(belief: BeliefView, name: str) -> "CaptionMemory":

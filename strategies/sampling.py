@@ -30,12 +30,10 @@ use for accuracy. Certificates here do subtract predictions; for those ``neyman`
 the best proposal.
 """
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from adaptive_vtt.types import Candidates
+from adaptive_vtt.types import Candidates, Floats
 
 from .base import BeliefView
 from .common import expected_losses, once_per_call, per_call, per_question, sharpened
@@ -48,7 +46,7 @@ class Random:
         return torch.ones(len(candidates), dtype=torch.float64)
 
 
-Counts = npt.NDArray[np.float64]
+Counts = Floats
 
 
 class Stratified:

@@ -19,16 +19,7 @@ if TYPE_CHECKING:
     from .predictability import Predictability
     from .question_gp import LossSurrogate, QuestionGP
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "answer_gp": "AnswerGP AnswerPoints lowest_with_hard_answers",
-        "features": "embed sample_features",
-        "loss_mean": "Losses",
-        "predictability": "Predictability",
-        "question_gp": "LossSurrogate QuestionGP",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "BINS",

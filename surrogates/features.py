@@ -196,7 +196,7 @@ MEAN, SCALE = 127.0, 128.0
 """What the network was trained with: (pixel - MEAN) / SCALE."""
 
 
-def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> npt.NDArray[np.float64]:
+def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> Floats:
     """n x 1280: pooled features of every source image; give them as ``features=``.
 
     Raises InputError where the packages are missing or the dataset has no images.
@@ -221,7 +221,7 @@ def installed() -> bool:
     return all(find_spec(name) for name in PACKAGES)
 
 
-def embedder(device: str = "auto") -> Callable[[list[Image]], npt.NDArray[np.float64]]:
+def embedder(device: str = "auto") -> Callable[[list[Image]], Floats]:
     """What gives a batch of n images (H x W x C uint8) their n x 1280 features.
 
     Raises InputError where the packages are missing.
@@ -229,7 +229,7 @@ def embedder(device: str = "auto") -> Callable[[list[Image]], npt.NDArray[np.flo
     where = pick(device)
     network = _network().to(where).eval()
 
-    def features_of(images: list[Image]) -> npt.NDArray[np.float64]:
+    def features_of(images: list[Image]) -> Floats:
         batch = torch.from_numpy(np.stack([_prepared(image) for image in images]))
         with torch.inference_mode():
             features = network.extract_features(batch.to(where))

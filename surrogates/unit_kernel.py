@@ -27,12 +27,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
+
+from adaptive_vtt.types import Floats
 
 LOSSES = {
     "overall": 0.002,
@@ -71,7 +71,6 @@ MARGINS = {
 }
 """The same for margins, which are smooth in what the follow-up image looks like."""
 
-Floats = npt.NDArray[np.float64]
 
 _PLACE = {name: place for place, name in enumerate(LOSSES)}
 

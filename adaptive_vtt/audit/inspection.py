@@ -35,8 +35,9 @@ def figures(journal: Journal) -> dict[str, Figure]:
 
     "widths": every target's half-width over calls, where targets are certified. "conditions": raw
     error per relation and severity. "concepts": raw error per concept, where it is absent and
-    where it is present. "cost": what all answers cost, over calls. Raw figures are over the
-    questions asked, which were not chosen evenly: they carry no guarantee.
+    where it is present. "cost": what all answers cost, those about source images included, over
+    calls. Raw figures are over the questions asked, which were not chosen evenly: they carry no
+    guarantee.
     """
     facts, draws, calls = (
         read_facts(journal.facts()),
@@ -45,7 +46,8 @@ def figures(journal: Journal) -> dict[str, Figure]:
     )
     table = judged(facts, draws, calls)
     found = {"conditions": _conditions(table, facts.space.relations), "concepts": _concepts(table)}
-    found["cost"] = _cost(np.array([call.cost for call in calls], float))
+    paid = sorted((row.elapsed, row.cost) for row in (*calls, *journal.sources()))
+    found["cost"] = _cost(np.array([cost for _, cost in paid], float))
     if facts.certificate is not None:
         histories = tracks(facts.certificate, draws, calls)
         names = [target.name for target in facts.certificate.ids]

@@ -28,7 +28,7 @@ from ..engine.judge import values_of
 from ..engine.options import Certify, Shorthands, grouped
 from ..engine.selector import Replay
 from ..engine.settings import describe_oracle
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import Facts, is_begun, read_facts
 from ..journal.halves import HalfStore, KnownAnswers, key_of
@@ -486,8 +486,7 @@ def _answered(space: QuestionSpace, path: Path) -> Mapping[str, int]:
 
 def _check_use(certify: Certify, recorded_a: Any, journal_a: Any, use: str) -> None:
     """Raises InputError where what is to be made of an earlier audit does not fit."""
-    if use not in get_args(Use):
-        raise unknown("use", use, get_args(Use), "journal_a")
+    check_known("use", use, get_args(Use), "journal_a")
     if certify.cohort is not None:
         raise InputError(
             "versus: expected an audit of one model where there is a cohort, got a comparison of "

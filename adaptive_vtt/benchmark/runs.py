@@ -11,7 +11,6 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..audit import Audit
 from ..audit import Progress as Step
@@ -43,7 +42,7 @@ class Peeking:
     missed: bool
 
 
-def running_means(inside: Bools, losses: Floats, draw: npt.NDArray[np.int64], at: int) -> Floats:
+def running_means(inside: Bools, losses: Floats, draw: Indices, at: int) -> Floats:
     """(K,): the plain mean loss of each target's questions among the first ``at`` draws.
 
     ``inside`` K x n, ``losses`` and ``draw`` (n,) in draw order; NaN before any answer.
@@ -91,7 +90,7 @@ def lure(
 def peek(
     inside: Bools,
     losses: Floats,
-    draw: npt.NDArray[np.int64],
+    draw: Indices,
     *,
     truth: Floats,
     sizes: Floats,

@@ -441,7 +441,7 @@ class Certifier(Game):
         per question; 0 before any."""
         return np.asarray(self._residuals[0] / np.maximum(self._residuals[1], TINY))
 
-    def _compare(self, bet: Bet, losses: Floats, count: npt.NDArray[np.int64]) -> None:
+    def _compare(self, bet: Bet, losses: Floats, count: Indices) -> None:
         predicted = (bet.low_predicted + bet.high_predicted) / 2
         ours = bet.scale * (losses - predicted)
         plain = losses - count * self.sequences.centre

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
 from ..journal.rows import FIGURES, MoveRow
 from ..types import Bools, Floats, Indices
@@ -91,9 +90,7 @@ class Game:
         self.moved = np.zeros(count)  # draws that each target was bet on
         self.foreseen, self.reach = np.full(count, 0.25), np.ones(count)  # of recent ones
 
-    def play(
-        self, bet: Bet, low: Floats, high: Floats, count: npt.NDArray[np.int64], out: Floats
-    ) -> None:
+    def play(self, bet: Bet, low: Floats, high: Floats, count: Indices, out: Floats) -> None:
         """One draw: its ``bet``, the sums of its losses at least and at most, how many there are,
         and how many of them do not count (``out``; their losses are not in the sums). Draws must be
         played in their order."""

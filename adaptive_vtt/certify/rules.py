@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..types import Bets, Floats, Guarantee
 from .decisions import Comparison, Decisions
 from .sequences import BETS
@@ -130,8 +130,7 @@ def shares(weights: Mapping[str, float], targets: Sequence[str]) -> tuple[float,
     """Weights by target's name, 1 where none is given, as shares that sum to 1, in the order of
     ``targets``. Raises InputError for an unknown target, and for weights that are none."""
     for name, weight in weights.items():
-        if name not in targets:
-            raise unknown("target", name, targets, "weights")
+        check_known("target", name, targets, "weights")
         if not 0 <= weight < float("inf"):
             raise InputError(f"weights: {name!r}: expected a number of 0 or more, got {weight}")
     given = [float(weights.get(name, 1.0)) for name in targets]

@@ -14,11 +14,10 @@ past, lo <= a+, a- <= hi, and everything but a+ and a- is fixed by the past. The
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ..types import Bets, Bools, Floats
+from ..types import Bets, Bools, Floats, Indices
 
-Counts = npt.NDArray[np.int64]
+Counts = Indices
 
 BETS = Bets(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
 """What new audits bet by; those begun before go on as their journal says."""
@@ -199,7 +198,7 @@ class Sequences:
         self._note(step)
         self._shrink()
 
-    def growth(self, step: Step, row: npt.NDArray[np.int64], m: Floats) -> tuple[Floats, Floats]:
+    def growth(self, step: Step, row: Indices, m: Floats) -> tuple[Floats, Floats]:
         """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
         away = m - self.centre[row]
         least, most = -away * step.tilt_bound[row], away * step.tilt_most[row]
@@ -221,7 +220,7 @@ class Sequences:
         self.upper = np.where(left, upper, self.upper)
         self.emptied |= ~left
 
-    def _bets(self, foreseen: Floats, row: npt.NDArray[np.int64], m: Floats) -> Floats:
+    def _bets(self, foreseen: Floats, row: Indices, m: Floats) -> Floats:
         """The best bet against each of means ``m`` of targets ``row``, by variance and skew.
 
         Kelly's bet against m on a coin of bias m + w is w / (m (1 - m)), whatever the coin

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..errors import InputError, JournalError, unknown
 from ..families import Fields, Filtered, TargetId, family_of
 from ..population import Population
-from ..types import Bools, CallMode, JsonObject
+from ..types import Bools, CallMode, Indices, JsonObject
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ def largest(space: Population, target: Target, answers: str) -> int:
 def member(
     space: Population,
     targets: Sequence[Target],
-    sample: npt.NDArray[np.int64],
-    variant: npt.NDArray[np.int64],
-    concept: npt.NDArray[np.int64],
+    sample: Indices,
+    variant: Indices,
+    concept: Indices,
     truth: npt.NDArray[np.integer],
 ) -> Bools:
     """K x n: which of n questions belong to which of K targets."""
@@ -184,7 +184,7 @@ def _mask(there: list[object], allowed: object, field: str, target: str) -> Bool
     return np.array([value in allowed for value in there], dtype=np.bool_)
 
 
-def _rows(space: Population, target: Target) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+def _rows(space: Population, target: Target) -> tuple[npt.NDArray[np.int8], Indices]:
     truths, copies = space.dataset.profile
     if target.rows is None:
         return truths, copies

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ..journal.rows import CallRow, DrawRow
-from ..types import Floats
+from ..types import Floats, Indices
 from .certifier import Bet
 from .game import Game
 from .rules import Rules
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
 
 
-Counts = npt.NDArray[np.int64]
+Counts = Indices
 
 
 @dataclass(frozen=True)

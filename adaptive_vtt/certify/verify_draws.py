@@ -273,7 +273,7 @@ class _Targets:
         if self.strata is not None:
             self.strata.advance(draw, count > 0)
 
-    def _foreseen_first(self) -> npt.NDArray[np.float64]:
+    def _foreseen_first(self) -> Floats:
         """What a target's first bets foresee: fair coins, drawn uniformly from all calls left."""
         most = self.calls[: self.registered].max(initial=1.0)
         return np.asarray(0.25 * self.unseen * most)
@@ -433,7 +433,7 @@ class StrataCheck:
             "tilt_bound": float(((1 + tilt) * n / rho).max() - n.sum()),
         }
 
-    def advance(self, draw: DrawRow, inside: npt.NDArray[np.bool_]) -> None:
+    def advance(self, draw: DrawRow, inside: Bools) -> None:
         """Counts the draw, of a call that belongs to the targets ``inside`` (K,)."""
         signature = tuple(inside.tolist())
         if signature in self.signatures:

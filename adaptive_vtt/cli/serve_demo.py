@@ -23,7 +23,7 @@ from ..demo.server import (
     DemoServer,
     Quirks,
 )
-from ..demo.server.other_brains import CaptionBrain, JudgeBrain
+from ..demo.server.brains import CaptionBrain, JudgeBrain
 from ..demo.template_captioner import TemplateCaptioner
 from ..errors import InputError, unknown
 

@@ -22,25 +22,7 @@ if TYPE_CHECKING:
     from .regions import grid_regions, object_regions
     from .table import TableDataset, from_table
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "base": "Dataset",
-        "formats.coco": "from_coco",
-        "formats.endobench": "from_endobench",
-        "formats.fashion_mnist": "fashion",
-        "formats.folders": "from_class_folders from_images from_masks",
-        "formats.hugging_face": "from_hugging_face",
-        "formats.isic_idrid": "from_idrid from_isic",
-        "formats.medmnist": "from_medmnist medmnist_sets",
-        "formats.medvqa": "from_medvqa",
-        "formats.table_file": "read_table",
-        "formats.voc": "from_voc",
-        "recognition": "as_dataset recognised",
-        "regions": "grid_regions object_regions",
-        "table": "TableDataset from_table",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "REGISTRY",

@@ -30,7 +30,7 @@ class Dataset(Protocol):
         """False where only truths are known (audits of recorded answers)."""
 
     @property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Indices:
         """C x 2: how many samples lack, and how many have, each concept (unknowns left out)."""
 
     @property
@@ -50,7 +50,7 @@ class Dataset(Protocol):
         """The samples of rank ``ranks`` among those whose truth of ``concept`` is ``side``."""
 
     @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+    def profile(self) -> tuple[Truths, Indices]:
         """Rows of truths r x C, and how many samples have each row (r,)."""
 
     def profile_row(self, samples: Indices) -> Indices:
@@ -164,7 +164,7 @@ class HeldTruths(DatasetDefaults):
         return len(self._truths)
 
     @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Indices:
         return np.stack([(self._truths == side).sum(axis=0) for side in (0, 1)], axis=1)
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
@@ -177,7 +177,7 @@ class HeldTruths(DatasetDefaults):
         return self._members[key][ranks]
 
     @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+    def profile(self) -> tuple[Truths, Indices]:
         return self._truths, np.ones(len(self), np.int64)
 
     def profile_row(self, samples: Indices) -> Indices:

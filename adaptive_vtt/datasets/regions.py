@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths, mask_of
 from .base import Dataset, adapted_dataset
 from .scanning import each
@@ -74,7 +74,7 @@ class Regions(Taken):
         self,
         dataset: Dataset,
         sources: Indices,
-        rectangles: npt.NDArray[np.int64],
+        rectangles: Indices,
         places: list[str],
         truths: Truths,
     ) -> None:
@@ -125,8 +125,7 @@ class Regions(Taken):
         if column == IMAGE:
             ids = [self.dataset.sample_id(source) for source in self.sources.tolist()]
             return np.array(ids, dtype=object)
-        if column not in self.metadata_columns:
-            raise unknown("metadata column", column, self.metadata_columns, f"{self.name!r}")
+        check_known("metadata column", column, self.metadata_columns, f"{self.name!r}")
         return super().metadata_values(column)
 
     def _source(self, index: int) -> Sample:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..utils.files import REMEDY, holds, inside, instead
 from ..utils.image_files import read_image
 from ..utils.options import Option, at_base
@@ -146,12 +146,6 @@ def natural(path: Path) -> tuple[Any, ...]:
     return tuple((int(p), p) if i % 2 else p for i, p in enumerate(parts))
 
 
-def choose(kind: str, name: str, choices: Sequence[str], where: str) -> None:
-    """Raises InputError where ``name`` is not one of ``choices``."""
-    if name not in choices:
-        raise unknown(kind, name, choices, where)
-
-
 def each(look: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """``look`` of every item, in order; decoding leaves Python free, so threads help."""
     with ThreadPoolExecutor() as pool:
@@ -160,7 +154,7 @@ def each(look: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 def unreadable(paths: Sequence[Path], broken: str, where: str) -> set[Path]:
     """The files to leave out: those that cannot be decoded, where ``broken`` is "skip"."""
-    choose("value of broken", broken, ("refuse", "skip"), where)
+    check_known("value of broken", broken, ("refuse", "skip"), where)
     if broken == "refuse":
         return set()
     return {path for path, bad in zip(paths, each(_is_broken, paths), strict=True) if bad}
@@ -181,7 +175,7 @@ class Reading:
     """
 
     def __init__(self, broken: str, where: str) -> None:
-        choose("value of broken", broken, ("refuse", "skip"), where)
+        check_known("value of broken", broken, ("refuse", "skip"), where)
         self._skip = broken == "skip"
         self.skipped: list[str] = []
 

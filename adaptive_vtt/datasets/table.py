@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known, unknown
 from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.files import as_path
 from ..utils.image_files import as_image, as_mask, pixels_declared, read_image, read_mask
@@ -123,7 +123,7 @@ class TableDataset(HeldTruths):
         ids: Sequence[str],
         concepts: Sequence[str],
         *,
-        features: npt.NDArray[np.float64] | None = None,
+        features: Floats | None = None,
         metadata: pd.DataFrame | None = None,
         masks: MaskSource | None = None,
         skipped: Sequence[str] = (),
@@ -335,7 +335,7 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
 
 
-def _features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _features(features: npt.ArrayLike) -> Floats:
     table = np.asarray(features, dtype=float)
     if table.ndim != 2:
         raise InputError(f"features: expected a table n x d, got shape {table.shape}")
@@ -358,8 +358,7 @@ def _unique(names: Sequence[str], what: str, where: str) -> None:
 
 def _check_masks(masks: MaskSource, ids: Sequence[str], concepts: Sequence[str]) -> None:
     for concept, sources in masks.items():
-        if concept not in concepts:
-            raise unknown("concept", concept, concepts, "masks")
+        check_known("concept", concept, concepts, "masks")
         if len(sources) != len(ids):
             raise InputError(
                 f"masks of {concept!r}: expected {len(ids)} (one per row of labels), "
@@ -394,7 +393,7 @@ class WordedDataset(TableDataset):
         self._asks, self._answers = tuple(asks), tuple(answers)
 
     @cached_property
-    def guessing(self) -> npt.NDArray[np.float64]:
+    def guessing(self) -> Floats:
         """n x C: the error of who guesses among the options, 1 - 1 / their number; else 1/2."""
         found = np.full((len(self), len(self.concepts)), 0.5)
         for row, column, ask in self._questions():

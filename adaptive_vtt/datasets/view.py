@@ -86,7 +86,7 @@ class View(DatasetDefaults):
         return self.dataset.characters(samples, self.base[concepts])
 
     @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Indices:
         known = np.asarray(self.dataset.counts, np.int64)
         every = np.column_stack([known, len(self) - known.sum(axis=1)])
         return np.stack([every @ (self._reading == side) for side in (0, 1)], 1)[self.base]
@@ -119,7 +119,7 @@ class View(DatasetDefaults):
         return self.dataset.members(int(self.base[concept]), int(truths[0]), ranks)
 
     @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+    def profile(self) -> tuple[Truths, Indices]:
         truths, copies = self.dataset.profile
         return self._reading[truths[:, self.base]], copies
 

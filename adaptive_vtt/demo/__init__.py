@@ -12,12 +12,5 @@ if TYPE_CHECKING:
     from .phantom_frames import phantom
     from .template_captioner import TemplateCaptioner
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "drawn_scenes": "scenes",
-        "phantom_frames": "phantom",
-        "template_captioner": "TemplateCaptioner",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 __all__ = ["TemplateCaptioner", "phantom", "scenes"]

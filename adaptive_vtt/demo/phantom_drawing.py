@@ -290,9 +290,6 @@ def draw_text(image: Image, lines: Sequence[str]) -> Mask:
 
 # -- the frame -----------------------------------------------------------------------------
 
-_STAIN = (0.5, 0.35, 0.15, 0.0)
-"""How yellow the wall is, by preparation level."""
-
 
 @dataclass(frozen=True)
 class Drawing:

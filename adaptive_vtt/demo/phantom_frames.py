@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..types import Mask, Sample
 from ..utils.options import Option
 from .drawn import DrawnDataset
@@ -113,8 +113,7 @@ def phantom(
             f"phantom: expected preparation as four shares that sum to 1, got {levels}"
         )
     for concept in concepts:
-        if concept not in CONCEPTS:
-            raise unknown("concept", concept, CONCEPTS, "phantom")
+        check_known("concept", concept, CONCEPTS, "phantom")
     if not 0 < len(concepts) == len(set(concepts)):
         raise InputError(f"phantom: expected one or more concepts, each once, got {[*concepts]}")
     prevalence = Prevalence(shares["polyps"], instrument, blood, text, levels)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import unknown
+from ..errors import check_known
 from .scene_plan import KINDS
 
 
@@ -43,19 +43,21 @@ class Vocabulary:
     def __post_init__(self) -> None:
         beside = (name for names in self.goes_with.values() for name in names)
         for name in (*self.taken_for, *self.taken_for.values(), *beside):
-            if name not in self.words:
-                raise unknown("name", name, self.words, "vocabulary")
+            check_known("name", name, self.words, "vocabulary")
         for kind in self.taken_for:
-            if kind not in self.goes_with:
-                raise unknown("kind", kind, self.goes_with, "vocabulary, goes_with")
+            check_known("kind", kind, self.goes_with, "vocabulary, goes_with")
 
 
-def _words(name: str, *others: str, plural: str = "") -> Words:
-    return Words(name, plural or _plural(name), tuple((each, _plural(each)) for each in others))
+_ENDINGS = {"person": "people", "sheep": "sheep", "man": "men", "bus": "buses"}
+_ENDINGS |= {"y": "ies", "ch": "ches", "x": "xes", "sh": "shes"}
+_MASS = ("stool", "blood", "text", "bile", "mucus")
 
 
-def _mass(name: str, *others: str) -> Words:
-    return Words(name, name, tuple((each, each) for each in others), mass=True)
+def _words(name: str, others: str) -> Words:
+    def both(one: str) -> tuple[str, str]:
+        return one, one if name in _MASS else _plural(one)
+
+    return Words(*both(name), tuple(map(both, _names(others))), name in _MASS)
 
 
 def _plural(name: str) -> str:
@@ -65,169 +67,70 @@ def _plural(name: str) -> str:
     return name + "s"
 
 
-_ENDINGS = {"man": "men", "y": "ies", "ch": "ches", "x": "xes", "sh": "shes", "bus": "buses"}
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(listed.split(", ")) if listed else ()
 
-WORDS: Mapping[str, Words] = MappingProxyType(
-    {
-        "person": _words("person", "man", "woman", plural="people"),
-        "dog": _words("dog", "puppy"),
-        "cat": _words("cat"),
-        "horse": _words("horse", "pony"),
-        "sheep": _words("sheep", plural="sheep"),
-        "bird": _words("bird", "pigeon"),
-        "car": _words("car", "automobile"),
-        "bus": _words("bus", "coach"),
-        "bicycle": _words("bicycle", "bike"),
-        "boat": _words("boat"),
-        "umbrella": _words("umbrella"),
-        "kite": _words("kite"),
-        "ball": _words("ball", "beach ball"),
-        "tree": _words("tree"),
-        "chair": _words("chair", "armchair"),
-        "table": _words("table", "dining table"),
-        "bed": _words("bed", "double bed"),
-        "lamp": _words("lamp", "floor lamp"),
-        "clock": _words("clock", "wall clock"),
-        "cup": _words("cup", "coffee cup"),
-        "bottle": _words("bottle", "wine bottle"),
-        "banana": _words("banana"),
-        "apple": _words("apple"),
-        "book": _words("book", "textbook"),
-        "laptop": _words("laptop", "laptop computer"),
-        # not drawn anywhere: what drawn things may be taken for
-        "airplane": _words("airplane"),
-        "balloon": _words("balloon"),
-        "bench": _words("bench"),
-        "box": _words("box"),
-        "bush": _words("bush"),
-        "cow": _words("cow"),
-        "flag": _words("flag"),
-        "goat": _words("goat"),
-        "lemon": _words("lemon"),
-        "mirror": _words("mirror"),
-        "motorcycle": _words("motorcycle"),
-        "orange": _words("orange"),
-        "sofa": _words("sofa"),
-        "statue": _words("statue"),
-        "television": _words("television"),
-        "tent": _words("tent"),
-        "train": _words("train"),
-        "truck": _words("truck"),
-        "vase": _words("vase"),
-    }
-)
-"""What each kind is called."""
 
-TAKEN_FOR: Mapping[str, str] = MappingProxyType(
-    {
-        "person": "statue",
-        "dog": "cat",
-        "cat": "dog",
-        "horse": "cow",
-        "sheep": "goat",
-        "bird": "airplane",
-        "car": "truck",
-        "bus": "train",
-        "bicycle": "motorcycle",
-        "boat": "tent",
-        "umbrella": "tent",
-        "kite": "flag",
-        "ball": "balloon",
-        "tree": "bush",
-        "chair": "bench",
-        "table": "box",
-        "bed": "sofa",
-        "lamp": "vase",
-        "clock": "mirror",
-        "cup": "bottle",
-        "bottle": "cup",
-        "banana": "lemon",
-        "apple": "orange",
-        "book": "box",
-        "laptop": "television",
-    }
-)
-"""What each kind is mistaken for; never the same thing or a kind of it in WordNet."""
+def _vocabulary(
+    kinds: Sequence[tuple[str, str, str, str]], settings: Mapping[str, tuple[str, ...]]
+) -> Vocabulary:
+    """``kinds``: each with its other names, what it is taken for (never the same thing or a kind of
+    it in WordNet), and what one expects beside it."""
+    called = {taken: "" for _, _, taken, _ in kinds} | {kind: names for kind, names, _, _ in kinds}
+    return Vocabulary(
+        MappingProxyType({name: _words(name, others) for name, others in called.items()}),
+        MappingProxyType({kind: taken for kind, _, taken, _ in kinds}),
+        MappingProxyType({kind: _names(beside) for kind, _, _, beside in kinds}),
+        MappingProxyType(settings),
+    )
 
-GOES_WITH: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "person": ("dog", "ball", "umbrella"),
-        "dog": ("ball", "person", "cat"),
-        "cat": ("ball", "chair", "dog"),
-        "horse": ("person", "tree", "dog"),
-        "sheep": ("horse", "tree", "dog"),
-        "bird": ("tree", "kite", "boat"),
-        "car": ("bus", "person", "tree"),
-        "bus": ("car", "person", "bicycle"),
-        "bicycle": ("person", "car", "tree"),
-        "boat": ("bird", "person", "umbrella"),
-        "umbrella": ("person", "bottle", "ball"),
-        "kite": ("bird", "person", "ball"),
-        "ball": ("dog", "person", "kite"),
-        "tree": ("bird", "bicycle", "person"),
-        "chair": ("table", "lamp", "cat"),
-        "table": ("cup", "chair", "bottle"),
-        "bed": ("lamp", "clock", "book"),
-        "lamp": ("bed", "chair", "book"),
-        "clock": ("lamp", "chair", "table"),
-        "cup": ("table", "laptop", "banana"),
-        "bottle": ("cup", "apple", "person"),
-        "banana": ("apple", "cup", "table"),
-        "apple": ("banana", "bottle", "table"),
-        "book": ("lamp", "cup", "chair"),
-        "laptop": ("cup", "book", "chair"),
-    }
-)
-"""What one expects beside each kind, the likeliest first."""
 
-SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+EVERYDAY = _vocabulary(
+    (
+        ("person", "man, woman", "statue", "dog, ball, umbrella"),
+        ("dog", "puppy", "cat", "ball, person, cat"),
+        ("cat", "", "dog", "ball, chair, dog"),
+        ("horse", "pony", "cow", "person, tree, dog"),
+        ("sheep", "", "goat", "horse, tree, dog"),
+        ("bird", "pigeon", "airplane", "tree, kite, boat"),
+        ("car", "automobile", "truck", "bus, person, tree"),
+        ("bus", "coach", "train", "car, person, bicycle"),
+        ("bicycle", "bike", "motorcycle", "person, car, tree"),
+        ("boat", "", "tent", "bird, person, umbrella"),
+        ("umbrella", "", "tent", "person, bottle, ball"),
+        ("kite", "", "flag", "bird, person, ball"),
+        ("ball", "beach ball", "balloon", "dog, person, kite"),
+        ("tree", "", "bush", "bird, bicycle, person"),
+        ("chair", "armchair", "bench", "table, lamp, cat"),
+        ("table", "dining table", "box", "cup, chair, bottle"),
+        ("bed", "double bed", "sofa", "lamp, clock, book"),
+        ("lamp", "floor lamp", "vase", "bed, chair, book"),
+        ("clock", "wall clock", "mirror", "lamp, chair, table"),
+        ("cup", "coffee cup", "bottle", "table, laptop, banana"),
+        ("bottle", "wine bottle", "cup", "cup, apple, person"),
+        ("banana", "", "lemon", "apple, cup, table"),
+        ("apple", "", "orange", "banana, bottle, table"),
+        ("book", "textbook", "box", "lamp, cup, chair"),
+        ("laptop", "laptop computer", "television", "cup, book, chair"),
+    ),
     {
         "room": ("in a room", "inside a house"),
         "street": ("on a street", "in a city"),
         "park": ("in a park", "on a lawn"),
         "beach": ("on a beach", "by the sea"),
-    }
+    },
 )
-"""How each place (``scene_plan.PLACES``) is told."""
+"""For drawn scenes (``demo.drawn_scenes``); places are those of ``scene_plan.PLACES``."""
 
-EVERYDAY = Vocabulary(WORDS, TAKEN_FOR, GOES_WITH, SETTINGS)
-"""For drawn scenes (``demo.drawn_scenes``)."""
-
-ENDOSCOPY = Vocabulary(
-    words=MappingProxyType(
-        {
-            "polyp": _words("polyp", "colon polyp"),
-            "instrument": _words("instrument", "surgical instrument"),
-            "stool": _mass("stool", "liquid stool"),
-            "blood": _mass("blood"),
-            "text": _mass("text"),
-            # not in the phantom's masks: what things there may be taken for
-            "bile": _mass("bile"),
-            "fold": _words("fold"),
-            "mucus": _mass("mucus"),
-            "reflection": _words("reflection"),
-            "tube": _words("tube"),
-        }
+ENDOSCOPY = _vocabulary(
+    (
+        ("polyp", "colon polyp", "fold", "instrument, blood, stool"),
+        ("instrument", "surgical instrument", "tube", "polyp, blood, text"),
+        ("stool", "liquid stool", "mucus", "polyp, blood, text"),
+        ("blood", "", "bile", "polyp, instrument, stool"),
+        ("text", "", "reflection", "polyp, instrument, stool"),
     ),
-    taken_for=MappingProxyType(
-        {
-            "polyp": "fold",
-            "instrument": "tube",
-            "stool": "mucus",
-            "blood": "bile",
-            "text": "reflection",
-        }
-    ),
-    goes_with=MappingProxyType(
-        {
-            "polyp": ("instrument", "blood", "stool"),
-            "instrument": ("polyp", "blood", "text"),
-            "stool": ("polyp", "blood", "text"),
-            "blood": ("polyp", "instrument", "stool"),
-            "text": ("polyp", "instrument", "stool"),
-        }
-    ),
-    settings=MappingProxyType({"colon": ("in the colon", "inside the bowel")}),
+    {"colon": ("in the colon", "inside the bowel")},
 )
 """For frames of colonoscopies; its kinds are the phantom's concepts that have masks."""
 

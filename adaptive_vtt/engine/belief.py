@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import surrogates
 from ..certify import Certifier
@@ -13,7 +12,7 @@ from ..errors import InputError
 from ..journal.rows import AnswerRow, Reasons
 from ..oracles.labels import margin
 from ..space import QuestionSpace
-from ..types import Candidates, Floats, Indices, Memory, PairedLoss
+from ..types import Bools, Candidates, Floats, Indices, Memory, PairedLoss
 from ..utils.random_streams import generator
 from .prices import Prices
 from .tensors import array, joined, tensor
@@ -128,7 +127,7 @@ class Belief:
         self.sources: set[int] = set()  # asked about; shared with the audit
         self.asked: dict[int, None] = {}
         self.failed: set[tuple[int, int]] = set()
-        self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
+        self.inside: Bools = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
         self._variance: Tensor | None = None  # of what was predicted
         self._needs: Floats | None = None  # by target, of the candidates looked at

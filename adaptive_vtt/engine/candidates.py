@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from ..certify.strata import Strata
 from ..space import QuestionSpace
@@ -11,7 +10,7 @@ from ..types import Bools, CallMode, Candidates, Indices
 from ..utils.random_streams import generator
 from .tensors import candidates_of
 
-Table = npt.NDArray[np.int64]
+Table = Indices
 
 SLICE = 4096
 """Questions that are predicted at once, where all of a space are."""
@@ -40,7 +39,7 @@ class CandidatePool:
         self.limit = limit
         self.answers = answers
         self.plain = plain
-        self.remaining: npt.NDArray[np.int64] = space.cell_counts.copy()
+        self.remaining: Indices = space.cell_counts.copy()
         self._seen: set[int] = set()  # calls; of a space held as arrays, questions
         self._order: list[int] = []  # the same, in the order in which they were seen
         self._rests: dict[int | None, _Rest] = {}  # what is left, by stratum; None: of all
@@ -186,7 +185,7 @@ class CandidatePool:
         images = np.arange(self.space.total // len(self.space.concepts))
         return images[self._askable(images)]
 
-    def _askable(self, images: Indices) -> npt.NDArray[np.bool_]:
+    def _askable(self, images: Indices) -> Bools:
         concepts = len(self.space.concepts)
         eligible = self.space.eligible(images[:, None] * concepts + np.arange(concepts))
         return np.logical_or.reduce(eligible, axis=1)

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..journal.answer_json import from_json, to_json, writable
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, SourceRow
-from ..oracles import Case, Outcome, Received, Version
+from ..oracles import Case, Outcome, Premise, Received, Version
 from ..oracles.judge_models import JUDGED, Query
 from ..oracles.labels import MARGIN
 from ..relations import FollowUp
@@ -383,7 +383,8 @@ class Judge:
         before = self.sources.received(self.sources.of(number), place)
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
-        expected = self.space.oracle.expect(relation, follow_up, sample, question, before)
+        given = Premise(relation, follow_up, sample, question, before)
+        expected = self.space.oracle.expect(given)
         return Case(question, place, value, expected, before)
 
     def _pair(self, call: int) -> tuple[Sample, FollowUp]:

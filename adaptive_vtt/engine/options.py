@@ -15,7 +15,7 @@ from ..certify.rules import Rules, by_size, shares
 from ..certify.sequences import BETS
 from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
 from ..cohort import Cohort
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known, unknown
 from ..families import ASKED, OfSlice
 from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
@@ -453,8 +453,7 @@ class Sampling:
             ("form", self.form, ("std", "variance")),
             ("history", self.history, ("truth", "answer")),
         ):
-            if reading not in choices:
-                raise unknown(kind, reading, choices)
+            check_known(kind, reading, choices)
 
 
 @dataclass(frozen=True)
@@ -556,8 +555,7 @@ def grouped(
     """
     known = [field.name for kind in (Certify, Sampling, Limits) for field in fields(kind)]
     for name in keywords:
-        if name not in known:
-            raise unknown("option", name, known, "audit")
+        check_known("option", name, known, "audit")
     return (
         _group("certify", Certify, certify, keywords),
         _group("sampling", Sampling, sampling, keywords),

@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ..cohort import Cohort
 from ..errors import InputError, JournalError
@@ -69,7 +68,7 @@ class WarmStart:
         """That of the earlier audit."""
         return self._prior.key
 
-    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+    def losses(self, question: Indices, truth: Indices) -> Floats:
         if not len(self._prior.questions):
             return np.full(len(question), NEUTRAL)
         if not len(self._kept):
@@ -82,7 +81,7 @@ class WarmStart:
     def content(self) -> str:
         return f"{self._prior.key} {hashed(self._prior.questions, self._prior.losses)}"
 
-    def _expected(self, question: npt.NDArray[np.int64]) -> Floats:
+    def _expected(self, question: Indices) -> Floats:
         if self._learnt is None:
             self._learnt = self._taught()
         table = columns(self._space, question)

@@ -127,7 +127,7 @@ class Renderings:
 
 
 class _Proxy(Protocol):
-    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+    def losses(self, question: Indices, truth: Indices) -> Floats:
         """(n,) expected losses in [0, 1]."""
 
     def content(self) -> str:
@@ -244,7 +244,7 @@ class _Table:
                 f"concept {space.concepts[place[2]]!r}"
             )
 
-    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+    def losses(self, question: Indices, truth: Indices) -> Floats:
         return np.abs(self._values[question] - truth)
 
     def content(self) -> str:
@@ -257,7 +257,7 @@ class _Guessing:
     def __init__(self, errors: Floats, space: QuestionSpace) -> None:
         self._errors, self._space = errors, space
 
-    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+    def losses(self, question: Indices, truth: Indices) -> Floats:
         sample, _, concept = self._space.parts(question)
         return self._errors[sample, concept]
 
@@ -272,7 +272,7 @@ class _Asked:
         self._name, self._model, self._space = name, adapted_model(model), space
         self._known: dict[int, Floats] = {}
 
-    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+    def losses(self, question: Indices, truth: Indices) -> Floats:
         images = self._space.image_of(question)
         new = [image for image in dict.fromkeys(images.tolist()) if image not in self._known]
         if new:
@@ -324,7 +324,7 @@ class _Taught:
     def __init__(self, taught: "SelfTaught", renderings: Renderings, space: QuestionSpace) -> None:
         self._taught, self._renderings, self._space = taught, renderings, space
 
-    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+    def losses(self, question: Indices, truth: Indices) -> Floats:
         images, back = np.unique(self._space.image_of(question), return_inverse=True)
         samples, _ = self._space.numbering.image_parts(images)
         said = self._taught.predict(self._renderings.thumbnails(images), samples)

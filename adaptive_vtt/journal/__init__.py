@@ -28,18 +28,7 @@ if TYPE_CHECKING:
     from .rows import FIGURES
     from .sqlite import VERSION, SQLiteJournal
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "base": "Journal",
-        "chain": "Link check_chain check_head check_undamaged with_proposal",
-        "in_memory": "MemoryJournal",
-        "opening": "JournalSource answered begin_anew closed_on_error holds_answers "
-        "open_journal opened read_journal recall",
-        "rows": "FIGURES",
-        "sqlite": "VERSION SQLiteJournal",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "FIGURES",

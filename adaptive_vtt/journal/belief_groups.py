@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import JournalError
+from ..types import Floats, Indices
 from .rows import BeliefRow
 
 Kind = Literal["overall", "concept", "relation", "severity", "relation-concept", "cell"]
@@ -43,7 +44,7 @@ class Groups:
         concept, variant = np.divmod(np.arange(len(concepts) * len(variants)), len(variants))
         relation = chosen[variant]
         self.cells = len(concept)
-        self.of: dict[Kind, npt.NDArray[np.int64]] = {
+        self.of: dict[Kind, Indices] = {
             "overall": np.zeros_like(concept),
             "concept": concept,
             "relation": relation,
@@ -66,7 +67,7 @@ class Groups:
         kinds = [group.kind for group in self.all]
         return {kind: kinds.index(kind) for kind in KINDS}
 
-    def sums(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def sums(self, values: npt.ArrayLike) -> Floats:
         """(G,): the sum of figures per cell over every group; None and NaN count as 0."""
         told = np.nan_to_num(np.asarray(values, np.float64))
         counts = {kind: int(places.max()) + 1 for kind, places in self.of.items()}
@@ -105,7 +106,7 @@ def believed(raw: Mapping[str, Any]) -> Believed | None:
         ) from None
 
 
-def column(row: BeliefRow, name: str, count: int) -> npt.NDArray[np.float64]:
+def column(row: BeliefRow, name: str, count: int) -> Floats:
     """(count,): figures of a row, NaN where they are not known, all NaN where none stand there.
 
     Raises JournalError for what is no list of so many numbers.
@@ -113,13 +114,13 @@ def column(row: BeliefRow, name: str, count: int) -> npt.NDArray[np.float64]:
     return _numbers(row.figures.get(name), count, f"beliefs, after {row.draws} draws, {name}")
 
 
-def of_images(row: BeliefRow, name: str, count: int) -> npt.NDArray[np.float64]:
+def of_images(row: BeliefRow, name: str, count: int) -> Floats:
     """As ``column``, of the images."""
     where, found = f"beliefs, after {row.draws} draws, images, {name}", row.figures.get("images")
     return _numbers(found.get(name) if isinstance(found, dict) else found, count, where)
 
 
-def _numbers(found: Any, count: int, where: str) -> npt.NDArray[np.float64]:
+def _numbers(found: Any, count: int, where: str) -> Floats:
     if found is None:
         return np.full(count, np.nan)
     try:

@@ -29,28 +29,7 @@ if TYPE_CHECKING:
     from .network.prices import Prices, Usage
     from .workers.model import Workers
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "local.simulated": "Simulated",
-        "local.onnx": "OnnxModel",
-        "local.python": "PythonModel TorchModel load",
-        "local.recorded": "Recorded RecordedCaptions",
-        "local.self_taught": "SelfTaught",
-        "local.subprocess_lines": "SubprocessModel",
-        "network.anthropic": "AnthropicBatch AnthropicMessages",
-        "network.batches": "BatchEndpoint Polling",
-        "network.endpoint": "Endpoint",
-        "network.http_json": "HttpJson",
-        "network.http": "Encoding",
-        "network.inspect_model": "InspectModel",
-        "network.limits": "Limits Retries",
-        "network.open_inference": "OpenInference",
-        "network.openai": "OpenAIBatch OpenAIChat",
-        "network.prices": "Prices Usage",
-        "workers.model": "Workers",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 
 REGISTRY = Registry(
     "model",
@@ -68,7 +47,7 @@ REGISTRY = Registry(
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
         "onnx": f"{__name__}.local.onnx:OnnxModel",
-        "transformers": f"{__name__}.local.hugging_face_tasks:transformers_model",
+        "transformers": f"{__name__}.local.hugging_face:transformers_model",
         "torch": f"{__name__}.local.torch_network:torch_network",
         "subprocess": f"{__name__}.local.subprocess_lines:SubprocessModel",
         "captioner": "adaptive_vtt.demo.template_captioner:TemplateCaptioner",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ..types import Case, Outcome, Received, Version
 from ..utils.importing import lazily
 from ..utils.registry import Registry
-from .base import Oracle, OracleDefaults, adapted
+from .base import Oracle, OracleDefaults, Premise, adapted
 from .labels import Consistency, Correctness, Ordinal, Told, TopClass
 
 if TYPE_CHECKING:
@@ -15,16 +15,7 @@ if TYPE_CHECKING:
     from .masks import MaskConsistency, MaskDrop, overlap
     from .reduced_captions import ReducedCaptions
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "caption_classes": "CaptionClasses",
-        "choice": "MultipleChoice",
-        "contains_truth": "ContainsTruth",
-        "masks": "MaskConsistency MaskDrop overlap",
-        "reduced_captions": "ReducedCaptions",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 
 REGISTRY = Registry(
     "oracle",
@@ -59,6 +50,7 @@ __all__ = [
     "OracleDefaults",
     "Ordinal",
     "Outcome",
+    "Premise",
     "Received",
     "ReducedCaptions",
     "Told",

@@ -1,6 +1,7 @@
 """What an oracle is."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -43,6 +44,18 @@ class Questions(Protocol):
 
     def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
         """Sample, variant and concept of each question number."""
+
+
+@dataclass(frozen=True)
+class Premise:
+    """What follows for an answer: a question about a follow-up, how that was made of the source
+    sample, and what was said of the source, where the oracle needs it."""
+
+    relation: RelationDefaults
+    follow_up: FollowUp
+    sample: Sample
+    question: Question
+    source_answer: SourceAnswer
 
 
 class Oracle(Protocol):
@@ -147,16 +160,9 @@ class OracleDefaults:
         """What an audit's belief keeps of judged answers' details; None: nothing."""
         return None
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> Any:
+    def expect(self, given: Premise) -> Any:
         """What the answer to the follow-up should be."""
-        return relation.expect(question.truth, follow_up)
+        return given.relation.expect(given.question.truth, given.follow_up)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         """A source image's answer as a number by which follow-ups can be judged again; raises

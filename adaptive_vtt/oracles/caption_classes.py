@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from ..errors import InputError
 from ..relations.base import RelationDefaults
-from ..types import Box, FollowUp, JsonObject, Outcome, Question, Sample, SourceAnswer
+from ..types import Box, JsonObject, Outcome, Question
 from ..utils.options import Option
-from .base import UnansweredLoss
+from .base import Premise, UnansweredLoss
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of
 from .captions import Reader, Same
 from .captions.localising import rounded
@@ -91,20 +91,14 @@ class CaptionClasses(CaptionOracle):
         """After insertions and removals alone."""
         return relation.edits
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> "Change | None":
+    def expect(self, given: Premise) -> "Change | None":
         """None where the source was not captioned."""
-        caption = caption_of(source_answer, sample.id)
+        sample = given.sample
+        caption = caption_of(given.source_answer, sample.id)
         if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
-        return Change(follow_up.details, sample.boxes, (height, width), caption)
+        return Change(given.follow_up.details, sample.boxes, (height, width), caption)
 
     def judge(
         self, question: Question, answer: Any, expected: "Change | None", source_answer: Any = None

@@ -10,13 +10,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from ..relations.reduction import Reductions, visible_shares
 from ..relations.reic import Reduced, Spans, differences, spans, statuses
-from ..types import Box, Floats, Sample, mask_of
+from ..types import Bools, Box, Floats, Indices, Sample, mask_of
 from .base import Questions
 from .findings import thing
 
@@ -28,7 +27,7 @@ from .findings import thing
 # is likelier to pass the next.
 
 
-Ints = npt.NDArray[np.int64]
+Ints = Indices
 
 RETAINED, DISAPPEARED, UNNAMED = range(3)
 """What is checked: that a thing in view is named (rule 1), that one out of view is not (rule
@@ -301,7 +300,7 @@ class CaptionMemory:
 
     # -- what is known -----------------------------------------------------------------
 
-    def known(self, rows: Ints) -> npt.NDArray[np.bool_]:
+    def known(self, rows: Ints) -> Bools:
         """(n,): whether an image was captioned, and a follow-up of it judged."""
         return np.asarray(self._known[rows], bool)
 
@@ -351,7 +350,7 @@ class CaptionMemory:
         """What is left of an object's rate after a check that it passed."""
         return self._rates.fading
 
-    def fresh(self, rows: Ints) -> npt.NDArray[np.bool_]:
+    def fresh(self, rows: Ints) -> Bools:
         """n x M: the objects of which no violation is known yet."""
         return np.asarray((self._name[rows] >= 0) & (self._own[rows, :, 1] == 0), bool)
 

@@ -3,7 +3,7 @@
 Source: EndoBench, section 4.1 and its public scoring code; see ``oracles.choice_extraction``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from types import MappingProxyType
@@ -11,23 +11,12 @@ from typing import Annotated, Any
 
 from ..errors import InputError
 from ..models.replies import NO_ANSWER
-from ..relations.base import RelationDefaults, coordinates, moves
-from ..types import (
-    Ask,
-    Case,
-    FollowUp,
-    JsonObject,
-    Outcome,
-    Question,
-    Sample,
-    SourceAnswer,
-    Unanswered,
-    Value,
-)
+from ..relations.base import coordinates, moves
+from ..types import Ask, Case, JsonObject, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
-from .base import OracleDefaults, UnansweredLoss
+from .base import OracleDefaults, Premise, UnansweredLoss
 from .choice_extraction import extract
-from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query, Referee
+from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query
 
 ERRORS = MappingProxyType({"error rate": 1})
 """Name of the only rate -> its side of the truth. Every question is about a concept of its own,
@@ -49,12 +38,10 @@ class Choice:
 class MultipleChoice(OracleDefaults):
     """Loss 1 for a wrong letter, 0 for the right one; 1 - the mean loss is the accuracy.
 
-    ``judge``: asked what a reply
-    meant that names no option, a ``JudgeModel``, whose money and answers the audit keeps, a
-    ``Referee``, or a function (question, options, reply) -> letter or None. Refusals and replies
-    without an option count as ``unanswered_loss``; the benchmark counts them as wrong. ``regime``
-    names how replies were read. Answers that
-    are numbers are taken to be scores: right from .5 on.
+    ``judge``: a ``JudgeModel`` that is asked what a reply meant that names no option. Refusals and
+    replies without an option count as ``unanswered_loss``; the benchmark counts them as wrong.
+    ``regime`` names how replies were read. Answers that are numbers are taken to be scores: right
+    from .5 on.
 
     A question about coordinates does not count after a relation that moves them.
     """
@@ -66,43 +53,30 @@ class MultipleChoice(OracleDefaults):
         faithful: Annotated[
             bool, Option("read replies by EndoBench's own rule, quirks and all")
         ] = False,
-        judge: JudgeModel
-        | Referee
-        | Callable[[str, tuple[str, ...], str], str | None]
-        | None = None,
+        judge: JudgeModel | None = None,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         self.faithful = faithful
-        self.judge_by = judge if isinstance(judge, JudgeModel) else None
-        called = None if isinstance(judge, JudgeModel) else judge
-        self.judge_model = Referee(called) if called and not isinstance(called, Referee) else called
+        self.judge_by = judge
         self.unanswered_loss = unanswered_loss
 
     @property
     def regime(self) -> str:
         """ "exact", "option-matching judge" or "yes-no judge"."""
-        asked = self.judge_by or self.judge_model
-        return EXACT if asked is None else asked.regime
+        return EXACT if self.judge_by is None else self.judge_by.regime
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> Choice:
-        ask = sample.asks.get(question.concept)
-        answers = sample.answers.get(question.concept, ())
+    def expect(self, given: Premise) -> Choice:
+        sample, concept = given.sample, given.question.concept
+        ask, answers = sample.asks.get(concept), sample.answers.get(concept, ())
         if ask is None or not ask.options or len(answers) != 1:
             raise InputError(
                 f"sample {sample.id!r}: expected options and one right letter for "
-                f"{question.concept!r}, got {len(ask.options) if ask else 0} options and "
+                f"{concept!r}, got {len(ask.options) if ask else 0} options and "
                 f"the answers {list(answers)}"
             )
         spoilt = ""
-        if coordinates(ask) and moves(relation, follow_up, sample):
-            spoilt = f"{relation.name} moves what the coordinates name"
+        if coordinates(ask) and moves(given.relation, given.follow_up, sample):
+            spoilt = f"{given.relation.name} moves what the coordinates name"
         return Choice(ask, answers[0], spoilt)
 
     def judge(
@@ -139,10 +113,6 @@ class MultipleChoice(OracleDefaults):
         found = extract(answer, expected.ask.options, faithful=self.faithful)
         if found.letter is not None:
             return scored(found.letter == expected.letter)
-        if found.open and self.judge_model is not None:
-            right = self.judge_model.right(expected.ask, expected.letter, answer)
-            if right is not None:
-                return scored(right)
         return Outcome(self.unanswered_loss, unanswered=found.reason)
 
 

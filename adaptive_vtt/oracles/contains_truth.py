@@ -16,12 +16,12 @@ from ..datasets.vqa.medvqa_questions import (
     POSITIONS,
     TEXT,
 )
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..models.replies import NO_ANSWER, REFUSED, conclusion, refused
 from ..relations.base import RelationDefaults, moves
-from ..types import Ask, Case, FollowUp, Outcome, Question, Sample, SourceAnswer, Value
+from ..types import Ask, Case, FollowUp, Outcome, Question, Value
 from ..utils.options import Option
-from .base import OracleDefaults, UnansweredLoss
+from .base import OracleDefaults, Premise, UnansweredLoss
 from .choice import ERRORS, by_judge, in_words, scored, without_reading
 from .choice_extraction import without_denied
 from .judge_models import YES_NO, JudgeModel, Query
@@ -70,8 +70,7 @@ class ContainsTruth(OracleDefaults):
         unanswered_loss: UnansweredLoss = 1.0,
         judge: JudgeModel | None = None,
     ) -> None:
-        if accept not in ACCEPT:
-            raise unknown("value of accept", accept, ACCEPT, "contains truth")
+        check_known("value of accept", accept, ACCEPT, "contains truth")
         if judge is not None and judge.regime != YES_NO:
             raise InputError(
                 "contains truth: expected a judge of the regime 'yes-no', as there are no options "
@@ -91,23 +90,15 @@ class ContainsTruth(OracleDefaults):
         """Where the instrument is cannot be said once another was put in."""
         return not (relation.adds == "instrument" and concept == INSTRUMENT_PLACE)
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> Truths:
-        truths = sample.answers.get(question.concept, ())
+    def expect(self, given: Premise) -> Truths:
+        sample, concept = given.sample, given.question.concept
+        truths = sample.answers.get(concept, ())
         if not truths:
-            raise InputError(
-                f"sample {sample.id!r}: expected an accepted answer for {question.concept!r}"
-            )
-        if question.concept in POSITIONS and moves(relation, follow_up, sample):
-            return Truths(truths, f"{relation.name} moves what is asked for")
-        found = changed(truths, question.concept, follow_up, self.accept)
-        return replace(found, ask=sample.asks.get(question.concept))
+            raise InputError(f"sample {sample.id!r}: expected an accepted answer for {concept!r}")
+        if concept in POSITIONS and moves(given.relation, given.follow_up, sample):
+            return Truths(truths, f"{given.relation.name} moves what is asked for")
+        found = changed(truths, concept, given.follow_up, self.accept)
+        return replace(found, ask=sample.asks.get(concept))
 
     def judge(
         self, question: Question, answer: Any, expected: Truths, source_answer: Any = None

@@ -10,20 +10,9 @@ from typing import Annotated, Any
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..relations.base import RelationDefaults
-from ..types import (
-    UNKNOWN,
-    Case,
-    FollowUp,
-    Outcome,
-    Question,
-    Sample,
-    SourceAnswer,
-    Unanswered,
-    Value,
-)
+from ..types import UNKNOWN, Case, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
-from .base import OracleDefaults, UnansweredLoss
+from .base import OracleDefaults, Premise, UnansweredLoss
 
 # -- one concept by its truth ----------------------------------------------------------------------
 
@@ -139,17 +128,11 @@ class Consistency(_YesFrom, Agreement):
     was not answered is excluded.
     """
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> int | None:
-        if not isinstance(source_answer, float):
+    def expect(self, given: Premise) -> int | None:
+        said = given.source_answer
+        if not isinstance(said, float):
             return None
-        return relation.expect(int(source_answer >= self.threshold), follow_up)
+        return given.relation.expect(int(said >= self.threshold), given.follow_up)
 
     def judge(
         self, question: Question, answer: Any, expected: int | None, source_answer: Any = None

@@ -11,21 +11,10 @@ import numpy as np
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..errors import InputError, unknown
-from ..relations.base import RelationDefaults
-from ..types import (
-    UNKNOWN,
-    FollowUp,
-    Mask,
-    Outcome,
-    Question,
-    Sample,
-    SourceAnswer,
-    Unanswered,
-    Value,
-)
+from ..errors import InputError, check_known
+from ..types import UNKNOWN, Mask, Outcome, Question, Sample, Unanswered, Value
 from ..utils.options import Option
-from .base import OracleDefaults, UnansweredLoss
+from .base import OracleDefaults, Premise, UnansweredLoss
 from .labels import Agreement
 
 ROUNDING = 1e-9
@@ -69,8 +58,7 @@ class MaskDrop(OracleDefaults):
         ] = (0.25, 0.5),
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
-        if metric not in METRICS:
-            raise unknown("metric", metric, METRICS, "mask drop")
+        check_known("metric", metric, METRICS, "mask drop")
         if not thresholds or not all(0 < t < 1 for t in thresholds):
             raise InputError(
                 f"mask drop: expected thresholds between 0 and 1, got {list(thresholds)}"
@@ -84,18 +72,11 @@ class MaskDrop(OracleDefaults):
         names = [f"{dataset.concepts[k]}{DROP}{t:g}" for k, t in pairs]
         return View(dataset, names, [k for k, _ in pairs], (UNKNOWN, UNKNOWN, 1))
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> tuple[Mask | None, float | None]:
+    def expect(self, given: Premise) -> tuple[Mask | None, float | None]:
         """The true mask of the follow-up, and the score of the source's."""
-        mask = sample.masks.get(question.concept.rpartition(DROP)[0])
-        expected = None if mask is None else relation.expect_mask(mask, follow_up)
-        return expected, self._score(source_answer, mask, question.sample_id)
+        mask = given.sample.masks.get(given.question.concept.rpartition(DROP)[0])
+        expected = None if mask is None else given.relation.expect_mask(mask, given.follow_up)
+        return expected, self._score(given.source_answer, mask, given.sample.id)
 
     def judge(
         self,
@@ -146,25 +127,18 @@ class MaskConsistency(Agreement):
         threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.75,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
-        if metric not in METRICS:
-            raise unknown("metric", metric, METRICS, "mask consistency")
+        check_known("metric", metric, METRICS, "mask consistency")
         if not 0 < threshold <= 1:
             raise InputError(f"mask consistency: expected a threshold in (0, 1], got {threshold}")
         self.metric: Metric = metric
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> Mask | None:
-        if not isinstance(source_answer, np.ndarray):
+    def expect(self, given: Premise) -> Mask | None:
+        mask = given.source_answer
+        if not isinstance(mask, np.ndarray):
             return None
-        return relation.expect_mask(source_answer, follow_up)
+        return given.relation.expect_mask(mask, given.follow_up)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         raise InputError(

@@ -17,19 +17,16 @@ from ..journal.answer_json import to_json
 from ..relations.base import RelationDefaults
 from ..types import (
     Case,
-    FollowUp,
     Indices,
     JsonObject,
     Outcome,
     PairedAnswer,
     PairedLoss,
-    Question,
     Sample,
-    SourceAnswer,
     Unanswered,
     Value,
 )
-from .base import Oracle, OracleDefaults
+from .base import Oracle, OracleDefaults, Premise
 from .choice import ASKED
 from .labels import MARGIN, margin
 
@@ -90,22 +87,13 @@ class Paired(OracleDefaults):
             )
         return 0
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: SourceAnswer,
-    ) -> Any:
+    def expect(self, given: Premise) -> Any:
         """What both should say; where that follows from what each said of the source, a pair."""
-
-        def one(said: SourceAnswer) -> Any:
-            return self.oracle.expect(relation, follow_up, sample, question, said)
-
-        if isinstance(source_answer, PairedAnswer):
-            return Expected(one(source_answer.a), one(source_answer.b))
-        return one(source_answer)
+        said = given.source_answer
+        if not isinstance(said, PairedAnswer):
+            return self.oracle.expect(given)
+        one, other = (replace(given, source_answer=each) for each in (said.a, said.b))
+        return Expected(self.oracle.expect(one), self.oracle.expect(other))
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         raise InputError(

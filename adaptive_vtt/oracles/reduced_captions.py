@@ -21,7 +21,6 @@ from ..relations.reic import T_DOWN, T_UP, statuses
 from ..types import (
     Box,
     Filler,
-    FollowUp,
     JsonObject,
     Outcome,
     Question,
@@ -32,8 +31,8 @@ from ..types import (
     mask_of,
 )
 from ..utils.options import Option
-from ..utils.other_code import describe_part
-from .base import Questions, UnansweredLoss
+from ..utils.other_code import fingerprint_of
+from .base import Premise, Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal
 from .captions import Reader, Same
@@ -145,8 +144,8 @@ class ReducedCaptions(CaptionOracle):
             raise InputError(f"captions: expected most_boxes of at least 0, got {most_boxes}")
         self.reader = reader or language.reader()
         self.same = same or language.same()
-        self.words = f"{describe_part(self.reader)}; {describe_part(self.same)}"
-        self.filling = describe_part(fill)
+        self.words = f"{fingerprint_of(self.reader)}; {fingerprint_of(self.same)}"
+        self.filling = fingerprint_of(fill)
         self.detection = detection
         self.occlusion = occlusion
         self.most_boxes = most_boxes
@@ -232,23 +231,16 @@ class ReducedCaptions(CaptionOracle):
 
     # -- the follow-up -----------------------------------------------------------------
 
-    def expect(
-        self,
-        relation: RelationDefaults,
-        follow_up: FollowUp,
-        sample: Sample,
-        question: Question,
-        source_answer: Any,
-    ) -> Expected | None:
+    def expect(self, given: Premise) -> Expected | None:
         """None where the source was not captioned."""
-        received = (
-            source_answer if isinstance(source_answer, Received) else Received(source_answer, {})
-        )
+        sample = given.sample
+        said: Any = given.source_answer
+        received = said if isinstance(said, Received) else Received(said, {})
         caption = caption_of(received.answer, sample.id)
         if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
-        reduction = follow_up.details["reduction"]
+        reduction = given.follow_up.details["reduction"]
         located = self._located(sample, received)
         visible: list[float | None] = []
         status = []

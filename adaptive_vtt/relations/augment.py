@@ -13,10 +13,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import InputError, unknown
-from ..types import Image, Mask, Sample
+from ..errors import InputError, check_known
+from ..types import Floats, Image, Mask, Sample
 from ..utils.image_files import as_image, as_mask
 from ..utils.random_streams import generator
 from . import FollowUp, Identity, Relation, RelationDefaults, resolve
@@ -104,14 +103,13 @@ class Augment:
         self.relations = self._resolved()
 
 
-def shares(names: list[str], weights: Mapping[str, float] | None) -> npt.NDArray[np.float64]:
+def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
     """Where in 0..1 the share of each relation ends; the last with a share ends at 1. ``weights``:
     see ``Augment``."""
     if weights is None:
         weights = dict.fromkeys(names, 1.0)
     for name, weight in weights.items():
-        if name not in names:
-            raise unknown("relation", name, names, "weights")
+        check_known("relation", name, names, "weights")
         if not 0 <= weight < np.inf:
             raise InputError(f"weights: {name!r}: expected a number from 0 on, got {weight}")
     sums = np.cumsum([float(weights.get(name, 0)) for name in names])

@@ -51,7 +51,7 @@ class RelationDefaults:
     """Whether it points at what ``Sample.masks`` mark; without a mark there is no follow-up."""
 
     @property
-    def describe(self) -> str | None:
+    def fingerprint(self) -> str | None:
         """The options on which follow-ups depend, for the space's fingerprint; None: the name
         says it all."""
         return None

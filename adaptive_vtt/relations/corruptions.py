@@ -1,9 +1,8 @@
 """Image corruptions as relations: one function, one ladder of parameters.
 
 The functions take ``change(images, rng, *parameters)``: uint8 images H x W x 3 (RGB) and return a
-new uint8 array of the same shape. Those of noise, ``brightness`` and ``gamma_correction`` also
-take stacks of images. Parameters keep the units in which they were published: noise on the 0..1
-scale, lengths of blurs in pixels of the published 224 x 224, whatever the image's size.
+new uint8 array of the same shape. Parameters keep the units in which they were published: noise on
+the 0..1 scale, lengths of blurs in pixels of the published 224 x 224, whatever the image's size.
 """
 
 from collections.abc import Callable
@@ -37,14 +36,16 @@ class Corruption(LabelPreserving):
     ladder: tuple[tuple[float, ...], ...]
     change: Callable[..., Image]
     about: str = ""
-    stacks: bool = False
     in_order: bool = True  # whether the mean change grows with every severity
     plain_grey: bool = False
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
 
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         """The corrupted H x W x C image; raises InputError for a severity that is none."""
-        return self._changed(image, self._parameters(severity), rng)
+        parameters, image = self._parameters(severity), np.ascontiguousarray(image)
+        if image.shape[2] == 3 or self.plain_grey:
+            return np.ascontiguousarray(self.change(image, rng, *parameters))
+        return grey(self.change(np.repeat(image, 3, axis=2), rng, *parameters))
 
     def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
         """Each parameter is drawn on its own, between its first and its last value.
@@ -56,37 +57,16 @@ class Corruption(LabelPreserving):
         drawn = tuple(between(first, last, rng) for first, last in ends)
         return replace(self, ladder=(drawn,), severities=(1,)).apply(sample, 1, rng)
 
-    def apply_batch(self, images: Image, severity: int, rng: np.random.Generator) -> Image:
-        """The corrupted B x H x W x C images.
-
-        The same bytes as ``transform`` on one image after the other with the same ``rng``.
-        Noise and point-wise colour take the stack at once; the others go image by image.
-        Raises InputError for a severity that is none.
-        """
-        parameters = self._parameters(severity)
-        if not len(images):
-            return images.copy()
-        if self.stacks:
-            return self._changed(images, parameters, rng)
-        return np.stack([self._changed(image, parameters, rng) for image in images])
-
     def _parameters(self, severity: int) -> tuple[float, ...]:
         self.check(severity)
         return self.ladder[self.severities.index(severity)]
 
-    def _changed(self, images: Image, parameters: tuple[Any, ...], rng: Any) -> Image:
-        images = np.ascontiguousarray(images)
-        if images.shape[-1] == 3 or self.plain_grey:
-            return np.ascontiguousarray(self.change(images, rng, *parameters))
-        return grey(self.change(np.repeat(images, 3, axis=-1), rng, *parameters))
 
-
-def grey(images: Image) -> Image:
-    """Grey levels (... x 1, uint8) of RGB images (... x 3), rounded as Pillow's mode L is."""
-    flat = images.reshape(-1, images.shape[-2], 3)  # OpenCV knows no stacks
+def grey(image: Image) -> Image:
+    """Grey levels (H x W x 1) of an RGB image, uint8, rounded as Pillow's mode L is."""
     # multiples of 2**-16 below 256, which 32-bit floats hold exactly
-    levels = cv2.transform(flat.astype(np.float32), LUMA)
-    return levels.astype(np.uint8).reshape(*images.shape[:-1], 1)
+    levels = cv2.transform(image.astype(np.float32), LUMA)
+    return levels.astype(np.uint8).reshape(*image.shape[:2], 1)
 
 
 def truncated(values: npt.NDArray[Any]) -> Image:
@@ -292,12 +272,12 @@ LEVELS = np.arange(256, dtype=np.float32)
 
 
 def brightness(images: Image, rng: np.random.Generator, factor: float) -> Image:
-    """Multiplies by ``factor`` (Pillow's Brightness). Takes stacks."""
+    """Multiplies by ``factor`` (Pillow's Brightness)."""
     return _table(images, LEVELS * np.float32(factor))
 
 
 def gamma_correction(images: Image, rng: np.random.Generator, gamma: float) -> Image:
-    """floor(255.999 (x / 255) ** gamma); a gamma above 1 darkens. Takes stacks."""
+    """floor(255.999 (x / 255) ** gamma); a gamma above 1 darkens."""
     return _table(images, 255.999 * (np.arange(256) / 255) ** gamma)
 
 
@@ -350,7 +330,7 @@ def contrast_by_channel(image: Image, rng: np.random.Generator, factor: float) -
 def _table(images: Image, values: npt.NDArray[np.floating]) -> Image:
     """Every value looked up in 256 ``values``, cut down to uint8."""
     table = truncated(values)
-    flat = images.reshape(-1, images.shape[-1])  # OpenCV knows no stacks
+    flat = images.reshape(-1, images.shape[-1])
     return np.asarray(cv2.LUT(flat, table)).reshape(images.shape)
 
 

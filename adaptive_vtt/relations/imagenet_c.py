@@ -252,10 +252,9 @@ def _one(
     change: Callable[..., Image],
     about: str,
     ladder: Ladder,
-    stacks: bool = False,
     in_order: bool = True,
 ) -> Corruption:
-    return Corruption(f"imagenet-c/{name}", ladder, change, about, stacks, in_order)
+    return Corruption(f"imagenet-c/{name}", ladder, change, about, in_order)
 
 
 def _each(*values: float) -> Ladder:
@@ -265,19 +264,19 @@ def _each(*values: float) -> Ladder:
 _NOISE = (
     _one(
         "gaussian_noise", gaussian_noise, "normal noise; strength: deviation on 0..1",
-        _each(0.08, 0.12, 0.18, 0.26, 0.38), stacks=True,
+        _each(0.08, 0.12, 0.18, 0.26, 0.38),
     ),
     _one(
         "shot_noise", shot_noise, "Poisson noise; strength: photons at white",
-        _each(60, 25, 12, 5, 3), stacks=True,
+        _each(60, 25, 12, 5, 3),
     ),
     _one(
         "impulse_noise", impulse_noise, "black and white dots; strength: share of values",
-        _each(0.03, 0.06, 0.09, 0.17, 0.27), stacks=True,
+        _each(0.03, 0.06, 0.09, 0.17, 0.27),
     ),
     _one(
         "speckle_noise", speckle_noise, "noise in proportion; strength: deviation",
-        _each(0.15, 0.2, 0.35, 0.45, 0.6), stacks=True,
+        _each(0.15, 0.2, 0.35, 0.45, 0.6),
     ),
 )  # fmt: skip
 

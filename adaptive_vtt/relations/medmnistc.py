@@ -30,7 +30,7 @@ from importlib.resources import files
 import cv2
 import numpy as np
 
-from ..errors import unknown
+from ..errors import check_known
 from ..types import Image, JsonObject, Mask
 from .corruptions import (
     Corruption,
@@ -202,15 +202,7 @@ CATEGORIES = {
 }
 """The paper's Table 1; the published registry has gamma among the task-specific ones."""
 
-STACKING = (
-    gaussian_noise,
-    speckle_noise,
-    impulse_noise,
-    shot_noise,
-    brightness,
-    gamma_correction,
-)
-NOISE = STACKING[:4]
+NOISE = (gaussian_noise, speckle_noise, impulse_noise, shot_noise)
 
 
 def flags() -> list[str]:
@@ -224,8 +216,7 @@ def relations(flag: str, faithful: bool = True) -> list[Corruption]:
     ``faithful`` keeps the published oddities (see the top of the module). Raises InputError
     for an unknown flag.
     """
-    if flag not in _profiles():
-        raise unknown("MedMNIST-C data set", flag, _profiles())
+    check_known("MedMNIST-C data set", flag, _profiles())
     return [_relation(flag, name, ladder, faithful) for name, ladder in _profiles()[flag].items()]
 
 
@@ -238,7 +229,6 @@ def _relation(flag: str, name: str, ladder: Ladder, faithful: bool) -> Corruptio
         ladder,
         change,
         about,
-        stacks=change in STACKING,
         in_order=ladder == _repaired(name, ladder),
         plain_grey=change in NOISE and not faithful,
     )

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..types import CAPTION, Box, Filler, FollowUp, Image, Mask, Sample, around, common
 from ..utils.options import Option
-from ..utils.other_code import describe_part
+from ..utils.other_code import fingerprint_of
 from ..utils.random_streams import generator
 from .base import LabelPreserving
 
@@ -220,7 +220,7 @@ class MetaIC(LabelPreserving):
             raise InputError(f"{self.name}: expected at least one cut-out, got none")
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """The cut-outs, on which the follow-ups depend."""
         digest = hashlib.blake2b(digest_size=12)
         for each in self.cut_outs:
@@ -353,9 +353,9 @@ class ROME(LabelPreserving):
         return tuple(range(1, self.choices + 1))
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """The options, on which the follow-ups depend."""
-        filler = describe_part(self.filler)
+        filler = fingerprint_of(self.filler)
         return f"choices {self.choices}, seed {self.seed}, filler {filler}"
 
     def applies(self, concept: str) -> bool:

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..types import Floats, FollowUp, Image, Mask, Sample
+from ..types import Floats, FollowUp, Image, Indices, Mask, Sample
 from .base import LabelPreserving, RelationDefaults, between
 
-Ints = npt.NDArray[np.int64]
+Ints = Indices
 
 MIN_STRETCH = 0.6
 """The share of an axis that a stretch keeps at least (REIC)."""

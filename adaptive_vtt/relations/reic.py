@@ -169,7 +169,7 @@ class Naming(Protocol):
     """What was said of images before the audit; the same whatever is asked in it."""
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """What was said, and how it is read: by a hash that differs where either does."""
 
     def objects(self, sample_id: str, boxes: Sequence[Box]) -> Objects:
@@ -195,9 +195,9 @@ class Reduced(LabelPreserving):
     reduces = True  # what is in view of the source stays; see oracles.ReducedCaptions
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """The options, on which the follow-ups depend."""
-        return repr(self) if self.naming is None else f"{self!r} by {self.naming.describe}"
+        return repr(self) if self.naming is None else f"{self!r} by {self.naming.fingerprint}"
 
     @property
     def name(self) -> str:  # type: ignore[override]

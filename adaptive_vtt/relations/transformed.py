@@ -222,7 +222,7 @@ class Transformed(RelationDefaults):
         return tuple(range(1, len(self.transforms) + 1))
 
     @property
-    def describe(self) -> str | None:
+    def fingerprint(self) -> str | None:
         return self.options
 
     @property

@@ -120,7 +120,7 @@ class Prompt(LabelPreserving):
         return "only" if self.draw is None else "also"
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """Its words are part of the questions."""
         return f"says {self.mark}"
 

@@ -7,7 +7,5 @@ from ..utils.importing import lazily
 if TYPE_CHECKING:
     from .doubles import ScriptedModel, TiledDataset, demo_server, tiny_dataset
 
-__getattr__, __dir__ = lazily(
-    __name__, {"doubles": "ScriptedModel TiledDataset demo_server tiny_dataset"}
-)
+__getattr__, __dir__ = lazily(__name__)
 __all__ = ["ScriptedModel", "TiledDataset", "demo_server", "tiny_dataset"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..datasets.base import Dataset, DatasetDefaults
 from ..datasets.table import TableDataset, from_table
-from ..errors import unknown
+from ..errors import check_known, unknown
 from ..models.base import ModelDefaults
 from ..types import Answer, CallMode, Indices, Prompt, Sample, Truths, Unanswered
 from ..utils.random_streams import generator
@@ -77,7 +77,7 @@ class TiledDataset(DatasetDefaults):
         return tile * len(self._tile) + places[place]
 
     @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+    def profile(self) -> tuple[Truths, Indices]:
         whole, rest = divmod(self._samples, len(self._tile))
         return self._tile, np.where(np.arange(len(self._tile)) < rest, whole + 1, whole)
 
@@ -144,7 +144,6 @@ def demo_server(
 
     if isinstance(brain, Dataset):
         brain = DemoBrain(brain, error=0.0, worse=0.0)
-    if like not in QUIRKS:
-        raise unknown("server", like, QUIRKS)
+    check_known("server", like, QUIRKS)
     with DemoServer(brain, behaviour, key=key, port=port, quirks=QUIRKS[like]) as server:
         yield server

@@ -1,9 +1,12 @@
 """What is imported only when asked for, and the pip command for what is not installed."""
 
+import ast
+import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
+from itertools import chain
 from sys import modules
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +17,17 @@ if TYPE_CHECKING:
 PACKAGE = "adaptive-vtt"
 
 
-def lazily(
-    package: str, homes: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package.
-
-    ``homes``: a module below it -> the names that it has, in one string with blanks between.
-    """
-    home_of = {name: home for home, names in homes.items() for name in names.split()}
+def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package, by which a name that it imports for type
+    checks, ``from .module import name``, is imported when it is first asked for."""
+    tree = ast.parse(inspect.getsource(modules[package]))
+    checked = [node for node in tree.body if isinstance(node, ast.If)]
+    home_of = {
+        name.name: node.module
+        for node in chain.from_iterable(block.body for block in checked)
+        if isinstance(node, ast.ImportFrom) and node.level == 1
+        for name in node.names
+    }
 
     def imported(name: str) -> Any:
         if name not in home_of:

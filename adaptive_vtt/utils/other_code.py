@@ -157,9 +157,9 @@ class Completed:
         setattr(self.plain, name, value)
 
 
-def describe_part(part: object) -> str:
-    """What a part goes by, for the journal: its ``describe``, a function's name, or its class."""
-    said = getattr(part, "describe", None) or getattr(part, "__name__", type(part).__name__)
+def fingerprint_of(part: object) -> str:
+    """A part in the journal: by its ``fingerprint``, a function's name, or its class."""
+    said = getattr(part, "fingerprint", None) or getattr(part, "__name__", type(part).__name__)
     return str(said)
 
 

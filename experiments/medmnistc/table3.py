@@ -197,8 +197,9 @@ def scores(module: nn.Module, images: Image, wanted: Labels) -> tuple[float, flo
 def corrupted(images: Image, relation: Corruption) -> list[Image]:
     """The images at each severity; the same ones for all networks."""
     return [
-        relation.apply_batch(images, severity, generator(0, relation.name, severity))
+        np.stack([relation.transform(image, severity, rng) for image in images])
         for severity in relation.severities
+        for rng in [generator(0, relation.name, severity)]
     ]
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from adaptive_vtt.datasets.vqa.medvqa_questions import INSTRUMENTS, NAMES
 from adaptive_vtt.errors import InputError, unknown
 from adaptive_vtt.journal import Journal
+from adaptive_vtt.oracles import Premise
 from adaptive_vtt.oracles.contains_truth import ACCEPT, ContainsTruth
 from adaptive_vtt.results.result import Result
 from adaptive_vtt.space import QuestionSpace
@@ -87,7 +88,7 @@ def instrument_readings(
         relation = space.variants[int(variant)].relation
         for accept in ACCEPT:
             oracle = ContainsTruth(strict, accept)  # type: ignore[arg-type]
-            expected = oracle.expect(relation, follow_up, sample, question, None)
+            expected = oracle.expect(Premise(relation, follow_up, sample, question, None))
             answer: Any = Unanswered("") if words is None else words
             rights[accept].append(1 - oracle.judge(question, answer, expected).loss)
     rows = [(a, float(np.mean(r)) if r else np.nan, len(r)) for a, r in rights.items()]

@@ -33,7 +33,7 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import View
 from adaptive_vtt.demo.seeing import RegisteredSight, Sight, Sighting
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.demo.vocabulary import TAKEN_FOR
+from adaptive_vtt.demo.vocabulary import EVERYDAY
 from adaptive_vtt.oracles.captions import Detector, Same, language
 from adaptive_vtt.oracles.captions.detectors import Detected, OnnxDetector
 from adaptive_vtt.oracles.captions.localising import Located
@@ -78,7 +78,9 @@ class Fallible(View):
         found = super().sample(index)
         chance = generator(self.seed, "fallible detector", index).random((len(found.boxes), 2))
         boxes = [
-            replace(box, label=TAKEN_FOR[box.label]) if mistaken < self.mislabelled else box
+            replace(box, label=EVERYDAY.taken_for[box.label])
+            if mistaken < self.mislabelled
+            else box
             for box, (lost, mistaken) in zip(found.boxes, chance.tolist(), strict=True)
             if lost >= self.missed
         ]

@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from adaptive_vtt.demo.template_captioner import Told
+from adaptive_vtt.oracles import Premise
 from adaptive_vtt.oracles.caption_classes import CaptionClasses
 from adaptive_vtt.oracles.captions import Same, language
 from adaptive_vtt.relations.metaic_rome import NOT_ELIGIBLE, ROME, MetaIC, cut_outs
@@ -112,7 +113,7 @@ def _reported(
     said: Told,
 ) -> tuple[str, ...]:
     question = Question(0, sample.id, edit.name, severity, CAPTION, 1)
-    expected = oracle.expect(edit, follow_up, sample, question, source.caption)
+    expected = oracle.expect(Premise(edit, follow_up, sample, question, source.caption))
     outcome = oracle.judge(question, said.caption, expected)
     objects = (outcome.details or {}).get("objects", ())
     return tuple(each["name"] for each in objects if each["rule"] is not None)

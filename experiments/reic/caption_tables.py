@@ -48,7 +48,7 @@ from adaptive_vtt.oracles.captions import Detector, Same, language
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.utils.files import write_text
-from adaptive_vtt.utils.other_code import describe_part
+from adaptive_vtt.utils.other_code import fingerprint_of
 
 from .caption_candidates import before_and_after, together
 from .caption_detectors import add_detector, drawn, real_detector
@@ -295,7 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     cv2.setNumThreads(1)
     same = language.same(wordnet=options.wordnet)
-    print(f"words: {describe_part(same)}")
+    print(f"words: {fingerprint_of(same)}")
     count, timed = (2, 1) if options.quick else (options.scenes, 20)
     runs = [
         Run.of(count, same, options.seed + place, options.omission)

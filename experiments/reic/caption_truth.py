@@ -27,14 +27,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from adaptive_vtt.demo.template_captioner import Told
-from adaptive_vtt.demo.vocabulary import WORDS
+from adaptive_vtt.demo.vocabulary import EVERYDAY
 from adaptive_vtt.relations.reic import T_DOWN, T_UP
 
 from .photographs import NEW_WORDS
 
 KINDS_OF_WORDS: Mapping[str, str] = {
     form: name
-    for name, words in {**WORDS, **NEW_WORDS}.items()
+    for name, words in {**EVERYDAY.words, **NEW_WORDS}.items()
     for forms in ((words.singular, words.plural), *words.others)
     for form in forms
 }

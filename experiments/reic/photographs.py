@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from adaptive_vtt.datasets.boxed import BoxedDataset, Picture, from_pictures
-from adaptive_vtt.demo.vocabulary import SETTINGS, WORDS, Vocabulary, Words
+from adaptive_vtt.demo.vocabulary import EVERYDAY, Vocabulary, Words
 from adaptive_vtt.types import Box, mask_of
 
 FOLDERS = (("skimage", "data"), ("sklearn", "datasets/images"))
@@ -90,10 +90,10 @@ _NAMES = (
     *(each for names in GOES_WITH.values() for each in names),
 )
 NEW_WORDS: Mapping[str, Words] = MappingProxyType(
-    {name: Words(name, f"{name}s") for name in dict.fromkeys(_NAMES) if name not in WORDS}
+    {name: Words(name, f"{name}s") for name in dict.fromkeys(_NAMES) if name not in EVERYDAY.words}
 )
 """What drawn scenes have no words for."""
-VOCABULARY = Vocabulary({**WORDS, **NEW_WORDS}, TAKEN_FOR, GOES_WITH, SETTINGS)
+VOCABULARY = Vocabulary({**EVERYDAY.words, **NEW_WORDS}, TAKEN_FOR, GOES_WITH, EVERYDAY.settings)
 
 
 def folders() -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles import Premise
 from adaptive_vtt.oracles.captions import Same
 from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
@@ -173,7 +174,9 @@ def locate(oracle: ReducedCaptions, sample: Sample, received: Received) -> tuple
     height, width = sample.require_image().shape[:2]
     whole = Crop(0, 0, width, height)
     follow_up = FollowUp(sample.require_image(), {"reduction": whole})
-    expected = oracle.expect(Reduced("crop"), follow_up, sample, _question(sample, whole), received)
+    expected = oracle.expect(
+        Premise(Reduced("crop"), follow_up, sample, _question(sample, whole), received)
+    )
     return () if expected is None else expected.located
 
 
@@ -184,7 +187,7 @@ def judge(
     question = _question(sample, reduction)
     relation = Reduced(_kind(reduction))
     follow_up = FollowUp(None, {"reduction": reduction})
-    expected = oracle.expect(relation, follow_up, sample, question, received)
+    expected = oracle.expect(Premise(relation, follow_up, sample, question, received))
     return oracle.judge(question, caption, expected, received)
 
 

@@ -13,8 +13,8 @@ from sklearn import metrics
 
 import adaptive_vtt as avtt
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.audit.census import Census, CensusResult, all_losses, at_once, everything
-from adaptive_vtt.audit.census.at_once import columns_of
+from adaptive_vtt.audit.census import Census, CensusResult, all_losses, asking, everything
+from adaptive_vtt.audit.census.asking import columns_of
 from adaptive_vtt.audit.census.figures import clopper_pearson
 from adaptive_vtt.audit.census.making import Making
 from adaptive_vtt.audit.census.record import Columns
@@ -238,8 +238,8 @@ def test_judging_at_once_is_judging_one_by_one(oracle: Any, answers: Any) -> Non
     ]
     for mine, theirs in zip(columns_of(judge, calls, said), Columns.of(rows), strict=True):
         assert mine.tolist() == theirs.tolist()
-    assert at_once._at_once(judge, calls, said) is not None
-    assert at_once._at_once(judge, calls, [Unanswered("no"), *said[1:]]) is None
+    assert asking._at_once(judge, calls, said) is not None
+    assert asking._at_once(judge, calls, [Unanswered("no"), *said[1:]]) is None
 
 
 # -- the record, and going on --------------------------------------------------------------

@@ -132,6 +132,12 @@ def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) ->
     assert present.y[0] == 100 * missed["loss"].mean()
 
 
+def test_the_curve_of_cost_ends_at_the_cost_source_images_included() -> None:
+    space = avtt.QuestionSpace(tiny_dataset(), ["rotation"], oracle=avtt.oracles.Consistency())
+    found = avtt.Audit(space, ScriptedModel(), budget=6, seed=1).run()
+    assert found.plot("cost").data[0].y[-1] == found.cost == found.calls
+
+
 def test_a_report_is_written_where_one_says(result: Result, tmp_path: Path) -> None:
     assert result.report(tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert result.report().name == "report.html"

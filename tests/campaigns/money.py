@@ -28,7 +28,7 @@ from adaptive_vtt.audit import Audit
 from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.demo import phantom
 from adaptive_vtt.demo.server import Behaviour, DemoBrain, DemoServer
-from adaptive_vtt.demo.server.other_brains import JudgeBrain
+from adaptive_vtt.demo.server.brains import JudgeBrain
 from adaptive_vtt.experiments.engine.batches import HALF, batched
 from adaptive_vtt.experiments.engine.endpoints import MAX_SAID, MAX_TOKENS, PRICES, bill, chat
 from adaptive_vtt.experiments.engine.held_models import CALLS, LOOKS, STUDENT_PRICE

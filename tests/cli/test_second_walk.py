@@ -33,7 +33,7 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import AnswerRow
 from adaptive_vtt.models import ModelDefaults
-from adaptive_vtt.oracles import Consistency, ContainsTruth
+from adaptive_vtt.oracles import Consistency, ContainsTruth, Premise
 from adaptive_vtt.relations import get
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.content import question_in_words
@@ -301,7 +301,7 @@ def test_a_free_answer_is_shown_with_what_is_accepted() -> None:
     sample = Sample("s", None, {"colour": 1}, asks=asks, answers=answers)
     question = Question(0, "s", "identity", 0, "colour", 1)
     oracle = ContainsTruth()
-    expected = oracle.expect(get("identity"), FollowUp(None), sample, question, None)
+    expected = oracle.expect(Premise(get("identity"), FollowUp(None), sample, question, None))
     details = oracle.judge(question, "blue", expected).details
     row = AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5, "blue", details)
     assert question_in_words(row) == {"question": "Which?", "options": [], "right": "red"}

@@ -12,7 +12,7 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import InspectModel
-from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
+from adaptive_vtt.models.local.hugging_face import transformers_model
 from adaptive_vtt.relations.medtest.scene import Scene, cheapest
 from adaptive_vtt.relations.metaic_rome import cut
 from adaptive_vtt.results.export.inspect_task import inspect_task

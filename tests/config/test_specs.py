@@ -13,10 +13,11 @@ from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets, read_table
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.question_building import choose, write_tsv
+from adaptive_vtt.datasets.vqa.question_building import choose, line_of
+from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.demo import TemplateCaptioner, phantom
 from adaptive_vtt.demo.server import DemoBrain, DemoServer
-from adaptive_vtt.demo.server.other_brains import CaptionBrain
+from adaptive_vtt.demo.server.brains import CaptionBrain
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.utils.files import write_bytes, write_text
@@ -179,7 +180,7 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
     built = choose(phantom(12, size=96, seed=3, instrument=0.5), per_class=2, seed=1)
-    write_tsv(tmp_path / "EndoBench.tsv", built, scene="Colonoscopy")
+    write_questions(tmp_path / "EndoBench.tsv", (line_of(one, "Colonoscopy") for one in built))
     brain = DemoBrain(from_endobench(tmp_path / "EndoBench.tsv"), error=0.5)
     with demo_server(brain) as server:
         spec = copied("endobench.toml", tmp_path, **served_at(server))

@@ -104,7 +104,7 @@ def onnx_file(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
 def classifier(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     """A ViT with random weights."""
     pytest.importorskip("transformers")
-    from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
+    from adaptive_vtt.models.local.hugging_face import transformers_model
     from tests.helpers.tiny_transformers import classifier
 
     path = str(classifier(folder, CONCEPTS))
@@ -126,7 +126,7 @@ def torch_network(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
 def chat_model(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     """A LLaVA with random weights."""
     pytest.importorskip("transformers")
-    from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
+    from adaptive_vtt.models.local.hugging_face import transformers_model
     from tests.helpers.tiny_transformers import chat
 
     path = str(chat(folder))

@@ -17,8 +17,9 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.boxed import BoxedDataset
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.marked import CELLS, cell, places, reaches
-from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, evenly, write_tsv
+from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, evenly, line_of
 from adaptive_vtt.datasets.vqa.question_making import APART, MANY
+from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import ROLES, TASKS, category_of, task_names
 from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.errors import InputError
@@ -306,9 +307,8 @@ def test_parts_of_the_image_have_names() -> None:
 
 def test_golden_lines(tmp_path: Path) -> None:
     """What a table says, cell by cell; a change of it is a change of built sets."""
-    write_tsv(
-        tmp_path / "q.tsv", choose(boxed(3), per_class=1, seed=5), scene="GS", dataset="cells"
-    )
+    chosen = choose(boxed(3), per_class=1, seed=5)
+    write_questions(tmp_path / "q.tsv", (line_of(one, "GS", "cells") for one in chosen))
     lines = pd.read_csv(tmp_path / "q.tsv", sep="\t", dtype=str, keep_default_na=False)
     assert " ".join(lines.columns) == (
         "index image image_path question category task subtask scene answer dataset gt A B C D E F"

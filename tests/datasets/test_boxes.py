@@ -289,7 +289,7 @@ class Fixed:
     """Finds the same every time, and counts how often it was asked."""
 
     boxes: tuple[Box, ...]
-    describe: str = "fixed"
+    fingerprint: str = "fixed"
     asked: list[Image] = field(default_factory=list)
 
     def detect(self, image: Image) -> tuple[Box, ...]:

@@ -10,8 +10,9 @@ import pytest
 
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.marked import distractors, shared
-from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, k_centre, write_tsv
+from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, k_centre, line_of
 from adaptive_vtt.datasets.vqa.question_making import MANY
+from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES
 from adaptive_vtt.demo.phantom_frames import Phantom, phantom
 from adaptive_vtt.errors import InputError
@@ -146,7 +147,8 @@ def test_classes_are_evened_out(scenes: Phantom) -> None:
 
 
 def test_what_is_written_can_be_read(built: list[Built], tmp_path: Path) -> None:
-    write_tsv(tmp_path / "mine.tsv", built, scene="Colonoscopy", dataset="phantom")
+    lines = (line_of(one, "Colonoscopy", "phantom") for one in built)
+    write_questions(tmp_path / "mine.tsv", lines)
     dataset = from_endobench(tmp_path / "mine.tsv")
     assert len(dataset) == len(built)
     prompts = dict.fromkeys(dataset.metadata_values("prompt").tolist())

@@ -6,7 +6,7 @@ import pytest
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.vqa.question_building import choose
-from adaptive_vtt.datasets.vqa.role_names import _WORDS, role_of
+from adaptive_vtt.datasets.vqa.question_making import _WORDS, role_of
 from adaptive_vtt.datasets.vqa.taxonomy import ROLES
 
 

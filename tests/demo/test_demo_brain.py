@@ -5,7 +5,7 @@ import pytest
 
 from adaptive_vtt.demo.phantom_frames import CONCEPTS
 from adaptive_vtt.demo.server import FAULTS, MODEL, REFUSAL, Behaviour, DemoBrain
-from adaptive_vtt.demo.server.demo_brain import options
+from adaptive_vtt.demo.server.brains import options
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Ask

@@ -14,9 +14,9 @@ from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.scene_plan import KINDS
 from adaptive_vtt.demo.seeing import ColourSight, Sighting
 from adaptive_vtt.demo.server import DemoServer
-from adaptive_vtt.demo.server.other_brains import NO_IMAGE, CaptionBrain
+from adaptive_vtt.demo.server.brains import NO_IMAGE, CaptionBrain
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.demo.vocabulary import EMPTY, GOES_WITH, TAKEN_FOR, WORDS, Item, compose
+from adaptive_vtt.demo.vocabulary import EMPTY, EVERYDAY, Item, compose
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked
@@ -131,12 +131,12 @@ def test_pictures_without_colour_or_of_one_pixel_show_nothing() -> None:
 
 
 def test_every_kind_has_words_a_confusion_and_company() -> None:
-    assert set(TAKEN_FOR) == set(GOES_WITH) == set(KINDS) <= set(WORDS)
-    assert set(TAKEN_FOR.values()) <= set(WORDS)
+    assert set(EVERYDAY.taken_for) == set(EVERYDAY.goes_with) == set(KINDS) <= set(EVERYDAY.words)
+    assert set(EVERYDAY.taken_for.values()) <= set(EVERYDAY.words)
     for kind in KINDS:
-        assert TAKEN_FOR[kind] != kind
-        assert len({kind, *GOES_WITH[kind]}) == 4
-        assert set(GOES_WITH[kind]) <= set(KINDS)
+        assert EVERYDAY.taken_for[kind] != kind
+        assert len({kind, *EVERYDAY.goes_with[kind]}) == 4
+        assert set(EVERYDAY.goes_with[kind]) <= set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_names_get_articles_numbers_and_plurals(item: Item, phrase: str) -> None
 
 
 @given(
-    names=st.lists(st.sampled_from([*WORDS]), max_size=6, unique=True),
+    names=st.lists(st.sampled_from([*EVERYDAY.words]), max_size=6, unique=True),
     counts=st.lists(st.integers(1, 6), min_size=6, max_size=6),
     seed=st.integers(0, 99),
 )
@@ -196,7 +196,7 @@ def test_a_caption_is_accounted_for_word_by_word(seed: int, index: int) -> None:
     for word, kind in told.named:
         assert word in told.caption.lower()
         if kind is not None:
-            called = WORDS[told.misclassified.get(kind, kind)]
+            called = EVERYDAY.words[told.misclassified.get(kind, kind)]
             assert word in {*called.others, called.singular, called.plural} | {
                 form for forms in called.others for form in forms
             }
@@ -333,9 +333,9 @@ def test_probabilities_are_of_what_the_caption_claims() -> None:
     index = next(k for k in range(40) if set(sample(k).masks) >= {"dog"})
     there = set(sample(index).masks)
     claimed = dict(zip(KINDS, brain.probabilities(image(index), [*KINDS]), strict=True))
-    assert {kind for kind, p in claimed.items() if p == 1} == {TAKEN_FOR[k] for k in there} & set(
-        KINDS
-    )
+    assert {kind for kind, p in claimed.items() if p == 1} == {
+        EVERYDAY.taken_for[k] for k in there
+    } & set(KINDS)
     assert brain.answers(None, "What is there?")[0].words == NO_IMAGE
     with pytest.raises(InputError, match="unknown concept 'dgo'"):
         brain.probabilities(image(0), ["dgo"])

@@ -23,7 +23,7 @@ SIZE = (96, 128)
 class Finds:
     """A detector that finds the same in every picture."""
 
-    describe = "finds"
+    fingerprint = "finds"
 
     def __init__(self, *boxes: Box) -> None:
         self.boxes = boxes

@@ -10,7 +10,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.engine.proxies import Proxies
-from adaptive_vtt.oracles import MultipleChoice
+from adaptive_vtt.oracles import MultipleChoice, Premise
 from adaptive_vtt.results.report.endobench_beside import compare
 from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.endobench_rows import Clever, row, write
@@ -56,7 +56,7 @@ def test_questions_about_coordinates_do_not_count_where_the_picture_moves(tmp_pa
         question = space.question(number)
         sample, follow_up = space.pair(int(space.image_of(number)))
         relation = space.variants[int(space.parts(number)[1])].relation
-        expected = oracle.expect(relation, follow_up, sample, question, None)
+        expected = oracle.expect(Premise(relation, follow_up, sample, question, None))
         outcome = oracle.judge(question, "B", expected)
         spoilt[question.sample_id, relation.name] = outcome.excluded is not None
     moved = {name for (sample, name), bad in spoilt.items() if bad}

@@ -141,7 +141,7 @@ def test_a_plain_model_for_several_calls_at_a_time_stays_one() -> None:
 def test_a_plain_relation_preserves_answers_and_has_no_options() -> None:
     relation = adapted_relation(PlainRelation())
     assert (relation.name, relation.severities) == ("darker", (1, 2))
-    assert (relation.about, relation.describe, relation.adds) == ("", None, "")
+    assert (relation.about, relation.fingerprint, relation.adds) == ("", None, "")
     assert (relation.reduces, relation.edits) == (False, False)
     assert relation.applies("anything")
     mask = np.eye(3, dtype=bool)
@@ -150,7 +150,7 @@ def test_a_plain_relation_preserves_answers_and_has_no_options() -> None:
 
 def test_a_plain_relation_with_options_is_known_by_them() -> None:
     class Described(PlainRelation):
-        describe = "steps 3"
+        fingerprint = "steps 3"
 
     spaces = [QuestionSpace(tiny_dataset(4, 2), [r()]) for r in (PlainRelation, Described)]
     assert spaces[0].fingerprint != spaces[1].fingerprint

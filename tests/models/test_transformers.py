@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models.local.hugging_face_tasks import Classes, tokens_of, transformers_model
+from adaptive_vtt.models.local.hugging_face import Classes, tokens_of, transformers_model
 from adaptive_vtt.models.network.prompt_templates import Template
 from adaptive_vtt.types import Answer, Ask, Prompt
 from tests.config.test_specs import audited, copied, targets

@@ -213,7 +213,8 @@ def test_images_without_a_region_are_refused_or_left_out_and_counted() -> None:
 def test_other_words_are_another_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     before = avtt.QuestionSpace(dataset(4), ["prompt/box"]).fingerprint
     kind = type(relations()[0])
-    monkeypatch.setattr(kind, "describe", property(lambda self: None))  # as before words were said
+    # as before words were said
+    monkeypatch.setattr(kind, "fingerprint", property(lambda self: None))
     assert avtt.QuestionSpace(dataset(4), ["prompt/box"]).fingerprint != before
 
 

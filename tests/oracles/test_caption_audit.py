@@ -119,7 +119,7 @@ def test_a_follow_up_without_objects_leaves_out_all_that_is_in_view() -> None:
 
 def test_images_without_boxes_are_counted_and_nothing_is_expected_of_them() -> None:
     class Blank:
-        describe = "nothing"
+        fingerprint = "nothing"
 
         def detect(self, image: Any) -> tuple[()]:
             return ()
@@ -252,7 +252,7 @@ def test_boxes_without_finite_edges_are_refused() -> None:
     from adaptive_vtt.types import Box
 
     class Broken:
-        describe = "broken"
+        fingerprint = "broken"
 
         def detect(self, image: Any) -> tuple[Box, ...]:
             return (Box("dog", float("nan"), 0, 5, 5),)

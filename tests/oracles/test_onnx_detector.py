@@ -314,6 +314,6 @@ def test_the_description_follows_content_and_options(tmp_path: Path) -> None:
     path = constant(tmp_path / "a.onnx", output0=V8)
     again = constant(tmp_path / "b.onnx", output0=V8)
     other = constant(tmp_path / "c.onnx", output0=V8 * 2)
-    said = [OnnxDetector(p, labels=LABELS).describe for p in (path, again, other)]
+    said = [OnnxDetector(p, labels=LABELS).fingerprint for p in (path, again, other)]
     assert said[0] == said[1] != said[2]
-    assert OnnxDetector(path, labels=LABELS, overlap=0.5).describe != said[0]
+    assert OnnxDetector(path, labels=LABELS, overlap=0.5).fingerprint != said[0]

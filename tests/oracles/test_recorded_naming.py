@@ -104,7 +104,7 @@ def test_other_captions_are_another_space_and_no_captions_the_old_one() -> None:
     said, other = space(SAID).fingerprint, space({**SAID, first: "A dog."}).fingerprint
     assert said == space(dict(reversed(SAID.items()))).fingerprint
     assert len({said, other, space().fingerprint}) == 3
-    assert reic.Reduced("crop").describe == (
+    assert reic.Reduced("crop").fingerprint == (
         "Reduced(kind='crop', follow_ups=12, by_ambiguity=True, by_diversity=True)"
     )
 
@@ -285,7 +285,7 @@ def test_what_no_box_bears_the_name_of_is_where_hiding_takes_its_name_away() -> 
     plain, whole = RecordedNaming({"a": said}), RecordedNaming({"a": Received(said, versions)})
     assert plain.objects("a", boxes) == ((boxes[1],),)
     assert whole.objects("a", boxes) == ((boxes[0],), (boxes[1],))
-    assert plain.describe != whole.describe
+    assert plain.fingerprint != whole.fingerprint
     with pytest.raises(InputError, match="one of its 1 boxes hidden, got one with box 2; record"):
         whole.objects("a", boxes[:1])
 

@@ -14,7 +14,7 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
-from adaptive_vtt.oracles import Consistency, Outcome, Received, Version
+from adaptive_vtt.oracles import Consistency, Outcome, Premise, Received, Version
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Sample
 from tests.helpers.twins import slowly
@@ -34,8 +34,8 @@ class Doubting(Consistency):
         count = MAX if received is None else wanted(received.answer)
         return {v: Version("negative", v + 1, lambda: 255 - image) for v in range(count)}
 
-    def expect(self, *asked: Any) -> Any:
-        *_, received = asked
+    def expect(self, given: Premise) -> Any:
+        received = given.source_answer
         assert isinstance(received, Received)
         assert sorted(received.versions) == list(range(wanted(received.answer)))
         return int(received.answer >= 0.5)

@@ -166,33 +166,6 @@ def test_repaired_blood_profile_has_more_marks_at_each_severity() -> None:
     assert [m for m, _ in profile("bloodmnist")["stain_deposit"].ladder] == [1, 2, 3, 3, 3]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "gaussian_noise",
-        "impulse_noise",
-        "shot_noise",
-        "pixelate",
-        "brightness_up",
-        "contrast_up",
-        "characters",
-    ],
-)
-@pytest.mark.parametrize("channels", [1, 3])
-def test_batch_is_one_image_after_the_other(name: str, channels: int) -> None:
-    relation = profile("dermamnist")[name]
-    images = rng(1).integers(0, 256, (4, 30, 41, channels), dtype=np.uint8)
-    one = rng(5)
-    expected = np.stack([relation.transform(image, 3, one) for image in images])
-    assert np.array_equal(relation.apply_batch(images, 3, rng(5)), expected)
-
-
-def test_empty_batch_stays_empty() -> None:
-    images = np.zeros((0, 8, 8, 3), np.uint8)
-    for relation in profile("dermamnist").values():
-        assert relation.apply_batch(images, 1, rng()).shape == images.shape
-
-
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 3), (28, 28, 1), (60, 301, 3), (300, 40, 1)])
 def test_all_sizes_work_in_every_profile(shape: tuple[int, ...]) -> None:
     image = rng().integers(0, 256, shape, dtype=np.uint8)
@@ -247,8 +220,6 @@ def test_severity_out_of_range_is_named(severity: int) -> None:
     expected = rf"^medmnistc/octmnist/pixelate: expected a severity in .*, got {severity}$"
     with pytest.raises(InputError, match=expected):
         relation.apply(Sample("s", PICTURE, {}), severity, rng())
-    with pytest.raises(InputError, match=expected):
-        relation.apply_batch(PICTURE[None], severity, rng())
 
 
 def test_ladders_are_shipped_as_json() -> None:

@@ -456,11 +456,11 @@ def test_printed_text_is_left_alone_and_blur_does_not_smear_it() -> None:
 
 def test_a_drawing_that_changed_makes_another_space() -> None:
     third = {"blur", "instrument", "feces", "blood"}
-    assert {name: NINE[name].describe for name in NINE} == {
+    assert {name: NINE[name].fingerprint for name in NINE} == {
         name: f"drawing {3 if name in third else 2}" for name in NINE
     }
     clipped = medtest.relations(clipped=True)[0]
-    assert clipped.describe == "drawing 2; clipped"
+    assert clipped.fingerprint == "drawing 2; clipped"
     assert not np.array_equal(
         clipped.apply(picture(), 5, generator(0, "x")).image,
         NINE["saturation"].apply(picture(), 5, generator(0, "x")).image,

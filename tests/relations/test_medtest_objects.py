@@ -261,7 +261,7 @@ def test_stool_may_lie_on_the_polyp_where_that_is_wished() -> None:
     feces = next(each for each in relations if each.name == "medtest/feces")
     image, _ = apply(feces, sample, 5)
     assert (difference(image, sample) & polyp).any()
-    assert feces.describe == f"{medtest.Feces().describe}; anywhere"
+    assert feces.fingerprint == f"{medtest.Feces().fingerprint}; anywhere"
 
 
 def test_stool_lies_in_the_dark_as_often_as_in_the_light() -> None:
@@ -464,7 +464,7 @@ def test_similar_cut_outs_are_those_of_pictures_like_the_target(tmp_path: Path) 
     for sample, near in ((bright, {"light", "lighter"}), (dark, {"dark", "middle"})):
         names = {apply(relation, sample, 3, seed)[1]["object"] for seed in range(12)}
         assert names == near
-    assert relation.describe != medtest.Instrument(Folder(tmp_path)).describe
+    assert relation.fingerprint != medtest.Instrument(Folder(tmp_path)).fingerprint
     with pytest.raises(InputError, match="similar: expected a share above 0 and up to 1, got 0"):
         medtest.Similar(Folder(tmp_path), 0)
 

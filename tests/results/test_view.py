@@ -27,8 +27,7 @@ from adaptive_vtt.results.runs import Rate, Rates, read_run
 from adaptive_vtt.results.view import View
 from adaptive_vtt.results.view.comparison import compare, together
 from adaptive_vtt.results.view.pages import Site, known
-from adaptive_vtt.results.view.watching import Latest, Report, Watch
-from adaptive_vtt.results.view.worker import Worker
+from adaptive_vtt.results.view.watching import Latest, Report, Watch, Worker
 from tests.helpers.audits import finished
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.report_pages import block
@@ -426,7 +425,7 @@ def test_a_worker_survives_what_fails_and_comes_again_where_it_was_killed() -> N
 @pytest.mark.slow
 def test_a_worker_ends_with_whoever_began_it() -> None:
     code = (
-        "import os\nfrom adaptive_vtt.results.view.worker import Worker\n"
+        "import os\nfrom adaptive_vtt.results.view.watching import Worker\n"
         "if __name__ == '__main__':\n"
         "    print(Worker().do(os.getpid), flush=True)\n    os.kill(os.getpid(), 9)\n"
     )

@@ -10,14 +10,13 @@ import pytest
 
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.results.view import watching
-from adaptive_vtt.results.view.watching import Report
-from adaptive_vtt.results.view.worker import SAFE, Worker
+from adaptive_vtt.results.view.watching import SAFE, Report, Worker
 from tests.helpers.watched import until
 
 ROOT = Path(__file__).parents[2]
 CODE = """
 import sys
-from adaptive_vtt.results.view.worker import Worker
+from adaptive_vtt.results.view.watching import Worker
 if __name__ == "__main__":
     import os
     print(Worker().do(os.getcwd))

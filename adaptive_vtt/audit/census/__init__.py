@@ -6,25 +6,10 @@ from ...utils.importing import lazily
 
 if TYPE_CHECKING:
     from .asking import Census
-    from .everything import (
-        MAX_CALLS,
-        all_answers,
-        all_losses,
-        calls_of,
-        means,
-        members,
-        unanswered,
-    )
+    from .everything import MAX_CALLS, all_answers, all_losses, calls_of, means, members, unanswered
     from .figures import CensusResult
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "asking": "Census",
-        "everything": "MAX_CALLS all_answers all_losses calls_of means members unanswered",
-        "figures": "CensusResult",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 __all__ = [
     "MAX_CALLS",
     "Census",

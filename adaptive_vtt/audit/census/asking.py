@@ -1,10 +1,13 @@
 """Asking everything, in large batches, and going on with what was asked before."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
+
+import numpy as np
 
 from ...engine.audit_key import version_of
 from ...engine.judge import Judge
@@ -15,13 +18,51 @@ from ...journal.files import BATCH, RECORD
 from ...models.base import ModelSource, adapted_model
 from ...models.checking import name_of
 from ...models.local.python import model_of
+from ...oracles import Correctness, TopClass
+from ...relations import RelationDefaults
 from ...space import QuestionSpace
-from ...types import JsonObject
-from .at_once import columns_of
+from ...types import Answer, JsonObject, Unanswered
 from .everything import asked, calls_in_order
 from .figures import CensusResult
 from .making import Making
-from .record import Record
+from .record import Columns, Record
+
+
+def columns_of(judge: Judge, calls: Sequence[int], said: Sequence[Answer | Unanswered]) -> Columns:
+    """The judged answers of a batch: at once where that comes to the same, else one by one."""
+    found = _at_once(judge, calls, said)
+    if found is not None:
+        return found
+    pairs = zip(calls, said, strict=True)
+    return Columns.of([row for call, answer in pairs for row in judge.judged(call, answer)])
+
+
+def _at_once(
+    judge: Judge, calls: Sequence[int], said: Sequence[Answer | Unanswered]
+) -> Columns | None:
+    """None where a rule is another, an answer no number, or a relation changes truths."""
+    space, oracle = judge.space, judge.space.oracle.original
+    relations = {type(v.relation) for v in space.variants}
+    if any(kind.expect is not RelationDefaults.expect for kind in relations):
+        return None
+    given = [answer.values for answer in said if isinstance(answer, Answer)]
+    if len(given) < len(said) or {*map(type, chain.from_iterable(given))} != {float}:
+        return None
+    places = [0] if judge.answers == "one" else list(space.asked_by)
+    answers = np.array(given)[:, places]
+    questions = np.stack([judge.all_questions_of(call) for call in calls])
+    truth = space.truth(questions.ravel()).reshape(questions.shape)
+    if type(oracle) is Correctness:
+        yes = answers >= oracle.threshold
+    elif type(oracle) is TopClass:
+        yes = np.arange(answers.shape[1]) == answers.argmax(axis=1)[:, None]
+    else:
+        return None
+    there = space.eligible(questions.ravel()).reshape(questions.shape)
+    nothing = np.full(int(there.sum()), "")
+    loss = (yes != (truth == 1)).astype(float)
+    return Columns(questions[there], truth[there], answers[there], loss[there], nothing, nothing)
+
 
 Advance = Callable[[int], object]
 

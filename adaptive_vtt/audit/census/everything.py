@@ -5,7 +5,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ...certify.targets import Target, member
 from ...engine.judge import Judge
@@ -15,7 +14,7 @@ from ...models.base import ModelUnderTest
 from ...models.checking import checked
 from ...relations import FollowUp
 from ...space import QuestionSpace
-from ...types import IDENTITY, Answer, Floats, Indices, Sample, Unanswered
+from ...types import IDENTITY, Answer, Bools, Floats, Indices, Sample, Unanswered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,9 +129,7 @@ def means(
     return np.asarray(sums / np.maximum(counts, 1))
 
 
-def members(
-    space: QuestionSpace, targets: Sequence[Target], questions: Indices
-) -> npt.NDArray[np.bool_]:
+def members(space: QuestionSpace, targets: Sequence[Target], questions: Indices) -> Bools:
     """K x n: which targets each question belongs to."""
     sample, variant, concept = space.parts(questions)
     return member(space, targets, sample, variant, concept, space.truth(questions))

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...engine.budget import Account
-from ...errors import InputError, JournalError, one_line, unknown
+from ...errors import InputError, JournalError, check_known, one_line
 from ...journal import Journal, SQLiteJournal
 from ...journal.facts import read_lost
 from ...journal.files import JOURNAL, connect_to_read, holder
@@ -159,8 +159,7 @@ class Broker:
     def member(self, name: str) -> Member:
         """Raises InputError where there is none of this name."""
         found = {member.name: member for member in self.members()}
-        if name not in found:
-            raise unknown("member", name, found, str(self.path))
+        check_known("member", name, found, str(self.path))
         return found[name]
 
     # -- writing -----------------------------------------------------------------------

@@ -19,7 +19,6 @@ the money went to another.
 """
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 
@@ -94,15 +93,10 @@ TELL = 0.3
 
 
 class BrokerLease:
-    """``engine.budget.Lease`` by a broker; ``follow`` names the audit that has it.
+    """``engine.budget.Lease`` by a broker; ``follow`` names the audit that has it."""
 
-    ``sleep`` is for tests.
-    """
-
-    def __init__(
-        self, broker: Broker, name: str, *, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self._broker, self._name, self._sleep = broker, name, sleep
+    def __init__(self, broker: Broker, name: str) -> None:
+        self._broker, self._name = broker, name
         caps = broker.caps()
         self._paid, self._counted = caps.max_cost is not None, caps.max_calls is not None
         self.money: float | None = 0.0 if self._paid else None
@@ -129,7 +123,7 @@ class BrokerLease:
             if terms.kind == "over":
                 self.over = terms.over
                 return False
-            self._sleep(POLL)
+            time.sleep(POLL)
 
     def keep_up(self, account: Account) -> None:
         if time.monotonic() < self._next:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from ...certify.targets import Target, common, selected
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...families import OfSlice
 from ...space import QuestionSpace
 from ...types import Bools, Floats
@@ -103,7 +102,7 @@ def _column(space: QuestionSpace, column: str) -> list[Atom]:
     return _bins(space, column, there.astype(float))
 
 
-def _bins(space: QuestionSpace, column: str, values: npt.NDArray[np.float64]) -> list[Atom]:
+def _bins(space: QuestionSpace, column: str, values: Floats) -> list[Atom]:
     ends = np.unique(np.nanquantile(values, np.linspace(0, 1, BINS + 1)))
     found = []
     for low, high in pairwise(ends):
@@ -263,6 +262,5 @@ PROPOSERS: dict[str, Proposer] = {
 def atoms_of(space: QuestionSpace, by: Sequence[str]) -> list[Atom]:
     """All atoms of the proposers named. Raises InputError for an unknown name."""
     for name in by:
-        if name not in PROPOSERS:
-            raise unknown("proposer", name, PROPOSERS, "discover_by")
+        check_known("proposer", name, PROPOSERS, "discover_by")
     return [atom for name in dict.fromkeys(by) for atom in PROPOSERS[name](space)]

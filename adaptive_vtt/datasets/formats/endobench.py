@@ -15,11 +15,10 @@ from string import ascii_uppercase
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ...errors import InputError, unknown
-from ...types import UNKNOWN, Ask, Image
+from ...types import UNKNOWN, Ask, Floats, Image
 from ...utils.options import Option, at_base
 from ..scanning import BrokenOption, Reading
 from ..table import WordedDataset
@@ -174,13 +173,13 @@ def _tasks_in(rows: Sequence[_Question]) -> list[str]:
     return [t for t in task_names() if t in there] + [t for t in there if t not in task_names()]
 
 
-def _features(metadata: pd.DataFrame) -> npt.NDArray[np.float64]:
+def _features(metadata: pd.DataFrame) -> Floats:
     """n x d: one column per value of each of SHOWN, and 1 - 1 / options, the error of guessing."""
     shown = pd.get_dummies(metadata[list(SHOWN)], dtype=float).to_numpy()
     return np.column_stack([shown, 1 - 1 / metadata["options"].to_numpy(float)])
 
 
-def _looks(images: _Decoded) -> npt.NDArray[np.float64]:
+def _looks(images: _Decoded) -> Floats:
     """n x 192: every image as 8 x 8 colours in [0, 1]."""
     import cv2
 

@@ -58,15 +58,13 @@ def concept_answers(garment: NDArray[np.integer]) -> NDArray[np.float32]:
     return answers[garment]
 
 
-def load_arrays(
-    path: Path = DATA_FILE,
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32]]:
+def load_arrays() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32]]:
     """Read the bundled file.
 
     Returns images (n, 28, 28) in [0, 255], garment (n,) in 0..9, and index (n,) in 0..9999: the
     position in the original test set.
     """
-    with np.load(path, allow_pickle=False) as stored:
+    with np.load(DATA_FILE, allow_pickle=False) as stored:
         return stored["images"], stored["garment"], stored["index"]
 
 

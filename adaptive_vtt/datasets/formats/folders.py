@@ -19,7 +19,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError
+from ...errors import InputError, check_known
 from ...utils.files import instead
 from ...utils.image_files import read_mask, read_size
 from ...utils.options import Option
@@ -31,7 +31,6 @@ from ..scanning import (
     Folder,
     FolderOption,
     OutsideOption,
-    choose,
     each,
     image_files,
     natural,
@@ -63,7 +62,7 @@ def from_class_folders(
     ``split`` for train, val, test, else ``level 1``, ``level 2`` ... Other files, such as
     image-labels.csv, are left alone: the folders say the same.
     """
-    choose("value of classes", classes, ("all", "own"), "class folders")
+    check_known("value of classes", classes, ("all", "own"), "class folders")
     given = Path(path)
     top = given / HYPER_KVASIR if (given / HYPER_KVASIR).is_dir() else given
     files = _files(top, Folder(top, allow_outside))
@@ -155,7 +154,7 @@ def from_masks(
     masks alone.
     """
     root = Path(path)
-    choose("value of empty", empty, ("refuse", "skip", "absent"), "masks")
+    check_known("value of empty", empty, ("refuse", "skip", "absent"), "masks")
     pairs = _pairs(*_folders(root, images, masks, allow_outside))
     bad = unreadable([file for pair in pairs for file in pair], broken, str(root))
     pairs = [pair for pair in pairs if bad.isdisjoint(pair)]

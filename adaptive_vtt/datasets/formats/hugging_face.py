@@ -17,7 +17,7 @@ from typing import Annotated, Any, cast
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line
 from ...types import UNKNOWN, Ask, Mask
 from ...utils.files import instead
 from ...utils.image_files import MASK_THRESHOLD
@@ -97,8 +97,7 @@ class Rows:
                 f"{path}: expected dataset.split, one of {', '.join(found)}, as there are several"
             )
         chosen = next(iter(found)) if split is None else split
-        if chosen not in found:
-            raise unknown("split", chosen, found, str(path))
+        check_known("split", chosen, found, str(path))
         rows = cls(path.resolve().stem, tuple(found[chosen]))
         check_columns(len(rows.names), path)
         return rows
@@ -212,8 +211,7 @@ class Rows:
         )
 
     def _check(self, name: str) -> None:
-        if name not in self.names:
-            raise unknown("column", name, self.names, self.where)
+        check_known("column", name, self.names, self.where)
 
     def _holds_images(self, name: str) -> bool:
         told = self.features.get(name)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line
 from ...types import Image, Mask
 from ...utils.files import why_unread
 from ...utils.image_codec import declared_size
@@ -309,8 +309,7 @@ def _parsed(line: bytes) -> list[str]:
 
 def _check_header(columns: Sequence[str], needed: Sequence[str], path: Path) -> None:
     for column in (IMAGE, *needed, "A", "B"):
-        if column not in columns:
-            raise unknown("column", column, columns, str(path))
+        check_known("column", column, columns, str(path))
 
 
 def _checked(data: bytes, where: str) -> float:

@@ -17,7 +17,7 @@ from typing import Annotated
 
 import pandas as pd
 
-from ...errors import InputError
+from ...errors import InputError, check_known
 from ...utils.files import instead
 from ...utils.image_files import read_mask
 from ...utils.options import Option
@@ -28,7 +28,6 @@ from ..scanning import (
     Folder,
     FolderOption,
     OutsideOption,
-    choose,
     each,
     unreadable,
 )
@@ -130,7 +129,7 @@ def from_idrid(
     Raises InputError for folders that are not there, and for a set without any mask.
     """
     if split is not None:
-        choose("split", split, list(SETS), "idrid")
+        check_known("split", split, list(SETS), "idrid")
     top = Path(path)
     top = top / "A. Segmentation" if (top / "A. Segmentation").is_dir() else top
     splits = [split] if split is not None else list(SETS)

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ...errors import InputError, one_line
-from ...types import UNKNOWN, Truths
+from ...errors import InputError, check_known, one_line
+from ...types import UNKNOWN, Indices, Truths
 from ...utils.files import instead, why_unread
 from ...utils.image_files import MAX_PIXELS
 from ...utils.options import Option, at_base
-from ..scanning import Classes, ClassesOption, choose
+from ..scanning import Classes, ClassesOption
 from ..table import TableDataset
 
 MAX_BYTES = 2 * 2**30
@@ -208,8 +208,8 @@ def from_medmnist(
     arrays of other shapes or labels than the set has.
     """
     file, name = _find(Path(path), flag, size)
-    choose("split", split, SPLITS, "medmnist")
-    choose("value of classes", classes, ("all", "own"), "medmnist")
+    check_known("split", split, SPLITS, "medmnist")
+    check_known("value of classes", classes, ("all", "own"), "medmnist")
     facts = medmnist_sets()[name]
     require(file, [f"{split}_images", f"{split}_labels"])
     images = NpzArray(file, f"{split}_images", most_bytes)
@@ -246,7 +246,7 @@ def _find(path: Path, flag: str | None, size: int | None) -> tuple[Path, str]:
     """The file and the set's flag."""
     name = flag if flag is not None else path.stem.split("_")[0]
     where = "medmnist" if flag is not None else f"medmnist: {path} (give flag=)"
-    choose("dataset flag", name, list(medmnist_sets()), where)
+    check_known("dataset flag", name, list(medmnist_sets()), where)
     if size is not None and size not in SIZES:
         raise InputError(f"medmnist: expected a size of 28, 64, 128 or 224, got {size}")
     if path.is_dir():
@@ -274,7 +274,7 @@ def _check_images(images: NpzArray, facts: MedMnistSet, size: int | None) -> Non
         )
 
 
-def _labels(stored: NpzArray, count: int, facts: MedMnistSet) -> npt.NDArray[np.int64]:
+def _labels(stored: NpzArray, count: int, facts: MedMnistSet) -> Indices:
     """Class numbers (n, 1), or 0/1 per class (n, C) for a multi-label set."""
     columns = len(facts.classes) if facts.task == "multi-label" else 1
     if stored.shape != (count, columns) or stored.dtype.kind not in "iub":

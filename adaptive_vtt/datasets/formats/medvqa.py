@@ -13,19 +13,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...types import UNKNOWN, Ask
 from ...utils.files import why_unread
 from ...utils.options import Option
-from ..scanning import (
-    ENDINGS,
-    BrokenOption,
-    Folder,
-    FolderOption,
-    OutsideOption,
-    choose,
-    unreadable,
-)
+from ..scanning import ENDINGS, BrokenOption, Folder, FolderOption, OutsideOption, unreadable
 from ..table import WordedDataset
 from ..vqa.medvqa_questions import NAMES, QUESTIONS, recognised
 
@@ -56,7 +48,7 @@ def from_medvqa(
     that relations are to leave uncovered. Raises InputError for a file that is none of this kind,
     images that are missing, and ids that stand twice.
     """
-    choose("value of several", several, ("all", "any"), "MEDVQA-GI")
+    check_known("value of several", several, ("all", "any"), "MEDVQA-GI")
     root = Path(path)
     entries = _entries(root / "gt.json")
     chosen = _chosen(questions)
@@ -106,8 +98,7 @@ def _chosen(questions: Sequence[str | int] | None) -> list[str]:
         return [question.name for question in QUESTIONS if not question.vague]
     names = {str(q.number): q.name for q in QUESTIONS} | {name: name for name in NAMES}
     for asked in questions:
-        if str(asked) not in names:
-            raise unknown("question", str(asked), names, "MEDVQA-GI")
+        check_known("question", str(asked), names, "MEDVQA-GI")
     wanted = {names[str(asked)] for asked in questions}
     return [name for name in NAMES if name in wanted]
 

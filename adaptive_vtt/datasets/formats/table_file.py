@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, listed, some, unknown
+from ...errors import InputError, check_known, listed, some, unknown
 from ...utils.files import near_file, why_unread
 from ...utils.importing import pip_install
 from ...utils.options import Option, at_base
@@ -64,8 +64,7 @@ def read_table(
     others = table.drop(columns=list({id_column, *apart}))
     names = list(map(str, others.columns))
     for concept in concepts or ():
-        if concept not in names:
-            raise unknown("concept", concept, names, str(path))
+        check_known("concept", concept, names, str(path))
     chosen = concepts or names
     if class_column is None:
         _check_labels(others, chosen, images, path)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 INSTRUMENTS, TEXT = "instruments present", "text present"
 INSTRUMENT_COUNT, INSTRUMENT_PLACE = "number of instruments", "instrument position"
 POSITIONS = ("abnormality position", "landmark position", INSTRUMENT_PLACE)
-NOT_RELEVANT = "Not relevant"
 
 
 @dataclass(frozen=True)

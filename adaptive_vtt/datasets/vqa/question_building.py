@@ -4,13 +4,12 @@ Kinds of questions and how they are made after EndoBench, section 3 and appendix
 options are other names of the same sort; wrong boxes are of similar size and overlap the
 right one little; per class, questions are chosen by k-centre selection on embeddings, farthest
 first (Gonzalez, Clustering to Minimize the Maximum Intercluster Distance, Theoretical Computer
-Science 38, 1985). ``write_tsv`` writes what ``datasets.from_endobench`` reads.
+Science 38, 1985). ``question_table`` writes what ``datasets.from_endobench`` reads.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
@@ -18,8 +17,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, unknown
-from ...types import Image, Sample
+from ...errors import InputError, check_known, unknown
+from ...types import Floats, Image, Sample
 from ...utils.random_streams import generator
 from ..base import Dataset, adapted_dataset
 from .question_making import (
@@ -34,7 +33,7 @@ from .question_making import (
     numbers_in,
     subjects,
 )
-from .question_table import QUALITY, ImageFormat, Line, write_questions
+from .question_table import Line
 from .taxonomy import ARTEFACT, ROLES
 
 
@@ -50,7 +49,7 @@ def k_centre(points: npt.ArrayLike, count: int) -> list[int]:
     return chosen
 
 
-def look(image: Image) -> npt.NDArray[np.float64]:
+def look(image: Image) -> Floats:
     """An image as 8 x 8 pixels of its colours in [0, 1], flat: an embedding that needs no model."""
     return cv2.resize(image, (8, 8), interpolation=cv2.INTER_AREA).ravel() / 255.0
 
@@ -160,7 +159,7 @@ def choose(
     right answer, chosen by k-centre selection on ``embed`` of the images. ``counts``: concept ->
     metadata column with its true number; otherwise boxes, or connected pieces of its mask, are
     counted. ``roles``: concept -> one of ``taxonomy.ROLES`` (default: what its words tell of, see
-    ``role_names``), which says what task of EndoBench a question belongs to; wrong options have the
+    ``role_of``), which says what task of EndoBench a question belongs to; wrong options have the
     same role, and of an artefact nothing is asked. ``words``: concept -> what
     it is called in questions. ``grades``: what is graded -> the metadata column of its grade.
     ``similar``: sides of a wrong box over those of the right one; ``overlap``: the largest share of
@@ -195,14 +194,12 @@ def choose(
 
 def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
     for kind in kinds:
-        if kind not in MAKERS:
-            raise unknown("kind of question", kind, MAKERS, "build")
+        check_known("kind of question", kind, MAKERS, "build")
     for concept in (*plan.concepts, *plan.counts, *plan.roles, *plan.words):
         if concept not in (*dataset.concepts, *plan.grades):
             raise unknown("concept", concept, dataset.concepts, "build")
     for role in plan.roles.values():
-        if role not in ROLES:
-            raise unknown("role", role, ROLES, "build")
+        check_known("role", role, ROLES, "build")
     called = [plan.word(concept) for concept in plan.concepts]
     if twice := next((word for word in called if called.count(word) > 1), None):
         raise InputError(f"build: expected another word for each concept, got {twice!r} twice")
@@ -219,8 +216,7 @@ def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
     found = {}
     for what, column in plan.grades.items():
         columns = adapted_dataset(dataset).metadata_columns
-        if column not in columns:
-            raise unknown("metadata column", column, columns, f"build: grades of {what!r}")
+        check_known("metadata column", column, columns, f"build: grades of {what!r}")
         levels = {as_text(value) for value in dataset.metadata_values(column)} - {""}
         found[what] = tuple(sorted(levels))
     return found
@@ -228,12 +224,12 @@ def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
 
 def _seen(
     dataset: Dataset, kinds: Sequence[str], plan: Plan, seed: int, embed: Embed | None
-) -> tuple[list[_Place], list[tuple[int, Number]], dict[int, npt.NDArray[np.float64]]]:
+) -> tuple[list[_Place], list[tuple[int, Number]], dict[int, Floats]]:
     """What one look at each sample tells: the questions that can be made, but for counting, whose
     options depend on all samples; the numbers for these, where wanted; and the samples' looks."""
     places: list[_Place] = []
     numbers: list[tuple[int, Number]] = []
-    looks: dict[int, npt.NDArray[np.float64]] = {}
+    looks: dict[int, Floats] = {}
     for index in range(len(dataset)):
         sample = dataset.sample(index)
         if sample.image is None:
@@ -272,32 +268,12 @@ def _made(sample: Sample, place: _Place, plan: Plan, seed: int) -> Made | None:
     return MAKERS[kind](sample, subject, plan, generator(seed, f"build/{kind}/{subject}", index))
 
 
-def _chosen(
-    class_: list[_Place], looks: Mapping[int, npt.NDArray[np.float64]], most: int | None
-) -> list[_Place]:
+def _chosen(class_: list[_Place], looks: Mapping[int, Floats], most: int | None) -> list[_Place]:
     """At most ``most`` of a class, far from each other in their looks."""
     if most is None or len(class_) <= most:
         return class_
     chosen = k_centre(np.stack([looks[index] for index, _, _ in class_]), most)
     return [class_[k] for k in sorted(chosen)]
-
-
-def write_tsv(
-    path: Path | str,
-    built: Iterable[Built],
-    *,
-    scene: str = "",
-    dataset: str = "",
-    quality: int = QUALITY,
-    image_format: ImageFormat = "jpeg",
-) -> int:
-    """Writes questions as EndoBench has them, one after the other; how many there were.
-
-    Images are JPEGs of ``quality`` 1..100, or PNGs. Raises InputError where the file cannot be
-    written.
-    """
-    lines = (line_of(one, scene, dataset) for one in built)
-    return write_questions(Path(path), lines, image_format=image_format, quality=quality)
 
 
 def line_of(one: Built, scene: str = "", dataset: str = "") -> Line:

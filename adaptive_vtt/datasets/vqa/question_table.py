@@ -68,12 +68,11 @@ def write_questions(
     lines: Iterable[Line],
     *,
     image_format: ImageFormat = "jpeg",
-    quality: int = QUALITY,
     more: Sequence[str] = (),
 ) -> int:
     """Writes one line after the other, so that images need not fit into memory; how many.
 
-    ``quality``: of JPEGs, 1 to 100. ``more``: the names of further columns, behind EndoBench's.
+    ``more``: the names of further columns, behind EndoBench's.
     The file is there whole or not at all. Raises InputError for more than six options, another
     format, and where it cannot be written.
     """
@@ -83,7 +82,7 @@ def write_questions(
         table = csv.writer(file, delimiter="\t", lineterminator="\n")
         table.writerow([*COLUMNS, *more])
         for line in lines:
-            data = png(line.image) if image_format == "png" else jpeg(line.image, quality)
+            data = png(line.image) if image_format == "png" else jpeg(line.image, QUALITY)
             table.writerow(_cells(count, line, base64.b64encode(data).decode(), image_format))
             count += 1
     return count

@@ -3,7 +3,7 @@ the images it is asked about, and errs, delays and fails at rates that are set.
 """
 
 from .behaviour import FAULTS, Behaviour, Statistics
-from .demo_brain import REFUSAL, Brain, DemoBrain, Reply
+from .brains import REFUSAL, Brain, DemoBrain, Reply
 from .openai_api import QUIRKS, Quirks
 from .server import MODEL, STATISTICS, DemoServer
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...types import JsonObject
 from .behaviour import Batches, Fate, Statistics, jsonl
+from .brains import Brain
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -20,7 +21,6 @@ from .conversation import (
     texts_of,
     whole,
 )
-from .demo_brain import Brain
 from .http import Rejected, Request, Response, Route, Usage
 
 _KINDS = {

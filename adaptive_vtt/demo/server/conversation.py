@@ -13,7 +13,7 @@ import numpy as np
 
 from ...types import Image, JsonObject
 from ...utils.image_codec import declared_size
-from .demo_brain import Brain, Reply, fold
+from .brains import Brain, Reply, fold
 from .http import Rejected
 
 MAX_PIXELS = 4096 * 4096

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...types import Image, JsonObject
 from .behaviour import Batches, Fate, Statistics, jsonl
+from .brains import REFUSAL, Brain, Reply
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -24,7 +25,6 @@ from .conversation import (
     texts_of,
     whole,
 )
-from .demo_brain import REFUSAL, Brain, Reply
 from .http import Rejected, Request, Response, Route, Usage
 
 _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")

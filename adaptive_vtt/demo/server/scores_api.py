@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ...types import Image, JsonObject
+from .brains import Brain
 from .conversation import MAX_PIXELS, decoded
-from .demo_brain import Brain
 from .http import Rejected, Request, Response, Route, Usage
 
 INPUT, OUTPUT = "image", "probabilities"

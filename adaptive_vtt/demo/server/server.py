@@ -14,8 +14,8 @@ from typing import Any
 from ...errors import InputError, one_line
 from .anthropic_api import Anthropic, AnthropicBatches
 from .behaviour import Behaviour, Fate, Statistics
+from .brains import Brain
 from .conversation import MAX_PIXELS
-from .demo_brain import Brain
 from .http import Api, Rejected, Request, Response, Route, Usage, read_request
 from .openai_api import OpenAI, OpenAIBatches, Quirks
 from .scores_api import OpenInference, Plain

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line, unknown
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.files import instead
 from ...utils.importing import pip_install
@@ -66,8 +66,7 @@ class OnnxModel(ModelDefaults):
         if len(inputs) != 1:
             names = ", ".join(one.name for one in inputs)
             raise InputError(f"{where}: expected one input, an image, got {names}")
-        if inputs[0].type not in TYPES:
-            raise unknown("input type", inputs[0].type, TYPES, where)
+        check_known("input type", inputs[0].type, TYPES, where)
         self._dtype = TYPES[inputs[0].type]
         self._input = inputs[0].name
         self._shape = InputShape.of(inputs[0].shape, where)
@@ -107,8 +106,7 @@ def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
         raise InputError(f"{what}: file {str(path)!r} does not exist{instead(path)}")
     there = onnxruntime.get_available_providers()
     for provider in providers:
-        if provider not in there:
-            raise unknown("ONNX Runtime provider", provider, there)
+        check_known("ONNX Runtime provider", provider, there)
     try:
         return onnxruntime.InferenceSession(path, providers=list(providers))
     except Exception as error:  # onnxruntime's errors have no base of their own

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from ...errors import InputError, ModelError, one_line, unknown
+from ...errors import InputError, ModelError, check_known, one_line, unknown
 from ...types import Answer, CallMode, Image, Prompt, Unanswered
 from ...utils.importing import is_table
 from ...utils.other_code import load_object
@@ -138,8 +138,7 @@ def scaled(images: list[Image]) -> "torch.Tensor":
 
 def activation_of(output: Output) -> Activation:
     """What makes P(yes) of an output; raises InputError for a word that is none."""
-    if output not in _ACTIVATIONS:
-        raise unknown("value", output, _ACTIVATIONS, "output")
+    check_known("value", output, _ACTIVATIONS, "output")
     return _ACTIVATIONS[output]
 
 

@@ -25,7 +25,18 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ...datasets.base import Dataset
 from ...errors import InputError
-from ...types import UNKNOWN, Answer, Floats, Image, Indices, JsonObject, Prompt, Truths, Unanswered
+from ...types import (
+    UNKNOWN,
+    Answer,
+    Bools,
+    Floats,
+    Image,
+    Indices,
+    JsonObject,
+    Prompt,
+    Truths,
+    Unanswered,
+)
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 from .tensors import shrunk, small
@@ -132,7 +143,7 @@ class SelfTaught(ModelDefaults):
         concepts: Sequence[str],
         shape: tuple[int, int, int],
         teams: Sequence[tuple[Nets, Indices]],
-        known: npt.NDArray[np.bool_],
+        known: Bools,
         ids: dict[str, int],
     ) -> None:
         self.concepts, self.shape = tuple(concepts), shape
@@ -220,7 +231,7 @@ def teachable(dataset: Dataset) -> bool:
     return dataset.has_images and bool(_enough(dataset).any())
 
 
-def _enough(dataset: Dataset) -> npt.NDArray[np.bool_]:
+def _enough(dataset: Dataset) -> Bools:
     """(C,): which concepts have FEWEST labels on each side."""
     return np.asarray(dataset.counts).min(axis=1) >= FEWEST
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...datasets.base import Dataset
-from ...errors import unknown
+from ...errors import check_known
 from ...types import UNKNOWN, Answer, CallMode, Prompt, Unanswered
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
@@ -52,8 +52,7 @@ class Simulated(ModelDefaults):
     ) -> "Simulated":
         """The paper's three: unbiased (70 % everywhere), biased (90 % on the concept that is
         present most often, 50 % on others), negatively-biased (50 % and 90 %)."""
-        if kind not in KINDS:
-            raise unknown("simulated model", kind, KINDS)
+        check_known("simulated model", kind, KINDS)
         common = dataset.concepts[int(np.argmax(dataset.counts[:, 1]))]
         on_common, elsewhere = {
             "unbiased": (0.7, 0.7),

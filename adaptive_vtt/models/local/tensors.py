@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, ModelError, unknown
+from ...errors import InputError, ModelError, check_known, unknown
 from ...types import Answer, Image, Prompt
 from ...utils.options import Option
 from ..checking import to_answers
@@ -202,8 +202,7 @@ def activated(output: npt.NDArray[Any], activation: Activation) -> npt.NDArray[A
 
 
 def _index(concept: str, concepts: Sequence[str]) -> int:
-    if concept not in concepts:
-        raise unknown("concept", concept, concepts, "model.concepts")
+    check_known("concept", concept, concepts, "model.concepts")
     return concepts.index(concept)
 
 

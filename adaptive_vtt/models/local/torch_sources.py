@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line, unknown
 from ...types import Image
 from ...utils.files import hash_file, write_bytes
 from ...utils.image_codec import png
@@ -309,8 +309,7 @@ def from_torchvision(chosen: Chosen) -> Loaded:
     IMAGENET1K_V1; unless given, those that torchvision recommends."""
     models = library("torchvision.models", "torchvision")
     name = chosen.named()
-    if name not in models.list_models():
-        raise unknown("architecture", name, models.list_models(), "torchvision")
+    check_known("architecture", name, models.list_models(), "torchvision")
     known = models.get_model_weights(name)
     if chosen.preset is not None and chosen.preset not in known.__members__:
         raise unknown("preset", chosen.preset, known.__members__, f"torchvision {name}")
@@ -404,8 +403,7 @@ def _check(chosen: Chosen, taken: Sequence[str]) -> None:
 
 def load(chosen: Chosen) -> Loaded:
     """The network. Raises InputError where there is none, or where it cannot be used."""
-    if chosen.source not in _SOURCES:
-        raise unknown("source", chosen.source, _SOURCES, "model.source")
+    check_known("source", chosen.source, _SOURCES, "model.source")
     read, taken = _SOURCES[chosen.source]
     _check(chosen, taken)
     return read(chosen)

@@ -11,7 +11,7 @@ TAGGERS = Registry("tagger", "taggers", ("objects",), {})
 DETECTORS = Registry(
     "detector",
     "detectors",
-    ("detect", "describe"),
+    ("detect", "fingerprint"),
     {
         "onnx": f"{__name__}.detectors:OnnxDetector",
         "regions": f"{__name__}.regions:Regions",
@@ -41,5 +41,5 @@ class Detector(Protocol):
         """What is in H x W x C uint8, surest first; label "" where the kind is not known."""
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """Equal for detectors that find the same boxes: kind, file content, options."""

@@ -31,12 +31,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...datasets.base import Dataset
-from ...datasets.scanning import choose
 from ...datasets.view import View
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line
 from ...models.local.onnx import TYPES, session
 from ...models.local.tensors import InputShape, Preprocessing, fitted
-from ...types import Box, Floats, Image, Sample
+from ...types import Box, Floats, Image, Indices, Sample
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
 from . import Detector
@@ -58,7 +57,7 @@ class Detected(View):
 
     @cached_property
     def fingerprint(self) -> str:
-        said = repr((self.dataset.fingerprint, self.detector.describe))
+        said = repr((self.dataset.fingerprint, self.detector.fingerprint))
         return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
@@ -98,7 +97,7 @@ class Found(NamedTuple):
     """N candidates: edges N x 4 (left, top, right, bottom) in pixels, class numbers, scores."""
 
     edges: Floats
-    classes: npt.NDArray[np.int64]
+    classes: Indices
     scores: Floats
 
 
@@ -255,7 +254,7 @@ class OnnxDetector:
         providers: Sequence[str] | None = None,
     ) -> None:
         self._where = f"detector {str(path)!r}"
-        choose("layout", layout, get_args(Layout), self._where)
+        check_known("layout", layout, get_args(Layout), self._where)
         for name, value in (("threshold", threshold), ("overlap", overlap)):
             if not 0 < value <= 1:
                 raise InputError(f"{self._where}: expected {name} in (0, 1], got {value}")
@@ -273,7 +272,7 @@ class OnnxDetector:
         self._try()
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
         content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
-        self.describe = f"ONNX detector {content} {options!r}"
+        self.fingerprint = f"ONNX detector {content} {options!r}"
         """What the boxes depend on: the file's content and all options."""
 
     def detect(self, image: Image) -> tuple[Box, ...]:
@@ -311,8 +310,7 @@ class OnnxDetector:
         if len(inputs) != 1:
             names = ", ".join(one.name for one in inputs)
             raise InputError(f"{self._where}: expected one input, an image, got {names}")
-        if inputs[0].type not in TYPES:
-            raise unknown("input type", inputs[0].type, TYPES, self._where)
+        check_known("input type", inputs[0].type, TYPES, self._where)
         self._input, self._dtype = inputs[0].name, TYPES[inputs[0].type]
         self._bare = len(inputs[0].shape) == 3  # torchvision's take an image, not a batch
         shape = InputShape.of([1] * self._bare + list(inputs[0].shape), self._where)

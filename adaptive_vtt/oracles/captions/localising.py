@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.scanning import choose
-from ...errors import InputError, one_line
+from ...errors import InputError, check_known, one_line
 from ...models.local.onnx import session
 from ...models.local.tensors import InputShape, fitted
 from ...types import Box, Filler, Image
@@ -79,7 +78,7 @@ def occluded(
     "black", or "inpaint" (by ``fill``). A box is widened to whole pixels and clipped; one that
     lies outside changes nothing. Raises InputError for another version or a blur not above 0.
     """
-    choose("version", version, VERSIONS, "occlusion")
+    check_known("version", version, VERSIONS, "occlusion")
     if not blur > 0:
         raise InputError(f"occlusion: expected a blur above 0, got {blur}")
     if version == "inpaint":
@@ -171,7 +170,7 @@ class LaMa:
         self.margin = margin
         self._session = session(Path(path), providers or ("CPUExecutionProvider",))
         content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
-        self.describe = f"ONNX inpainting {content}, margin {margin}"
+        self.fingerprint = f"ONNX inpainting {content}, margin {margin}"
         inputs = {_channels(one.shape): one for one in self._session.get_inputs()}
         if set(inputs) != {1, 3} or len(self._session.get_inputs()) != 2:
             shapes = ", ".join(str(one.shape) for one in self._session.get_inputs())

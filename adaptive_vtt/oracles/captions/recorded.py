@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ...datasets.base import Dataset
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...models.local.recorded import read_captions, require_columns
 from ...types import IDENTITY, Box, Received
-from ...utils.other_code import describe_part
+from ...utils.other_code import fingerprint_of
 from . import Reader, Same, language
 from .localising import HIDDEN, VERSIONS, by_detection, completed
 
@@ -43,11 +43,11 @@ class RecordedNaming:
         self.same = same or language.same()
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """A hash of all captions, and how they are read."""
         every = sorted(self.captions.items())
         said = repr([(sample, one.answer, sorted(one.versions.items())) for sample, one in every])
-        words = f"{describe_part(self.reader)}; {describe_part(self.same)}"
+        words = f"{fingerprint_of(self.reader)}; {fingerprint_of(self.same)}"
         digest = hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
         return f"captions {digest} ({words})"
 
@@ -130,8 +130,7 @@ def _sample(told: object, known: Collection[str], where: str) -> str:
     """The name of a sample. In JSON a row may lack it (NaN, which alone differs from itself)."""
     if told is None or told != told:
         raise InputError(f"{where}, sample: expected the name of a sample, got none")
-    if str(told) not in known:
-        raise unknown("sample", str(told), known, where)
+    check_known("sample", str(told), known, where)
     return str(told)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
-from ...types import Box, Image
+from ...types import Box, Image, Indices
 from ...utils.options import Option
 
 Floats = npt.NDArray[np.float32]
@@ -61,7 +61,7 @@ class Regions:
             raise InputError(f"regions: expected overlap in (0, 1], got {self.overlap}")
 
     @property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """What the boxes depend on: the options."""
         return repr(self)
 
@@ -121,7 +121,7 @@ def _masks(lab: Floats) -> Iterator[npt.NDArray[np.uint8]]:
             yield (kinds == kind).astype(np.uint8)
 
 
-def _areas(mask: npt.NDArray[np.uint8], closing: int) -> npt.NDArray[np.int64]:
+def _areas(mask: npt.NDArray[np.uint8], closing: int) -> Indices:
     """n x 4: the boxes of a mask's connected parts, gaps below ``closing`` pixels closed."""
     import cv2
 
@@ -130,7 +130,7 @@ def _areas(mask: npt.NDArray[np.uint8], closing: int) -> npt.NDArray[np.int64]:
     return np.hstack([found[:, :2], found[:, :2] + found[:, 2:]])
 
 
-def _liveliness(lab: Floats, boxes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _liveliness(lab: Floats, boxes: Indices) -> npt.NDArray[np.float64]:
     """How much denser edges are in n boxes than in a frame of a quarter of their sides."""
     import cv2
 
@@ -149,6 +149,6 @@ def _liveliness(lab: Floats, boxes: npt.NDArray[np.int64]) -> npt.NDArray[np.flo
     return (inside / area - outside) * np.sqrt(area)
 
 
-def _sums(table: npt.NDArray[np.float64], boxes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _sums(table: npt.NDArray[np.float64], boxes: Indices) -> npt.NDArray[np.float64]:
     left, top, right, bottom = boxes.T
     return table[bottom, right] - table[top, right] - table[bottom, left] + table[top, left]

@@ -20,8 +20,8 @@ class Matcher:
     same few hundred words again and again.
     """
 
-    describe = "nothing"
-    """What it goes by, in words, for journals."""
+    fingerprint = "nothing"
+    """What it is, in words, for journals."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], bool] = {}
@@ -44,7 +44,7 @@ class Matcher:
 class Literal(Matcher):
     """Equal words only: REIC's ablation."""
 
-    describe = "equal words"
+    fingerprint = "equal words"
 
     def compare(self, one: str, other: str) -> bool:
         return False
@@ -61,7 +61,7 @@ class Folding(Matcher):
         super().__init__()
         self.heads = heads
         self.whole = frozenset(whole)
-        self.describe = "number and last words" if heads else "number"
+        self.fingerprint = "number and last words" if heads else "number"
 
     def compare(self, one: str, other: str) -> bool:
         short, long = sorted((singular(one), singular(other)), key=len)
@@ -76,7 +76,7 @@ class AnyOf(Matcher):
     def __init__(self, ways: Sequence[Matcher]) -> None:
         super().__init__()
         self.ways = tuple(ways)
-        self.describe = "; ".join(way.describe for way in ways)
+        self.fingerprint = "; ".join(way.fingerprint for way in ways)
 
     def compare(self, one: str, other: str) -> bool:
         return any(way(one, other) for way in self.ways)
@@ -169,7 +169,7 @@ class Thesaurus(Matcher):
     """Synonyms, or one a kind of the other, among the classes of COCO and PASCAL VOC and what
     people call them (``data/kinds.txt``). A phrase that is not there goes by its end."""
 
-    describe = "everyday synonyms and kinds"
+    fingerprint = "everyday synonyms and kinds"
 
     def compare(self, one: str, other: str) -> bool:
         pairs = _pairs()

@@ -61,7 +61,7 @@ class WordNetSame(Matcher):
         self.nouns = Nouns(folder)
         self.senses = senses
         self.least_depth = least_depth
-        self.describe = f"WordNet (senses: {senses}, least depth: {least_depth})"
+        self.fingerprint = f"WordNet (senses: {senses}, least depth: {least_depth})"
 
     def compare(self, one: str, other: str) -> bool:
         first, second = (self._senses(phrase) for phrase in (one, other))

@@ -13,7 +13,7 @@ changes.
 from pathlib import Path
 from typing import Annotated
 
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...utils.options import Option, at_base
 from .cutouts import Cutout, FieldFiles, Folder, Similar, Source
 from .lighting import Blur, Contrast, Saturation, Specularity, WhiteBalance
@@ -62,8 +62,7 @@ def relations(
     itself, as torchvision does, instead of keeping the hue. ``stool_anywhere``: stool may cover a
     sample's masks, as in the thesis (section 3.4.2). Raises InputError for an unknown task.
     """
-    if task not in TASKS:
-        raise unknown("task", task, TASKS, "medtest")
+    check_known("task", task, TASKS, "medtest")
     nine = (
         Saturation(field, clipped),
         Contrast(field, clipped),

@@ -109,7 +109,7 @@ class Folder:
         return [image for image, _ in self._pairs]
 
     @cached_property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """A hash of all files and boxes: other cut-outs make other follow-ups."""
         files = [file for pair in self._pairs for file in pair]
         boxes = [self._images.with_name(BOXES)] if self._boxes else []
@@ -221,8 +221,8 @@ class Similar:
         self._share = share
 
     @property
-    def describe(self) -> str:
-        return f"{self._folder.describe}, the nearest {self._share:g}"
+    def fingerprint(self) -> str:
+        return f"{self._folder.fingerprint}, the nearest {self._share:g}"
 
     def cutout(self, rng: np.random.Generator) -> Cutout:
         """Any of the folder's, where there is no picture to be like."""
@@ -294,7 +294,7 @@ class FieldFiles:
         return mask
 
     @cached_property
-    def describe(self) -> str:
+    def fingerprint(self) -> str:
         """A hash of all files: another field makes other follow-ups."""
         return f"field {hash_files(self._files.values())}"
 

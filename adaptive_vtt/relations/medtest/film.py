@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...types import Image, Mask
+from ...types import Image, Indices, Mask
 from .drawn import edge, facing, noise
 from .scene import Floats, Scene
 
@@ -47,7 +47,7 @@ Place = tuple[float, float]
 
 
 def bleed(
-    scene: Scene, share: float, deepest: float, seeds: npt.NDArray[np.int64]
+    scene: Scene, share: float, deepest: float, seeds: Indices
 ) -> tuple[Image, Floats, list[Place], bool]:
     """The scene with blood on about ``share`` of its field, ``deepest`` centimetres at most; how
     opaque it is where (H x W, 0..1); where it starts, one place (x, y) in pixels per seed; and
@@ -93,7 +93,7 @@ def _fold(light: Floats) -> Floats:
 
 
 def _trickles(
-    scene: Scene, fold: Floats, free: Mask, seeds: npt.NDArray[np.int64]
+    scene: Scene, fold: Floats, free: Mask, seeds: Indices
 ) -> tuple[npt.NDArray[np.uint8], list[Place]]:
     """1 where it is dry, 0 on the ways that blood took, one per seed; and where these start:
     anywhere that is free, the likelier the brighter it is there."""

@@ -1,14 +1,11 @@
 """MedTest's light (section 3.2) and motion (section 3.3)."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from ...types import Image
-from .scene import FieldOf, Floats, MedTest, Scene, fifth
+from .scene import Changed, FieldOf, Floats, MedTest, Scene, fifth
 
 OVEREXPOSURE = (1.1, 1.6)
 UNDEREXPOSURE = (0.9, 0.55)
@@ -40,12 +37,10 @@ class _Exposure(MedTest):
         self.clipped = clipped
 
     @property
-    def describe(self) -> str | None:
-        return "; ".join(filter(None, [super().describe, "clipped" if self.clipped else ""]))
+    def fingerprint(self) -> str | None:
+        return "; ".join(filter(None, [super().fingerprint, "clipped" if self.clipped else ""]))
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         factor = fifth(*self.factors, severity, rng)
         return exposed(scene, factor, self.clipped), {"factor": factor}
 
@@ -108,9 +103,7 @@ class WhiteBalance(MedTest):
     about = "green or purple cast; factor on the two other channels"
     drawing = 2
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         cast = "green" if rng.random() < 0.5 else "purple"
         factor = fifth(*COLOUR_CAST, severity, rng)
         lut = np.repeat(np.arange(256, dtype=np.float32)[None, :, None], 3, axis=2)
@@ -131,9 +124,7 @@ class Blur(MedTest):
     about = "Gaussian blur, sigma 5 to 15 at 512 pixels, in a kernel no wider than sigma"
     drawing = 3
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         drawn = fifth(*BLUR_SIGMA, severity, rng)
         sigma = drawn * max(scene.side, SMALLEST_SIDE) / 512
         kernel = (_odd(sigma, rng), _odd(sigma, rng))
@@ -191,9 +182,7 @@ class Specularity(MedTest):
     about = "clusters of white elliptical highlights; more of them at higher severities"
     drawing = 2
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         spots = _spots(scene, severity, rng)
         opacity = _opacity(scene, spots)
         covered = opacity[scene.protected]

@@ -2,21 +2,21 @@
 and text (section 3.5.1), date, time and device parameters as endoscopes print them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...types import Image, JsonObject, Mask
+from ...types import Image, Indices, JsonObject, Mask
 from .cutouts import Cutout, Similar, Source
 from .drawn import DrawnStool, DrawnTool
 from .film import DEEPEST, bleed
 from .placement import Pose, anywhere, near_its_place
-from .scene import FieldOf, Floats, MedTest, Scene, cheapest, fifth
+from .scene import Changed, FieldOf, Floats, MedTest, Scene, cheapest, fifth
 
 INSTRUMENT_SHARE = (0.02, 0.12)
 """How much of the visible field an instrument takes: "moderate size" in the thesis."""
@@ -75,9 +75,7 @@ class Instrument(Placed):
     drawn = DrawnTool()
     concepts_added: ClassVar[frozenset[str]] = frozenset({"instrument", "instruments", "tool"})
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         share = fifth(*INSTRUMENT_SHARE, severity, rng)
         cutout, pose = self._fitting(scene, share, rng)
         image = scene.image.copy()
@@ -106,9 +104,7 @@ class Instrument(Placed):
 class Stain(Placed):
     """Base of stool and blood: pieces anywhere in the view."""
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         share = fifth(*STAIN_SHARE, severity, rng)
         count = round(fifth(*PIECES, severity, rng))
         # each piece has its own generator: the first is the same however many there are
@@ -131,9 +127,7 @@ Laid = tuple[Image, Floats, list[JsonObject]]
 """The changed image, how opaque what was added is where (H x W, 0..1), and each piece's draws."""
 
 
-def _pasted(
-    source: Source, scene: Scene, shares: Iterable[float], seeds: npt.NDArray[np.int64]
-) -> Laid:
+def _pasted(source: Source, scene: Scene, shares: Iterable[float], seeds: Indices) -> Laid:
     """A cut-out per seed, each with its share of the field."""
     image, pieces = scene.image.copy(), []
     everywhere = np.zeros(scene.field.shape, np.float32)
@@ -147,7 +141,7 @@ def _pasted(
     return image, everywhere, pieces
 
 
-def _run(scene: Scene, share: float, deepest: float, seeds: npt.NDArray[np.int64]) -> Laid:
+def _run(scene: Scene, share: float, deepest: float, seeds: Indices) -> Laid:
     """One film, run from a place per seed."""
     image, seen, starts, free = bleed(scene, share, deepest, seeds)
     drawn = {"deepest_cm": deepest, "free": free}
@@ -177,12 +171,10 @@ class Feces(Stain):
         self.anywhere = anywhere
 
     @property
-    def describe(self) -> str | None:
-        return f"{super().describe}; anywhere" if self.anywhere else super().describe
+    def fingerprint(self) -> str | None:
+        return f"{super().fingerprint}; anywhere" if self.anywhere else super().fingerprint
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         if self.anywhere:
             scene = replace(scene, protected=np.zeros_like(scene.protected))
         return super().change(scene, severity, rng)
@@ -349,9 +341,7 @@ class Text(MedTest):
     drawing = 2
     concepts_added: ClassVar[frozenset[str]] = frozenset({"text"})
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         letter = fifth(*LETTER, severity, rng) * scene.image.shape[0]
         lines = round(fifth(*LINES, severity, rng))
         colour = str(rng.choice(list(COLOURS), p=[0.8, 0.1, 0.1]))

@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from ...types import Bools
 from .cutouts import Cutout
 from .scene import Floats, Scene, cheapest
 
@@ -158,7 +159,7 @@ class _Coarse:
         padded = np.pad(self.field, 1).view(np.uint8)
         return cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1] / np.float32(self.scale)
 
-    def choose(self, room: npt.NDArray[np.bool_], uniform: float) -> Matrix:
+    def choose(self, room: Bools, uniform: float) -> Matrix:
         """A random place of ``room`` in pixels of the image; ``uniform`` in 0..1 says which."""
         rows, columns = np.nonzero(room)
         chosen = int(uniform * len(rows))
@@ -167,7 +168,7 @@ class _Coarse:
     def pixel(self, x: float, y: float) -> Matrix:
         return (np.array([x, y]) + 0.5) / self.scale
 
-    def _shrink(self, mask: npt.NDArray[np.bool_]) -> Floats:
+    def _shrink(self, mask: Bools) -> Floats:
         share = cv2.resize(mask.astype(np.float32), self.size, interpolation=cv2.INTER_AREA)
         return share.reshape(self.size[::-1])
 
@@ -209,7 +210,7 @@ def _inwards(cutout: Cutout, pose: Pose, scene: Scene) -> Matrix:
     return np.array([left + w / 2 - pose.at[0], top + h / 2 - pose.at[1]])
 
 
-def _inside(points: Matrix, scene: Scene) -> npt.NDArray[np.bool_]:
+def _inside(points: Matrix, scene: Scene) -> Bools:
     """Whether each point (... x 2) is in the view."""
     height, width = scene.field.shape
     columns, rows = np.moveaxis(np.floor(points).astype(int), -1, 0)

@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
 FieldOf = Callable[[Sample], Mask]
 """A user's own answer to where the tissue is to be seen: H x W, False on the black frame."""
+Changed = tuple[Image, Mapping[str, Any]]
+"""A follow-up's image, and every random draw that made it."""
 
 DARK = 24
 """Grey level (0..255) at or below which a pixel may belong to the black frame."""
@@ -214,10 +216,10 @@ class MedTest(LabelPreserving):
         self.field = field
 
     @property
-    def describe(self) -> str | None:
+    def fingerprint(self) -> str | None:
         """The drawing where it is not the first, and what is known of the files that are used."""
         drawing = f"drawing {self.drawing}" if self.drawing > 1 else None
-        said = [drawing, *(getattr(part, "describe", None) for part in self.parts())]
+        said = [drawing, *(getattr(part, "fingerprint", None) for part in self.parts())]
         return "; ".join(each for each in said if each) or None
 
     def parts(self) -> tuple[object, ...]:
@@ -236,9 +238,7 @@ class MedTest(LabelPreserving):
             image = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).reshape(sample.image.shape)
         return FollowUp(np.ascontiguousarray(image), details)
 
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
+    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
         """The changed image (H x W x 3, a new array) and the draws it was made with."""
         raise TypeError(f"{type(self).__name__} defines no change")
 

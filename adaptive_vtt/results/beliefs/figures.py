@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...types import JsonObject
 from ...utils.figures import shown as as_text
 from ..outcomes import wilson
@@ -470,8 +470,7 @@ def plotted(name: str, about: str | None, table: Callable[[Told], pd.DataFrame])
     if about is not None and plot.about is not None:
         places = (getattr(group, plot.about) for group in tell("cell").groups)
         choices = list(dict.fromkeys(places))
-        if about not in choices:
-            raise unknown(plot.about, about, choices, f"plot {name!r}")
+        check_known(plot.about, about, choices, f"plot {name!r}")
     return plot.draw(tell, about)
 
 

@@ -6,16 +6,15 @@ from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ...certify.tracks import Track, tracks
-from ...errors import unknown
+from ...errors import check_known
 from ...journal import Journal
 from ...journal.belief_groups import Believed, Group, Groups, Kind, believed, column, of_images
 from ...journal.facts import Facts, read_facts
 from ...journal.rows import BeliefRow, CallRow, DrawRow
-from ...types import Indices
+from ...types import Floats, Indices
 from ..outcomes import FAILED, judged
 
 Told = Literal[
@@ -48,7 +47,7 @@ COLUMNS = (
 IMAGES = ("sample", "x", "y", "draws", "predicted", "sd", "asked", "failed")
 UNCERTAINTY = ("concept", "side", "draws", "uncertainty")
 PREDICTIONS = ("draw", "concept", "relation", "severity", "predicted", "loss")
-Reals = npt.NDArray[np.float64]
+Reals = Floats
 
 
 def beliefs(journal: Journal, of: Told = "cell") -> pd.DataFrame:
@@ -99,8 +98,7 @@ class Beliefs:
 
     def table(self, of: Told) -> pd.DataFrame:
         """See ``beliefs``."""
-        if of not in get_args(Told):
-            raise unknown("table", of, get_args(Told), "beliefs")
+        check_known("table", of, get_args(Told), "beliefs")
         if of == "predictions":
             return _predictions(self.facts, self.draws, self.calls)
         if of == "uncertainty":

@@ -7,5 +7,5 @@ from ...utils.importing import lazily
 if TYPE_CHECKING:
     from .page import render, write_report
 
-__getattr__, __dir__ = lazily(__name__, {"page": "render write_report"})
+__getattr__, __dir__ = lazily(__name__)
 __all__ = ["render", "write_report"]

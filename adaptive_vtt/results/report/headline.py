@@ -14,19 +14,7 @@ from .beside_journal import BASELINE_NAMES
 from .content import Failure
 from .evidence import Evidence, Standing
 from .gallery import Picture, picture
-from .section import (
-    FEW,
-    THIN,
-    Section,
-    aim,
-    amount,
-    duration,
-    exact,
-    percent,
-    span,
-    sure,
-    within,
-)
+from .section import FEW, THIN, Section, aim, amount, duration, exact, percent, span, sure, within
 
 
 class Tile(NamedTuple):

@@ -16,5 +16,5 @@ from .backends import Backend, Name, backend
 if TYPE_CHECKING:
     from .following import Follower, tracked
 
-__getattr__, __dir__ = lazily(__name__, {"following": "Follower tracked"})
+__getattr__, __dir__ = lazily(__name__)
 __all__ = ["Backend", "Follower", "Name", "backend", "tracked"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 from urllib.parse import urlsplit
 
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...utils.importing import pip_install
 
 # -- what a tracker is -----------------------------------------------------------------------------
@@ -224,8 +224,7 @@ def backend(name: str, project: str, folder: Path) -> Backend:
 
     Raises InputError for an unknown name, and for a package that is missing.
     """
-    if name not in get_args(Name):
-        raise unknown("tracker", name, get_args(Name))
+    check_known("tracker", name, get_args(Name))
     if name == "mlflow":
         return MLflow(project)
     return Wandb(project, folder) if name == "wandb" else TensorBoard(folder)

@@ -20,15 +20,7 @@ if TYPE_CHECKING:
     from .journals import JournalContract
     from .learners import StrategyContract, SurrogateContract
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "answers": "ModelContract OracleContract",
-        "inputs": "DatasetContract RelationContract",
-        "journals": "JournalContract",
-        "learners": "StrategyContract SurrogateContract",
-    },
-)
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "DatasetContract",

@@ -12,7 +12,7 @@ from ...datasets.base import Dataset
 from ...errors import InputError
 from ...models.base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 from ...models.checking import checked, is_cost, name_of
-from ...oracles import Oracle, OracleDefaults
+from ...oracles import Oracle, OracleDefaults, Premise
 from ...relations import Relation, get
 from ...space import QuestionSpace
 from ...types import (
@@ -281,7 +281,8 @@ class OracleContract:
                     question = space.question(number)
                     relation = space.variants[image % len(space.variants)].relation
                     source = self._received(space, sample, before[space.asked_by[place]])
-                    expected = space.oracle.expect(relation, follow_up, sample, question, source)
+                    given = Premise(relation, follow_up, sample, question, source)
+                    expected = space.oracle.expect(given)
                     cases.append(Case(question, place, values[place], expected, source))
             yield cases, values, space.oracle.judge_call(cases, values)
 

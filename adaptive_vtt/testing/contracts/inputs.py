@@ -190,7 +190,7 @@ class RelationContract:
         relation = self._made()
         assert_line(relation.name)
         assert "\n" not in relation.about
-        assert relation.describe is None or isinstance(relation.describe, str)
+        assert relation.fingerprint is None or isinstance(relation.fingerprint, str)
 
     def test_severities_are_whole_numbers_that_rise(self) -> None:
         severities = self._made().severities

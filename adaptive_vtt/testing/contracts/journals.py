@@ -8,10 +8,9 @@ from typing import Any
 
 from ...errors import JournalError
 from ...journal import Journal, check_chain, with_proposal
-from ...journal.rows import AnswerRow, CallRow, DrawRow, MoveRow, SourceRow
+from ...journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 from .checks import error_of
 
-MOVE = MoveRow(0, (1, 2), True, tuple(k / 8 for k in range(8)))
 DRAW = DrawRow(0, 70, 7, "s7", 0, 0.25, b"proposal\0", {"candidates": 4}, 1.5)
 ANSWERS = (
     AnswerRow(70, 7, 1, 0.75, None, 0.25, 0.875),
