@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, unknown
-from .utils.figures import money
+from .utils.figures import USD, money
 from .utils.options import Option
 
 
@@ -126,9 +126,10 @@ class MaxCalls(_Combinable):
 
 @dataclass(frozen=True)
 class MaxCost(_Combinable):
-    """Never spend more than ``limit``: stop where another question might."""
+    """Never spend more than ``limit``, in ``currency``: stop where another question might."""
 
     limit: float
+    currency: str = USD
 
     def __post_init__(self) -> None:
         _positive("cost", self.limit)
@@ -136,13 +137,15 @@ class MaxCost(_Combinable):
     def reached(self, state: State) -> str | None:
         if state.cost + state.reserved <= self.limit + CENTS:
             return None
+        sums = (state.cost, self.limit, state.reserved)
+        spent, limit, reserved = (money(value, self.currency) for value in sums)
         return (
-            f"{money(state.cost)} of {money(self.limit)} was spent, and {money(state.reserved)} "
-            "may be charged for calls lost, on their way, and the next"
+            f"{spent} of {limit} was spent, and {reserved} may be charged for calls lost, on their "
+            "way, and the next"
         )
 
     def __str__(self) -> str:
-        return f"a cost of {money(self.limit)}"
+        return f"a cost of {money(self.limit, self.currency)}"
 
 
 @dataclass(frozen=True)
@@ -354,10 +357,10 @@ def check_half_width(half_width: float, where: str = "half_width") -> None:
         )
 
 
-def limits_of(calls: int | None, cost: float | None) -> list[StoppingRule]:
+def limits_of(calls: int | None, cost: float | None, currency: str = USD) -> list[StoppingRule]:
     """The rules of a budget and of a cap on cost, those that are set."""
     found: list[StoppingRule] = [] if calls is None else [MaxCalls(calls)]
-    return found if cost is None else [*found, MaxCost(cost)]
+    return found if cost is None else [*found, MaxCost(cost, currency)]
 
 
 @dataclass(frozen=True)

@@ -259,6 +259,11 @@ class Audit:
         return self._loop.budget.spent
 
     @property
+    def currency(self) -> str:
+        """Of all costs, as ISO 4217 calls it."""
+        return self._loop.budget.currency
+
+    @property
     def interrupted(self) -> int:
         """How many calls were sent, or may have been, and never came back."""
         return self._loop.budget.lost

@@ -50,7 +50,7 @@ class Line:
         """Calls, time, cost, and the target that is the furthest from what is asked."""
         state, parts = step.state, [f"{step.state.calls} calls", f"{step.state.elapsed:.0f} s"]
         if step.cost:
-            parts.append(f"cost {money(step.cost)}")
+            parts.append(f"cost {money(step.cost, step.currency)}")
         if state.lower is not None and state.upper is not None:
             names, widths = self._audit.targets, (state.upper - state.lower) / 2
             widest = int(np.argmax(widths))

@@ -30,7 +30,7 @@ from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
 from ..results.difference import point_span
-from ..results.result import Result, paid
+from ..results.result import Result
 from ..results.way_on import forecast
 from ..stopping import State
 from ..types import Floats
@@ -161,7 +161,7 @@ class Live:
             self._what,
             "" if share is None else f"{share:.0%}",
             f"{step.state.calls:,} calls",
-            money(step.cost) if step.cost else "",
+            money(step.cost, step.currency) if step.cost else "",
             clock(passed),
             self._audit.model.doing,
             self._in_flight(),
@@ -213,7 +213,7 @@ class Live:
             console.print(result.headline, markup=False)
         console.print(f"stopped: {result.reason}", markup=False)
         took = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
-        took += [paid(result.cost, result.unconfirmed)] if result.cost else []
+        took += [result.paid] if result.cost else []
         took.append(clock(time.monotonic() - self._since))
         console.print(", ".join(took), markup=False)
         console.print(_table(result.targets))
@@ -224,7 +224,7 @@ class Live:
             if not result.captions.comparable:
                 console.print(NOTHING_CHECKED, markup=False)
         if result.judge is not None:
-            console.print(str(result.judge), markup=False)
+            console.print(result.judge.told(result.currency), markup=False)
         if "more_calls" in result.targets and not result.reached.all():
             console.print(_still_open(result, self._audit.certify), markup=False)
         if result.repeat_probes is not None:

@@ -85,7 +85,7 @@ def _cells(run: "Run", rates: "Rates | None") -> list[str]:
         full_name(run.model, run.version),
         f"{run.targets or '?'} exact" if run.census else certified,
         f"{run.calls:,}",
-        money(run.cost),
+        money(run.cost, run.currency),
         f"{run.state}\n{run.ago}",
         f"{worst.id.name} {worst.span}" if worst else "-",
     ]

@@ -16,6 +16,7 @@ from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS
 from ..types import JsonObject
+from ..utils.figures import USD
 from .call_queue import Call
 
 
@@ -114,7 +115,7 @@ class Budget:
 
     ``cap``: what spent and lost may come to, or None; ``lease``: what they may come to for now.
     ``judged``: the judge's calls, of which every call of the model may lead to some, so that those
-    are reserved with it.
+    are reserved with it. ``currency``: of all costs.
     """
 
     def __init__(
@@ -123,8 +124,9 @@ class Budget:
         cap: float | None,
         judged: Judged | None = None,
         lease: Lease | None = None,
+        currency: str = USD,
     ) -> None:
-        self.cap = cap
+        self.cap, self.currency = cap, currency
         self._lease = lease
         self.spent = 0.0
         self.drawn = 0
@@ -194,6 +196,7 @@ class Budget:
         """For the journal."""
         told: JsonObject = {"max_cost": self.cap, "interrupted": self.lost}
         told |= {"counted": sorted(self._calls.counted), "worst": self._most}
+        told |= {} if self.currency == USD else {"currency": self.currency}
         if self.judged.is_there:
             told["judge_interrupted"] = self.judged.lost
             told["judge_counted"] = sorted(self.judged.counted)

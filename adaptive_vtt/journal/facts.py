@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass as checked
 from ..errors import JournalError
 from ..families import OfSlice, TargetId
 from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, JsonObject, Numbering
+from ..utils.figures import USD, money
 
 
 class Fact(BaseModel):
@@ -376,7 +377,8 @@ class Facts(LostFacts):
     ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
     answers were still awaited when it was last said, and those lost; ``ways``: where P(yes) comes
     from, of two models by "a" and "b", else by ""; ``bounds``: most tokens, sent and said, of an
-    attempt that was counted at more than expected, by these sides and "judge".
+    attempt that was counted at more than expected, by these sides and "judge"; ``currency``: of
+    all costs, as ISO 4217 calls it.
     """
 
     space: SpaceFacts
@@ -396,6 +398,7 @@ class Facts(LostFacts):
     stop: tuple[str, ...] = ()
     stop_levels: tuple[tuple[Literal["mean", "max"], float], ...] = ()
     max_cost: float | None = None
+    currency: str = USD
     endpoint: JsonObject | None = None
     warnings: tuple[str, ...] = ()
     spec: JsonObject | None = None
@@ -413,6 +416,10 @@ class Facts(LostFacts):
     rejudged: RejudgedFacts | None = None
     cohort: CohortFacts | None = None
     protocol: ProtocolFacts = ProtocolFacts()
+
+    def money(self, cost: float) -> str:
+        """A cost in the audit's currency, in words."""
+        return money(cost, self.currency)
 
     @property
     def all_calls(self) -> int:

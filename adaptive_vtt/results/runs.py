@@ -21,7 +21,7 @@ from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import BATCH, JOURNAL, RECORD, holder
 from ..types import Guarantee, JsonObject
-from ..utils.figures import outward
+from ..utils.figures import USD, outward
 from . import census
 from .difference import told_of
 from .way_on import way
@@ -56,6 +56,7 @@ class Run:
     written: float | None = None
     head: str = ""
     census: bool = False
+    currency: str = USD
 
     @property
     def words(self) -> str:
@@ -223,6 +224,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         tally.cost,
         written,
         journal.head,
+        currency=facts.currency,
     )
 
 

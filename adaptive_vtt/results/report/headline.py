@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
-from ...utils.figures import money
 from ..opening import WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
 from ..way_on import more_calls, raised, rounded_up
@@ -88,9 +87,9 @@ def _tiles(evidence: Evidence) -> list[Tile]:
         tiles.append(Tile(BASELINE_NAMES[one.kind].capitalize(), one.amount, note))
     tiles.append(Tile("Questions judged", amount(asked), share))
     if evidence.cost:
-        doubt = f"{money(evidence.unconfirmed)} of it may not have been charged"
+        doubt = f"{evidence.facts.money(evidence.unconfirmed)} of it may not have been charged"
         note = doubt if evidence.unconfirmed > 0 else "as the model reports it"
-        tiles.append(Tile("Cost", money(evidence.cost), note))
+        tiles.append(Tile("Cost", evidence.facts.money(evidence.cost), note))
     return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 

@@ -20,7 +20,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from ...utils import figures
-from ...utils.figures import money, outward, tenths
+from ...utils.figures import outward, tenths
 from ...utils.web import templates_of
 
 FEW = 10
@@ -147,6 +147,6 @@ def duration(seconds: float) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(Path(__file__).parent)
-    for show in (percent, figure, within, aim, exact, sure, amount, duration, money):
+    for show in (percent, figure, within, aim, exact, sure, amount, duration):
         environment.filters[show.__name__] = show
     return environment

@@ -132,7 +132,7 @@ def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
             yield rates.compared
     if run.state != "running":
         yield f"{run.calls:,} calls"
-    yield f"cost {money(run.cost)}"
+    yield f"cost {money(run.cost, run.currency)}"
     if run.waiting:
         yield f"{run.waiting} on their way"
     if run.state != "running":
