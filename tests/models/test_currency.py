@@ -49,11 +49,13 @@ def test_sums_have_the_sign_or_the_name_of_their_currency(currency: str, told: s
 
 def test_terminal_report_runs_and_json_tell_a_runs_own_currency(francs: Path, capsys: Any) -> None:
     result = avtt.read_result(francs)
-    assert str(result.reason).startswith("9.") and " of 9.50 CHF was spent" in str(result.reason)
+    assert str(result.reason).startswith("9.")
+    assert " of 9.50 CHF was spent" in str(result.reason)
     assert f"cost {money(result.cost, 'CHF')}" in repr(result)
     assert result.to_dict()["currency"] == read_run(francs).currency == "CHF"
     page = (francs / "report.html").read_text(encoding="utf-8")
-    assert "the cap is 9.50 CHF" in page and "cap: 9.50 CHF" in page
+    assert "the cap is 9.50 CHF" in page
+    assert "cap: 9.50 CHF" in page
     assert "$9" not in page
     assert run("runs", str(francs.parent)) == 0
     assert money(result.cost, "CHF") in capsys.readouterr().out
@@ -108,4 +110,5 @@ def test_a_plan_is_told_in_it(tmp_path: Path, capsys: Any) -> None:
     spec.write_text(SPEC)
     assert run("audit", str(spec), "--dry-run", "--set", "model.currency=EUR") == 0
     said = capsys.readouterr().out
-    assert "€" in said and "$" not in said
+    assert "€" in said
+    assert "$" not in said
