@@ -26,12 +26,20 @@ def way(facts: Facts, folder: Path | str) -> str:
         return f"the audit whose answers these are, {source}, and judge it again ('avtt rejudge')"
     if facts.begun_by:
         return f"'{facts.begun_by}'"
+    if facts.call is not None:
+        return f"the lines of Python that began it, or '{resume_command(facts, folder)}'"
     if facts.spec is None:
         return (
             "the lines of Python that began it, with the same out= or journal= ('avtt resume' "
             "takes audits of a SPEC.toml)"
         )
-    return f"'avtt resume {shlex.quote(str(folder))}'"
+    return f"'{resume_command(facts, folder)}'"
+
+
+def resume_command(facts: Facts, folder: Path | str) -> str:
+    """What goes on with an audit of a SPEC.toml, or of ``adaptive_vtt.audit``, whose model has to
+    be named."""
+    return f"avtt resume {shlex.quote(str(folder))}{' --model FILE:NAME' * bool(facts.call)}"
 
 
 def shipping_rule(certificate: CertificateFacts) -> str:
@@ -66,11 +74,11 @@ def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
 
 def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> str:
     """The options of ``avtt resume`` that let an audit ask ``more`` calls: of the limits that its
-    spec has, those that would end it before. "": none would, or no spec was kept.
+    spec or call has, those that would end it before. "": none would, or neither was kept.
 
     ``calls``, ``questions`` and ``cost``: what it took so far.
     """
-    spec: Mapping[str, Any] = facts.spec or {}
+    spec: Mapping[str, Any] = facts.spec or {"audit": facts.call}
     part = 1 + more / max(calls, 1)
     elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
     wanted = [
