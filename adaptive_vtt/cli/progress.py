@@ -26,6 +26,7 @@ from ..audit import Audit
 from ..audit import Progress as Step
 from ..audit.overview import show
 from ..engine.options import Certify, Limits
+from ..families import in_short
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
@@ -33,8 +34,8 @@ from ..results.difference import point_span
 from ..results.result import Result
 from ..results.way_on import forecast
 from ..stopping import State
-from ..types import Floats
-from ..utils.figures import money, outward, percent, span, tenths
+from ..types import ERROR, Floats
+from ..utils.figures import money, outward, percent, shorten, span, tenths
 from .signals import heed
 
 BAR = 10
@@ -56,7 +57,7 @@ VACUOUS = 0.5
 TINY = 1e-9
 MIN = 16
 """Columns below which the last part, which may be cut, is left out."""
-LAST = 22
+LAST = 28
 """Columns of the last part, the widest target and its name, that others make room for."""
 
 
@@ -154,7 +155,7 @@ class Live:
         """How far the audit is, in at most ``width`` columns, ``passed`` seconds from the start."""
         passed = time.monotonic() - self._since if passed is None else passed
         if self._step is None:
-            return fitted([self._what, self._audit.model.doing or "asking"], "", width)
+            return fitted([self._what, self._audit.model.doing or "asking"], "", "", width)
         step, share = self._step, self._share(self._step)
         open_ = still_open(step.state, self._audit.certify)
         parts = [
@@ -168,7 +169,7 @@ class Live:
             time_left(share, self._began or 0.0, passed),
             open_[0] if open_ else "",
         ]
-        return fitted(parts, self._widest(step, open_[1] if open_ else None), width)
+        return fitted(parts, *self._widest(step, open_[1] if open_ else None), width)
 
     def _in_flight(self) -> str:
         """How many calls may be on their way at a time, where that changes."""
@@ -180,19 +181,24 @@ class Live:
     def _share(self, step: Step) -> float | None:
         return share_done(step.state, step.cost, self._audit.certify, self._audit.limits)
 
-    def _widest(self, step: Step, target: int | None) -> str:
-        """What keeps the audit going."""
+    def _widest(self, step: Step, target: int | None) -> tuple[str, str]:
+        """What keeps the audit going: a figure, and the name of what it is about."""
         state = step.state
         if target is None or state.lower is None or state.upper is None:
             side = "present" if step.side else "absent"
-            return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
+            return f"uncertainty {state.mean:.2f}, most at ", f"{step.concept} ({side})"
+        about = self._audit.target_ids[target]
+        variants = [(v.relation.name, v.severity) for v in self._audit.space.variants]
+        name = about.name
+        if about.rate == ERROR:  # as that of nearly all targets
+            name = in_short(about, variants).removesuffix(f" {ERROR}")
         if (compare := self._audit.certify.compare) is not None:
             least, most = compare.differences(state.lower, state.upper)
             span = point_span(-most[target], -least[target])
-            return f"{self._audit.targets[target]} {span} points"
+            return f"{span} points ", name
         sign = "±" if "utf" in self.console.encoding.lower() else "+-"
         half_width = (state.upper[target] - state.lower[target]) / 2
-        return f"widest {sign}{100 * half_width:.1f} % {self._audit.targets[target]}"
+        return f"widest {sign}{100 * half_width:.1f} % ", name
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the
@@ -377,9 +383,10 @@ def time_left(share: float | None, began: float, seconds: float) -> str:
     return f"~{clock(seconds * (1 - share) / (share - began))} left"
 
 
-def fitted(parts: Sequence[str], last: str, width: int, joint: str = "  ") -> str:
-    """As many of the parts as fit, in order, then as much of the last one; "" are left out. From
-    ``WIDE`` columns on, parts make room for ``LAST`` of the last one."""
+def fitted(parts: Sequence[str], figure: str, name: str, width: int, joint: str = "  ") -> str:
+    """As many of the parts as fit, in order, then the figure and as much as fits of its name; ""
+    are left out. From ``WIDE`` columns on, parts make room for ``LAST`` of these two."""
+    last = figure + name
     line, kept = "", min(len(last), LAST) + len(joint) if last and width >= WIDE else 0
     for part in filter(None, parts):
         longer = f"{line}{joint}{part}" if line else part
@@ -389,4 +396,4 @@ def fitted(parts: Sequence[str], last: str, width: int, joint: str = "  ") -> st
     room = width - len(line) - len(joint)
     if not last or room < min(MIN, len(last)):
         return line
-    return f"{line}{joint}{last if len(last) <= room else last[: room - 1] + '…'}"
+    return f"{line}{joint}{figure}{shorten(name, room - len(figure))}"[:width]

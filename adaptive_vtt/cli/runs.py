@@ -13,9 +13,11 @@ from rich.text import Text
 from ..engine.audit_key import full_name
 from ..errors import AvttError
 from ..results.runs import Rates, Run, find, read_rates, read_run
-from ..utils.figures import money
+from ..utils.figures import money, shorten
 from .options import Json
 
+NAME = 28
+"""Columns of a model's name, and of a target's."""
 RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
 
 
@@ -82,10 +84,10 @@ def _cells(run: "Run", rates: "Rates | None") -> list[str]:
     certified = f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-"
     return [
         run.name,
-        full_name(run.model, run.version),
+        shorten(full_name(run.model, run.version), NAME),
         f"{run.targets or '?'} exact" if run.census else certified,
         f"{run.calls:,}",
         money(run.cost, run.currency),
         f"{run.state}\n{run.ago}",
-        f"{worst.id.name} {worst.span}" if worst else "-",
+        f"{shorten(worst.id.name, NAME)}\n{worst.span}" if worst else "-",
     ]

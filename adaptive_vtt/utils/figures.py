@@ -60,6 +60,15 @@ def money(value: float, currency: str = USD) -> str:
     return f"{_SIGNS[currency]}{amount}" if currency in _SIGNS else f"{amount} {currency}"
 
 
+def shorten(text: str, most: int) -> str:
+    """``text`` in at most ``most`` characters: what is cut is cut in the middle, nearer to the
+    beginning, as names of targets begin alike and end in what tells them apart."""
+    if len(text) <= most:
+        return text
+    end = max(0, 2 * (most - 1) // 3)
+    return f"{text[: max(0, most - 1 - end)]}…{text[len(text) - end :]}"[: max(0, most)]
+
+
 def shown(words: object) -> str:
     """Words that a figure shows as they are: as a name, a title, a label or on an axis."""
     return escape(str(words), quote=False).replace("%{", "%&#123;")

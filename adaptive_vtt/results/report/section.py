@@ -74,11 +74,6 @@ def packed(id: str, value: Any) -> Markup:
     return Markup('<script type="text/plain" id="{}">{}</script>').format(id, text)
 
 
-def shorten(text: str, most: int) -> str:
-    """``text``, cut where it is longer than ``most`` characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
 def plain(value: Any) -> Any:
     """``value`` for JSON: floats short, NaN and infinity null."""
     if isinstance(value, float):
