@@ -324,5 +324,13 @@ def in_short(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
     return target.label(change)
 
 
+def told_apart(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
+    """What tells a target from others, where there is little room: its rate only where that is
+    another than nearly all have."""
+    if target.rate != ERROR:
+        return target.name
+    return in_short(target, variants).removesuffix(f" {ERROR}").removesuffix(":")
+
+
 def _relations(space: Population) -> list[str]:
     return list(dict.fromkeys(variant.relation.name for variant in space.variants))

@@ -26,7 +26,7 @@ from ..audit import Audit
 from ..audit import Progress as Step
 from ..audit.overview import show
 from ..engine.options import Certify, Limits
-from ..families import in_short
+from ..families import told_apart
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
@@ -34,7 +34,7 @@ from ..results.difference import point_span
 from ..results.result import Result
 from ..results.way_on import forecast
 from ..stopping import State
-from ..types import ERROR, Floats
+from ..types import Floats
 from ..utils.figures import money, outward, percent, shorten, span, tenths
 from .signals import heed
 
@@ -187,11 +187,8 @@ class Live:
         if target is None or state.lower is None or state.upper is None:
             side = "present" if step.side else "absent"
             return f"uncertainty {state.mean:.2f}, most at ", f"{step.concept} ({side})"
-        about = self._audit.target_ids[target]
         variants = [(v.relation.name, v.severity) for v in self._audit.space.variants]
-        name = about.name
-        if about.rate == ERROR:  # as that of nearly all targets
-            name = in_short(about, variants).removesuffix(f" {ERROR}")
+        name = told_apart(self._audit.target_ids[target], variants)
         if (compare := self._audit.certify.compare) is not None:
             least, most = compare.differences(state.lower, state.upper)
             span = point_span(-most[target], -least[target])
@@ -268,8 +265,9 @@ def _table(targets: pd.DataFrame) -> Table:
     table = Table(title=title)
     decided = ["decided"] if "decided" in targets else []
     intervals = ["interval"] if certified else []
-    for column in ("target", "estimate", *intervals, *decided, "questions"):
-        table.add_column(column, justify="left" if column == "target" else "right")
+    table.add_column("target", overflow="fold")
+    for column in ("estimate", *intervals, *decided, "questions"):
+        table.add_column(column, justify="right")
     for _, row in targets.sort_values("estimate", ascending=False).head(SHOWN).iterrows():
         interval = [span(row["lower"], row["upper"])] if certified else []
         table.add_row(

@@ -307,7 +307,8 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     took += [result.paid] if result.cost else []
     console.print(", ".join(took), markup=False)
     table = Table(title=escape(f"error rate of {b} less that of {a}"), title_justify="left")
-    for column in ("target", "difference", "decision", "disagreement"):
+    table.add_column("target", overflow="fold")
+    for column in ("difference", "decision", "disagreement"):
         table.add_column(column, justify="right" if column == "disagreement" else "left")
     for row, told in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):
         apart = row["disagreement"]

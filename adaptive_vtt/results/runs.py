@@ -37,7 +37,8 @@ class Run:
     drawn, answers about source images included, ``waiting`` those of them without an answer.
     ``targets``: how many are certified at the end or aimed at, 0 in audits that only explore.
     ``written``: when the journal changed last, in seconds since 1970. ``head``: see
-    ``Journal.head``. ``census``: everything is asked, and rates are exact; ``head`` and ``targets``
+    ``Journal.head``. ``paired``: two models are compared, and each call is one of either.
+    ``census``: everything is asked, and rates are exact; ``head`` and ``targets``
     are known of finished ones.
     """
 
@@ -57,6 +58,12 @@ class Run:
     head: str = ""
     census: bool = False
     currency: str = USD
+    paired: bool = False
+
+    @property
+    def took(self) -> str:
+        """The calls in words; of a comparison they are pairs."""
+        return f"{self.calls:,} {'pairs of calls' if self.paired else 'calls'}"
 
     @property
     def words(self) -> str:
@@ -225,6 +232,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         written,
         journal.head,
         currency=facts.currency,
+        paired=facts.certificate is not None and facts.certificate.paired,
     )
 
 
