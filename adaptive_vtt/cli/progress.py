@@ -32,7 +32,7 @@ from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
 from ..results.difference import point_span
 from ..results.result import Result
-from ..results.way_on import forecast
+from ..results.way_on import forecast, in_money
 from ..stopping import State
 from ..types import Floats
 from ..utils.figures import money, outward, percent, shorten, span, tenths
@@ -305,8 +305,9 @@ def _still_open(result: Result, certify: Certify) -> str:
     further = forecast(open_.to_dict("records"))
     if further is None:
         return f"{told}; {which} is {where}; how many more calls it takes cannot be told yet"
+    cost = in_money(further, result.cost, result.calls, result.currency)
     every = "it" if len(open_) == 1 else "all of them"
-    return f"{told}; {which} is {where}; {every} would take {further} more calls"
+    return f"{told}; {which} is {where}; {every} would take {further} more calls" + cost
 
 
 # -- how far an audit is, in words that fit the width there is ---------------------------------

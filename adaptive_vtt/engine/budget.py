@@ -147,7 +147,7 @@ class Budget:
 
     def reserved(self, calls: int) -> float:
         """What ``calls`` calls, those lost, and what a judge is asked of them, cost at most."""
-        return calls * self.worst + self._lost + self.judged.open * self.judged.most
+        return calls * self.worst + self.lost_cost + self.judged.open * self.judged.most
 
     def judgeable(self, under_way: int, sent: int) -> int | None:
         """How many more calls of the judge may be paid for beside ``under_way`` calls of the model
@@ -156,7 +156,7 @@ class Budget:
         if limit is None or self.judged.most <= 0:
             return None
         calls = under_way + len(self._submitted)
-        left = limit + CENTS - self.spent - self._lost - calls * self._most
+        left = limit + CENTS - self.spent - self.lost_cost - calls * self._most
         return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
@@ -175,7 +175,7 @@ class Budget:
         they, what was spent and what was lost may come to."""
         self._submitted = set(numbers)
         count = len(self._submitted)
-        least = self.spent + self._lost + count * self._most
+        least = self.spent + self.lost_cost + count * self._most
         if self.cap is not None and count and least > self.cap + CENTS:
             raise InputError(
                 f"max_cost: expected at least {least:.10g}, as {self.spent:.10g} was spent and "
@@ -215,9 +215,14 @@ class Budget:
         return self._most + self.judged.per_call * self.judged.most
 
     @property
-    def _lost(self) -> float:
+    def lost_cost(self) -> float:
         """What was lost may have cost so much."""
         return self.lost * self._most + self.judged.lost * self.judged.most
+
+    @property
+    def attempts(self) -> int:
+        """How often a call may be sent, and billed, at most."""
+        return self._model.most_attempts
 
     @property
     def _most(self) -> float:
