@@ -5,13 +5,13 @@ A family's fields say which of its targets is meant; they are journaled, and col
 ``result.json``, which ``results/result_file.py`` writes.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from .errors import InputError
 from .population import Population
-from .types import ERROR, SIDES
+from .types import ERROR, IDENTITY, SIDES
 
 Fields = Mapping[str, Sequence[object]]
 """A filter: field -> allowed values; fields are relation, severity, concept, truth, or columns of
@@ -304,6 +304,32 @@ def family_of(name: str) -> type[TargetId] | None:
         if name in family.asked or (rest and any(a.startswith(f"{head}:") for a in family.asked)):
             return family
     return None
+
+
+def shared(relations: Iterable[str]) -> str:
+    """The family that all relations are of, identity apart, with its slash; "" where several."""
+    families = {name[: name.rfind("/") + 1] for name in relations if name != IDENTITY}
+    return families.pop() if len(families) == 1 else ""
+
+
+def in_short(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
+    """A target's ``short`` name: severities only where there is a choice, and without what all
+    relations of the ``variants`` (relation and severity) have in common."""
+    relations = [relation for relation, _ in variants]
+
+    def change(relation: str, severity: int | None) -> str:
+        alone = severity is None or relations.count(relation) == 1
+        return (relation if alone else f"{relation} {severity}").removeprefix(shared(relations))
+
+    return target.label(change)
+
+
+def told_apart(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
+    """What tells a target from others, where there is little room: its rate only where that is
+    another than nearly all have."""
+    if target.rate != ERROR:
+        return target.name
+    return in_short(target, variants).removesuffix(f" {ERROR}").removesuffix(":")
 
 
 def _relations(space: Population) -> list[str]:

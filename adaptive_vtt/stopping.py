@@ -9,7 +9,7 @@ import numpy as np
 
 from .errors import InputError, check_known
 from .types import Bools, Floats
-from .utils.figures import money
+from .utils.figures import USD, money
 from .utils.options import Option
 
 
@@ -23,9 +23,10 @@ class State:
     every target's interval, None in audits that do not certify. ``next_calls``: the most
     calls that the next question may take, 2 where its source image may have to be asked
     about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
-    question may cost at most. ``emptied`` (K,): whether nothing was left of a target's interval;
-    ``invalidated`` (K,): whether that, or its draws disagree with it; ``abandoned`` (K,): emptied
-    ones of which nothing more is asked while the audit goes on for others
+    question may cost at most, ``lost`` of it calls that were sent and never came back, each at all
+    of the ``attempts`` that one may take. ``emptied`` (K,): whether nothing was left of a target's
+    interval; ``invalidated`` (K,): whether that, or its draws disagree with it; ``abandoned``
+    (K,): emptied ones of which nothing more is asked while the audit goes on for others
     (``Certifier.abandoned``).
     ``hard``: how many answers there were, where all were 0 or 1, else 0; ``lowest``: below which
     relative uncertainty no side can fall by such answers. ``limit``: what targets are decided
@@ -44,6 +45,8 @@ class State:
     next_calls: int = 1
     cost: float = 0.0
     reserved: float = 0.0
+    lost: float = 0.0
+    attempts: int = 1
     emptied: Bools | None = None
     invalidated: Bools | None = None
     abandoned: Bools | None = None
@@ -83,6 +86,8 @@ WIDEST = 0.5
 """Half-width of any rate's interval before any question: 0 to 1."""
 MAX_CONFIDENCE = 1 - 1e-9
 """Nearer to 1, what may go wrong (1 - confidence) has lost most of its digits."""
+MANY_ATTEMPTS = 3
+"""Of a lost call, from which on it is said that fewer would hold less money back."""
 CENTS = 1e-9
 """Tolerance, in units of money, where sums of costs are compared: far below any price, and far
 above what floats lose by rounding."""
@@ -126,9 +131,10 @@ class MaxCalls(_Combinable):
 
 @dataclass(frozen=True)
 class MaxCost(_Combinable):
-    """Never spend more than ``limit``: stop where another question might."""
+    """Never spend more than ``limit``, in ``currency``: stop where another question might."""
 
     limit: float
+    currency: str = USD
 
     def __post_init__(self) -> None:
         _positive("cost", self.limit)
@@ -136,13 +142,21 @@ class MaxCost(_Combinable):
     def reached(self, state: State) -> str | None:
         if state.cost + state.reserved <= self.limit + CENTS:
             return None
+        sums = (state.cost, self.limit, state.reserved, state.lost)
+        spent, limit, reserved, lost = (money(value, self.currency) for value in sums)
+        told = (
+            f"{spent} of {limit} was spent, and {reserved} may be charged for calls lost, on their "
+            "way, and the next"
+        )
+        if not state.lost or state.attempts < MANY_ATTEMPTS:
+            return told
         return (
-            f"{money(state.cost)} of {money(self.limit)} was spent, and {money(state.reserved)} "
-            "may be charged for calls lost, on their way, and the next"
+            f"{told}: {lost} for those lost, as each may have been sent {state.attempts} times; "
+            "fewer retries (--set model.retries=1 of a new audit) hold less back"
         )
 
     def __str__(self) -> str:
-        return f"a cost of {money(self.limit)}"
+        return f"a cost of {money(self.limit, self.currency)}"
 
 
 @dataclass(frozen=True)
@@ -353,10 +367,10 @@ def check_half_width(half_width: float, where: str = "half_width") -> None:
         )
 
 
-def limits_of(calls: int | None, cost: float | None) -> list[StoppingRule]:
+def limits_of(calls: int | None, cost: float | None, currency: str = USD) -> list[StoppingRule]:
     """The rules of a budget and of a cap on cost, those that are set."""
     found: list[StoppingRule] = [] if calls is None else [MaxCalls(calls)]
-    return found if cost is None else [*found, MaxCost(cost)]
+    return found if cost is None else [*found, MaxCost(cost, currency)]
 
 
 @dataclass(frozen=True)

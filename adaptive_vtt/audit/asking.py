@@ -22,6 +22,7 @@ from ..engine.options import Sampling as Sampling
 from ..engine.options import Shorthands, grouped
 from ..engine.settings import check_cost, check_judge, check_model, describe_space, same_audit
 from ..errors import InputError, OrderError
+from ..families import TargetId
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
 from ..models.base import BatchModel, ModelDefaults, ModelSource, adapted_model
@@ -250,13 +251,23 @@ class Audit:
     @property
     def targets(self) -> list[str]:
         """The names of the targets that are certified, in the order of their intervals."""
+        return [target.name for target in self.target_ids]
+
+    @property
+    def target_ids(self) -> list[TargetId]:
+        """What these are, likewise."""
         certifier = self._loop.certifier
-        return [t.name for t in certifier.targets] if certifier else []
+        return [t.id for t in certifier.targets] if certifier else []
 
     @property
     def cost(self) -> float:
         """What all answers cost so far."""
         return self._loop.budget.spent
+
+    @property
+    def currency(self) -> str:
+        """Of all costs, as ISO 4217 calls it."""
+        return self._loop.budget.currency
 
     @property
     def interrupted(self) -> int:

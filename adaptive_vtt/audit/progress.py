@@ -15,6 +15,8 @@ import numpy as np
 
 from ..engine.calling import OnProgress, Progress
 from ..engine.options import Certify, Limits
+from ..families import TargetId, told_apart
+from ..space import QuestionSpace
 from ..utils.figures import money
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
@@ -26,12 +28,17 @@ REFRESH = 0.2
 class Running(Protocol):
     """What is told of an audit."""
 
+    space: QuestionSpace
     certify: Certify
     limits: Limits
 
     @property
     def targets(self) -> list[str]:
         """The names of the targets."""
+
+    @property
+    def target_ids(self) -> list[TargetId]:
+        """What they are."""
 
 
 class Line:
@@ -50,12 +57,14 @@ class Line:
         """Calls, time, cost, and the target that is the furthest from what is asked."""
         state, parts = step.state, [f"{step.state.calls} calls", f"{step.state.elapsed:.0f} s"]
         if step.cost:
-            parts.append(f"cost {money(step.cost)}")
+            parts.append(f"cost {money(step.cost, step.currency)}")
         if state.lower is not None and state.upper is not None:
             names, widths = self._audit.targets, (state.upper - state.lower) / 2
             widest = int(np.argmax(widths))
             parts.append(f"{self._done(step)} of {len(names)} certified")
-            parts.append(f"widest ±{100 * widths[widest]:.1f} % {names[widest]}")
+            variants = [(v.relation.name, v.severity) for v in self._audit.space.variants]
+            name = told_apart(self._audit.target_ids[widest], variants)
+            parts.append(f"widest ±{100 * widths[widest]:.1f} % {name}")
         return ", ".join(parts)
 
     def _done(self, step: Progress) -> int:

@@ -11,6 +11,8 @@ What to ask and to certify, where the user did not say, follows from what is kno
 | nothing | consistency with the source image's answer | overall error |
 """
 
+import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,16 +152,20 @@ def audit(
     - ``model``: a function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
     - ``relations``, ``oracle``, and the option ``targets``: by what is known (``suggested``).
     - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
-      that stands there is gone on with.
+      that stands there is gone on with, by these lines or, where the journal can keep them (data
+      by a path, names and numbers), by ``avtt resume OUT --model FILE:NAME``.
     - ``on_progress``: what follows the run, see ``Audit.run``. Default: a table of what was read,
       and a bar.
     - ``options``: those of ``Audit``.
 
     Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
     """
+    relations = None if relations is None else list(relations)
     found = suggested(as_dataset(data, labels, concepts), relations, oracle)
     journal = None if out is None else Path(out) / JOURNAL
-    with Audit(found.space, model, journal=journal, **found.options(options)) as begun:
+    call = {"concepts": concepts, "relations": relations, "oracle": oracle, **options}
+    notes = {} if labels is not None else _kept(data, call)
+    with Audit(found.space, model, journal=journal, notes=notes, **found.options(options)) as begun:
         if begun.state().calls == 0 and (on_progress if progress is None else progress):
             console = Console(stderr=True, highlight=False)
             show(found.space, begun.targets, begun.model.answers, console)
@@ -167,6 +173,23 @@ def audit(
     if out is not None:
         result.save(out)
     return result
+
+
+def _kept(data: Any, call: Mapping[str, Any]) -> dict[str, Any]:
+    """The note of a call by which ``called_again`` goes on; {} where JSON cannot hold it."""
+    try:
+        where = os.path.abspath(os.fspath(data))
+        return {"call": json.loads(json.dumps({"data": where, **call}, allow_nan=False))}
+    except (TypeError, ValueError):
+        return {}
+
+
+def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) -> Audit:
+    """The audit of a journal's note of a call of ``audit``, with ``options`` before its own."""
+    given = dict(call)
+    data, concepts, relations, oracle = map(given.pop, ("data", "concepts", "relations", "oracle"))
+    found = suggested(as_dataset(data, concepts=concepts), relations, oracle)
+    return Audit(found.space, model, **found.options({**given, **options}))
 
 
 def census(

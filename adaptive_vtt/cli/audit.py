@@ -245,7 +245,7 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
         typer.echo(json.dumps({"questions": space.size, "estimates": [asdict(e) for e in found]}))
         return
     for estimate in found:
-        typer.echo(_sentence(estimate, spec.certify))
+        typer.echo(_sentence(estimate, spec.certify, plan.currency))
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
 
 
@@ -261,10 +261,12 @@ def _bar(*, quiet: bool) -> Iterator[Progress]:
         yield bar
 
 
-def _sentence(estimate: Estimate, certify: CertifySpec) -> str:
+def _sentence(estimate: Estimate, certify: CertifySpec, currency: str) -> str:
     cost = "prices unknown"
     if estimate.cost is not None:
-        cost = f"about {money(estimate.likely or 0.0)}, at most {money(estimate.cost)}"
+        sums = (estimate.likely or 0.0, estimate.cost)
+        likely, most = (money(value, currency) for value in sums)
+        cost = f"about {likely}, at most {most}"
     done = goal_reached(certify.half_width, certify.at_most)
     end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
     if not certify.certifies:

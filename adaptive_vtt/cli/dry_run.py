@@ -18,12 +18,12 @@ from ..config.building import NotImported, build_space, model_of
 from ..engine.judge import SourceCalls
 from ..engine.options import DEFAULT_EXPLORATION, Certify
 from ..engine.prices import Prices
-from ..engine.settings import check_budget, check_cost, check_judge, check_model
+from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
 from ..models import ModelDefaults, adapted_model
 from ..space import QuestionSpace
 from ..stopping import SURELY_HARD
 from ..strategies import named
-from ..utils.figures import money
+from ..utils.figures import USD, money
 
 ASSUMED = (0.1, 0.3)
 """Loss rates that "likely" is said for."""
@@ -41,7 +41,7 @@ class Plan:
     ``total``: the calls that there are. ``worst`` and ``usual``: the price of a call with all
     retries and with none, at the longest prompt and reply; None where prices are not known.
     ``expected``: what calls that the audit draws are likely to cost on average, by what they send;
-    None where that is not known, or prices do not differ.
+    None where that is not known, or prices do not differ. All of them are in ``currency``.
     """
 
     questions: int
@@ -51,6 +51,7 @@ class Plan:
     worst: float | None
     usual: float | None
     expected: float | None = None
+    currency: str = USD
 
     @property
     def likely_price(self) -> float | None:
@@ -113,7 +114,9 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     draws = space.size if model.answers == "one" else space.images
     total = draws + sources.count * sources.most + spec.audit.repeat_probes
     expected = _expected(spec, space, model, exploration) if known else None
-    return Plan(space.size, total, rows, together, worst, usual, expected)
+    judge = space.oracle.judge_by
+    currency = currency_paid(model, None if judge is None else judge.model, None)
+    return Plan(space.size, total, rows, together, worst, usual, expected, currency)
 
 
 def _expected(
@@ -161,7 +164,9 @@ def _sentence(space: QuestionSpace, plan: Plan) -> str:
     cost = ""
     if plan.worst:
         likely = "likely" if plan.expected else "each"
-        cost = f", {money(plan.likely_price or 0.0)} {likely}, {money(plan.worst)} at most"
+        prices = (plan.likely_price or 0.0, plan.worst)
+        usual, worst = (money(price, plan.currency) for price in prices)
+        cost = f", {usual} {likely}, {worst} at most"
     return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
 
 
@@ -183,7 +188,7 @@ def _table(plan: Plan, together: Forecast) -> Table:
     table.add_row(name, *(f"{n:,}" for n in _calls(together)))
     if plan.likely_price and plan.worst:
         prices = [plan.likely_price] * (len(ASSUMED) + 1) + [plan.worst]
-        costs = [money(n * p) for n, p in zip(_calls(together), prices, strict=True)]
+        costs = [money(n * p, plan.currency) for n, p in zip(_calls(together), prices, strict=True)]
         table.add_row("cost", *costs)
     return table
 
@@ -215,7 +220,9 @@ def _of_limits(spec: Spec, plan: Plan) -> list[str]:
     if budget is not None:
         limits.append((min(budget, plan.total), f"the budget of {budget:,} calls"))
     if cap is not None and plan.likely_price:
-        limits.append((int(cap / plan.likely_price), f"the cap of {money(cap)} on cost"))
+        limits.append(
+            (int(cap / plan.likely_price), f"the cap of {money(cap, plan.currency)} on cost")
+        )
     if plan.together is None:
         calls, end = min([*limits, (plan.total, "the last question")])
         return [f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"]
@@ -264,7 +271,8 @@ def _of_judge(space: QuestionSpace) -> list[str]:
     if judge.code:
         price = "at a price that is not told here, as its code was not imported"
     elif judge.model.prices_known:
-        price = f"at {money(judge.model.most_cost or 0.0)} each at most"
+        most = money(judge.model.most_cost or 0.0, judge.model.currency or USD)
+        price = f"at {most} each at most"
     return [f"the judge {judge.name} is asked what the rule cannot read, {price}, beside the above"]
 
 

@@ -17,7 +17,7 @@ from ..errors import InputError, listed
 from ..journal import holds_answers
 from ..journal.files import JOURNAL, Lock
 from ..results.way_on import rounded_up
-from ..utils.figures import money
+from ..utils.figures import USD
 from ..utils.files import Table
 from .fleet_processes import Crew, died
 from .fleet_table import FleetLive, dry_run, in_all, table, write_result
@@ -124,7 +124,8 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
     """The broker, held by this process alone; and whether members that ended may go on, as its
     caps are others now."""
     path, names = out / FLEET, [member.name for member in found.members]
-    notes = {"guarantee": found.guarantee, "confidence": found.confidence}
+    notes: Table = {"guarantee": found.guarantee, "confidence": found.confidence}
+    notes |= {} if found.currency == USD else {"currency": found.currency}
     caps = Caps(found.max_cost, found.max_calls, found.at_a_time, notes)
     if resume and not path.is_file():
         raise InputError(f"{out}: expected a fleet to go on with, found none; leave --resume out")
@@ -161,6 +162,12 @@ def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "C
             f"member: expected the members that the fleet began with, {listed(begun)}, got "
             f"{listed(names)}; another --out begins a new fleet"
         )
+    was, now = (each.get("currency", USD) for each in (before.notes, caps.notes))
+    if was != now:
+        raise InputError(
+            f"model.currency: expected {was}, as the fleet began, got {now}; give prices and caps "
+            f"in {was}, or begin a new fleet with another --out"
+        )
     if before.notes != caps.notes:
         raise InputError(
             f"fleet.guarantee: expected {before.notes} as the fleet began, got {caps.notes}; "
@@ -171,11 +178,13 @@ def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "C
 def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
     """The table, why members ended, what holds, and what may be done next."""
     console = Console(highlight=False)
-    console.print(table(members))
+    console.print(table(members, caps))
     console.print(in_all(members, caps), markup=False)
     lost = sum(m.money - m.spent for m in members)
     if lost > 1e-9:
-        console.print(f"{money(lost)} more may be charged for calls that were lost", markup=False)
+        console.print(
+            f"{caps.money(lost)} more may be charged for calls that were lost", markup=False
+        )
     for member in members:
         if member.told:
             console.print(f"{member.name}: {member.told}", markup=False)

@@ -62,13 +62,13 @@ class FleetLive:
         passed = time.monotonic() - self._since
         line = f"{in_all(members, self._caps)}, {clock(passed)}"
         if self._redrawn:
-            self._live.update(Group(table(members), Text(line)), refresh=True)
+            self._live.update(Group(table(members, self._caps), Text(line)), refresh=True)
         elif passed >= self._next:
             self._next += min(self._next, LONGEST)
             self.console.print(line, markup=False, soft_wrap=True)
 
 
-def table(members: Sequence[Member]) -> Table:
+def table(members: Sequence[Member], caps: Caps) -> Table:
     """A row per member, within 80 columns."""
     found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     found.add_column("member", overflow="fold", max_width=24)
@@ -76,11 +76,11 @@ def table(members: Sequence[Member]) -> Table:
         found.add_column(name, justify="right", no_wrap=True)
     found.add_column("state", no_wrap=True)
     for member in members:
-        found.add_row(*map(Text, _cells(member)))
+        found.add_row(*map(Text, _cells(member, caps)))
     return found
 
 
-def _cells(member: Member) -> list[str]:
+def _cells(member: Member, caps: Caps) -> list[str]:
     told = member.figures
     widest = told.get("widest")
     lost = member.money - member.spent
@@ -89,8 +89,8 @@ def _cells(member: Member) -> list[str]:
         f"{told['certified']}/{told['targets']}" if "targets" in told else "-",
         f"+-{widest:.3f}" if widest else "-",
         f"{member.drawn or told.get('calls', 0):,}",
-        money(max(member.spent, told.get("spent", 0.0))),
-        money(lost) if member.state not in _RUNS and lost > 0 else "-",
+        caps.money(max(member.spent, told.get("spent", 0.0))),
+        caps.money(lost) if member.state not in _RUNS and lost > 0 else "-",
         WORDS[member.state],
     ]
 
@@ -101,9 +101,9 @@ def in_all(members: Sequence[Member], caps: Caps) -> str:
     calls = sum(max(m.drawn, m.figures.get("calls", 0)) for m in members)
     parts = []
     if caps.max_cost is not None:
-        parts.append(f"{money(spent)} of {money(caps.max_cost)} spent")
+        parts.append(f"{caps.money(spent)} of {caps.money(caps.max_cost)} spent")
     elif spent:
-        parts.append(f"{money(spent)} spent")
+        parts.append(f"{caps.money(spent)} spent")
     limit = "" if caps.max_calls is None else f" of {caps.max_calls:,}"
     parts.append(f"{calls:,}{limit} calls")
     return ", ".join(parts)
@@ -186,7 +186,7 @@ def dry_run(fleet: Fleet, as_json: bool) -> None:
         typer.echo(json.dumps({"members": [vars(row) for row in rows], "calls": total}, indent=1))
         return
     console = Console(highlight=False)
-    console.print(_table(rows, total))
+    console.print(_table(rows, total, fleet.currency))
     for line in _of_caps(fleet, rows, total):
         console.print(line, markup=False)
     console.print("nothing was asked")
@@ -201,21 +201,20 @@ def _planned(member: FleetMember) -> Plan:
         raise InputError(f"member {member.name!r}: {error}") from None
 
 
-def _table(rows: list[Row], total: list[int]) -> Table:
+def _table(rows: list[Row], total: list[int], currency: str) -> Table:
     table = Table(title="calls until certified", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("member", overflow="fold")
     likely = [f"{loss:.0%} fail" for loss in ASSUMED]
     for column in ("at least", *likely, "at most", "a call"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
-        price = (
-            "-" if not row.usual or not row.worst else f"{money(row.usual)} - {money(row.worst)}"
-        )
+        ends = (row.usual, row.worst) if row.usual and row.worst else ()
+        price = " - ".join(money(end, currency) for end in ends) or "-"
         table.add_row(Text(row.name), *(f"{n:,}" for n in row.calls), price)
     table.add_section()
     table.add_row("all", *(f"{n:,}" for n in total), "")
     if all(row.usual is not None for row in rows):
-        table.add_row("cost", *map(money, _costs(rows)), "")
+        table.add_row("cost", *(money(cost, currency) for cost in _costs(rows)), "")
     return table
 
 
@@ -232,7 +231,7 @@ def _of_caps(fleet: Fleet, rows: list[Row], total: list[int]) -> list[str]:
     if fleet.max_calls is not None:
         told.append(_enough(f"the cap of {fleet.max_calls:,} calls", fleet.max_calls, total))
     if fleet.max_cost is not None and all(row.usual is not None for row in rows):
-        cap = f"the cap of {money(fleet.max_cost)} on cost"
+        cap = f"the cap of {money(fleet.max_cost, fleet.currency)} on cost"
         told.append(_enough(cap, fleet.max_cost, _costs(rows)))
     return told
 

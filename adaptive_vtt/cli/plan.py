@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..certify.further import KNOWN
+from ..config import Spec
 from ..config.building import build_space, model_of
 from ..errors import InputError, listed
 from ..journal import read_journal
@@ -21,7 +22,7 @@ from ..models import adapted_model
 from ..results.report.content import Content
 from ..stopping import check_half_width
 from ..utils.figures import money
-from .dry_run import Plan, census_is_cheaper, planned
+from .dry_run import ASSUMED, Plan, census_is_cheaper, planned
 from .options import Json, names
 from .spec_changes import Set, read
 
@@ -82,12 +83,13 @@ def plan(
         found = planned(chosen, base, space, model)
         if told is not None:
             told.check(found)
+        currency = found.currency
         steps.append(_step(width, found, told))
         whole += [width] if census_is_cheaper(chosen, model, found) else []
     if as_json:
         typer.echo(json.dumps([asdict(step) for step in steps], indent=1))
     else:
-        _show(steps)
+        _show(steps, currency, _reached(first, found, steps, told))
         if whole:
             typer.echo(
                 f"down from ±{max(whole):g}, asking all {found.total:,} calls is cheaper, and "
@@ -111,16 +113,21 @@ def _widths(text: str) -> list[float]:
 @dataclass(frozen=True)
 class Pilot:
     """An earlier audit: its ``folder``, what its journal says, what a call of it
-    ``cost``, and the names of its targets."""
+    ``cost`` in which ``currency``, and the names of its targets."""
 
     folder: Path
     content: "Content"
     cost: float
     targets: frozenset[str]
+    currency: str
 
     def check(self, found: "Plan") -> None:
-        """Raises InputError where it certified other targets."""
-
+        """Raises InputError where it certified other targets, or was paid in another currency."""
+        if self.cost and self.currency != found.currency:
+            raise InputError(
+                f"--pilot {self.folder}: expected an audit that was paid in {found.currency}, as "
+                f"this model is, got one in {self.currency}; give model.currency and prices in it"
+            )
         wanted = {row.target for row in found.targets}
         if other := sorted(wanted ^ self.targets):
             raise InputError(
@@ -133,7 +140,8 @@ def _pilot(folder: Path) -> Pilot:
     """The audit in a folder. Raises InputError for one that certified nothing, compared two models,
     or tells too little."""
     with closing(read_journal(folder / JOURNAL)) as journal:
-        certificate = read_facts(journal.facts()).certificate
+        facts = read_facts(journal.facts())
+        certificate = facts.certificate
         if certificate is not None and certificate.versus is not None:
             raise InputError(
                 f"--pilot {folder}: expected an audit of one model, got a comparison of two, whose "
@@ -152,7 +160,7 @@ def _pilot(folder: Path) -> Pilot:
             f"and that left something to ask, got +-{widths[-1]:.3f} after {len(widths) - 1} calls"
         )
     cost = content.cost / max(len(widths) - 1, 1)
-    return Pilot(folder, content, cost, frozenset(certificate.targets))
+    return Pilot(folder, content, cost, frozenset(certificate.targets), facts.currency)
 
 
 def _step(width: float, found: Plan, pilot: Pilot | None) -> Step:
@@ -170,7 +178,32 @@ def _step(width: float, found: Plan, pilot: Pilot | None) -> Step:
     return Step(width, *bounds, likely, cost, by_cost, (ends[0], ends[1]))
 
 
-def _show(steps: list[Step]) -> None:
+def _reached(spec: Spec, found: Plan, steps: list[Step], pilot: Pilot | None) -> list[str]:
+    """How far each limit of the spec reaches: calls, and the narrowest half-width of the table."""
+    budget, cap, price = spec.audit.budget, spec.audit.max_cost, found.likely_price
+    price = price if pilot is None else pilot.cost or price
+    limits = [] if budget is None else [(budget, f"the budget of {budget:,} calls")]
+    if cap is not None and price:
+        calls, least = (min(int(cap / each), found.total) for each in (price, found.worst or price))
+        pays = f"pays for about {calls:,} calls ({least:,} at the worst price)"
+        limits.append((calls, f"the cap of {money(cap, found.currency)} on cost {pays}"))
+    needed = {f"where {p:.0%} fail": [step.likely[p] for step in steps] for p in ASSUMED}
+    if pilot is not None:
+        needed = {"by the pilot": [step.by_pilot or step.at_most for step in steps]}
+    told = []
+    for calls, limit in limits:
+        ends = [f"{_narrowest(steps, row, calls)} {case}" for case, row in needed.items()]
+        told.append(f"{limit}: enough for {', '.join(ends)}")
+    return told
+
+
+def _narrowest(steps: list[Step], needed: list[int], calls: int) -> str:
+    """The narrowest half-width that so many calls are enough for, by what each step needs."""
+    paid = [s.half_width for s, n in zip(steps, needed, strict=True) if n <= calls]
+    return f"±{min(paid):g}" if paid else "none of these"
+
+
+def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
     table = Table(title="calls until all targets are certified", box=SIMPLE_HEAD, pad_edge=False)
     losses = list(steps[0].likely)
     columns = ["half-width", "at least", *(f"{p:.0%} fail" for p in losses), "at most"]
@@ -187,10 +220,12 @@ def _show(steps: list[Step]) -> None:
                 "–" if ends is None else " to ".join(f"{n:,}" for n in dict.fromkeys(ends))
             )
         if step.cost_by_pilot is not None:
-            cells.append(money(step.cost_by_pilot))
+            cells.append(money(step.cost_by_pilot, currency))
         elif step.cost is not None:
-            cells.append(" to ".join(map(money, step.cost.values())))
+            cells.append(" to ".join(money(cost, currency) for cost in step.cost.values()))
         table.add_row(*cells)
     console = Console(highlight=False)
     console.print(table)
+    for line in limits:
+        console.print(line, markup=False)
     console.print("nothing was asked; failures with a pattern take fewer calls")

@@ -26,15 +26,16 @@ from ..audit import Audit
 from ..audit import Progress as Step
 from ..audit.overview import show
 from ..engine.options import Certify, Limits
+from ..families import told_apart
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
 from ..results.difference import point_span
-from ..results.result import Result, paid
-from ..results.way_on import forecast
+from ..results.result import Result
+from ..results.way_on import forecast, in_money
 from ..stopping import State
 from ..types import Floats
-from ..utils.figures import money, outward, percent, span, tenths
+from ..utils.figures import money, outward, percent, shorten, span, tenths
 from .signals import heed
 
 BAR = 10
@@ -56,7 +57,7 @@ VACUOUS = 0.5
 TINY = 1e-9
 MIN = 16
 """Columns below which the last part, which may be cut, is left out."""
-LAST = 22
+LAST = 28
 """Columns of the last part, the widest target and its name, that others make room for."""
 
 
@@ -154,21 +155,21 @@ class Live:
         """How far the audit is, in at most ``width`` columns, ``passed`` seconds from the start."""
         passed = time.monotonic() - self._since if passed is None else passed
         if self._step is None:
-            return fitted([self._what, self._audit.model.doing or "asking"], "", width)
+            return fitted([self._what, self._audit.model.doing or "asking"], "", "", width)
         step, share = self._step, self._share(self._step)
         open_ = still_open(step.state, self._audit.certify)
         parts = [
             self._what,
             "" if share is None else f"{share:.0%}",
             f"{step.state.calls:,} calls",
-            money(step.cost) if step.cost else "",
+            money(step.cost, step.currency) if step.cost else "",
             clock(passed),
             self._audit.model.doing,
             self._in_flight(),
             time_left(share, self._began or 0.0, passed),
             open_[0] if open_ else "",
         ]
-        return fitted(parts, self._widest(step, open_[1] if open_ else None), width)
+        return fitted(parts, *self._widest(step, open_[1] if open_ else None), width)
 
     def _in_flight(self) -> str:
         """How many calls may be on their way at a time, where that changes."""
@@ -180,19 +181,21 @@ class Live:
     def _share(self, step: Step) -> float | None:
         return share_done(step.state, step.cost, self._audit.certify, self._audit.limits)
 
-    def _widest(self, step: Step, target: int | None) -> str:
-        """What keeps the audit going."""
+    def _widest(self, step: Step, target: int | None) -> tuple[str, str]:
+        """What keeps the audit going: a figure, and the name of what it is about."""
         state = step.state
         if target is None or state.lower is None or state.upper is None:
             side = "present" if step.side else "absent"
-            return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
+            return f"uncertainty {state.mean:.2f}, most at ", f"{step.concept} ({side})"
+        variants = [(v.relation.name, v.severity) for v in self._audit.space.variants]
+        name = told_apart(self._audit.target_ids[target], variants)
         if (compare := self._audit.certify.compare) is not None:
             least, most = compare.differences(state.lower, state.upper)
             span = point_span(-most[target], -least[target])
-            return f"{self._audit.targets[target]} {span} points"
+            return f"{span} points ", name
         sign = "±" if "utf" in self.console.encoding.lower() else "+-"
         half_width = (state.upper[target] - state.lower[target]) / 2
-        return f"widest {sign}{100 * half_width:.1f} % {self._audit.targets[target]}"
+        return f"widest {sign}{100 * half_width:.1f} % ", name
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the
@@ -213,7 +216,7 @@ class Live:
             console.print(result.headline, markup=False)
         console.print(f"stopped: {result.reason}", markup=False)
         took = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
-        took += [paid(result.cost, result.unconfirmed)] if result.cost else []
+        took += [result.paid] if result.cost else []
         took.append(clock(time.monotonic() - self._since))
         console.print(", ".join(took), markup=False)
         console.print(_table(result.targets))
@@ -224,7 +227,7 @@ class Live:
             if not result.captions.comparable:
                 console.print(NOTHING_CHECKED, markup=False)
         if result.judge is not None:
-            console.print(str(result.judge), markup=False)
+            console.print(result.judge.told(result.currency), markup=False)
         if "more_calls" in result.targets and not result.reached.all():
             console.print(_still_open(result, self._audit.certify), markup=False)
         if result.repeat_probes is not None:
@@ -262,8 +265,9 @@ def _table(targets: pd.DataFrame) -> Table:
     table = Table(title=title)
     decided = ["decided"] if "decided" in targets else []
     intervals = ["interval"] if certified else []
-    for column in ("target", "estimate", *intervals, *decided, "questions"):
-        table.add_column(column, justify="left" if column == "target" else "right")
+    table.add_column("target", overflow="fold")
+    for column in ("estimate", *intervals, *decided, "questions"):
+        table.add_column(column, justify="right")
     for _, row in targets.sort_values("estimate", ascending=False).head(SHOWN).iterrows():
         interval = [span(row["lower"], row["upper"])] if certified else []
         table.add_row(
@@ -301,8 +305,9 @@ def _still_open(result: Result, certify: Certify) -> str:
     further = forecast(open_.to_dict("records"))
     if further is None:
         return f"{told}; {which} is {where}; how many more calls it takes cannot be told yet"
+    cost = in_money(further, result.cost, result.calls, result.currency)
     every = "it" if len(open_) == 1 else "all of them"
-    return f"{told}; {which} is {where}; {every} would take {further} more calls"
+    return f"{told}; {which} is {where}; {every} would take {further} more calls" + cost
 
 
 # -- how far an audit is, in words that fit the width there is ---------------------------------
@@ -377,9 +382,10 @@ def time_left(share: float | None, began: float, seconds: float) -> str:
     return f"~{clock(seconds * (1 - share) / (share - began))} left"
 
 
-def fitted(parts: Sequence[str], last: str, width: int, joint: str = "  ") -> str:
-    """As many of the parts as fit, in order, then as much of the last one; "" are left out. From
-    ``WIDE`` columns on, parts make room for ``LAST`` of the last one."""
+def fitted(parts: Sequence[str], figure: str, name: str, width: int, joint: str = "  ") -> str:
+    """As many of the parts as fit, in order, then the figure and as much as fits of its name; ""
+    are left out. From ``WIDE`` columns on, parts make room for ``LAST`` of these two."""
+    last = figure + name
     line, kept = "", min(len(last), LAST) + len(joint) if last and width >= WIDE else 0
     for part in filter(None, parts):
         longer = f"{line}{joint}{part}" if line else part
@@ -389,4 +395,4 @@ def fitted(parts: Sequence[str], last: str, width: int, joint: str = "  ") -> st
     room = width - len(line) - len(joint)
     if not last or room < min(MIN, len(last)):
         return line
-    return f"{line}{joint}{last if len(last) <= room else last[: room - 1] + '…'}"
+    return f"{line}{joint}{figure}{shorten(name, room - len(figure))}"[:width]

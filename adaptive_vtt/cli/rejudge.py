@@ -70,8 +70,9 @@ def _show(before: "Result", now: "Result", out: Path) -> None:
     console = Console(highlight=False)
     title = "error rates" if now.guarantee is not None else "raw rates, no guarantee"
     table = Table(title=title)
-    for name in ("target", "then", "now", "questions"):
-        table.add_column(name, justify="left" if name == "target" else "right")
+    table.add_column("target", overflow="fold")
+    for name in ("then", "now", "questions"):
+        table.add_column(name, justify="right")
     certified = now.guarantee is not None  # the oracle may call the same targets otherwise
     known = now.targets["target"] if certified else before.targets["target"]
     then = dict(zip(known, _cells(before), strict=False))  # slices, left out now, stand last

@@ -1,5 +1,6 @@
 """``avtt resume``: going on with an audit, under other limits if that is wanted."""
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +23,14 @@ def resume(
     ] = None,
     max_cost: Annotated[
         float | None, typer.Option(help="Money, at most, with what was spent.", metavar="MONEY")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a run that avtt.audit began in Python: its model, 'file.py:name' or "
+            "'package.module:name'.",
+            metavar="FILE:NAME",
+        ),
     ] = None,
     half_width: Annotated[
         float | None,
@@ -73,7 +82,8 @@ def resume(
 
     A run folder is a program, as a Makefile is: the model its journal names is
     run, once space and settings were found to be those of the audit. report,
-    verify, export and label run nothing of it.
+    verify, export and label run nothing of it. The journal of avtt.audit in
+    Python keeps its data's path and options; --model names the model.
 
     A member of a fleet goes on with 'avtt fleet ... --resume', under its cap;
     with --leave-fleet alone, and the fleet counts that when it goes on.
@@ -81,10 +91,11 @@ def resume(
     Example: avtt resume runs/first --budget 500
     """
     flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}
-    with interruptible(directory):
+    again = f"avtt resume {shlex.quote(str(directory))} --model {shlex.quote(model or '')}"
+    with interruptible(directory, model and f"'{again}' goes on where this stopped"):
         check_alone(directory, leaves=leave_fleet)
         limits: Any = {**flags, **new_limits(settings(sets))}
-        audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, **limits)
+        audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, model=model, **limits)
         if not as_json and any(limit is not None for limit in limits.values()):
             typer.echo(_said(limits, bool(audit.targets)), err=True)
         run_and_report(audit, directory, as_json, open_it=open_it)

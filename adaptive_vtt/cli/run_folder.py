@@ -23,7 +23,7 @@ from ..results.report import write_report
 from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
 from ..results.tracking import Follower, backend, tracked
-from ..results.way_on import forecast, more_calls, raised, rounded_up
+from ..results.way_on import forecast, more_calls, raised, resume_command, rounded_up
 from ..space import QuestionSpace
 from ..strategies import default
 from ..utils.files import write_text
@@ -219,8 +219,8 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     more = 0 if settled else more_calls(facts, result.calls, forecast(open_))
     if more and (limits := raised(facts, result.calls, result.questions, result.cost, more)):
         what = "goes on, to certify the rest" if facts.certificate else "goes on"
-        found.append((f"avtt resume {folder} {limits}", what))
-        found += _settling(folder, facts, result)
+        found.append((f"{resume_command(facts, out)} {limits}", what))
+        found += _settling(out, facts, result)
     answers = (answer for call in journal.calls() for answer in call.answers)
     if any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
         failures = shlex.quote(str(out / "failures"))
@@ -228,13 +228,14 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     return [*found, (f"avtt verify {folder}", "checks every figure")]
 
 
-def _settling(folder: str, facts: Facts, result: Result) -> list[Step]:
+def _settling(out: Path, facts: Facts, result: Result) -> list[Step]:
     """The command that ends an audit with the intervals it has, if they are nearly as wanted."""
     wanted = None if facts.certificate is None else facts.certificate.half_width
     reached = float(result.targets["half_width"].max())
     if wanted is None or reached > NEARLY * wanted:
         return []
-    return [(f"avtt resume {folder} --half-width {rounded_up(reached)}", "or settles for this")]
+    width = f"--half-width {rounded_up(reached)}"
+    return [(f"{resume_command(facts, out)} {width}", "or settles for this")]
 
 
 def tell(steps: list[Step]) -> None:

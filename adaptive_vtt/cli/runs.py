@@ -12,10 +12,13 @@ from rich.text import Text
 
 from ..engine.audit_key import full_name
 from ..errors import AvttError
+from ..families import told_apart
 from ..results.runs import Rates, Run, find, read_rates, read_run
-from ..utils.figures import money
+from ..utils.figures import money, shorten
 from .options import Json
 
+NAME = 20
+"""Columns of a model's name, and of a target's."""
 RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
 
 
@@ -58,12 +61,11 @@ def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
 
 def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in ("run", "model"):
-        table.add_column(name, overflow="fold")
+    table.add_column("run\nits model", overflow="fold")
     for name in ("targets", "calls", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("surely worst", overflow="fold")
+    for name in ("state", "surely worst"):
+        table.add_column(name, no_wrap=True)
     for run, rates in rows:
         table.add_row(*map(Text, _cells(run, rates)))
     console = Console(highlight=False)
@@ -71,21 +73,29 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
     for run, _ in rows:
         if run.state in ("stopped", "unreadable"):
             console.print(f"{run.name}: {run.words}", markup=False)
+    if any(run.paired for run, _ in rows):
+        console.print("pairs: two models are compared, and each pair is a call of either")
     if any(rates for _, rates in rows):
         console.print("not verified: rates are as journals state them; see 'avtt verify DIR'")
 
 
 def _cells(run: "Run", rates: "Rates | None") -> list[str]:
     if not run.model:
-        return [run.name, "-", "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
-    worst = rates.worst if rates else None
+        return [run.name, "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     certified = f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-"
     return [
-        run.name,
-        full_name(run.model, run.version),
+        f"{run.name}\n{shorten(full_name(run.model, run.version), NAME)}",
         f"{run.targets or '?'} exact" if run.census else certified,
-        f"{run.calls:,}",
-        money(run.cost),
+        f"{run.calls:,}" + "\npairs" * run.paired,
+        money(run.cost, run.currency),
         f"{run.state}\n{run.ago}",
-        f"{worst.id.name} {worst.span}" if worst else "-",
+        _worst(rates) if rates else "-",
     ]
+
+
+def _worst(rates: Rates) -> str:
+    if (worst := rates.worst) is None:
+        return "-"
+    told = [row.id.columns() for row in rates.rows]
+    variants = list({(row["relation"], row["severity"]) for row in told if row["relation"]})
+    return f"{shorten(told_apart(worst.id, variants), NAME)}\n{worst.span}"

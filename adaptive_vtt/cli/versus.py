@@ -28,7 +28,6 @@ from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..results.difference import DECISIONS, brief
 from ..results.gate import Gated
-from ..results.result import paid
 from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
 from .options import Json, Open, names
@@ -305,10 +304,11 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     console.print(f"stopped: {result.reason}", markup=False)
     a, b = verdict.names
     took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
-    took += [paid(result.cost, result.unconfirmed)] if result.cost else []
+    took += [result.paid] if result.cost else []
     console.print(", ".join(took), markup=False)
     table = Table(title=escape(f"error rate of {b} less that of {a}"), title_justify="left")
-    for column in ("target", "difference", "decision", "disagreement"):
+    table.add_column("target", overflow="fold")
+    for column in ("difference", "decision", "disagreement"):
         table.add_column(column, justify="right" if column == "disagreement" else "left")
     for row, told in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):
         apart = row["disagreement"]
@@ -332,7 +332,7 @@ def _next_steps(
     folder = shlex.quote(str(out))
     steps = []
     if not verdict.decided and not gated:
-        limit = "--max-cost" if "$" in str(verdict.result.reason) else "--budget"
+        limit = "--max-cost" if "was spent" in str(verdict.result.reason) else "--budget"
         steps.append((f"the same command with a higher {limit}", "decides the rest"))
     told = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
     steps.append((f"avtt gate {folder} {told}", "may it ship?"))

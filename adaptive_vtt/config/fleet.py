@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from ..errors import InputError, one_line
+from ..utils.figures import USD
 from ..utils.files import Table, near_file, toml_of
 from . import Spec, parse_spec, read_spec
 from .section import Section
@@ -79,6 +80,7 @@ class Fleet:
     guarantee: Literal["each", "all"]
     confidence: float | None
     members: tuple[FleetMember, ...]
+    currency: str = USD
 
 
 def read_fleet(path: Path, *, max_cost: float | None = None, max_calls: int | None = None) -> Fleet:
@@ -106,8 +108,27 @@ def read_fleet(path: Path, *, max_cost: float | None = None, max_calls: int | No
     members = tuple(_limited(member, shared, len(found), path) for member in found)
     sure = (shared.confidence or 0.95) if shared.guarantee == "all" else None
     return Fleet(
-        shared.max_cost, shared.max_calls, shared.at_a_time, shared.guarantee, sure, members
+        shared.max_cost,
+        shared.max_calls,
+        shared.at_a_time,
+        shared.guarantee,
+        sure,
+        members,
+        _currency(members, path),
     )
+
+
+def _currency(members: Sequence[FleetMember], path: Path) -> str:
+    """Of all members that pay; raises InputError where they pay in several, as they share a cap."""
+    paid = [member for member in members if member.spec.model.costs_money]
+    found = {getattr(m.spec.model, "currency", None) or USD: m.name for m in paid}
+    if len(found) > 1:
+        told = " and ".join(f"{currency} of {name!r}" for currency, name in found.items())
+        raise InputError(
+            f"{path}: member: model.currency: expected one for all, as they share a cap, got "
+            f"{told}; convert the prices of one"
+        )
+    return next(iter(found), USD)
 
 
 def _check_caps(shared: FleetSpec, path: Path) -> None:

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
 from ..audit.rejudging import rejudge
+from ..audit.shortcut import called_again
 from ..engine.budget import Lease
 from ..engine.endpoint import give_up as give_up_batch
 from ..errors import InputError, unknown
@@ -17,9 +19,11 @@ from ..journal.files import JOURNAL
 from ..oracles.findings import cost_of
 from ..results.gate import asked_later
 from ..results.result import Result
+from ..results.way_on import resume_command
 from ..space import QuestionSpace
+from ..types import JsonObject
 from ..utils.files import Table, merged
-from ..utils.other_code import file_of, is_target
+from ..utils.other_code import file_of, is_target, load_object
 from . import Spec, parse_spec
 from .building import build_audit, build_space
 from .journaled import check_before_code, check_program, notes_of, refuse_code, spec_of
@@ -64,6 +68,7 @@ def resume(
     posthoc: Sequence[str] = (),
     give_up: Sequence[str] = (),
     lease: Lease | None = None,
+    model: str | None = None,
     **limits: Unpack[NewLimits],
 ) -> Audit:
     """The audit in the run folder ``directory``, brought to where it stopped: ``run`` goes on.
@@ -82,6 +87,9 @@ def resume(
 
     ``lease``: what it may spend for now, where it is one of a fleet.
 
+    ``model``: of an audit that ``adaptive_vtt.audit`` began in Python, 'file.py:name' or what else
+    names its model; the journal keeps what else it was begun with.
+
     Runs the model that the journal's spec names. Raises InputError for a limit below what was
     spent already, JournalError where no audit of a SPEC.toml was begun in the folder.
     """
@@ -89,35 +97,70 @@ def resume(
     read_journal(path).close()  # says so where no audit was begun
     with closed_on_error(SQLiteJournal(path, must_exist=True)) as journal:
         facts = read_facts(journal.facts())
-        spec, base = spec_of(facts, str(path), in_python(facts, directory))
-        check_program(facts, spec, str(path))
+        changes = {name: value for name, value in limits.items() if value is not None}
+        if model is not None and facts.call is not None:
+            build = partial(_of_python, facts, facts.call, model)
+        else:
+            spec, base = spec_of(facts, str(path), in_python(facts, directory))
+            check_program(facts, spec, str(path))
+            _refuse_model(model, spec)
+            build = partial(_of_spec, facts, spec, base)
         for name in give_up:
             give_up_batch(journal, name)
-        changes = {name: value for name, value in limits.items() if value is not None}
-        notes = {}
-        if changes:
-            table = spec.model_dump()
-            for name, value in changes.items():
-                table[_SECTIONS[name]][name] = value
-            spec = parse_spec(table, "resume")
-            check_limits(changes, journal, facts)
-            notes = notes_of(spec, facts.base)
-        audit = build_audit(
-            spec,
-            base,
-            check=lambda space: check_before_code(facts, spec, space),
-            journal=journal,
-            notes=notes,
-            lease=lease,
-        )
+        audit = build(changes, journal=journal, lease=lease)
         if posthoc:
             audit.certify_also(asked_later(audit.space, posthoc))
         return audit
 
 
+def _of_spec(
+    facts: Facts, spec: Spec, base: Path, changes: Table, *, journal: Journal, **given: Any
+) -> Audit:
+    """The audit of a journal's spec, under other limits where there are ``changes``."""
+    notes = {}
+    if changes:
+        table = spec.model_dump()
+        for name, value in changes.items():
+            table[_SECTIONS[name]][name] = value
+        spec = parse_spec(table, "resume")
+        check_limits(changes, journal, facts)
+        notes = notes_of(spec, facts.base)
+    check = partial(check_before_code, facts, spec)
+    return build_audit(spec, base, check=check, journal=journal, notes=notes, **given)
+
+
+def _of_python(
+    facts: Facts, call: JsonObject, model: str, changes: Table, *, journal: Journal, **given: Any
+) -> Audit:
+    """The audit that a call in Python began, with the model of this name."""
+    if other := [f"stop.{name}" for name in changes if _SECTIONS[name] == "stop"]:
+        raise InputError(
+            f"--set {other[0]}: expected budget, max_cost or half_width, as this run was begun in "
+            "Python, got a limit of a SPEC.toml; leave it out"
+        )
+    check_limits(changes, journal, facts)
+    named = model == facts.settings.model or not is_target(model)
+    source = model if named else load_object(model)
+    notes = {"call": {**call, **changes}}
+    return called_again(call, source, journal=journal, notes=notes, **changes, **given)
+
+
+def _refuse_model(model: str | None, spec: Spec) -> None:
+    """Raises InputError for a model beside a spec, which names it."""
+    if model is not None:
+        raise InputError(
+            f"--model: expected none, as the run's SPEC.toml names its model (kind "
+            f"{spec.model.kind!r}), got {model!r}; leave it out"
+        )
+
+
 def in_python(facts: Facts, directory: Path | str) -> str:
     """What to type to go on with an audit that no SPEC.toml began: its journal keeps its settings,
-    but neither its data nor its model."""
+    but not its model, nor data that were in memory."""
+    if facts.call is not None:
+        command = resume_command(facts, directory)
+        name = facts.settings.model
+        return f"type '{command}', the name of model {name!r}, or the Python that began it"
     certificate, limits = facts.certificate, "budget=MORE"
     if certificate is not None and certificate.half_width is not None:
         limits = f"half_width={certificate.half_width:g}, {limits}"

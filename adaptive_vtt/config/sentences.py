@@ -113,6 +113,8 @@ def _expected(wrong: Any) -> str:
         few = wrong["type"] == "too_short"
         count = wrong["ctx"]["min_length" if few else "max_length"]
         return f"at {'least' if few else 'most'} {count} item{'s' * (count != 1)}"
+    if wrong["type"] == "string_pattern_mismatch":  # the only one is that of currencies
+        return "three capitals, as in 'EUR'"
     if wrong["type"] in _TABLES:
         return f"a table of fields ([{'.'.join(map(str, wrong['loc'][:1]))}] once)"
     words: str = wrong["msg"].removeprefix("Input should be ").lower()

@@ -31,7 +31,7 @@ from .prices import Prices
 from .proxies import Proxies, Renderings
 from .repeat_probes import RepeatProbes
 from .selector import Selector
-from .settings import check_budget, describe_settings, questions_per_call
+from .settings import check_budget, currency_paid, describe_settings, questions_per_call
 from .tensors import hashed
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ def assembled(
     probes = RepeatProbes(origin.key, sampling.repeat_probes, judge, queue, draw_order)
     by = space.oracle.judge_by
     judged = None if by is None else Judged(by.model, questions_per_call(space, model.answers))
-    budget = Budget(model, limits.max_cost, judged, limits.lease)
+    currency = currency_paid(model, None if by is None else by.model, facts)
+    budget = Budget(model, limits.max_cost, judged, limits.lease, currency)
     loop = Loop(
         selector,
         judge,
@@ -162,7 +163,7 @@ def assembled(
         budget,
         SourceQueue(judge.sources, queue, belief.sources),
         probes,
-        limits.rules(certify.rule()),
+        limits.rules(certify.rule(), currency),
         watch,
         waits=not isinstance(model, ConcurrentModel),
     )

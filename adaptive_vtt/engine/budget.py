@@ -16,6 +16,7 @@ from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS
 from ..types import JsonObject
+from ..utils.figures import USD
 from .call_queue import Call
 
 
@@ -114,7 +115,7 @@ class Budget:
 
     ``cap``: what spent and lost may come to, or None; ``lease``: what they may come to for now.
     ``judged``: the judge's calls, of which every call of the model may lead to some, so that those
-    are reserved with it.
+    are reserved with it. ``currency``: of all costs.
     """
 
     def __init__(
@@ -123,8 +124,9 @@ class Budget:
         cap: float | None,
         judged: Judged | None = None,
         lease: Lease | None = None,
+        currency: str = USD,
     ) -> None:
-        self.cap = cap
+        self.cap, self.currency = cap, currency
         self._lease = lease
         self.spent = 0.0
         self.drawn = 0
@@ -145,7 +147,7 @@ class Budget:
 
     def reserved(self, calls: int) -> float:
         """What ``calls`` calls, those lost, and what a judge is asked of them, cost at most."""
-        return calls * self.worst + self._lost + self.judged.open * self.judged.most
+        return calls * self.worst + self.lost_cost + self.judged.open * self.judged.most
 
     def judgeable(self, under_way: int, sent: int) -> int | None:
         """How many more calls of the judge may be paid for beside ``under_way`` calls of the model
@@ -154,7 +156,7 @@ class Budget:
         if limit is None or self.judged.most <= 0:
             return None
         calls = under_way + len(self._submitted)
-        left = limit + CENTS - self.spent - self._lost - calls * self._most
+        left = limit + CENTS - self.spent - self.lost_cost - calls * self._most
         return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
@@ -173,7 +175,7 @@ class Budget:
         they, what was spent and what was lost may come to."""
         self._submitted = set(numbers)
         count = len(self._submitted)
-        least = self.spent + self._lost + count * self._most
+        least = self.spent + self.lost_cost + count * self._most
         if self.cap is not None and count and least > self.cap + CENTS:
             raise InputError(
                 f"max_cost: expected at least {least:.10g}, as {self.spent:.10g} was spent and "
@@ -194,6 +196,7 @@ class Budget:
         """For the journal."""
         told: JsonObject = {"max_cost": self.cap, "interrupted": self.lost}
         told |= {"counted": sorted(self._calls.counted), "worst": self._most}
+        told |= {} if self.currency == USD else {"currency": self.currency}
         if self.judged.is_there:
             told["judge_interrupted"] = self.judged.lost
             told["judge_counted"] = sorted(self.judged.counted)
@@ -212,9 +215,14 @@ class Budget:
         return self._most + self.judged.per_call * self.judged.most
 
     @property
-    def _lost(self) -> float:
+    def lost_cost(self) -> float:
         """What was lost may have cost so much."""
         return self.lost * self._most + self.judged.lost * self.judged.most
+
+    @property
+    def attempts(self) -> int:
+        """How often a call may be sent, and billed, at most."""
+        return self._model.most_attempts
 
     @property
     def _most(self) -> float:

@@ -18,6 +18,7 @@ from ..models.checking import check_answer, checked, name_of
 from ..space import QuestionSpace
 from ..stopping import State
 from ..types import Answer, Unanswered
+from ..utils.figures import USD
 from .belief import Belief
 from .call_queue import Call
 from .endpoint import JournalRecord
@@ -178,6 +179,10 @@ class Asking(Protocol):
     def cost(self) -> float:
         """What all answers cost so far."""
 
+    @property
+    def currency(self) -> str:
+        """Of all costs."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -187,6 +192,7 @@ class Progress:
     cost: float
     concept: str
     side: int
+    currency: str = USD
 
 
 OnProgress = Callable[[Progress], object]
@@ -200,7 +206,7 @@ def progress_of(audit: Asking) -> Progress:
     if not state.exhausted:
         uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
     concept, side = divmod(int(np.argmax(uncertainty)), 2)
-    return Progress(state, audit.cost, audit.space.concepts[concept], side)
+    return Progress(state, audit.cost, audit.space.concepts[concept], side, audit.currency)
 
 
 def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:

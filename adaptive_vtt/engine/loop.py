@@ -451,6 +451,8 @@ class Loop:
             next_calls=self.question,
             cost=self.budget.spent,
             reserved=self.budget.reserved(len(self.queue) + self.most),
+            lost=self.budget.lost_cost,
+            attempts=self.budget.attempts,
             hard=self.belief.hard,
             lowest=self.belief.lowest,
         )

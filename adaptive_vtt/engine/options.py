@@ -36,6 +36,7 @@ from ..stopping import (
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode, Guarantee, JsonObject
+from ..utils.figures import USD
 from ..utils.options import Option
 from .budget import Lease
 from .selector import Replay
@@ -492,15 +493,16 @@ class Limits:
     goal: StoppingRule | None = None
     lease: Lease | None = None
 
-    def rules(self, certified: StoppingRule | None) -> list[StoppingRule]:
+    def rules(self, certified: StoppingRule | None, currency: str = USD) -> list[StoppingRule]:
         """The stopping rules, any of which ends the audit: all goals together, ``certified`` among
-        them, and each limit. Raises InputError for a limit that is none."""
+        them, and each limit, that on cost in ``currency``. Raises InputError for a limit that is
+        none."""
         for name, given in (("stop", self.stop), ("goal", self.goal)):
             if given is not None:
                 check_rule(given, name)
         goals = [rule for rule in (certified, self.goal) if rule is not None]
         first = AllOf(tuple(goals)) if len(goals) > 1 else next(iter(goals), None)
-        limits = limits_of(self.budget, self.max_cost)
+        limits = limits_of(self.budget, self.max_cost, currency)
         return [*(rule for rule in (first, self.stop) if rule is not None), *limits]
 
 

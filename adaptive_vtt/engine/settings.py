@@ -6,10 +6,11 @@ from typing import Any
 from ..errors import InputError, JournalError, ModelError, listed
 from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
-from ..models.checking import is_cost, name_of
+from ..models.checking import currency_of, is_cost, name_of
 from ..space import QuestionSpace
 from ..strategies import Named, Strategy
 from ..types import CallMode, JsonObject
+from ..utils.figures import USD
 from .options import Sampling
 
 
@@ -214,6 +215,22 @@ def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
             f"{name_of(model)!r} may cost with its longest prompt and reply and all retries; "
             f"got {max_cost:g}"
         )
+
+
+def currency_paid(model: ModelDefaults, judge: ModelDefaults | None, facts: Facts | None) -> str:
+    """The currency of all costs of an audit, which goes on with ``facts`` (None: a new one).
+
+    Raises InputError where model and judge are paid in two, JournalError where the journal's costs
+    are in another.
+    """
+    models = [model] if judge is None else [model, judge]
+    found, before = currency_of(models, "oracle.judge"), None if facts is None else facts.currency
+    if found and before and found != before:
+        raise JournalError(
+            f"journal: expected prices in {before}, as what it spent is, got {found}; give prices "
+            f"and caps in {before}"
+        )
+    return found or before or USD
 
 
 def check_judge(space: QuestionSpace, model: ModelDefaults, max_cost: float | None) -> None:

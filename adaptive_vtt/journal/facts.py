@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass as checked
 from ..errors import JournalError
 from ..families import OfSlice, TargetId
 from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, JsonObject, Numbering
+from ..utils.figures import USD, money
 
 
 class Fact(BaseModel):
@@ -372,11 +373,12 @@ class Facts(LostFacts):
     comparison, the questions about which model A was not asked, as an earlier audit had;
     ``replay``: whose draws came first, None: all are its own; ``cohort``: other models that were
     known; ``discover``: how slices are looked for, None: they are not; ``begun_by``: the command
-    that began it;
+    that began it; ``call``: what Python began it with, see ``audit.shortcut.called_again``;
     ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
     answers were still awaited when it was last said, and those lost; ``ways``: where P(yes) comes
     from, of two models by "a" and "b", else by ""; ``bounds``: most tokens, sent and said, of an
-    attempt that was counted at more than expected, by these sides and "judge".
+    attempt that was counted at more than expected, by these sides and "judge"; ``currency``: of
+    all costs, as ISO 4217 calls it.
     """
 
     space: SpaceFacts
@@ -396,6 +398,7 @@ class Facts(LostFacts):
     stop: tuple[str, ...] = ()
     stop_levels: tuple[tuple[Literal["mean", "max"], float], ...] = ()
     max_cost: float | None = None
+    currency: str = USD
     endpoint: JsonObject | None = None
     warnings: tuple[str, ...] = ()
     spec: JsonObject | None = None
@@ -407,12 +410,17 @@ class Facts(LostFacts):
     discover: DiscoverFacts | None = None
     replay: ReplayFacts | None = None
     begun_by: str | None = None
+    call: JsonObject | None = None
     batches: tuple[BatchFacts, ...] = ()
     ways: dict[str, WayFacts] = {}
     bounds: dict[str, tuple[NonNegativeInt, NonNegativeInt]] = {}
     rejudged: RejudgedFacts | None = None
     cohort: CohortFacts | None = None
     protocol: ProtocolFacts = ProtocolFacts()
+
+    def money(self, cost: float) -> str:
+        """A cost in the audit's currency, in words."""
+        return money(cost, self.currency)
 
     @property
     def all_calls(self) -> int:

@@ -116,6 +116,8 @@ class ModelDefaults:
     be kept."""
     most_attempts: int = 1
     """The most attempts of one call that may be billed."""
+    currency: str | None = None
+    """Of what calls cost, as ISO 4217 calls it; None: US dollars, or they cost nothing."""
     price_guess: PriceGuess | None = None
     """What calls are likely to cost; None: not known, or the same for all."""
     template_hash: str | None = None

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from ..errors import AvttError, InputError, ModelError, listed, one_line
 from ..types import Answer, Image, PairedAnswer, Prompt, Unanswered, Value
+from ..utils.figures import USD
 from ..utils.other_code import place_of
-from .base import ModelUnderTest, adapted_model
+from .base import ModelDefaults, ModelUnderTest, adapted_model
 
 _LOGITS = (
     "for logits apply a sigmoid, or say output = 'logits' in [model] (in Python "
@@ -191,6 +192,22 @@ def is_cost(value: object) -> bool:
         return bool(0 <= value < math.inf)  # type: ignore[operator]
     except (TypeError, ValueError):
         return False
+
+
+def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
+    """The currency that the calls of all ``models`` are paid in; None where all are free.
+
+    Raises InputError where they differ, as costs are added up; ``where``: for messages.
+    """
+    paid = [m for m in models if m.costs_money or m.currency]
+    found = {m.currency or USD: name_of(m) for m in paid}
+    if len(found) > 1:
+        told = " and ".join(f"{currency} of {name!r}" for currency, name in found.items())
+        raise InputError(
+            f"{where}: currency: expected prices in one currency, as costs are added up, got "
+            f"{told}; convert the prices of one, and say its currency = ..."
+        )
+    return next(iter(found), None)
 
 
 def _is_probability(value: object) -> bool:

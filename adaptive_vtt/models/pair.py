@@ -17,7 +17,7 @@ from .base import (
     PriceGuess,
     adapted_model,
 )
-from .checking import check_answer, checked, name_of
+from .checking import check_answer, checked, currency_of, name_of
 
 Said = Answer | Unanswered
 Side = Literal["a", "b"]
@@ -59,6 +59,7 @@ class Pair(ModelDefaults):
                 f"{name_of(self.a)!r} ({self.a.answers}) and {name_of(self.b)!r} "
                 f"({self.b.answers}); give both answers = 'one'"
             )
+        self.currency = currency_of([self.a, self.b], "versus")
         self.answers = self.a.answers
         self.halves: Halves | None = None
         self.name = f"{name_of(self.a)}{BETWEEN}{name_of(self.b)}"

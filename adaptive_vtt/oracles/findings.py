@@ -6,7 +6,7 @@ from typing import Any
 
 from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ..types import JsonObject
-from ..utils.figures import money
+from ..utils.figures import USD, money
 from .judge_models import JUDGED
 
 # -- captions --------------------------------------------------------------------------------------
@@ -89,12 +89,16 @@ class JudgeFindings:
     cost: float
 
     def __str__(self) -> str:
+        return self.told()
+
+    def told(self, currency: str = USD) -> str:
+        """All of it in words, its cost in this currency."""
         replies = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
         told = f"the judge was asked about {replies}"
         told += f" ({self.checked:,} of them to check the rule)" * bool(self.checked)
         told += f" and read {self.settled:,}"
         told += f", {self.failed:,} calls of it failed" * bool(self.failed)
-        told += f", for {money(self.cost)} of the cost" * bool(self.cost)
+        told += f", for {money(self.cost, currency)} of the cost" * bool(self.cost)
         both = f"; where the rule had a verdict they agree in {self.agree:,} of {self.compared:,}"
         return told + both * bool(self.compared)
 

@@ -30,7 +30,7 @@ from ..oracles.findings import (
     unconfirmed_of,
 )
 from ..types import JsonObject
-from ..utils.figures import Bar, bars, figure, money
+from ..utils.figures import USD, Bar, bars, figure, money
 from ..utils.files import write_text
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
@@ -122,6 +122,7 @@ class Result:
     versus: tuple[Compared, ...] = ()
     judge: JudgeFindings | None = None
     unconfirmed: float = 0.0
+    currency: str = USD
     source: Source | None = field(default=None, compare=False)
 
     def failures(self) -> pd.DataFrame:
@@ -205,6 +206,7 @@ class Result:
             "questions": self.questions,
             "cost": self.cost,
             "unconfirmed": self.unconfirmed,
+            "currency": None if self.currency == USD else self.currency,
             "stop_reason": self.reason,
             "waiting": self.waiting,
             "scoring": self.scoring,
@@ -233,13 +235,20 @@ class Result:
     @property
     def _stage(self) -> str:
         """How far the audit came, in words."""
-        cost = paid(self.cost, self.unconfirmed)
-        asked = f"{self.calls} calls, {self.questions} questions, {cost}"
+        asked = f"{self.calls} calls, {self.questions} questions, {self.paid}"
         ended = "still open" if self.reason is None else f"ended: {self.reason}"
         if self.guarantee is None:
             return f"nothing certified; {asked}; {ended}"
         done = int(self.targets["certified"].astype(bool).sum())
         return f"{done} of {len(self.targets)} targets certified; {asked}; {ended}"
+
+    @property
+    def paid(self) -> str:
+        """What was booked against the cap, in words."""
+        cost, part = (money(value, self.currency) for value in (self.cost, self.unconfirmed))
+        return f"cost {cost}" + f" ({part} of it may not have been charged)" * (
+            self.unconfirmed > 0
+        )
 
     def __repr__(self) -> str:
         return f"Result({'; '.join(filter(None, [self.headline, self._stage]))})"
@@ -254,12 +263,6 @@ class Result:
         title = "No target" if first is None else f"{first.name}: {first.words}"
         title = self.headline or title
         return bars(title, self._stage, rows, notes)
-
-
-def paid(cost: float, unconfirmed: float) -> str:
-    """What was booked against the cap, in words."""
-    doubt = f" ({money(unconfirmed)} of it may not have been charged)" if unconfirmed > 0 else ""
-    return f"cost {money(cost)}{doubt}"
 
 
 def _bar(row: Mapping[Hashable, Any]) -> Bar:
@@ -308,6 +311,7 @@ def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Re
         scoring=facts.settings.oracle.regime,
         protocol=facts.protocol,
         judge=found_by_judge(judging, calls),
+        currency=facts.currency,
         head=journal.head,
         guarantee=None if certificate is None else certificate.promise,
         headline=sentence(facts, _rows(targets)),

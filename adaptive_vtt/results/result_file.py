@@ -145,7 +145,10 @@ class ResultFile(_Part):
     derived: list[DerivedEntry]
     calls: Count = Field(description="drawn, and made about source images")
     questions: Count = Field(description="that were judged")
-    cost: float = Field(ge=0, description="of all answers, in the unit of the model's prices")
+    cost: float = Field(ge=0, description="of all answers, in ``currency``")
+    currency: str | None = Field(
+        None, description="of all costs, as ISO 4217 calls it; null: US dollars"
+    )
     unconfirmed: float = Field(
         ge=0, description="part of the cost that no server confirmed: it may not have been charged"
     )

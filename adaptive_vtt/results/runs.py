@@ -21,7 +21,7 @@ from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import BATCH, JOURNAL, RECORD, holder
 from ..types import Guarantee, JsonObject
-from ..utils.figures import outward
+from ..utils.figures import USD, outward
 from . import census
 from .difference import told_of
 from .way_on import way
@@ -37,7 +37,8 @@ class Run:
     drawn, answers about source images included, ``waiting`` those of them without an answer.
     ``targets``: how many are certified at the end or aimed at, 0 in audits that only explore.
     ``written``: when the journal changed last, in seconds since 1970. ``head``: see
-    ``Journal.head``. ``census``: everything is asked, and rates are exact; ``head`` and ``targets``
+    ``Journal.head``. ``paired``: two models are compared, and each call is one of either.
+    ``census``: everything is asked, and rates are exact; ``head`` and ``targets``
     are known of finished ones.
     """
 
@@ -56,6 +57,13 @@ class Run:
     written: float | None = None
     head: str = ""
     census: bool = False
+    currency: str = USD
+    paired: bool = False
+
+    @property
+    def took(self) -> str:
+        """The calls in words; of a comparison they are pairs."""
+        return f"{self.calls:,} {'pairs of calls' if self.paired else 'calls'}"
 
     @property
     def words(self) -> str:
@@ -223,6 +231,8 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         tally.cost,
         written,
         journal.head,
+        currency=facts.currency,
+        paired=facts.certificate is not None and facts.certificate.paired,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..certify.further import COLUMNS, Range, longest
 from ..families import Overall
 from ..journal.facts import CertificateFacts, Facts
+from ..utils.figures import money
 
 MIN = 0.1
 """Calls by which an audit is extended at least, as a share of those it made."""
@@ -26,12 +27,20 @@ def way(facts: Facts, folder: Path | str) -> str:
         return f"the audit whose answers these are, {source}, and judge it again ('avtt rejudge')"
     if facts.begun_by:
         return f"'{facts.begun_by}'"
+    if facts.call is not None:
+        return f"the lines of Python that began it, or '{resume_command(facts, folder)}'"
     if facts.spec is None:
         return (
             "the lines of Python that began it, with the same out= or journal= ('avtt resume' "
             "takes audits of a SPEC.toml)"
         )
-    return f"'avtt resume {shlex.quote(str(folder))}'"
+    return f"'{resume_command(facts, folder)}'"
+
+
+def resume_command(facts: Facts, folder: Path | str) -> str:
+    """What goes on with an audit of a SPEC.toml, or of ``adaptive_vtt.audit``, whose model has to
+    be named."""
+    return f"avtt resume {shlex.quote(str(folder))}{' --model FILE:NAME' * bool(facts.call)}"
 
 
 def shipping_rule(certificate: CertificateFacts) -> str:
@@ -66,16 +75,19 @@ def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
 
 def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> str:
     """The options of ``avtt resume`` that let an audit ask ``more`` calls: of the limits that its
-    spec has, those that would end it before. "": none would, or no spec was kept.
+    spec or call has, those that would end it before. "": none would, or neither was kept.
 
     ``calls``, ``questions`` and ``cost``: what it took so far.
     """
-    spec: Mapping[str, Any] = facts.spec or {}
+    spec: Mapping[str, Any] = facts.spec or {"audit": facts.call}
     part = 1 + more / max(calls, 1)
+    # a cap counts lost calls, and keeps the worst price of a question, its source image's call too
+    per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
+    held = facts.cost + 2 * (facts.worst + per_call * facts.judge_worst)
     elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
     wanted = [
         ("budget", "audit", calls + more),
-        ("max_cost", "audit", cost * part),
+        ("max_cost", "audit", cost * part + held),
         ("questions", "stop", questions * part),
         ("seconds", "stop", elapsed * part),
     ]
@@ -85,6 +97,17 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
         if limit is not None and limit < needed:
             found.append(f"--{name.replace('_', '-')} {rounded_up(needed):.10g}")
     return " ".join(found)
+
+
+def in_money(further: Range, cost: float, calls: int, currency: str) -> str:
+    """What further calls cost at the price of the ``calls`` made, as it follows their number; "" of
+    free ones."""
+    each = cost / max(calls, 1)
+    if not each:
+        return ""
+    ends = (further.likely, further.least, further.most)
+    likely, least, most = (money(n * each, currency) for n in ends)
+    return f", {least} to {most}" if further.wide else f", {likely} ({least} to {most})"
 
 
 def rounded_up(value: float) -> float:

@@ -18,7 +18,10 @@ SLACK = 1e-6
 
 
 MIN_MONEY = 1e-9
-"""Dollars that are shown, at least."""
+"""Units of money that are shown, at least."""
+USD = "USD"
+"""The currency of prices that say nothing else."""
+_SIGNS = {USD: "$", "EUR": "€", "GBP": "£"}
 
 
 def outward(lower: float, upper: float) -> tuple[float, float]:
@@ -46,14 +49,24 @@ def span(lower: float, upper: float, space: str = " ") -> str:
     return f"{low} to {high}{space}%"
 
 
-def money(value: float) -> str:
-    """A cost in US dollars, the unit of prices: $12.50, and below ten cents two digits that count:
-    $0.0042."""
+def money(value: float, currency: str = USD) -> str:
+    """A cost in a currency of ISO 4217: $12.50, 12.50 CHF, and below ten cents two digits that
+    count: $0.0042."""
     digits = 2
     if MIN_MONEY <= abs(value) < 0.1:
         digits = 1 - math.floor(math.log10(abs(value)))
     whole, cents = f"{value:,.{digits}f}".split(".")
-    return f"${whole}.{cents.rstrip('0'):0<2}"
+    amount = f"{whole}.{cents.rstrip('0'):0<2}"
+    return f"{_SIGNS[currency]}{amount}" if currency in _SIGNS else f"{amount} {currency}"
+
+
+def shorten(text: str, most: int) -> str:
+    """``text`` in at most ``most`` characters: what is cut is cut in the middle, nearer to the
+    beginning, as names of targets begin alike and end in what tells them apart."""
+    if len(text) <= most:
+        return text
+    end = max(0, 2 * (most - 1) // 3)
+    return f"{text[: max(0, most - 1 - end)]}…{text[len(text) - end :]}"[: max(0, most)]
 
 
 def shown(words: object) -> str:

@@ -15,6 +15,7 @@ from uuid import uuid4
 from plotly.graph_objects import Figure
 
 from ..types import JsonObject
+from .figures import shorten
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 680, 360, 110, 34, 34
 PANEL = 170
@@ -227,8 +228,7 @@ def _first(value: Any, other: Any) -> Any:
 
 
 def _cut(words: Any, most: int = LETTERS) -> str:
-    plain = unescape(str(words))
-    return escape(plain if len(plain) <= most else plain[: most - 1] + "…", quote=False)
+    return escape(shorten(unescape(str(words)), most), quote=False)
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", size: int = 11) -> str:

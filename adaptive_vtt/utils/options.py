@@ -28,7 +28,7 @@ class Option:
     ``reads``: makes the argument of what a SPEC.toml says and of its folder. ``name``: of the
     field there, where it is not the parameter's. ``type``: its type there, where it is not what
     the parameter's makes in TOML. ``limits``: ``ge``, ``gt``, ``le``, ``lt``, ``min_length``,
-    ``max_length``.
+    ``max_length``, ``pattern`` (of currencies).
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Option:
         reads: Callable[[Any, Path], Any] | None = None,
         name: str | None = None,
         type: Any = None,
-        **limits: float,
+        **limits: float | str,
     ) -> None:
         self.about, self.reads, self.name, self.type, self.limits = about, reads, name, type, limits
 

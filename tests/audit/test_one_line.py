@@ -1,7 +1,9 @@
 """Data, labels and models in whatever form they are at hand, and an audit of them in one line."""
 
+import inspect
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,11 @@ from adaptive_vtt.audit.shortcut import suggested
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
 from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.files import JOURNAL
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.command_line import run as command
 
 CLASSES = ("cat", "dog", "emu")
 QUICK: dict[str, Any] = {
@@ -332,3 +338,63 @@ def test_the_function_and_the_module_of_its_name_are_both_there(
     assert callable(audit)
     for name in [n for n in sys.modules if n.split(".")[0] == "adaptive_vtt"]:
         del sys.modules[name]  # before those that were there come back
+
+
+# -- going on from the command line ------------------------------------------------------
+
+MODEL = "CLASSES = ('cat', 'dog', 'emu')\n{}\ndef other(images):\n    return classify(images)\n"
+
+
+def begun_in_python(folder: Path, **options: Any) -> tuple[Path, str]:
+    """A run of six calls over class folders, by a path, and what names its model."""
+    source = inspect.getsource(classify).replace("Any", "object")
+    folder.mkdir(exist_ok=True)
+    (folder / "model.py").write_text(MODEL.format(source))
+    out = folder / "run"
+    avtt.audit(class_folders(folder / "data", 4), classify, out=out, **{**QUICK, **options})
+    return out, f"{folder / 'model.py'}:classify"
+
+
+def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, capsys: Any) -> None:
+    out, model = begun_in_python(tmp_path, relations=["identity", "rotation"])
+    assert command("resume", str(out)) == 2
+    told = f"type 'avtt resume {out} --model FILE:NAME', the name of model 'classify', or the"
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert command("resume", str(out), "--model", model, "--budget", "9") == 0
+    assert avtt.read_result(out).calls == 9
+    said = capsys.readouterr().out
+    assert f"avtt resume {out} --model FILE:NAME --budget " in said
+    with closing(read_journal(out / JOURNAL)) as journal:
+        kept = read_facts(journal.facts()).call
+    assert kept is not None
+    assert kept["budget"] == 9  # the limit stays
+    apart = tmp_path / "apart"
+    begun_in_python(apart, relations=["identity", "rotation"], budget=9)
+    for name in ("targets", "derived"):  # the same draws, the same intervals
+        assert getattr(avtt.read_result(out), name).equals(
+            getattr(avtt.read_result(apart / "run"), name)
+        )
+
+
+def test_another_model_and_other_limits_are_refused(tmp_path: Path, capsys: Any) -> None:
+    out, model = begun_in_python(tmp_path)
+    other = model.replace(":classify", ":other")
+    for given, sentence in {
+        ("--model", other): "model",
+        ("--model", f"{model}s"): "unknown name 'classifys'; did you mean 'classify'",
+        ("--model", model, "--set", "stop.seconds=9"): "--set stop.seconds: expected budget, max",
+        ("--model", model, "--budget", "2"): "budget: expected at least 6 calls, which were made",
+    }.items():
+        assert command("resume", str(out), *given) == 2
+        assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_data_in_memory_and_options_that_are_objects_go_on_from_python(
+    tmp_path: Path, capsys: Any
+) -> None:
+    images = [np.full((8, 10, 3), 60 * k, np.uint8) for k in range(3)] * 2
+    avtt.audit(images, classify, labels=[*CLASSES] * 2, out=tmp_path / "run", **QUICK)
+    begun_in_python(tmp_path / "b", stop=avtt.stopping.MaxQuestions(99))
+    for out in (tmp_path / "run", tmp_path / "b" / "run"):
+        assert command("resume", str(out), "--model", "model.py:classify") == 2
+        assert "go on from Python with the data, model" in capsys.readouterr().err

@@ -47,6 +47,42 @@ def test_it_says_what_the_dry_run_says(spec: Path, capsys: Any) -> None:
     assert step["by_pilot"] is None
 
 
+CAPPED = """
+[dataset]
+kind = "phantom"
+count = 200
+size = 64
+concepts = ["polyp"]
+[model]
+kind = "openai"
+model = "m"
+url = "http://127.0.0.1:9"
+price_per_call = 0.01
+retries = 4
+[audit]
+max_cost = {cap}
+[certify]
+half_width = 0.1
+targets = ["overall"]
+"""
+
+
+@pytest.mark.parametrize("cap", [0.26, 0.06])
+def test_it_says_how_far_the_cap_on_cost_reaches(cap: float, tmp_path: Path, capsys: Any) -> None:
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(CAPPED.format(cap=cap))
+    found = steps(capsys, str(spec), "--half-width", "0.1,0.2")
+    assert run("plan", str(spec), "--half-width", "0.1,0.2") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    calls = round(100 * cap)
+    told = f"the cap of {money(cap)} on cost pays for about {calls} calls ({calls // 5} at the"
+    assert told in said
+    for loss in ("0.1", "0.3"):
+        reached = [s["half_width"] for s in found if s["likely"][loss] <= calls]
+        width = f"±{min(reached):g}" if reached else "none of these"
+        assert f"{width} where {float(loss):.0%} fail" in said
+
+
 @pytest.mark.slow
 def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "pilot"

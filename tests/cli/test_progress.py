@@ -18,6 +18,7 @@ from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli import run_folder
 from adaptive_vtt.cli.progress import Live, clock, counting, fitted, share_done, time_left
 from adaptive_vtt.engine.options import Certify, Limits
+from adaptive_vtt.families import OfRelationConcept, OfSeverity, in_short
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import run
@@ -70,22 +71,45 @@ def test_the_time_that_is_left_follows_the_pace_since_this_run_began() -> None:
 # -- the line -----------------------------------------------------------------------------
 
 
-@given(st.lists(st.text("abc ", max_size=12), max_size=6), st.text("xyz", max_size=40), st.data())
-def test_a_line_never_exceeds_its_width(parts: list[str], last: str, data: Any) -> None:
+@given(
+    st.lists(st.text("abc ", max_size=12), max_size=6),
+    st.text("12 ", max_size=30),
+    st.text("xyz", max_size=40),
+    st.data(),
+)
+def test_a_line_never_exceeds_its_width(
+    parts: list[str], figure: str, name: str, data: Any
+) -> None:
     width = data.draw(st.integers(0, 90))
-    assert len(fitted(parts, last, width)) <= max(width, 0)
+    assert len(fitted(parts, figure, name, width)) <= max(width, 0)
 
 
 def test_what_matters_most_is_dropped_last_and_a_long_name_is_cut() -> None:
     parts = ["62%", "", "482 calls", "0:34"]
-    assert fitted(parts, "widest overall", 60) == "62%  482 calls  0:34  widest overall"
-    assert (
-        fitted(parts, "widest relation rotation", 40) == "62%  482 calls  0:34  widest relation r…"
-    )
-    assert fitted(parts, "widest relation rotation", 30) == "62%  482 calls  0:34"
-    assert fitted(parts, "widest relation rotation", 10) == "62%"
+    assert fitted(parts, "widest ", "overall", 60) == "62%  482 calls  0:34  widest overall"
+    rotation = "widest ", "relation rotation"
+    assert fitted(parts, *rotation, 40) == "62%  482 calls  0:34  widest rela…tation"
+    assert fitted(parts, *rotation, 30) == "62%  482 calls  0:34"
+    assert fitted(parts, *rotation, 10) == "62%"
     more = ["37%", "1,234 calls", "cost 0.0123", "1:05", "~3:00 left", "5/13 certified"]
-    assert fitted(more, "widest ±0.123 relation rotation", 68).endswith(" relation rotation")
+    assert fitted(more, "widest ±0.123 ", "relation rotation", 68).endswith(" relation rotation")
+
+
+def test_at_80_columns_the_line_keeps_what_tells_a_target_from_others() -> None:
+    parts = ["78%", "1,310 calls", "$0.0031", "10:12", "~2:04 left", "70/81 certified"]
+    relations = ["medmnistc/pathmnist/brightness_down", "medmnistc/pathmnist/brightness_up"]
+    variants = [(relation, severity) for relation in relations for severity in (1, 2, 3)]
+    targets = [
+        OfSeverity(relations[0], 3),
+        OfSeverity(relations[1], 3),
+        OfRelationConcept(relations[0], "surgical instrument"),
+        OfRelationConcept(relations[1], "surgical instrument"),
+    ]
+    lines = [fitted(parts, "widest ±9.5 % ", in_short(t, variants), 68) for t in targets]
+    before = "78%  1,310 calls  $0.0031  10:12  widest ±9.5 % "
+    assert lines[0] == f"{before}brightness_down 3"
+    assert lines[1] == f"{before}brightness_up 3"
+    assert lines[2] == f"{before}brightn…l instrument"
 
 
 def live(monkeypatch: pytest.MonkeyPatch, columns: int, **options: Any) -> Live:

@@ -84,8 +84,11 @@ def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.Capt
     assert run("verify", str(ran)) == 0
     assert run("report", str(ran)) == 0
     assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
-    assert run("runs", str(ran), "--json") == 0
     capsys.readouterr()
+    assert run("runs", str(ran)) == 0
+    assert "pairs: two models are compared, and each pair is a call of" in capsys.readouterr().out
+    assert run("runs", str(ran), "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["paired"]
     assert "holds a comparison of two models" in refused(capsys, "resume", str(ran))
     told = refused(capsys, "export", str(ran), "--failures", str(ran / "failures"))
     assert "holds a comparison of two models" in told

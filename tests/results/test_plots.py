@@ -7,7 +7,7 @@ import pytest
 
 from adaptive_vtt.results import report
 from adaptive_vtt.results.report.plots import COLOURS, figure_of, numbers, upward
-from adaptive_vtt.utils.figures import money, shown
+from adaptive_vtt.utils.figures import money, shorten, shown
 
 
 def test_colours_are_those_of_the_style_sheet_and_of_the_script() -> None:
@@ -64,3 +64,12 @@ def test_percent_is_one_rule_and_a_promise_is_rounded_down():
     assert [*map(percent, shares)] == ["12.3 %", "0.05 %", "0 %", "100 %", "0 %", "–", "–"]
     assert at_least(0.0567) == "5.6 %"
     assert at_least(0.95) == "95.0 %"
+
+
+def test_long_names_are_cut_in_the_middle_and_keep_their_end():
+    name = "relation medmnistc/pathmnist/brightness_down severity 3"
+    assert shorten(name, 24) == "relation…down severity 3"
+    assert [len(shorten(name, most)) for most in range(len(name) + 2)] == [
+        *range(len(name) + 1),
+        len(name),
+    ]

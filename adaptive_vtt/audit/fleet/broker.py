@@ -35,7 +35,7 @@ from ...journal.facts import read_lost
 from ...journal.files import JOURNAL, connect_to_read, holder
 from ...oracles.findings import cost_of
 from ...stopping import CENTS
-from ...utils.figures import money
+from ...utils.figures import USD, money
 
 FLEET = "fleet.db"
 """What the broker's file is called in a fleet's folder."""
@@ -90,6 +90,10 @@ class Caps:
     max_calls: int | None
     at_a_time: int
     notes: Mapping[str, Any]
+
+    def money(self, cost: float) -> str:
+        """A cost in the fleet's currency, in words."""
+        return money(cost, self.notes.get("currency", USD))
 
 
 @dataclass(frozen=True)
@@ -360,8 +364,9 @@ def _money_gone(caps: Caps, account: Account, others: float) -> str:
     left = (caps.max_cost or 0.0) - others - account.committed
     need = account.worst * (1 if account.waiting else account.question)
     return (
-        f"the fleet's money is used up: {money(max(0.0, left))} of "
-        f"{money(caps.max_cost or 0.0)} is left, and the next question may cost {money(need)}"
+        f"the fleet's money is used up: {caps.money(max(0.0, left))} of "
+        f"{caps.money(caps.max_cost or 0.0)} is left, and the next question may cost "
+        f"{caps.money(need)}"
     )
 
 

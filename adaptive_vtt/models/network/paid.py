@@ -182,6 +182,11 @@ class Paid(ModelDefaults):
         return self.prices.known
 
     @property
+    def currency(self) -> str:  # type: ignore[override]  # that of the prices
+        """Of the prices, known or not."""
+        return self.prices.currency
+
+    @property
     def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
         """None where tokens sent cost nothing, so that calls are not known to differ."""
         prices = self.prices

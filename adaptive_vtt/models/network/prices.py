@@ -1,14 +1,17 @@
 """What calls cost."""
 
 import math
-from dataclasses import dataclass, fields
+import re
+from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 from ...errors import InputError
+from ...utils.figures import USD
 from ...utils.options import Option
 
 MAX_TOKENS = 10_000_000
 """Most tokens of one call that are believed; a larger count is a mistake, or a lie."""
+CURRENCY = "^[A-Z]{3}$"
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def whole(count: object) -> int | None:
 
 @dataclass(frozen=True)
 class Prices:
-    """``per_call``, and ``input`` and ``output`` per ``tokens`` tokens, in US dollars.
+    """``per_call``, and ``input`` and ``output`` per ``tokens`` tokens, in ``currency``.
 
     What is not given is free; ``known`` says whether what is given can price a call.
     """
@@ -70,12 +73,19 @@ class Prices:
     tokens: Annotated[int, Option("tokens the prices are for", name="price_tokens", ge=1)] = (
         1_000_000
     )
+    currency: Annotated[
+        str, Option("of prices and caps, as ISO 4217 calls it (EUR)", pattern=CURRENCY)
+    ] = USD
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            price = getattr(self, field.name)
+        for name in ("per_call", "input", "output"):
+            price = getattr(self, name)
             if price is not None and not 0 <= price < math.inf:
-                raise InputError(f"price {field.name}: expected 0 or more, got {price}")
+                raise InputError(f"price {name}: expected 0 or more, got {price}")
+        if not re.fullmatch(CURRENCY, self.currency):
+            raise InputError(
+                f"price currency: expected three capitals, as in 'EUR', got {self.currency!r}"
+            )
         if not self.tokens > 0:
             raise InputError(f"price tokens: expected a number above 0, got {self.tokens}")
 
@@ -92,7 +102,7 @@ class Prices:
         """These prices at a rate: half of them, say, in batches."""
         given = (self.per_call, self.input, self.output)
         per_call, sent, said = (None if p is None else p * factor for p in given)
-        return Prices(per_call, sent, said, self.tokens)
+        return replace(self, per_call=per_call, input=sent, output=said)
 
     def cost(self, usage: Usage) -> float:
         """What one billed attempt with this usage costs."""

@@ -5,10 +5,12 @@ all classes), and what is merely believed beside that.
 from collections import Counter
 
 from ...certify.derived import Figure, Kind, figures
+from ...families import shared
 from ...journal.facts import CertificateFacts
 from ...types import JsonObject
-from .evidence import Evidence, Standing, ordered, shared
-from .section import Section, aim, exact, percent, shorten, span
+from ...utils.figures import shorten
+from .evidence import Evidence, Standing, ordered
+from .section import Section, aim, exact, percent, span
 
 # -- intervals -------------------------------------------------------------------------------------
 

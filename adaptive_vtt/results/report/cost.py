@@ -10,7 +10,6 @@ from ...journal.rows import EXCLUDED
 from ...oracles.findings import found_by_judge
 from ...oracles.judge_models import JUDGED
 from ...types import Indices, JsonObject
-from ...utils.figures import money
 from .certified import words
 from .evidence import Evidence, Standing, ordered
 from .plots import Figure, chart, figure_of, upward
@@ -49,7 +48,7 @@ def spending_section(evidence: Evidence) -> Section | None:
         chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
         cost=evidence.cost,
         unconfirmed=evidence.unconfirmed,
-        money=money,
+        money=evidence.facts.money,
         cap=evidence.facts.max_cost,
         lost=evidence.facts.interrupted,
         again=again,
@@ -119,7 +118,11 @@ def _spent(evidence: Evidence, axis: str) -> Figure:
     }
     title = "calls answered so far" if axis == "calls" else "seconds of audit"
     cap = evidence.facts.max_cost
-    levels = [] if cap is None else [{"at": cap, "text": f"cap: {money(cap)}", "colour": "third"}]
+    levels = (
+        []
+        if cap is None
+        else [{"at": cap, "text": f"cap: {evidence.facts.money(cap)}", "colour": "third"}]
+    )
     return figure_of({"title": title}, {"title": "cost"}, [line], levels)
 
 
@@ -242,21 +245,21 @@ def forecast_section(evidence: Evidence) -> Section | None:
         "What more would have cost",
         "forecast",
         "forecast.html",
-        rows=[_forecast(width, needed, calls, each) for width, needed in rows],
+        rows=[_forecast(evidence, *row, each) for row in rows],
         half_width=widest,
         calls=calls,
         cost=evidence.cost,
         total=evidence.facts.all_calls,
-        money=money,
+        money=evidence.facts.money,
         several=len(certificate.targets) > 1,
         folder=evidence.folder,
         chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
 
 
-def _forecast(half_width: float, needed: Range, made: int, each: float) -> JsonObject:
-    """``needed``: calls until all targets are that narrow, of which so many were ``made``;
-    ``each``: what a call cost so far."""
+def _forecast(evidence: Evidence, half_width: float, needed: Range, each: float) -> JsonObject:
+    """``needed``: calls until all targets are that narrow; ``each``: what a call cost so far."""
+    money, made = evidence.facts.money, len(evidence.widest) - 1
     return {
         "half_width": half_width,
         "calls": needed,

@@ -4,7 +4,6 @@ import shlex
 
 from ...certify.decisions import Compared, calls_of, compared
 from ...types import JsonObject
-from ...utils.figures import money
 from ..difference import DECISIONS, brief, names_of, point_span, points, told
 from ..way_on import shipping_rule
 from .certified import STEPS
@@ -134,7 +133,7 @@ def _tiles(evidence: Evidence) -> list[Tile]:
         Tile("Questions judged", amount(asked), share),
     ]
     if evidence.cost:
-        tiles.append(Tile("Cost", money(evidence.cost), "of both models"))
+        tiles.append(Tile("Cost", evidence.facts.money(evidence.cost), "of both models"))
     return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from ...certify.derived import Bounds
 from ...certify.further import Range
 from ...certify.tracks import Track
-from ...families import OfConcept, TargetId
-from ...types import IDENTITY, SIDES, Floats, JsonObject
+from ...families import OfConcept, TargetId, in_short
+from ...types import SIDES, Floats, JsonObject
 from ..beliefs import Beliefs
 from ..way_on import forecast
 from .content import Content, Failure, failures
@@ -279,19 +279,7 @@ def _label(target: TargetId, content: Content) -> str:
     """The target's name without what its heading says, or all relations have in common."""
     if target.heading not in KINDS:
         return target.name
-    family = shared(content.relations)
-
-    def change(relation: str, severity: int | None) -> str:
-        whole = relation if severity is None else content.change(relation, severity)
-        return whole.removeprefix(family)
-
-    return target.label(change)
-
-
-def shared(relations: list[str]) -> str:
-    """The family that all relations are of, identity apart, with its slash; "" where several."""
-    families = {name[: name.rfind("/") + 1] for name in relations if name != IDENTITY}
-    return families.pop() if len(families) == 1 else ""
+    return in_short(target, content.variants)
 
 
 # -- all of it -------------------------------------------------------------------------------------

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
-from ...utils.figures import money
 from ..opening import WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
-from ..way_on import more_calls, raised, rounded_up
+from ..way_on import in_money, more_calls, raised, rounded_up
 from .beside_journal import BASELINE_NAMES
 from .content import Failure
 from .evidence import Evidence, Standing
@@ -76,9 +75,9 @@ def _tiles(evidence: Evidence) -> list[Tile]:
         tiles.append(Tile(BASELINE_NAMES[one.kind].capitalize(), one.amount, note))
     tiles.append(Tile("Questions judged", amount(asked), share))
     if evidence.cost:
-        doubt = f"{money(evidence.unconfirmed)} of it may not have been charged"
+        doubt = f"{evidence.facts.money(evidence.unconfirmed)} of it may not have been charged"
         note = doubt if evidence.unconfirmed > 0 else "as the model reports it"
-        tiles.append(Tile("Cost", money(evidence.cost), note))
+        tiles.append(Tile("Cost", evidence.facts.money(evidence.cost), note))
     return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 
@@ -244,11 +243,12 @@ def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
     more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
     text = f"Still open: {named}{more}."
     found = longest(s.more_calls for s in open_)
+    made = len(evidence.calls) + len(evidence.sources)
     if found is None:
         text += " How many more calls that takes cannot be told yet."
     else:
-        text += f" {'It' if len(open_) == 1 else 'All of them'} would take {found} more calls."
-    made = len(evidence.calls) + len(evidence.sources)
+        text += f" {'It' if len(open_) == 1 else 'All of them'} would take {found} more calls"
+        text += f"{in_money(found, evidence.cost, made, evidence.facts.currency)}."
     further = more_calls(evidence.facts, made, found)
     if not mine:
         total = f"{rounded_up(made + further):.0f}"

@@ -20,7 +20,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from ...utils import figures
-from ...utils.figures import money, outward, tenths
+from ...utils.figures import outward, tenths
 from ...utils.web import templates_of
 
 FEW = 10
@@ -72,11 +72,6 @@ def packed(id: str, value: Any) -> Markup:
     json = dumps(value, separators=(",", ":"), allow_nan=False)
     text = b64encode(gzip.compress(json.encode(), mtime=0)).decode("ascii")
     return Markup('<script type="text/plain" id="{}">{}</script>').format(id, text)
-
-
-def shorten(text: str, most: int) -> str:
-    """``text``, cut where it is longer than ``most`` characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def plain(value: Any) -> Any:
@@ -147,6 +142,6 @@ def duration(seconds: float) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(Path(__file__).parent)
-    for show in (percent, figure, within, aim, exact, sure, amount, duration, money):
+    for show in (percent, figure, within, aim, exact, sure, amount, duration):
         environment.filters[show.__name__] = show
     return environment

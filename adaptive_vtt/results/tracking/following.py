@@ -28,6 +28,7 @@ from ...journal.facts import Facts, read_facts
 from ...models.network.keys import Key, scrubbed
 from ...stopping import State
 from ...types import JsonObject
+from ...utils.figures import shorten
 from ...utils.options import Option
 from .backends import Backend, Value, backend
 
@@ -82,7 +83,7 @@ def settings(facts: Facts) -> dict[str, Value]:
 def _short(value: Any) -> Value:
     if isinstance(value, bool) or not isinstance(value, int | float):
         text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        return shorten(text, LONGEST)
     return value
 
 

@@ -111,7 +111,7 @@ def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> JsonObje
     """What a run's page asks for again and again."""
     shown, words = report.value, run.words
     if run.state == "running":
-        words = f"running: {run.calls:,} calls, last entry {run.ago}"
+        words = f"running: {run.took}, last entry {run.ago}"
     return {
         "state": run.state,
         "words": words,
@@ -131,8 +131,8 @@ def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
         if rates.compared:
             yield rates.compared
     if run.state != "running":
-        yield f"{run.calls:,} calls"
-    yield f"cost {money(run.cost)}"
+        yield run.took
+    yield f"cost {money(run.cost, run.currency)}"
     if run.waiting:
         yield f"{run.waiting} on their way"
     if run.state != "running":

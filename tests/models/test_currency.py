@@ -1,0 +1,163 @@
+"""Money is told in the currency of the prices, which changes no draw, and never added up across
+currencies."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.cli.progress import Live
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config.fleet import read_fleet
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.models.network.prices import Prices
+from adaptive_vtt.models.pair import Pair
+from adaptive_vtt.oracles.judge_models import JudgeModel
+from adaptive_vtt.results.runs import read_run
+from adaptive_vtt.results.way_on import forecast, more_calls, raised
+from adaptive_vtt.utils.figures import money
+from tests.audit.test_fleet_file import MEMBER, SPEC
+from tests.helpers.command_line import run
+from tests.helpers.judged import Reader, Voluble, audit
+
+
+def paid_in(model: Any, currency: str | None) -> Any:
+    model.currency = currency
+    return model
+
+
+@pytest.fixture(scope="module")
+def francs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was paid in Swiss francs until it met its cap."""
+    out = tmp_path_factory.mktemp("runs") / "francs"
+    made = audit(
+        JudgeModel(paid_in(Reader(), "CHF")),
+        paid_in(Voluble(), "CHF"),
+        max_cost=30.0,
+        journal=out / "journal.db",
+    )
+    with made:
+        made.run().save(out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("currency", "told"), [("EUR", "€1,234.50"), ("GBP", "£1,234.50"), ("CHF", "1,234.50 CHF")]
+)
+def test_sums_have_the_sign_or_the_name_of_their_currency(currency: str, told: str) -> None:
+    assert money(1234.5, currency) == told
+
+
+def test_terminal_report_runs_and_json_tell_a_runs_own_currency(francs: Path, capsys: Any) -> None:
+    result = avtt.read_result(francs)
+    assert str(result.reason).startswith("29.")
+    assert " of 30.00 CHF was spent" in str(result.reason)
+    assert f"cost {money(result.cost, 'CHF')}" in repr(result)
+    assert result.to_dict()["currency"] == read_run(francs).currency == "CHF"
+    page = (francs / "report.html").read_text(encoding="utf-8")
+    assert "the cap is 30.00 CHF" in page
+    assert "cap: 30.00 CHF" in page
+    assert "$2" not in page
+    assert re.search(r"would take .* more calls, .*\d CHF", page)
+    assert run("runs", str(francs.parent)) == 0
+    assert money(result.cost, "CHF") in capsys.readouterr().out
+
+
+def test_it_changes_no_draw_and_the_journal_keeps_to_it(francs: Path) -> None:
+    options = {"max_cost": 30.0, "journal": francs / "journal.db"}
+    with audit(JudgeModel(Reader()), max_cost=30.0) as dollars:
+        dollars.run()
+        draws = [(d.question, d.probability) for d in dollars.journal.draws()]
+    expected = "journal: expected prices in CHF, as what it spent is, got USD; give prices and caps"
+    with pytest.raises(JournalError, match=expected):
+        audit(JudgeModel(Reader()), **options)
+    judge, model = JudgeModel(paid_in(Reader(), "CHF")), paid_in(Voluble(), "CHF")
+    with audit(judge, model, **options) as again:
+        assert [(d.question, d.probability) for d in again.journal.draws()] == draws
+
+
+def test_costs_are_not_added_up_across_currencies(tmp_path: Path) -> None:
+    euros = paid_in(Voluble(), "EUR")
+    with pytest.raises(InputError, match=r"versus: currency: expected prices in one .* got EUR of"):
+        Pair(euros, Voluble())
+    with pytest.raises(InputError, match=r"oracle.judge: currency: .* 'voluble' and USD of 'read"):
+        audit(JudgeModel(Reader()), euros)
+    free = paid_in(Voluble(), None)
+    free.most_cost = None
+    assert Pair(free, euros).currency == "EUR"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "SPEC.toml").write_text(SPEC)
+    (tmp_path / "b.toml").write_text(SPEC.replace("max_tokens", 'currency = "EUR"\nmax_tokens'))
+    fleet, other = tmp_path / "FLEET.toml", '[[member]]\nspec = "b.toml"\n'
+    fleet.write_text(f"[fleet]\nmax_cost = 2.0\n{MEMBER}{other}")
+    expected = r"FLEET.toml: member: model.currency: expected one .* USD of 'a' and EUR of 'b'"
+    with pytest.raises(InputError, match=expected):
+        read_fleet(fleet)
+    fleet.write_text(f"[fleet]\nmax_cost = 2.0\n{other}")
+    assert read_fleet(fleet).currency == "EUR"
+
+
+def test_a_currency_is_three_capitals() -> None:
+    with pytest.raises(InputError, match="currency: expected three capitals, as in 'EUR', got 'e"):
+        Prices(currency="euro")
+    assert Prices(1.0, currency="EUR").times(0.5) == Prices(0.5, currency="EUR")
+    model = {"kind": "openai", "url": "http://127.0.0.1:9/v1", "model": "m", "currency": "Euro"}
+    expected = "SPEC: model.currency: expected three capitals, as in 'EUR', got 'Euro'"
+    with pytest.raises(InputError, match=expected):
+        parse_spec({"dataset": {"kind": "phantom"}, "model": model}, "SPEC")
+
+
+def test_a_plan_is_told_in_it(tmp_path: Path, capsys: Any) -> None:
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(SPEC)
+    assert run("audit", str(spec), "--dry-run", "--set", "model.currency=EUR") == 0
+    said = capsys.readouterr().out
+    assert "€" in said
+    assert "$" not in said
+
+
+# -- what more would cost, and what a cap holds back ----------------------------------------
+
+
+def test_what_is_open_is_told_in_money_and_the_cap_that_is_advised_is_enough(
+    tmp_path: Path, capsys: Any
+) -> None:
+    journal, euros = tmp_path / "journal.db", paid_in(Voluble(), "EUR")
+    with audit(None, euros, max_cost=30.0, journal=journal) as begun:
+        result = begun.run()
+        Live(begun, quiet=True).finish(result, tmp_path)
+        facts = read_facts(begun.journal.facts())
+    further = forecast(result.targets.to_dict("records"))
+    assert further is not None
+    likely, least, most = (
+        money(float(n), "EUR") for n in (further.likely, further.least, further.most)
+    )
+    told = f"more calls, {least} to {most}" if further.wide else f", {likely} ({least} to {most})"
+    assert told in " ".join(capsys.readouterr().out.split())
+    capped = facts.model_copy(update={"spec": {"audit": {"max_cost": 30.0}}})
+    more = more_calls(facts, result.calls, further)
+    advice = raised(capped, result.calls, result.questions, result.cost, more)
+    cap = float(advice.removeprefix("--max-cost "))
+    with audit(None, paid_in(Voluble(), "EUR"), max_cost=cap, journal=journal) as again:
+        assert again.run().reached.all()
+    lost = capped.model_copy(update={"interrupted": 6, "worst": 2.0})
+    held = raised(lost, result.calls, result.questions, result.cost, more)
+    assert float(held.removeprefix("--max-cost ")) >= cap + 6 * 2.0
+
+
+@pytest.mark.parametrize(("attempts", "advised"), [(6, True), (2, False)])
+def test_a_cap_that_lost_calls_hold_back_names_the_retries(attempts: int, advised: bool) -> None:
+    model = Voluble()
+    model.most_attempts = attempts
+    with audit(None, model, max_cost=4.0) as begun:
+        begun.take_back(begun.ask(3), sent=True)  # as after a kill
+        reason = str(begun.run().reason)
+    assert reason.startswith("$1.00 of $4.00 was spent, and $6.00 may be charged for calls lost")
+    advice = (
+        f": $3.00 for those lost, as each may have been sent {attempts} times; fewer retries "
+        "(--set model.retries=1 of a new audit) hold less back"
+    )
+    assert reason.endswith(advice) == advised
