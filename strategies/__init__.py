@@ -149,8 +149,8 @@ def named(
     if strategy in COMPARED:
         typed, python = COMPARED[strategy]
         raise InputError(
-            f"unknown strategy {strategy!r}: a word of 'avtt compare' alone, for {typed} (in Python "
-            f"{python})"
+            f"unknown strategy {strategy!r}: a word of 'avtt compare' alone, for {typed} (in "
+            f"Python {python})"
         )
     made = REGISTRY.make(strategy, options or {}, base)
     return Named(strategy, REGISTRY.checked(made, strategy))

@@ -221,6 +221,33 @@ def test_set_takes_toml_words_without_quotes_and_tables_within_tables() -> None:
     assert spec.certify.weights == {"overall error": 3}
 
 
+@pytest.mark.parametrize(
+    ("strategy", "sets", "kept", "said"),
+    [
+        ("bald", [], {"power": 2.0}, ""),
+        ("neyman", [], None, "{'power': 2.0} are left out: they are those of bald; for neyman,"),
+        ("bald", ["audit.strategy_options.power=3"], {"power": 3}, ""),
+        ("neyman", ["audit.strategy_options.own=3"], {"own": 3}, ""),
+    ],
+)
+def test_options_of_the_specs_strategy_are_not_those_of_another(
+    strategy: str,
+    sets: list[str],
+    kept: dict[str, Any] | None,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = DEMO.model_dump(exclude_none=True)
+    table["audit"] |= {"strategy": "bald", "strategy_options": {"power": 2.0}}
+    (path := tmp_path / "SPEC.toml").write_text(toml(table))
+    spec, _ = read(path, False, {"audit.strategy": strategy}, sets)
+    assert (spec.audit.strategy, spec.audit.strategy_options) == (strategy, kept)
+    told = capsys.readouterr().err
+    assert said in told
+    assert bool(told) == bool(said)
+
+
 def test_explore_can_require_no_certificate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

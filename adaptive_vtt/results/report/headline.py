@@ -7,7 +7,7 @@ from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
 from ...utils.figures import money
-from ..opening import WIDE, WITH_CHANGES, opening
+from ..opening import POINT, WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
 from ..way_on import more_calls, raised, rounded_up
 from .beside_journal import BASELINE_NAMES
@@ -160,7 +160,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     before, after = _says(evidence), f"of what is asked about {images}"
     if whole is not None and isinstance(whole.id, Misclassified):
         before, after = "Wrong class for", f"of {images}"
-    said = span(plain.lower, plain.upper)
+    said = "exact" if plain.upper - plain.lower <= POINT else span(plain.lower, plain.upper)
     if whole is not None:
         after += f", {percent(whole.estimate)} {WITH_CHANGES}"
         said += f" and {span(whole.lower, whole.upper)}"
