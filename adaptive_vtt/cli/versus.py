@@ -238,9 +238,17 @@ def _versus(
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
         use=asked.use,
         journal=out / JOURNAL,
-        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]])},
+        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]]), **_files(a, b)},
         **chosen,
     )
+
+
+def _files(*specs: tuple[Spec, Path]) -> dict[str, list[str]]:
+    """The note of what holds the models, which tells apart two of the same name."""
+    found = [str(spec.model.file() or "") for spec, _ in specs]
+    short = [Path(file).name for file in found]
+    found = short if short[0] != short[1] else found
+    return {"files": found} if all(found) and found[0] != found[1] else {}
 
 
 def _same_space(a: tuple[Spec, Path], b: tuple[Spec, Path]) -> QuestionSpace:

@@ -288,7 +288,7 @@ def test_large_pictures_are_left_out_before_the_page_grows_heavy() -> None:
     assert len(page) - len(library("inline").element) < 8_000_000
     bare = sum(v["picture"] is None for i in block(page, "failures-data") for v in i["views"])
     assert bare
-    assert "come without pictures" in Tags(page).text
+    assert "are left out: they would make this page too large" in Tags(page).text
 
 
 def test_large_pictures_stand_in_the_page_as_webp_and_tiny_ones_as_they_are() -> None:
