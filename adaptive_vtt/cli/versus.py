@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -244,11 +245,16 @@ def _versus(
 
 
 def _files(*specs: tuple[Spec, Path]) -> dict[str, list[str]]:
-    """The note of what holds the models, which tells apart two of the same name."""
-    found = [str(spec.model.file() or "") for spec, _ in specs]
-    short = [Path(file).name for file in found]
-    found = short if short[0] != short[1] else found
-    return {"files": found} if all(found) and found[0] != found[1] else {}
+    """The note of what holds the models, which tells apart two of the same name: the last parts
+    of their paths, from where these differ."""
+    files = [Path.absolute(base / (spec.model.file() or "")) for spec, base in specs]
+    if files[0] == files[1] or not all(spec.model.file() for spec, _ in specs):
+        return {}
+    found = [file.name for file in files]
+    if found[0] == found[1]:
+        above = os.path.commonpath(files)
+        found = [file.relative_to(above).as_posix() for file in files]
+    return {"files": found}
 
 
 def _same_space(a: tuple[Spec, Path], b: tuple[Spec, Path]) -> QuestionSpace:
