@@ -42,7 +42,7 @@ def certified() -> Journal:
 def test_bars_that_go_on_beyond_the_axis_are_explained(
     certified: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = "goes on beyond the axis; its end stands in the table"
+    told = "goes on beyond the axis, to the end of its interval"
     assert told not in Tags(render(certified)).text
     monkeypatch.setattr(certified_section, "_scale", lambda found, limit: (0.7, [0.0, 0.5]))
     page = render(certified)
