@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.importing import lazily
 from adaptive_vtt.utils.registry import Registry
 
@@ -80,6 +81,20 @@ REGISTRY = Registry(
     },
 )
 
+COMPARED = {
+    "uniform": (
+        "random without predictions: --strategy random --set certify.surrogate=false "
+        "--set audit.exploration=1e-6",
+        "strategy='random', surrogate=False, exploration=1e-6",
+    ),
+    "prediction-powered": (
+        "random with predictions: --strategy random --set audit.exploration=1e-6",
+        "strategy='random', exploration=1e-6",
+    ),
+}
+"""Words of ``avtt compare`` for audits of the strategy random: what they are on the command line,
+and in Python."""
+
 
 class Named(NamedTuple):
     """A strategy and what journals call it."""
@@ -120,5 +135,11 @@ def named(
         return strategy
     if not isinstance(strategy, str):
         return Named(type(strategy).__name__, strategy)
+    if strategy in COMPARED:
+        typed, python = COMPARED[strategy]
+        raise InputError(
+            f"unknown strategy {strategy!r}: a word of 'avtt compare' alone, for {typed} (in "
+            f"Python {python})"
+        )
     made = REGISTRY.make(strategy, options or {}, base)
     return Named(strategy, REGISTRY.checked(made, strategy))

@@ -64,6 +64,8 @@ class ByNeed:
         price = np.sqrt(belief.costs(candidates))[unit]
         share = by_question / np.maximum(needs, np.finfo(np.float64).tiny)[unit]
         by_need = np.sqrt(needs)[unit] * share / price
+        if belief.certifier is not None and belief.certifier.strata is None:
+            by_need = belief.certifier.half_on_whole(by_need, belief.inside)
         if not self.curiosity or belief.space.oracle.tells_losses:
             return {"by_need": by_need}
         curious = self._curious(candidates, belief) * (by_question > 0) / price

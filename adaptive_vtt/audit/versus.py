@@ -449,10 +449,7 @@ def verdict_of(result: Result, journal: Journal) -> Verdict:
     rows = pd.DataFrame([asdict(row) for row in result.versus])
     calls, draws = journal.calls(), journal.draws(proposals=False)
     made = calls_of(facts.certificate, draws, calls, len(journal.sources()), facts.known_a)
-    both = facts.certificate is not None and facts.certificate.paired
-    return Verdict(
-        rows.astype({"disagreement": float}), *made, result, names_of(facts.settings.model, both)
-    )
+    return Verdict(rows.astype({"disagreement": float}), *made, result, names_of(facts))
 
 
 def _surrogate(certify: Certify, space: QuestionSpace, earlier: Earlier | None) -> bool | Named:

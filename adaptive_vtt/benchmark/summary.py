@@ -1,5 +1,6 @@
 """Runs to tables and a page: one row per strategy, and one per strategy and estimator."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..errors import some
 from ..results.report.plots import COLOURS as ROLES
 from ..results.report.plots import Figure, chart, figure_page, frame, level_of, table
 from ..results.report.section import amount, data
+from ..stopping import WIDEST
 from ..types import Floats, JsonObject
 from ..utils.figures import outward, shown
 from .runs import BY_CHANCE, MARKS, UNIFORM, Run
@@ -67,43 +69,67 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
 
 TOGETHER = 0.05
 """How probable a wrong comparison is, at most, among all pairs of strategies that there are."""
+MOST_REPEATS = 100
+"""More are not proposed: by then strategies are as good as alike."""
 
 
 def conclusion(runs: Sequence[Run]) -> str:
     """What runs that certify say in one sentence: how many times the calls of uniform questioning
-    the best of the other strategies needed, and from which of them it cannot be told.
+    every other strategy needed, the best one first, and from what it, or the best one, cannot be
+    told.
 
     Strategies are compared by the ratios of their calls at the same seeds: Student's interval of
-    the mean log ratio, as wide as it takes for all pairs together (Bonferroni). One that did not
-    reach the last half-width with every seed is named, and not compared.
+    the mean log ratio, as wide as it takes for all pairs together (Bonferroni). Where that holds 1,
+    so many repeats "would" tell as make it end there if mean and spread stay as they are. One
+    that did not reach the last half-width with every seed is named, and not compared: the budget
+    that would do is reckoned from its widest interval, whose square goes with 1 / calls.
     """
     grouped = by_strategy(runs)
-    goal = runs[0]["calls_to"][-1][0]
     short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
     others = [name for name in grouped if name != UNIFORM and name not in short]
-    said = []
-    if others:
-        best = min(others, key=lambda name: float(np.median(_to_goal(grouped[name]))))
-        rivals = [name for name in grouped if name != best and name not in short]
-        found = {name: _between(_ratios(grouped, best, name), len(grouped)) for name in rivals}
-        repeats = f"{len(grouped[best])} repeat{'s' * (len(grouped[best]) > 1)}"
-        if between := found.get(UNIFORM):
-            low, high = outward(*between)
-            times = f"{low:g} to {high:g} times the calls of"
-            said.append(
-                f"{_called(best, runs)} needed {times} {_called(UNIFORM, runs)} ({repeats})"
-            )
-        if alike := [_called(name, runs) for name, between in found.items() if between is None]:
-            names = some(alike, len(alike))
-            said.append(f"{repeats} cannot tell {_called(best, runs)} from {names}")
-    if short:
-        names = some([_called(name, runs) for name in short], len(short))
-        most = max(run["calls"] for name in short for run in grouped[name])
-        said.append(
-            f"the budget is too small for {names}: not every repeat was at +-{goal:g} after "
-            f"{most:,} calls"
-        )
-    return "; ".join(said)
+    others.sort(key=lambda name: float(np.median(_to_goal(grouped[name]))))
+    rivals = {name: others[1:] if name == others[0] else [] for name in others}
+    if UNIFORM in grouped and UNIFORM not in short:
+        rivals = {name: [UNIFORM, *found] for name, found in rivals.items()}
+    repeats = f"{runs[-1]['seed'] + 1} repeat{'s' * (runs[-1]['seed'] > 0)}"
+    needed, unclear = [], []
+    for name, found in rivals.items():
+        alike = []
+        for other in found:
+            ratios = _ratios(grouped, name, other)
+            between = _between(ratios, len(grouped))
+            if between is None:
+                alike.append(f"{_called(other, runs)}{_would_tell(ratios, len(grouped))}")
+            elif other == UNIFORM:
+                low, high = outward(*between)
+                times = "" if needed else f" the calls of {_called(UNIFORM, runs)}"
+                needed.append(f"{_called(name, runs)} needed {low:g} to {high:g} times{times}")
+        if alike:
+            unclear.append(f"{_called(name, runs)} from {some(alike, len(alike))}")
+    said = [f"{', '.join(needed)} ({repeats})"] if needed else []
+    said += [f"{repeats} cannot tell {', nor '.join(unclear)}"] if unclear else []
+    return "; ".join([*said, *_too_small(grouped, short)])
+
+
+def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> list[str]:
+    """That not every repeat of the strategies ``short`` got there, and what budget may do."""
+    if not short:
+        return []
+    late = [run for name in short for run in grouped[name]]
+    goal, most = late[0]["calls_to"][-1][0], max(run["calls"] for run in late)
+    names = some([_called(name, late) for name in short], len(short))
+    said = f"the budget is too small for {names}: not every repeat was at +-{goal:g} after {most:,}"
+    late = [run for run in late if run["calls_to"][-1][1] is None]
+    if any(run["half_width"][-1] >= WIDEST for run in late):
+        return [f"{said} calls"]  # no interval says yet how fast it shrinks
+    budget = max(run["calls"] * (run["half_width"][-1] / goal) ** 2 for run in late)
+    return [f"{said} calls; some {_rounded_up(budget):,} would do (--budget)"]
+
+
+def _rounded_up(number: float) -> int:
+    """To two digits."""
+    unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)
+    return math.ceil(number / unit) * unit
 
 
 def by_chance(runs: Sequence[Run]) -> str:
@@ -126,14 +152,31 @@ def _ratios(grouped: Mapping[str, Sequence[Run]], name: str, other: str) -> Floa
 
 def _between(ratios: Floats, strategies: int) -> tuple[float, float] | None:
     """What the typical ratio lies between; None where that may be 1, and where there is but one."""
-    from scipy.stats import t
-
     if len(ratios) < 2:
         return None
-    pairs, logs = strategies * (strategies - 1) / 2, np.log(ratios)
-    error = logs.std(ddof=1) / np.sqrt(len(logs)) * t.isf(TOGETHER / pairs / 2, len(logs) - 1)
-    low, high = np.exp(logs.mean() - error), np.exp(logs.mean() + error)
+    middle, error = np.log(ratios).mean(), _error(ratios, strategies, len(ratios))
+    low, high = np.exp(middle - error), np.exp(middle + error)
     return None if low <= 1 <= high else (float(low), float(high))
+
+
+def _error(ratios: Floats, strategies: int, repeats: int) -> float:
+    """Half of Student's interval of the mean log ratio, of so many repeats with this spread."""
+    from scipy.stats import t
+
+    pairs = strategies * (strategies - 1) / 2
+    spread = np.log(ratios).std(ddof=1) / math.sqrt(repeats)
+    return float(spread * t.isf(TOGETHER / pairs / 2, repeats - 1))
+
+
+def _would_tell(ratios: Floats, strategies: int) -> str:
+    """How many repeats would tell them apart, in brackets; "" where one repeat shows no spread."""
+    if len(ratios) < 2:
+        return ""
+    for repeats in range(len(ratios) + 1, MOST_REPEATS + 1):
+        error = _error(ratios, strategies, repeats)
+        if error < abs(np.log(ratios).mean()):
+            return f" (some {repeats} repeats would)"
+    return f" (nor would {MOST_REPEATS} repeats)"
 
 
 def _called(name: str, runs: Sequence[Run]) -> str:

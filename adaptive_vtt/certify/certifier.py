@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..population import Population
-from ..types import Bools, CallMode, Floats, Indices, JsonObject
+from ..types import IDENTITY, Bools, CallMode, Floats, Indices, JsonObject
 from .further import columns, further
 from .game import Bet as Bet
 from .game import Game
@@ -112,6 +112,7 @@ class Certifier(Game):
         self._residuals = np.zeros((2, count))
         self.strata: Strata | None = None
         self._invalidated: Bools | None = None
+        self.asked_whole = self._few_images()
 
     def stratify(self) -> None:
         """From now on a draw chooses its stratum first, where a call answers one question and the
@@ -122,6 +123,41 @@ class Certifier(Game):
         strata = Strata(self.space, self.targets)
         if 1 < len(strata) <= MAX:
             self.strata = strata
+
+    def _few_images(self) -> int | None:
+        """The place of the target about all images as they are, where these are so few that bets
+        which foresee every loss would certify it no sooner than all of it is asked.
+
+        None where there is no such target, and where something else than its half-width is asked
+        for.
+        """
+        if self.rules.limit is not None or self.rules.compare is not None:
+            return None
+        unchanged = [each.relation.name == IDENTITY for each in self.space.variants]
+        bets = self.foreseen_draws(np.full(len(self.targets), self.rules.aim))
+        for place, target in enumerate(self.registered):
+            everyone = target.rows is None and target.concepts.all() and target.sides.all()
+            if everyone and target.variants.tolist() == unchanged and not all(unchanged):
+                return place if self.calls[place] <= bets[place] else None
+        return None
+
+    def foreseen_draws(self, half_widths: Floats) -> Floats:
+        """(K,): the draws that bets take to ``half_widths`` (K,) where every loss is foreseen; see
+        ``forecast``, "at least"."""
+        room = np.maximum(self.first_calls * self.largest / self.sizes, 1) - 2 * half_widths
+        gain = np.log1p(self.rules.bets.cap * 2 * half_widths / np.maximum(room, TINY))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.ceil(np.log(2 / self.rules.alphas(len(self.targets))) / gain))
+
+    def half_on_whole(self, weights: Floats, inside: Bools) -> Floats:
+        """``weights`` (n,) of what ``inside`` (K x n) says to which targets it belongs, half of
+        them on what is left of the target that is ``asked_whole``."""
+        if self.asked_whole is None or not inside[self.asked_whole].any():
+            return weights
+        mine = inside[self.asked_whole]
+        own = weights * mine if (weights * mine).any() else mine.astype(float)
+        others = weights / max(float(weights.sum()), TINY)
+        return np.asarray((others + own / own.sum()) / 2)
 
     @property
     def registered(self) -> list[Target]:
@@ -392,6 +428,7 @@ class Certifier(Game):
         calls = np.maximum(strata.inside @ left, 1)
         mean, per_price = cost @ left / calls, cost / prices @ left / calls
         wanted = left * np.sqrt(self._worth(mean, np.ones_like(mean), per_price) @ cost / prices)
+        wanted = self.half_on_whole(wanted, strata.inside & strata.unseen.astype(bool))
         open_ = (left > 0) & strata.inside[~self.settled].any(axis=0)
         if not open_.any():
             open_ = left > 0

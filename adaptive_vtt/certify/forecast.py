@@ -79,7 +79,7 @@ def forecasts(
     """
     calls = calls_of(certifier.space, certifier.targets, certifier.answers)
     alpha = certifier.rules.alphas(len(certifier.targets))
-    least, most = _least(certifier, alpha), _most(certifier, calls.total, both)
+    least, most = _least(certifier), _most(certifier, calls.total, both)
     least = np.minimum(least, most)
     likely = {
         p: np.clip(_likely(certifier, calls, alpha, exploration, p), least, most) for p in losses
@@ -139,14 +139,11 @@ def _aims(certifier: Certifier, loss: float | None) -> Floats:
     return near if rules.by_distance else np.minimum(aim, near)
 
 
-def _least(certifier: Certifier, alpha: Floats) -> Floats:
+def _least(certifier: Certifier) -> Floats:
     """(K,): the draws of a perfect predictor, or a census where that takes fewer."""
-    width = 2 * _aims(certifier, None)
-    room = np.maximum(certifier.first_calls * certifier.largest / certifier.sizes, 1) - width
-    gain = np.log1p(certifier.rules.bets.cap * width / np.maximum(room, TINY))
-    with np.errstate(divide="ignore"):
-        bets = np.ceil(np.log(2 / alpha) / gain)
-    census = np.ceil((1 - width) * certifier.sizes / certifier.largest)
+    aims = _aims(certifier, None)
+    bets = certifier.foreseen_draws(aims)
+    census = np.ceil((1 - 2 * aims) * certifier.sizes / certifier.largest)
     return np.maximum(np.minimum(bets, census), 1)
 
 

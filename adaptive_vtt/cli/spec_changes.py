@@ -68,6 +68,8 @@ def read(
         changes = merged(changes, {section: {field: value}})
     spec, base = (DEMO, Path()) if path is None else (read_spec(path), path.parent)
     table = spec.model_dump()
+    if "audit.strategy" in called:
+        _leave_options(table, changes["audit"])
     if explore:
         _explore(table, demo, called)
     elif demo and "certify.at_most" in called:  # a limit alone takes the demo's own width back
@@ -90,6 +92,22 @@ def _option(place: str) -> str:
     if place in ("certify.prior_journal", "certify.cohort"):
         return "--after"
     return "--" + place.partition(".")[2].replace("_", "-")
+
+
+def _leave_options(table: Table, given: Mapping[str, Any]) -> None:
+    """Takes the options of the spec's strategy out of its table, where the command line names
+    another, and says so where it does not give that one's."""
+    mine, options = table["audit"]["strategy"], table["audit"]["strategy_options"]
+    if not options or given["strategy"] == mine:
+        return
+    table["audit"]["strategy_options"] = None
+    if "strategy_options" not in given:
+        typer.echo(
+            f"strategy_options {options} are left out: they are those of "
+            f"{mine or 'the default strategy'}; for {given['strategy']}, give its own by --set "
+            "'audit.strategy_options={NAME=VALUE}'",
+            err=True,
+        )
 
 
 def _explore(table: Table, demo: bool, called: Mapping[str, str]) -> None:

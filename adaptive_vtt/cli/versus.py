@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -237,9 +238,22 @@ def _versus(
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
         use=asked.use,
         journal=out / JOURNAL,
-        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]])},
+        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]]), **_files(a, b)},
         **chosen,
     )
+
+
+def _files(*specs: tuple[Spec, Path]) -> dict[str, list[str]]:
+    """The note of what holds the models, which tells apart two of the same name: the last parts
+    of their paths, from where these differ."""
+    files = [Path.absolute(base / (spec.model.file() or "")) for spec, base in specs]
+    if files[0] == files[1] or not all(spec.model.file() for spec, _ in specs):
+        return {}
+    found = [file.name for file in files]
+    if found[0] == found[1]:
+        above = os.path.commonpath(files)
+        found = [file.relative_to(above).as_posix() for file in files]
+    return {"files": found}
 
 
 def _same_space(a: tuple[Spec, Path], b: tuple[Spec, Path]) -> QuestionSpace:

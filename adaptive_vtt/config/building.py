@@ -38,7 +38,8 @@ from .oracles import CaptionOracleSection
 def build_audit(
     spec: Spec, base: Path, *, check: Callable[[QuestionSpace], None] | None = None, **options: Any
 ) -> Audit:
-    """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it.
+    """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it. The name
+    of a strategy is taken as the spec's are, with its ``strategy_options`` where it is the spec's.
 
     ``check`` is called with the space before the code of model, proxies and strategy is
     imported.
@@ -47,6 +48,9 @@ def build_audit(
     if check is not None:
         check(space)
     space, model, chosen = build_parts(spec, base, space)
+    if isinstance(name := options.get("strategy"), str):
+        mine = spec.audit.strategy_options if name == spec.audit.strategy else None
+        options["strategy"] = named(name, mine, base)
     return Audit(space, model, **{**chosen, **options})
 
 

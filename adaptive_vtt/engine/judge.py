@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..certify.decisions import ALIKE
 from ..errors import InputError
 from ..journal.answer_json import from_json, to_json, writable
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, SourceRow
 from ..oracles import Case, Outcome, Premise, Received, Version
 from ..oracles.judge_models import JUDGED, Query
 from ..oracles.labels import MARGIN
+from ..oracles.paired import Paired
 from ..relations import FollowUp
 from ..space import QuestionSpace
 from ..types import (
@@ -178,8 +180,8 @@ def _value(row: AnswerRow) -> Value:
 
 
 PICTURE_BYTES = 64 * 2**20
-"""Pictures of failing calls that a journal keeps, at most: those of some 600 photographs with their
-sources, or of every failing call where images are small."""
+"""Pictures of failing calls (of two models: of those where one lost more) that a journal keeps, at
+most: those of some 600 photographs with their sources, or of all where images are small."""
 PICTURE_SIDE = 160
 """Pictures are shrunk to this many pixels on the longer side."""
 
@@ -286,8 +288,10 @@ class Judge:
     ) -> CallRow:
         """The judged answer, ready for the journal; ``verdicts`` as in ``judged``."""
         rows = self.judged(call, answer, verdicts)
-        failed = any(r.loss is not None and r.loss >= 0.5 for r in rows)
-        pictures = self._picture(call) if failed else None
+        paired = isinstance(self.space.oracle, Paired)
+        losses = [r.loss for r in rows if r.loss is not None]
+        shown = any(loss != ALIKE if paired else loss >= 0.5 for loss in losses)
+        pictures = self._picture(call) if shown else None
         return CallRow(call, answer.cost, elapsed, rows, pictures, answer.unconfirmed)
 
     def rows(

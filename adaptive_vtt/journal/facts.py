@@ -374,6 +374,7 @@ class Facts(LostFacts):
     ``replay``: whose draws came first, None: all are its own; ``cohort``: other models that were
     known; ``discover``: how slices are looked for, None: they are not; ``begun_by``: the command
     that began it; ``call``: what Python began it with, see ``audit.shortcut.called_again``;
+    that began it; ``files``: of a comparison, what holds the models, where that tells them apart;
     ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
     answers were still awaited when it was last said, and those lost; ``ways``: where P(yes) comes
     from, of two models by "a" and "b", else by ""; ``bounds``: most tokens, sent and said, of an
@@ -411,6 +412,7 @@ class Facts(LostFacts):
     replay: ReplayFacts | None = None
     begun_by: str | None = None
     call: JsonObject | None = None
+    files: tuple[str, str] | None = None
     batches: tuple[BatchFacts, ...] = ()
     ways: dict[str, WayFacts] = {}
     bounds: dict[str, tuple[NonNegativeInt, NonNegativeInt]] = {}

@@ -5,7 +5,8 @@ new model B errs, R_B - R_A, as rules of a gate ('versus:overall <= +0.01') have
 """
 
 from ..certify.decisions import Comparison
-from ..journal.facts import CertificateFacts
+from ..engine.audit_key import CONTENT
+from ..journal.facts import Facts
 from ..models.pair import BETWEEN
 from ..utils.figures import outward
 
@@ -21,13 +22,17 @@ DECISIONS = {
 LONGEST = 16
 
 
-def names_of(model: str, paired: bool) -> tuple[str, str]:
-    """What the models are called; "A" and "B" where that does not tell them apart.
-
-    ``model``: as journaled; ``paired``: whether both were asked.
-    """
+def names_of(facts: Facts) -> tuple[str, str]:
+    """What the models are called; of two with one name with the versions that they were given, else
+    by their files, and "A" and "B" where nothing tells them apart."""
+    model, paired = facts.settings.model, facts.certificate is not None and facts.certificate.paired
     a, _, b = model.partition(BETWEEN) if paired else ("recorded answers", "", model)
-    return (a, b) if a != b else ("A", "B")
+    if a != b:
+        return a, b
+    one, _, other = (facts.model_version or "").partition(BETWEEN)
+    if one != other and not one.startswith(CONTENT):
+        return f"{a} {one}", f"{b} {other}"
+    return facts.files or ("A", "B")
 
 
 def brief(name: str) -> str:
@@ -53,10 +58,10 @@ def told(b: str, more: float, lower: float, upper: float) -> str:
     return f"{b} errs {how} ({point_span(lower, upper)})"
 
 
-def told_of(
-    certificate: CertificateFacts, model: str, k: int, estimate: float, lower: float, upper: float
-) -> str:
+def told_of(facts: Facts, k: int, estimate: float, lower: float, upper: float) -> str:
     """The same of target ``k`` of a comparison, from the rates that its journal certifies."""
+    certificate = facts.certificate
+    assert certificate is not None
     assert certificate.versus is not None
     delta, least, most = Comparison.of(certificate.versus).ends(k, estimate, lower, upper)
-    return told(brief(names_of(model, certificate.paired)[1]), -delta, -most, -least)
+    return told(brief(names_of(facts)[1]), -delta, -most, -least)

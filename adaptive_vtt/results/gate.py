@@ -212,7 +212,7 @@ def gate(
     result = summarise(journal)
     by_bets = all(_by_bets(rule, certificate) for rule in parsed)
     rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]
-    model = names_of(facts.settings.model, certificate.paired)[1]
+    model = names_of(facts)[1]
     rulings = [replace(r, model=model) if r.rule.versus else r for r in rulings]
     return Gate(tuple(rulings), _promise(certificate, rulings), where)
 

@@ -14,6 +14,8 @@ AS_THEY_ARE, WITH_CHANGES = "on your images as they are", "with the proposed cha
 
 WIDE = 0.5
 """Of an interval that is wider an estimate in the middle of it would mislead."""
+POINT = 1e-9
+"""An interval that is no wider is all that rounding left of a rate that is known exactly."""
 
 
 class Opening(NamedTuple):
@@ -68,7 +70,9 @@ def sentence(facts: Facts, rows: Sequence[Mapping[Any, Any]]) -> str | None:
 
 
 def _words(row: Mapping[Any, Any]) -> str:
-    """In per cent, rounded outwards: 8.9 % (5.1 to 13.2)."""
+    """In per cent, rounded outwards: 8.9 % (5.1 to 13.2); "8.9 %, exact" once all was asked."""
+    if row["upper"] - row["lower"] <= POINT:
+        return f"{Bar('', row['estimate'], np.nan, np.nan, done=True).words}, exact"
     if row["upper"] - row["lower"] > WIDE:
         return f"hardly known yet ({span(row['lower'], row['upper'])})"
     return Bar("", row["estimate"], row["lower"], row["upper"], done=False).words

@@ -310,15 +310,14 @@ def read_rates(folder: Path) -> Rates:
             sure=certificate.confidence if certificate else 0.0,
             guarantee=certificate.guarantee if certificate else "all",
             rows=rows,
-            compared=_compared(certificate, facts.settings.model, rows[0]) if certificate else "",
+            compared=_compared(facts, rows[0]) if rows else "",
         )
 
 
-def _compared(certificate: CertificateFacts, model: str, first: Rate) -> str:
-    if certificate.versus is None:
+def _compared(facts: Facts, first: Rate) -> str:
+    if facts.certificate is None or facts.certificate.versus is None:
         return ""
-    said = told_of(certificate, model, 0, first.estimate, first.lower, first.upper)
-    return f"{first.id.name}: {said}"
+    return f"{first.id.name}: {told_of(facts, 0, first.estimate, first.lower, first.upper)}"
 
 
 def _rows(certificate: CertificateFacts, facts: Facts, journal: SQLiteJournal) -> tuple[Rate, ...]:

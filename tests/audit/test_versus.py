@@ -111,6 +111,27 @@ def test_functions_are_compared_and_the_journal_s_folder_is_made(tmp_path: Path)
     assert verdict.targets["disagreement"].tolist() == [1]
 
 
+def test_pictures_are_kept_of_calls_in_which_one_model_lost_more() -> None:
+    """Whichever it is, and of no others."""
+
+    class WrongIn(Skilled):
+        def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+            self.right = 1 - float(self.name == part(prompt.sample_id))
+            return super()._answer(prompt)
+
+    def part(sample: str) -> str:
+        return ["none", "a", "b"][int(sample[1:]) % 3]
+
+    models = WrongIn("a", 1), WrongIn("b", 1)
+    with Versus(space(), *models, budget=40, seed=0, surrogate=False) as versus:
+        versus.run()
+        journal = versus.audit.journal
+        parts = {draw.call: part(draw.sample) for draw in journal.draws()}
+        kept = set(journal.pictures())
+    assert kept == {call for call, found in parts.items() if found != "none"}
+    assert {parts[call] for call in kept} == {"a", "b"}
+
+
 def test_models_that_are_alike_are_within_the_margin():
     alike = Skilled("one", 0.8), Skilled("two", 0.8)
     verdict = Versus(space(), *alike, margin=0.2, seed=0, surrogate=False).run()

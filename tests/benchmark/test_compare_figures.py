@@ -26,7 +26,7 @@ def planted(strategy: str, seed: int, calls: int | None, *, missed: bool, last: 
         "seconds": 0.001,
         "calls_to": [[0.3, 10], [0.2, 30], [0.1, calls]],
         "at": [1, 50, 100],
-        "half_width": [0.5, 0.2, 0.1],
+        "half_width": [0.5, 0.2, 0.1 if calls else 0.15],
         "certified": [True],
         "variance_ratio": 0.5,
         "predicts": strategy != "uniform",
@@ -71,7 +71,10 @@ def counted(**calls: list[int | None]) -> list[Any]:
 
 
 TOLD = "certify needed 0.465 to 0.536 times the calls of uniform questioning (5 repeats)"
-SHORT = "the budget is too small for {}: not every repeat was at +-0.1 after 100 calls"
+SHORT = (
+    "the budget is too small for {}: not every repeat was at +-0.1 after 100 calls; some 230 would "
+    "do (--budget)"
+)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +83,13 @@ SHORT = "the budget is too small for {}: not every repeat was at +-0.1 after 100
         ({"certify": [50, 46, 54, 50, 50]}, TOLD),
         (
             {"certify": [50, 46, 120, 50, 90]},
-            "5 repeats cannot tell certify from uniform questioning",
+            "5 repeats cannot tell certify from uniform questioning (some 7 repeats would)",
         ),
         (
             {"certify": [50, 46, 54, 50, 50], "random": [50, 50, 50, 46, 54]},
-            "certify needed 0.451 to 0.553 times the calls of uniform questioning (5 repeats); "
-            "5 repeats cannot tell certify from random with predictions",
+            "certify needed 0.451 to 0.553 times the calls of uniform questioning, random with "
+            "predictions needed 0.451 to 0.553 times (5 repeats); 5 repeats cannot tell certify "
+            "from random with predictions (nor would 100 repeats)",
         ),
         (
             {"certify": [50, 46, 54, 50, 50], "argmax": [None, 9, 9, 9, 9]},
@@ -103,7 +107,11 @@ def test_a_comparison_concludes_in_one_sentence(
 
 def test_few_repeats_tell_nothing_and_many_strategies_take_more_of_them() -> None:
     few = counted(uniform=[100, 100], random=[60, 58], certify=[50, 46])
-    alike = "2 repeats cannot tell certify from uniform questioning, random with predictions"
+    alike = (
+        "2 repeats cannot tell certify from uniform questioning (some 3 repeats would), random "
+        "with predictions (some 3 repeats would), nor random with predictions from uniform "
+        "questioning (some 3 repeats would)"
+    )
     assert summary.conclusion(few) == alike
     one = counted(uniform=[100], certify=[50])
     assert summary.conclusion(one) == "1 repeat cannot tell certify from uniform questioning"
@@ -111,6 +119,24 @@ def test_few_repeats_tell_nothing_and_many_strategies_take_more_of_them() -> Non
     assert summary.conclusion(counted(**unsure)).startswith("certify needed")
     rivals = {"a": [99] * 4, "b": [99] * 4, "c": [99] * 4}
     assert "cannot tell certify from uniform" in summary.conclusion(counted(**unsure, **rivals))
+
+
+def test_every_strategy_is_compared_with_the_baseline() -> None:
+    own = counted(uniform=[100] * 5, certify=[50, 46, 54, 50, 50], mine=[80, 76, 82, 84, 80])
+    assert summary.conclusion(own) == (
+        "certify needed 0.451 to 0.553 times the calls of uniform questioning, mine needed 0.752 "
+        "to 0.859 times (5 repeats)"
+    )
+    unsure = counted(uniform=[100] * 3, mine=[99, 130, 60])
+    assert summary.conclusion(unsure) == (
+        "3 repeats cannot tell mine from uniform questioning (some 82 repeats would)"
+    )
+
+
+def test_no_budget_is_named_where_an_interval_never_shrank() -> None:
+    runs = counted(uniform=[100], certify=[None])
+    runs[1]["half_width"] = [0.5, 0.5, 0.5]
+    assert summary.conclusion(runs) == SHORT.format("certify").partition("; ")[0]
 
 
 def test_ratios_are_of_the_same_seeds() -> None:

@@ -58,6 +58,15 @@ def test_the_result_says_which_model_errs_less_and_what_that_took(ran: Path):
     assert result.derived == []
 
 
+def test_models_of_one_name_go_by_their_files(ran: Path):
+    with closing(read_journal(ran / "journal.db")) as journal:
+        verdict = verdict_of(summarise(journal), journal)
+    assert verdict.names == ("old/model.py", "new/model.py")
+    assert verdict.told[0].startswith("new/model.py errs ")
+    page = Tags((ran / "report.html").read_text()).text
+    assert "A is the old model, old/model.py; B is the new one, new/model.py" in page
+
+
 def test_the_same_command_goes_on_with_a_higher_budget(ran: Path, specs: Path, tmp_path: Path):
     out = tmp_path / "again"
     shutil.copytree(ran, out)
@@ -75,7 +84,8 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
         assert page.with_id(id)
     for id in ("certified", "conditions", "widths", "beliefs", "counts", "derived"):
         assert not page.with_id(id)
-    said = f"B errs {100 * abs(told['delta']):.1f} points {'more' if told['delta'] < 0 else 'less'}"
+    how = "more" if told["delta"] < 0 else "less"
+    said = f"new/model.py errs {100 * abs(told['delta']):.1f} points {how}"
     assert f"{said} ({point_span(-told['upper'], -told['lower'])})" in page.text
     assert "Who lost less" in page.text
 
@@ -174,7 +184,7 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
     ran: Path, capsys: pytest.CaptureFixture[str]
 ):
     row = json.loads((ran / "result.json").read_text())["versus"][0]
-    said = told("B", -row["delta"], -row["upper"], -row["lower"])
+    said = told("new/model.py", -row["delta"], -row["upper"], -row["lower"])
     assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
     assert f"versus:overall <= 1: difference in overall error: {said}" in capsys.readouterr().out
     assert read_rates(ran).compared == f"overall error: {said}"
@@ -191,7 +201,7 @@ def test_a_claim_is_told_in_the_report_and_altered_in_vain(specs: Path, tmp_path
     assert told.versus is not None
     assert told.versus[0].decision == "holds"
     page = Tags((out / "report.html").read_text(encoding="utf-8"))
-    assert "The claim holds: B errs more often by at most 30" in page.text
+    assert "The claim holds: new/model.py errs more often by at most 30" in page.text
     assert "no claim is decided wrongly" in page.text
     assert "versus:overall <= 0.3" in page.text
     assert run("gate", str(out), "--rule", "versus:overall <= 0.3") == 0

@@ -13,6 +13,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.spec_changes import read
 from adaptive_vtt.config import parse_spec, read_spec
+from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.models.network.openai import OpenAIChat
@@ -219,6 +220,48 @@ def test_set_takes_toml_words_without_quotes_and_tables_within_tables() -> None:
     assert spec.audit.strategy_options == {"power": 2}
     assert (spec.certify.targets, spec.certify.discover) == (["overall"], 2)
     assert spec.certify.weights == {"overall error": 3}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sets", "kept", "said"),
+    [
+        ("bald", [], {"power": 2.0}, ""),
+        ("neyman", [], None, "{'power': 2.0} are left out: they are those of bald; for neyman,"),
+        ("bald", ["audit.strategy_options.power=3"], {"power": 3}, ""),
+        ("neyman", ["audit.strategy_options.own=3"], {"own": 3}, ""),
+    ],
+)
+def test_options_of_the_specs_strategy_are_not_those_of_another(
+    strategy: str,
+    sets: list[str],
+    kept: dict[str, Any] | None,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (path := tmp_path / "SPEC.toml").write_text(
+        'dataset.kind = "fashion"\nmodel = { kind = "simulated", target = "unbiased" }\n'
+        'audit = { strategy = "bald", strategy_options = { power = 2.0 } }\n'
+    )
+    spec, _ = read(path, False, {"audit.strategy": strategy}, sets)
+    assert (spec.audit.strategy, spec.audit.strategy_options) == (strategy, kept)
+    told = capsys.readouterr().err
+    assert said in told
+    assert bool(told) == bool(said)
+
+
+def test_a_comparison_takes_a_strategy_as_the_spec_does(tmp_path: Path) -> None:
+    """Beside the spec, and with the spec's options where it is the spec's strategy."""
+    text = "from adaptive_vtt.strategies import Bald\n\n\nclass Mine(Bald):\n    pass\n"
+    (tmp_path / "mine.py").write_text(text + "\n\nclass Other(Bald):\n    pass\n")
+    audit = {"strategy": "mine.py:Mine", "strategy_options": {"power": 3.0}, "budget": 1}
+    model = {"kind": "simulated", "target": "unbiased"}
+    spec = parse_spec({"dataset": {"kind": "fashion"}, "model": model, "audit": audit}, "here")
+    for name, power in (("mine.py:Mine", 3.0), ("mine.py:Other", None)):
+        with build_audit(spec, tmp_path, strategy=name) as made:
+            settings = made.journal.facts()["settings"]
+        assert settings["strategy"] == name
+        assert (settings["strategy_options"].get("power") == power) is (power is not None)
 
 
 def test_explore_can_require_no_certificate(

@@ -98,6 +98,23 @@ def test_a_comparison_has_a_page_with_the_names_of_its_models(tmp_path: Any) -> 
         figure = verdict.plot()
         assert [*figure.data[0].x][::-1] == pytest.approx([*-100 * verdict.targets["delta"]])
         assert "Disagreements" in verdict.report(tmp_path / "page.html").read_text()
-    same = avtt.Versus(space, ScriptedModel(), ScriptedModel(seed=5), **options)
-    with same as versus:
-        assert versus.run().names == ("A", "B")
+
+
+@pytest.mark.parametrize(
+    ("versions", "notes", "names"),
+    [
+        ((None, None), {}, ("A", "B")),
+        (("1", "2"), {"files": ["a.py", "b.py"]}, ("scripted 1", "scripted 2")),
+        (("1", "1"), {"files": ["a.py", "b.py"]}, ("a.py", "b.py")),
+    ],
+)
+def test_models_of_one_name_are_told_apart_by_version_or_file(
+    versions: tuple[str | None, str | None], notes: dict[str, Any], names: tuple[str, str]
+) -> None:
+    models = ScriptedModel(), ScriptedModel(seed=5)
+    for model, version in zip(models, versions, strict=True):
+        model.version = version
+    space = avtt.QuestionSpace(tiny_dataset(6, 2))
+    options: dict[str, Any] = {"budget": 4, "seed": 1, "surrogate": False, "notes": notes}
+    with avtt.Versus(space, *models, **options) as versus:
+        assert versus.run().names == names

@@ -23,7 +23,7 @@ from adaptive_vtt.results.outcomes import wilson
 from adaptive_vtt.results.report import render, write_report
 from adaptive_vtt.results.report.conditions import FIGURES
 from adaptive_vtt.results.report.evidence import Evidence
-from adaptive_vtt.results.report.gallery import picture
+from adaptive_vtt.results.report.gallery import Album, picture
 from adaptive_vtt.results.report.plotly_library import hashed, library
 from adaptive_vtt.results.report.section import (
     aim,
@@ -37,6 +37,7 @@ from adaptive_vtt.results.report.section import (
 )
 from adaptive_vtt.results.result import confusion, outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.utils.image_codec import png
 from tests.helpers.report_pages import FOLDED, SECTIONS, Tags, audit, block, spaced, unfinished
 
 
@@ -288,7 +289,16 @@ def test_large_pictures_are_left_out_before_the_page_grows_heavy() -> None:
     assert len(page) - len(library("inline").element) < 8_000_000
     bare = sum(v["picture"] is None for i in block(page, "failures-data") for v in i["views"])
     assert bare
-    assert "come without pictures" in Tags(page).text
+    assert "are left out: they would make this page too large" in Tags(page).text
+
+
+def test_a_picture_that_is_left_out_says_why() -> None:
+    album = Album(room=300)
+    small, large = png(np.zeros((4, 4, 3), np.uint8)), png(np.eye(60, dtype=np.uint8) * 255)
+    assert album.view(small, "source") == {"picture": 0, "caption": "source"}
+    assert album.view(None, "source") == {"picture": None, "caption": "source"}
+    assert album.view(large, "after")["bare"] == "left out: this page would be too large to send"
+    assert album.full == 1
 
 
 def test_large_pictures_stand_in_the_page_as_webp_and_tiny_ones_as_they_are() -> None:

@@ -14,6 +14,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import Interval, recompute
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.results.report import certified as certified_section
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import verdict
@@ -36,6 +37,17 @@ def certified() -> Journal:
     return audit(
         tiny_dataset(), model, relations, budget=60, half_width=0.3, at_most=0.6, **options
     )
+
+
+def test_bars_that_go_on_beyond_the_axis_are_explained(
+    certified: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "goes on beyond the axis, to the end of its interval"
+    assert told not in Tags(render(certified)).text
+    monkeypatch.setattr(certified_section, "_scale", lambda found, limit: (0.7, [0.0, 0.5]))
+    page = render(certified)
+    assert told in Tags(page).text
+    assert re.search(r'title="[^"]*questions seen; ends at [\d.]+.%, beyond the axis"', page)
 
 
 def rows_of(page: str, label: str) -> dict[str, list[str]]:

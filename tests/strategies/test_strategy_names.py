@@ -1,12 +1,15 @@
 """What "certify" and "uncertainty+unpredictability" stand for."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, strategies
+from adaptive_vtt.benchmark.runs import BASELINES, UNIFORM
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.cli.spec_changes import settings
 from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
@@ -52,6 +55,23 @@ def test_where_an_audit_certifies_the_papers_strategy_is_algorithm_1_with_a_expl
 def test_certify_without_targets_says_what_it_needs(space: QuestionSpace) -> None:
     with pytest.raises(InputError, match="needs targets to certify: give half_width or at_most"):
         Audit(space, ScriptedModel(), strategy="certify", budget=3)
+
+
+@pytest.mark.parametrize("name", strategies.COMPARED)
+def test_words_of_compare_are_told_what_they_are_in_an_audit(
+    name: str, space: QuestionSpace
+) -> None:
+    with pytest.raises(InputError, match=f"'{name}': a word of 'avtt compare' alone, for") as told:
+        strategies.get(name)
+    typed, python = re.findall(r"(--strategy .*) \(in Python (.*)\)", str(told.value))[0]
+    changes, options = settings(re.findall(r"--set (\S+)", typed)), eval(f"dict({python})")
+    assert typed.startswith(f"--strategy {options['strategy']} --set ")
+    assert changes["audit"]["exploration"] == options["exploration"]
+    assert changes.get("certify", {}).get("surrogate") == options.get("surrogate")
+    audit = Audit(space, ScriptedModel(), half_width=0.2, budget=3, **options)
+    assert audit.journal.facts()["settings"]["strategy"] == "random"
+    if name == UNIFORM:
+        assert options == BASELINES[UNIFORM]
 
 
 def test_every_strategy_has_one_line_that_ends() -> None:

@@ -62,13 +62,15 @@ def beliefs(journal: Journal, of: Told = "cell") -> pd.DataFrame:
     ``asked`` and ``failed`` (loss 0.5 or more), the last two without those that do not count;
     ``lower`` and ``upper``, the certified interval where these questions are a target. In
     comparisons of two models losses are (1 + L_A - L_B) / 2. NaN: not known; of an audit that
-    explores, everything predicted.
+    explores, everything predicted; ``sd``, too, of a surrogate without a latent process, and of
+    groups of which fewer than two questions are looked at.
 
     "images": per image its ``sample``, its place ``x``, ``y`` among the others by its features,
     ``predicted`` and ``sd`` (root mean square of two of its questions), asked and failed.
     "uncertainty": u- (``side`` 0, where the concept is absent) and u+ (1) per concept, as shares
     of their prior. "predictions": per draw, what its question was expected to lose before it was
-    asked, and what it lost; only where the strategy goes by that.
+    asked, and what it lost. No rows of questions without an answer that counts, and none at all
+    of another strategy than ``certify``, which alone journals what it expected.
 
     Raises InputError for another ``of``.
     """

@@ -45,6 +45,7 @@ def section(evidence: Evidence) -> Section | None:
             for title, part in ordered(found)
         ],
         end=end,
+        cut=any(s.upper > end for s in found),
         marks=marks,
         failed=Counter(place for f in evidence.failures for place in f.targets),
         words=words(certificate),

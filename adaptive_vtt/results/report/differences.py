@@ -60,7 +60,7 @@ def section(evidence: Evidence) -> Section | None:
         return None
     found, margin = rows_of(evidence), certificate.versus.margin
     end, marks = _scale(found, margin)
-    names = names_of(evidence.settings.model, certificate.paired)
+    names = names_of(evidence.facts)
     return Section.of(
         "Differences",
         "differences",
@@ -92,7 +92,7 @@ def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
     about = "" if row.target == "overall error" else f"in {row.target}"
     which = "at every moment" if len(found) == 1 else f"the first of {amount(len(found))} targets"
     sureness = f"{sure(certificate.confidence)} sure"
-    b = names_of(evidence.settings.model, certificate.paired)[1]
+    b = names_of(evidence.facts)[1]
     ends = f"{point_span(-row.upper, -row.lower)}{THIN}points, {sureness}, {which}"
     size = f"{abs(100 * row.delta):.1f}{THIN}points"
     if row.decision in ("better", "worse"):

@@ -26,7 +26,7 @@
     const figure = make("figure");
     const frame = make("div", "", "view");
     if (found.ratio) frame.style.aspectRatio = found.ratio;
-    if (found.picture === null) frame.append(make("div", "no picture kept", "blank"));
+    if (found.picture === null) frame.append(make("div", found.bare || "the journal kept no picture", "blank"));
     else {
       const image = make("img", "", Math.max(pictures[found.picture][1], pictures[found.picture][2]) < 96 ? "tiny" : "");
       [image.width, image.height, image.alt] = [pictures[found.picture][1], pictures[found.picture][2], alt];

@@ -17,6 +17,7 @@ from ...oracles.findings import found as found_in_captions
 from ...oracles.findings import judged as judged_captions
 from ...types import JsonObject
 from ...utils.image_codec import declared_size
+from ..difference import names_of
 from .content import Failure, question_in_words
 from .evidence import Evidence
 from .section import THIN, Section, data, span
@@ -35,6 +36,7 @@ SAID = 160
 """So much of an answer in words is shown."""
 OTHER = "other"
 """A broken rule for which the paper has no error type, as a number that changed."""
+NO_ROOM = "left out: this page would be too large to send"
 EXAMPLES = 6
 """Pictures of a slice, at most."""
 
@@ -56,12 +58,14 @@ class Picture:
 
 
 class Album:
-    """Pictures by number, the same one once, as long as their addresses have ``room``."""
+    """Pictures by number, the same one once, as long as their addresses have ``room``; ``full``:
+    how many were left out for lack of it."""
 
     def __init__(self, room: int = MAX_CHARACTERS) -> None:
         self.pictures: list[Picture] = []
         self._places: dict[bytes, int] = {}
         self._room = room
+        self.full = 0
 
     def add(self, png: bytes | None) -> int | None:
         """The picture's number; None where there is none, or where it no longer fits."""
@@ -70,11 +74,19 @@ class Album:
         if png not in self._places:
             made = picture(png)
             if len(made.address) > self._room:
+                self.full += 1
                 return None
             self._room -= len(made.address)
             self._places[png] = len(self.pictures)
             self.pictures.append(made)
         return self._places[png]
+
+    def view(self, png: bytes | None, caption: str) -> JsonObject:
+        """A picture's number, None where there is none to show, with its caption; ``bare``: why
+        it is left out."""
+        number = self.add(png)
+        why = {} if number is not None or png is None else {"bare": NO_ROOM}
+        return {"picture": number, "caption": caption, **why}
 
 
 def picture(png: bytes) -> Picture:
@@ -115,9 +127,11 @@ def section(evidence: Evidence) -> Section:
 def two_answers_section(evidence: Evidence) -> Section:
     """Two models compared: the questions that only one of them answered rightly, with both
     answers."""
+    a, b = names_of(evidence.facts)
+    old, new = ("", "") if (a, b) == ("A", "B") else (f", {a}", f", {b}")
     intro = (
         "Every call in which one model lost more than the other, the largest differences first: "
-        "A is the old model, B the new one"
+        f"A is the old model{old}; B is the new one{new}"
     )
     album = Album()
     apart = [(call, rows) for call in evidence.calls if (rows := _lost_differently(call))]
@@ -135,7 +149,7 @@ def _cards(
     truth: tuple[str, Options],
 ) -> Section:
     """The section of these cards. ``truth``: heading and values of what lines have as "truth"."""
-    bare = sum(all(v["picture"] is None for v in card["views"]) for card in cards)
+    bare = sum(all(v["picture"] is None and "bare" not in v for v in c["views"]) for c in cards)
     pictures = [[p.address, p.width, p.height] for p in album.pictures]
     return Section.of(
         "Where it fails",
@@ -145,6 +159,7 @@ def _cards(
         failed=len(cards),
         judged=len(evidence.table),
         bare=0 if evidence.settings.oracle.tells_losses else bare,
+        full=album.full,
         intro=intro,
         captioned=evidence.captioned,
         filters=_filters(evidence, cards, truth),
@@ -201,9 +216,9 @@ def _card(
 def _pair(evidence: Evidence, call: int, change: str, album: Album) -> list[JsonObject]:
     """The follow-up, after its source where that differs."""
     source, follow_up = evidence.pictures.get(call, (None, None))
-    views = [{"picture": album.add(follow_up), "caption": change}]
+    views = [album.view(follow_up, change)]
     if source is not None and source != follow_up:
-        views.insert(0, {"picture": album.add(source), "caption": "source"})
+        views.insert(0, album.view(source, "source"))
     return views
 
 
@@ -290,8 +305,13 @@ def _broken_caption(evidence: Evidence, answer: AnswerRow, album: Album) -> Card
     source, follow_up = evidence.pictures.get(answer.call, (None, None))
     objects = told["objects"]
     views = [
-        _boxed(album.add(source), told["source"], objects, "boxes", told["size"]),
-        _boxed(album.add(follow_up), told["caption"], objects, "shown", told.get("shown_size")),
+        _boxed(album.view(source, _quoted(told["source"])), objects, "boxes", told["size"]),
+        _boxed(
+            album.view(follow_up, _quoted(told["caption"])),
+            objects,
+            "shown",
+            told.get("shown_size"),
+        ),
     ]
     lines = [
         {
@@ -315,16 +335,18 @@ def _status(one: Mapping[str, Any]) -> str:
     return one["status"] + ("" if one["visible"] is None else f", {one['visible']:.0%} in view")
 
 
+def _quoted(caption: str) -> str:
+    return f"“{caption}”"
+
+
 def _boxed(
-    picture: int | None,
-    caption: str,
+    view: JsonObject,
     objects: Sequence[Mapping[str, Any]],
     where: str,
     size: Sequence[int] | None,
 ) -> JsonObject:
-    """A view with ``boxes``: left, top, width and height in percent of the picture, what is in
+    """The view with ``boxes``: left, top, width and height in percent of the picture, what is in
     it, and whether that breaks a rule. ``size``: height and width that objects are placed in."""
-    view: JsonObject = {"picture": picture, "caption": f"“{caption}”"}
     if not size:
         return {**view, "boxes": [], "ratio": 1.0}
     height, width = size

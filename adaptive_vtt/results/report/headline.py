@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
-from ..opening import WIDE, WITH_CHANGES, opening
+from ..opening import POINT, WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
 from ..way_on import in_money, more_calls, raised, rounded_up
 from .beside_journal import BASELINE_NAMES
@@ -147,7 +147,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     before, after = _says(evidence), f"of what is asked about {images}"
     if whole is not None and isinstance(whole.id, Misclassified):
         before, after = "Wrong class for", f"of {images}"
-    said = span(plain.lower, plain.upper)
+    said = "exact" if plain.upper - plain.lower <= POINT else span(plain.lower, plain.upper)
     if whole is not None:
         after += f", {percent(whole.estimate)} {WITH_CHANGES}"
         said += f" and {span(whole.lower, whole.upper)}"
