@@ -1,9 +1,9 @@
 """Per perturbation and concept: what is certified, and what follows, as a census has it exactly.
 
-Accuracy, recall and specificity are 1 less a certified
-rate; accuracy of all classes, macro figures and Cohen's kappa under a relation are those of
-``certify.derived``, of the rates under that relation alone. Published figures stand beside them
-as rates of what the row's target is of, or as accuracies of classifiers.
+Accuracy, recall and specificity are 1 less a certified rate. Accuracy over several classes, macro
+figures and Cohen's kappa under a relation are those of ``certify.derived``, of the rates under that
+relation alone: every relation is asked of the same images, so classes have the same shares.
+Published figures stand beside them, named by what they are rates of.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,9 +50,10 @@ Rows = dict[Place, dict[str, Bounds]]
 
 
 def section(evidence: Evidence) -> Section | None:
-    """None where no target is about a relation, or no interval is certified."""
+    """None where no target is about a concept under a relation: relations alone are certified, and
+    stand beside what was published, in sections of their own."""
     found = _rows(evidence)
-    if not any(place.relation for place in found):
+    if not any(place.relation and place.concept for place in found):
         return None
     whole = {place: row for place, row in found.items() if place.concept is None}
     each = {place: row for place, row in found.items() if place.concept is not None}
