@@ -376,9 +376,8 @@ def _told(written: Written, out: Path) -> str:
 def _more(more: Paraphrases) -> list[str]:
     """What came of asking for more wordings."""
     count = sum(map(len, more.wordings.values()))
-    lines = [
-        f"{count} more wordings by {more.by}, for {money(more.cost)} now; {PARAPHRASES} has all"
-    ]
+    what = "wording" if count == 1 else "wordings"
+    lines = [f"{count} more {what} by {more.by}, for {money(more.cost)} now; {PARAPHRASES} has all"]
     lines += [f"  refused: {each}" for each in more.refused]
     if more.left:
         lines.append(f"  not asked about, as --max-cost is reached: {', '.join(more.left)}")

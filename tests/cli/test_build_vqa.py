@@ -414,7 +414,7 @@ def test_a_model_words_questions_once_and_the_review_says_so(
     for out in ("a", "b"):
         assert run("build-vqa", *given, "--out", out) == 0
         said = " ".join(capsys.readouterr().out.split())
-        assert "1 more wordings by write, for $0" in said
+        assert "1 more wording by write, for $0" in said
         assert "refused: presence: 'Is it there?': it loses '{subject}'" in said
     assert (tmp_path / "asked.txt").read_text() == "asked\n"
     assert len((tmp_path / "paraphrases.jsonl").read_text().splitlines()) == 1
