@@ -210,6 +210,13 @@ class Inspection:
         with self._reading() as journal:
             return beliefs(journal, of)
 
+    def perturbations(self) -> pd.DataFrame:
+        from ..results.report.evidence import Evidence
+        from ..results.report.perturbations import perturbations
+
+        with self._reading() as journal:
+            return perturbations(Evidence.of(journal))
+
     def figures(self) -> dict[str, JsonObject]:
         with self._reading() as journal:
             return figures(journal)

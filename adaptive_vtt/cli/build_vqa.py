@@ -15,14 +15,19 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ..config.datasets import read_dataset
+from ..config.oracles import read_model_of_words
 from ..datasets import Dataset
 from ..datasets.recognition import Layout, recognised
+from ..datasets.vqa.paraphrasing import PARAPHRASES, WORDED_BY, Paraphrases, paraphrased
 from ..datasets.vqa.question_building import SIZES, Built, Chosen, Embed, choose, line_of, look
 from ..datasets.vqa.question_making import MAKERS
 from ..datasets.vqa.question_table import write_questions
 from ..datasets.vqa.taxonomy import LESION, SCENES, named
+from ..engine.judging import prompt_of
 from ..errors import InputError, unknown
-from ..types import Image, JsonObject
+from ..models.checking import name_of
+from ..types import Image, JsonObject, Unanswered
+from ..utils.figures import money
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
 from .options import Json, names, pairs
@@ -75,9 +80,10 @@ class Written:
     not_made: list[str]
     features: str
     roles: dict[str, str]
+    paraphrases: Paraphrases | None = None
 
 
-def build_vqa(
+def build_vqa(  # noqa: PLR0913, PLR0917 - a command's options
     data: Annotated[
         Path,
         typer.Argument(
@@ -133,6 +139,21 @@ def build_vqa(
     ] = "auto",
     scene: Annotated[str, typer.Option(help="EndoBench's scene, such as Colonoscopy.")] = "",
     seed: Annotated[int, typer.Option(help="Same seed, same questions.")] = 0,
+    paraphrase: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with a \\[model] of words, which is asked for more wordings; what it is "
+            "asked and says is kept in paraphrases.jsonl beside OUT, and never paid for again.",
+            metavar="SPEC.toml",
+        ),
+    ] = None,
+    wordings: Annotated[
+        int, typer.Option(help="With --paraphrase: how many more per kind of question.", min=1)
+    ] = 3,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(help="With --paraphrase: the most that all in paraphrases.jsonl may cost."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.
@@ -175,7 +196,12 @@ def build_vqa(
                 "labels, type two labels or more that exclude each other, questions about places "
                 "masks or boxes"
             )
-        rows = _write_questions(folder, chosen, scene, dataset.name)
+        more = None
+        if paraphrase is not None:
+            journal = out.absolute().parent / PARAPHRASES
+            more = _asked_for(chosen, paraphrase, wordings, max_cost, journal)
+            chosen = replace(chosen, plan=replace(chosen.plan, wordings=more.together()))
+        rows = _write_questions(folder, chosen, scene, dataset.name, more)
     made = Counter(row["kind"] for row in rows)
     written = Written(
         questions=len(rows),
@@ -185,17 +211,57 @@ def build_vqa(
         not_made=[kind for kind in chosen_kinds or MAKERS if not made[kind]],
         features=features,
         roles=dict(chosen.roles),
+        paraphrases=more,
     )
     typer.echo(json.dumps(asdict(written), indent=1) if as_json else _told(written, out))
 
 
-def _write_questions(folder: Path, chosen: Chosen, scene: str, name: str) -> list[dict[str, str]]:
+def _asked_for(
+    chosen: Chosen, spec: Path, count: int, max_cost: float | None, journal: Path
+) -> Paraphrases:
+    """More wordings of the questions, by the model of a file; raises InputError for one whose money
+    nothing bounds."""
+    with read_model_of_words(spec, chosen.dataset) as model:
+        if model.costs_money and max_cost is None:
+            raise InputError(
+                f"--max-cost: expected the most that wordings by {name_of(model)!r} may cost, got "
+                "none; --max-cost 1, say, or 0 where its prices in [model] are 0"
+            )
+        if max_cost is not None and not model.prices_known:
+            raise InputError(
+                f"{spec}: model: expected prices, so that --max-cost can be kept, got none; "
+                "price_input and price_output are what a million tokens cost"
+            )
+
+        def say(text: str) -> tuple[str | None, str, float]:
+            reply = model.ask([prompt_of(text, 0)])[0]
+            if isinstance(reply, Unanswered):
+                return None, reply.reason, reply.cost
+            said = reply.values[0]
+            return (
+                (said, "", reply.cost) if isinstance(said, str) else (None, "no words", reply.cost)
+            )
+
+        return paraphrased(
+            chosen.worded,
+            say,
+            journal,
+            by=name_of(model),
+            count=count,
+            most=model.most_cost or 0.0,
+            max_cost=max_cost,
+        )
+
+
+def _write_questions(
+    folder: Path, chosen: Chosen, scene: str, name: str, more: Paraphrases | None
+) -> list[dict[str, str]]:
     """Writes the questions, a table of where each is from, and a SPEC.toml; gives that table."""
     rows: list[dict[str, str]] = []
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("writing questions", total=len(chosen))
-        noted = _noted(chosen, rows, lambda: bar.advance(task))
+        noted = _noted(chosen, rows, lambda: bar.advance(task), more)
         write_questions(folder / QUESTIONS, (line_of(one, scene, name) for one in noted))
     write_text(folder / SOURCES, csv_text(pd.DataFrame(rows)))
     write_text(folder / SPEC, spec_text())
@@ -208,7 +274,10 @@ def spec_text() -> str:
 
 
 def _noted(
-    built: Iterable[Built], rows: list[dict[str, str]], advance: Callable[[], object]
+    built: Iterable[Built],
+    rows: list[dict[str, str]],
+    advance: Callable[[], object],
+    more: Paraphrases | None,
 ) -> Iterator[Built]:
     """The questions, and beside a row for each that says where it is from."""
     for one in built:
@@ -222,6 +291,7 @@ def _noted(
                 "answer": one.answer,
                 "question": one.made.question,
             }
+            | ({} if more is None else {WORDED_BY: more.author(one.made.question)})
         )
         advance()
         yield one
@@ -285,6 +355,7 @@ def _told(written: Written, out: Path) -> str:
     missing = wrap(f"none of the kinds {', '.join(written.not_made)}", WIDTH)
     spec, questions = (shlex.quote(str(out / name)) for name in (SPEC, QUESTIONS))
     others = [f"{label} ({role})" for label, role in written.roles.items() if role != LESION]
+    more = [] if written.paraphrases is None else _more(written.paraphrases)
     taken = wrap(f"not taken for lesions: {', '.join(others)}; --role says otherwise", WIDTH)
     return "\n".join(
         [
@@ -293,9 +364,21 @@ def _told(written: Written, out: Path) -> str:
             *tasks,
             *(missing if written.not_made else []),
             *(taken if others else []),
+            *more,
             "next:",
             f"  avtt review-vqa {shlex.quote(str(out))}    # accept, edit or reject each",
             f"  avtt serve-demo --questions {questions}    # a model to try them on",
             f"  avtt audit {spec}",
         ]
     )
+
+
+def _more(more: Paraphrases) -> list[str]:
+    """What came of asking for more wordings."""
+    count = sum(map(len, more.wordings.values()))
+    what = "wording" if count == 1 else "wordings"
+    lines = [f"{count} more {what} by {more.by}, for {money(more.cost)} now; {PARAPHRASES} has all"]
+    lines += [f"  refused: {each}" for each in more.refused]
+    if more.left:
+        lines.append(f"  not asked about, as --max-cost is reached: {', '.join(more.left)}")
+    return [each for line in lines for each in wrap(line, WIDTH, subsequent_indent="    ")]

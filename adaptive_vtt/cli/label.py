@@ -359,7 +359,7 @@ def _print_realism(found: Realism, console: Console) -> None:
         )
     console.print(table)
     console.print("'I cannot tell', and a tie, do not count as yes")
-    for name, (kappa, count) in found.kappa.items():
+    for name, (kappa, count) in found.kappa.items() if len(found.readers) > 1 else ():
         console.print(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} pairs", markup=False)
 
 

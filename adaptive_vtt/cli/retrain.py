@@ -16,7 +16,6 @@ import pandas as pd
 import typer
 
 from ..audit.census import MAX_CALLS, Census, calls_of
-from ..audit.census.figures import latex
 from ..audit.retraining import CHANGED, by_relation, check_apart, halves, table_of
 from ..audit.shortcut import misclassified_under
 from ..config import Spec, parse_spec
@@ -35,7 +34,7 @@ from ..types import IDENTITY, JsonObject
 from ..utils.figures import percent
 from ..utils.files import Table, hash_files, merged, write_text
 from ..utils.random_streams import generator
-from ..utils.tables import csv_text
+from ..utils.tables import TABLES, write_tables
 from . import versus
 from .options import Json, Open
 from .progress import counting
@@ -43,7 +42,7 @@ from .run_folder import open_report
 from .signals import interrupted_as
 from .spec_changes import Set, read, settings
 
-RECORD, MIX, VERSUS, TABLES = "retrain.json", "mix", "versus", "tables"
+RECORD, MIX, VERSUS = "retrain.json", "mix", "versus"
 """What is in the folder."""
 DATA, CHECKPOINT = "AVTT_DATA", "AVTT_CHECKPOINT"
 """The environment of the training command: the folder of the mix, and where to write."""
@@ -292,8 +291,7 @@ class Retraining:
         )
         known = [each for each in figures if each is not None]
         table = table_of(known, verdict, where).reset_index()
-        write_text(self.out / TABLES / "retraining.csv", csv_text(table))
-        write_text(self.out / TABLES / "retraining.tex", latex(table, "retraining"))
+        write_tables(self.out, {"retraining": table})
         rows = json.loads(table.to_json(orient="records"))
         return {"table": rows, "versus": verdict.result.to_dict()}
 

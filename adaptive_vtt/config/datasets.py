@@ -10,7 +10,7 @@ from ..datasets import REGISTRY, Dataset
 from ..datasets.regions import grid_regions, object_regions
 from ..errors import InputError, one_line
 from ..oracles.captions import DETECTORS, Detector
-from ..utils.files import toml_of
+from ..utils.files import Table, toml_of
 from .section import Kinds, PlugIn, Section
 from .sentences import sentence
 
@@ -102,14 +102,20 @@ def read_dataset(path: Path) -> Dataset:
 
     Raises InputError naming file and field.
     """
+    table = read_sections(path, "dataset")
+    try:
+        spec = _Alone.model_validate(table)
+    except ValidationError as error:
+        raise sentence(error, str(path), _Alone, table) from None
+    return spec.dataset.build(path.parent)
+
+
+def read_sections(path: Path, *names: str) -> Table:
+    """These sections of a TOML file. Raises InputError where it is none."""
     try:
         table = toml_of(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
-    try:
-        spec = _Alone.model_validate({k: v for k, v in table.items() if k == "dataset"})
-    except ValidationError as error:
-        raise sentence(error, str(path), _Alone, table) from None
-    return spec.dataset.build(path.parent)
+    return {name: table[name] for name in names if name in table}

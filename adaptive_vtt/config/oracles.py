@@ -8,13 +8,15 @@ from pydantic import Field, SerializeAsAny, ValidationError
 
 from ..datasets import Dataset
 from ..errors import InputError
-from ..models import ModelUnderTest
+from ..models import ModelUnderTest, adapted_model
+from ..models.base import ModelDefaults
 from ..models.local.python import TextModel
 from ..oracles import REGISTRY, OracleDefaults, adapted
 from ..oracles.captions import TAGGERS
 from ..oracles.judge_models import JudgeModel, Regime
 from ..utils.files import Table
 from ..utils.other_code import is_target, load_object
+from .datasets import read_sections
 from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
 from .section import Kinds, PlugIn, Section
@@ -63,13 +65,7 @@ class JudgeSpec(Section):
     def made(self, base: Path, dataset: Dataset, regime: Regime) -> JudgeModel:
         """The judge, whose model is built when it is first asked. Raises InputError for a prompt
         that lacks something, a kind of model that has no words, and workers."""
-        if self.model.kind in _NO_WORDS:
-            raise InputError(
-                "oracle.judge.model.kind: expected a kind that answers words with words (openai, "
-                f"anthropic, http, python, or code of your own), got {self.model.kind!r}"
-            )
-        if isinstance(self.model, Worked):
-            self.model.refuse_workers("oracle.judge.model")
+        self.check_words("oracle.judge.model")
         return JudgeModel(
             partial(_model, self, base, dataset),
             regime=self.regime or regime,
@@ -79,12 +75,35 @@ class JudgeSpec(Section):
             code=isinstance(self.model, OwnSection),
         )
 
+    def check_words(self, where: str) -> None:
+        """Raises InputError for a kind of model that has no words, and workers."""
+        if self.model.kind in _NO_WORDS:
+            raise InputError(
+                f"{where}.kind: expected a kind that answers words with words (openai, "
+                f"anthropic, http, python, or code of your own), got {self.model.kind!r}"
+            )
+        if isinstance(self.model, Worked):
+            self.model.refuse_workers(where)
+
     @property
     def _name(self) -> str:
         """What tells it from other judges, without building it."""
         given = self.model.model_dump()
         known = (given.get(field) for field in ("name", "model", "target", "url", "kind"))
         return str(next(filter(None, known)))
+
+
+def read_model_of_words(path: Path, dataset: Dataset) -> ModelDefaults:
+    """The [model] of a TOML file, whose other sections are not looked at, to be sent texts as they
+    are. Raises InputError naming file and field."""
+    table = read_sections(path, "model")
+    refuse_secrets(table.get("model", {}), str(path))
+    try:
+        spec = JudgeSpec.model_validate(table)
+    except ValidationError as error:
+        raise sentence(error, str(path), JudgeSpec, table) from None
+    spec.check_words(f"{path}: model")
+    return adapted_model(_model(spec, path.parent, dataset))
 
 
 def check_judge(table: Table, where: str) -> None:

@@ -38,7 +38,7 @@ function csv() {
   return [form.columns, ...rows].map((row) => row.map(inert).map(quoted).join(",") + "\n").join("");
 }
 
-at("download").addEventListener("click", () => {
+for (const name of ["download", "save"]) at(name).addEventListener("click", () => {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
   link.download = `${form.person}.csv`;

@@ -21,6 +21,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from ..datasets.formats.endobench import from_endobench
+from ..datasets.vqa.paraphrasing import WORDED_BY
 from ..datasets.vqa.question_table import OPTIONS
 from ..errors import InputError
 from ..results.report.section import data
@@ -70,7 +71,8 @@ class Review:
         self.table, self.file = table, table.with_name(REVIEW)
         self.key = secrets.token_urlsafe(12)
         self._images = from_endobench(table)
-        self.questions = [_question(row) for part in _parts(table, True) for row in part]
+        worded = _worded_by(table.with_name("sources.csv"))
+        self.questions = [_question(row, worded) for part in _parts(table, True) for row in part]
         self.decisions = _read(self.file, {one["index"]: one["question"] for one in self.questions})
         self._lock = threading.Lock()
 
@@ -179,10 +181,20 @@ def _parts(table: Path, without_images: bool = False) -> Iterable[list[dict[str,
             yield [dict(zip(columns, row, strict=True)) for row in part.to_numpy().tolist()]
 
 
-def _question(row: dict[str, str]) -> JsonObject:
+def _worded_by(sources: Path) -> dict[str, str]:
+    """Index -> the model that worded a question, of those that one did."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(sources.read_text(encoding="utf-8"), newline="")))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return {}
+    return {r.get("index", ""): original(r[WORDED_BY]) for r in rows if r.get(WORDED_BY)}
+
+
+def _question(row: dict[str, str], worded_by: dict[str, str]) -> JsonObject:
     options = [row[letter].strip() for letter in OPTIONS if row.get(letter, "").strip()]
     said = {name: row[name].strip() for name in ("index", "question", "task", "answer")}
-    return said | {"answer": said["answer"].upper(), "options": options}
+    said |= {"answer": said["answer"].upper(), "worded_by": worded_by.get(said["index"], "")}
+    return said | {"options": options}
 
 
 def _decided(row: dict[str, str], one: Decision) -> dict[str, str]:

@@ -63,6 +63,9 @@ class Source(Protocol):
     def beliefs(self, of: Told) -> pd.DataFrame:
         """See ``Result.beliefs``."""
 
+    def perturbations(self) -> pd.DataFrame:
+        """See ``Result.tables``."""
+
     def figures(self) -> dict[str, JsonObject]:
         """Charts by name, as Plotly takes them."""
 
@@ -184,6 +187,13 @@ class Result:
         text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
         write_text(Path(folder) / "result.json", text + "\n")
         return self.report(Path(folder) / "report.html")
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """ "targets"; "derived" and "perturbations" (per relation and concept, see
+        ``report.perturbations``) where there are any."""
+        found = {"targets": self.targets, "derived": self.derived}
+        found["perturbations"] = self._source("tables").perturbations()
+        return {name: table for name, table in found.items() if name == "targets" or len(table)}
 
     def inspected(self, source: Source) -> Self:
         """The same result, to be looked into."""

@@ -7,18 +7,21 @@ do are written with an apostrophe before them, and read back without it; numbers
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ..errors import InputError
+from .files import write_text
 
 MAX_COLUMNS = 10_000
 """Most columns of a table; one with more is refused before it is read."""
 MAX_HEADER = 4 * 2**20
 """Most characters of a header line; a longer one is refused."""
+TABLES = "tables"
+"""The folder of a run that holds them."""
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
@@ -41,6 +44,18 @@ def csv_text(table: pd.DataFrame) -> str:
     ``table``: its columns are named by texts.
     """
     return str(_changed(table, inert).to_csv(index=False))
+
+
+def latex(table: pd.DataFrame, name: str) -> str:
+    """The table for a paper, to be read by \\input; needs the package booktabs."""
+    return table.to_latex(index=False, escape=True, na_rep="--", float_format="%.4f", label=name)
+
+
+def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Writes each as tables/NAME.csv and tables/NAME.tex in the folder."""
+    for name, table in tables.items():
+        write_text(folder / TABLES / f"{name}.csv", csv_text(table))
+        write_text(folder / TABLES / f"{name}.tex", latex(table, name))
 
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> str:

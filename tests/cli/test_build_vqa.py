@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 
 import cv2
@@ -17,6 +18,7 @@ from adaptive_vtt.demo.server import DemoBrain
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
+from adaptive_vtt.people.reviewing import Review
 from adaptive_vtt.results.export.failures import export_failures
 from adaptive_vtt.results.export.questions import export_questions
 from adaptive_vtt.results.report import render
@@ -24,6 +26,7 @@ from adaptive_vtt.testing import demo_server
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
+from tests.helpers.loopback import Said, serving
 
 CLASSES = ("RBC", "WBC")
 
@@ -387,3 +390,103 @@ def test_the_command_chain_with_the_demo_endpoint(
     assert "--all: expected --tsv FILE.tsv beside it" in capsys.readouterr().err
     assert run("export", out, "--tsv", "new.tsv", "--image-format", "gif") == 2
     assert "unknown image format 'gif'" in capsys.readouterr().err
+
+
+# -- more wordings, by a model -------------------------------------------------------------
+
+CHAT = """
+
+
+
+def write(texts):
+    open("asked.txt", "a").write("asked\\n" * len(texts))
+    return ["Looking closely, do you see any {subject} in this image?\\nIs it there?"] * len(texts)
+"""
+
+
+def test_a_model_words_questions_once_and_the_review_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_text(tmp_path / "chat.py", CHAT)
+    write_text(tmp_path / "chat.toml", '[model]\nkind = "python"\ntarget = "chat.py:write"\n')
+    data = labels(tmp_path / "set")
+    given = [str(data), "--kinds", "presence", "--paraphrase", "chat.toml"]
+    for out in ("a", "b"):
+        assert run("build-vqa", *given, "--out", out) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "1 more wording by write, for $0" in said
+        assert "refused: presence: 'Is it there?': it loses '{subject}'" in said
+    assert (tmp_path / "asked.txt").read_text() == "asked\n"
+    assert len((tmp_path / "paraphrases.jsonl").read_text().splitlines()) == 1
+    sources = pd.read_csv(tmp_path / "a" / "sources.csv", keep_default_na=False)
+    theirs = sources["question"].str.startswith("Looking closely")
+    assert 0 < theirs.sum() < len(sources)
+    assert (sources["worded_by"] == np.where(theirs, "write", "")).all()
+    review = Review(tmp_path / "a" / "questions.tsv")
+    assert [one["worded_by"] for one in review.questions] == sources["worded_by"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("section", "more", "wrong"),
+    [
+        (
+            'kind = "recorded"\nanswers = "x.csv"',
+            [],
+            r"chat\.toml: model\.kind: expected a kind that",
+        ),
+        (
+            'kind = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"',
+            [],
+            r"--max-cost: expected the most that wordings by 'm' may cost",
+        ),
+        (
+            'kind = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"',
+            ["--max-cost", "1"],
+            r"chat\.toml: model: expected prices, so that --max-cost can be kept",
+        ),
+    ],
+)
+def test_a_model_of_words_whose_money_is_bounded_is_wanted(
+    section: str,
+    more: list[str],
+    wrong: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_text(tmp_path / "chat.toml", f"[model]\n{section}\n")
+    data, chat = str(labels(tmp_path / "set")), str(tmp_path / "chat.toml")
+    given = ["--kinds", "presence", "--out", str(tmp_path / "a"), "--paraphrase", chat]
+    assert run("build-vqa", data, *given, *more) == 2
+    assert re.search(wrong, " ".join(capsys.readouterr().err.split()))
+    assert not (tmp_path / "a").exists()
+
+
+def test_an_endpoint_is_sent_the_prompt_as_it_is_and_paid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def answer(path: str, headers: object, body: bytes) -> Said:
+        content = json.loads(body)["messages"][-1]["content"]
+        asked.append(content if isinstance(content, str) else content[0]["text"])
+        words = {"content": "Do you see any {subject} in this image?", "role": "assistant"}
+        said = {"choices": [{"message": words}]}
+        said["usage"] = {"prompt_tokens": 100, "completion_tokens": 20}  # type: ignore[assignment]
+        return 200, {}, json.dumps(said).encode()
+
+    data = labels(tmp_path / "set")
+    with serving(answer) as url:
+        section = {"kind": "openai", "url": f"{url}/v1", "model": "m"}
+        prices = {"price_input": 1000.0, "price_output": 5000.0}
+        lines = [f"{name} = {json.dumps(value)}" for name, value in (section | prices).items()]
+        write_text(tmp_path / "chat.toml", "\n".join(["[model]", *lines]))
+        given = ["--kinds", "presence", "--out", str(tmp_path / "a"), "--max-cost", "100"]
+        given += ["--paraphrase", str(tmp_path / "chat.toml"), "--wordings", "1"]
+        assert run("build-vqa", str(data), *given, "--json") == 0
+    told = json.loads(capsys.readouterr().out)["paraphrases"]
+    assert told["wordings"] == {"presence": ["Do you see any {subject} in this image?"]}
+    assert told["cost"] == pytest.approx(0.2)
+    row = json.loads((tmp_path / "paraphrases.jsonl").read_text())
+    assert [row["prompt"]] == asked
+    assert "Write 1 more ways" in row["prompt"]

@@ -7,8 +7,9 @@ from string import Formatter
 import numpy as np
 
 from adaptive_vtt.datasets.vqa.marked import distractors
+from adaptive_vtt.datasets.vqa.question_making import Plan
 from adaptive_vtt.datasets.vqa.taxonomy import ROLES, granularity
-from adaptive_vtt.datasets.vqa.wordings import WORDS, worded
+from adaptive_vtt.datasets.vqa.wordings import WORDS
 
 
 def test_there_are_five_to_eight_ways_to_ask_each() -> None:
@@ -20,7 +21,8 @@ def test_there_are_five_to_eight_ways_to_ask_each() -> None:
 
 def test_all_of_them_are_drawn() -> None:
     rng = np.random.default_rng(0)
-    said = {worded("presence", rng, subject="polyp") for _ in range(100)}
+    plan = Plan(("polyp",), {}, (0.8, 1.25), 0.1, 0.0)
+    said = {plan.worded("presence", rng, subject="polyp") for _ in range(100)}
     assert said == {way.format(subject="polyp") for way in WORDS["presence"]}
 
 

@@ -85,6 +85,7 @@ def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFi
     told = capsys.readouterr().out
     assert "judged pairs: ann (4)" in told
     assert "'I cannot tell', and a tie, do not count as yes" in told
+    assert "kappa" not in told  # it takes two
     assert 'id="realism"' in (audited / "report.html").read_text(encoding="utf-8")
 
 
@@ -210,6 +211,10 @@ def test_a_form_is_clicked_through(audited: Path, tmp_path: Path, kind: str):
         assert browser.value("document.getElementById('end-title').textContent") == (
             "Everything is answered"
         )
+        assert browser.value("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+        browser.value("HTMLAnchorElement.prototype.click = function () { saved = this.download; }")
+        browser.value("document.getElementById('save').click()")
+        assert browser.value("saved") == "eve.csv"
         (tmp_path / "eve.csv").write_text(browser.value("csv()"))
         assert not browser.complaints
     assert run("label", str(audited), f"--{kind}", "--take", str(tmp_path / "eve.csv")) == 0

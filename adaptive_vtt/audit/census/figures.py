@@ -33,14 +33,13 @@ from ...results.report import endobench_beside, medtest_beside, published
 from ...space import QuestionSpace
 from ...types import Floats, Indices, JsonObject
 from ...utils.files import write_text
-from ...utils.tables import csv_text
+from ...utils.tables import write_tables
 from .everything import MAX_CALLS, members
 
 MAX_TARGETS = 2000
 """Relations by concepts are left out where they would be more."""
 MAX_VALUES = 30
 """Metadata columns of more values than this, or of one, say nothing of groups."""
-CSV, LATEX = "csv", "tex"
 
 
 class CensusResult:
@@ -137,7 +136,7 @@ class CensusResult:
         """The papers' tables that this census has rows of, in their order: by paper, ours first and
         then each published model (NaN: not published)."""
         made = {
-            "medtest": self._beside(self._medtest),
+            "medtest": self._beside(self._medtest) if self._binary else self._classified(),
             "medmnistc": self._medmnistc(),
             "reic": self._beside(self._reic),
             "endobench": self._endobench(),
@@ -171,9 +170,7 @@ class CensusResult:
         page's path."""
         folder, told = Path(folder), self.to_dict()
         write_text(folder / TOLD, json.dumps(told, indent=1) + "\n")
-        for name, table in self.tables().items():
-            write_text(folder / "tables" / f"{name}.{CSV}", csv_text(table))
-            write_text(folder / "tables" / f"{name}.{LATEX}", latex(table, name))
+        write_tables(folder, self.tables())
         write_text(folder / PAGE, page(told))
         return folder / PAGE
 
@@ -284,6 +281,23 @@ class CensusResult:
         name, metric = oracle["name"], oracle.get("metric")
         return medtest_beside.rates(target.id, self.space.concepts, name, metric)
 
+    @property
+    def _binary(self) -> bool:
+        """Whether an image misclassified is every answer about it."""
+        return self.space.oracle.concepts_are != "classes" or len(self.space.concepts) <= 2
+
+    def _classified(self) -> pd.DataFrame:
+        """MedTest's shares of images misclassified, of more than two classes."""
+        found = self.perturbations
+        if not self._all_of(medtest_beside.FAMILY) or "accuracy" not in found:
+            return pd.DataFrame()
+        means = found.groupby("relation", sort=False)["accuracy"].mean()
+        return pd.DataFrame(
+            {"target": f"relation {name}: misclassified", "ours": 1 - accuracy, **known}
+            for name, accuracy in means.items()
+            if (known := medtest_beside.misclassified(str(name)))
+        )
+
     def _reic(self, target: Target) -> Mapping[str, float]:
         if not isinstance(target.id, OfRelation) or not self._all_of(published.REIC):
             return {}
@@ -333,11 +347,6 @@ def auc(part: pd.DataFrame) -> float:
         return float("nan")
     ranks = rankdata(told["answer"].to_numpy())[yes]
     return float((ranks.sum() - len(ranks) * (len(ranks) + 1) / 2) / pairs)
-
-
-def latex(table: pd.DataFrame, name: str) -> str:
-    """The table for a paper, to be read by \\input; needs the package booktabs."""
-    return table.to_latex(index=False, escape=True, na_rep="--", float_format="%.4f", label=name)
 
 
 def _one_class(mine: pd.DataFrame) -> dict[str, float]:

@@ -29,6 +29,7 @@ from .question_making import (
     as_text,
     class_of,
     counting_subjects,
+    is_counted_in_boxes,
     large_numbers,
     numbers_in,
     subjects,
@@ -94,6 +95,19 @@ class Chosen:
 
     def __len__(self) -> int:
         return len(self.places)
+
+    @property
+    def worded(self) -> list[str]:
+        """The kinds of wordings that these questions have; see ``wordings.WORDS``."""
+        kinds = dict.fromkeys(self._wording(*place) for place in self.places)
+        return list(kinds)
+
+    def _wording(self, index: int, kind: str, subject: str) -> str:
+        if kind == "type":
+            return f"type/{self.plan.role_name(subject)}"
+        if kind == "counting" and is_counted_in_boxes(self.dataset.sample(index), subject):
+            return "counting boxes"
+        return kind
 
     def __iter__(self) -> Iterator[Built]:
         made_of: Counter[str] = Counter()

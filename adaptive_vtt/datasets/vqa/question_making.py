@@ -16,7 +16,7 @@ from ...relations.visual_prompts import COLOURS, Box, Region, coordinates, draw_
 from ...types import Image, Sample
 from .marked import CELLS, cell, distractors, is_boxed, places, reaches, shared
 from .taxonomy import ARTEFACT, LESION, POSITION, ROLES, TASKS, Role, category_of
-from .wordings import worded
+from .wordings import WORDS
 
 _WORDS = (
     (ARTEFACT, "text|texts|letters|caption|timestamp|watermark|overlay|logo|border|black frame|"
@@ -101,7 +101,7 @@ class Plan:
     """What questions may be about, and what wrong boxes may be like; see ``build``.
 
     ``levels``: what is graded -> the grades that occur; ``numbers``: concept -> the numbers that
-    occur, where they are too large for MANY.
+    occur, where they are too large for MANY; ``wordings``: as ``wordings.WORDS``.
     """
 
     concepts: tuple[str, ...]
@@ -114,6 +114,12 @@ class Plan:
     grades: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    wordings: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: WORDS)
+
+    def worded(self, kind: str, rng: np.random.Generator, **told: Any) -> str:
+        """A question of this kind, by one of its wordings."""
+        there = self.wordings[kind]
+        return there[int(rng.integers(len(there)))].format(**told)
 
     def role(self, concept: str) -> Role:
         """What the concept is; see ``taxonomy.ROLES``."""
@@ -176,7 +182,7 @@ def _covers(region: Region, plan: Plan) -> bool:
 
 def _presence(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     concept, _, answer = subject.partition(AS)
-    question = worded("presence", rng, subject=plan.word(concept))
+    question = plan.worded("presence", rng, subject=plan.word(concept))
     task = plan.role(concept).presence or NO_TASK
     return Made(_copy(sample), question, ("Yes", "No"), int(answer == "No"), *task, ordered=True)
 
@@ -192,14 +198,14 @@ def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
     others = [level for level in plan.levels[what] if level != right]
     if not others:
         return None
-    question = worded("severity", rng, subject=plan.word(what), column=plan.grades[what])
+    question = plan.worded("severity", rng, subject=plan.word(what), column=plan.grades[what])
     return _asked(_copy(sample), question, right, others, rng, ROLES["grade"].naming)
 
 
 def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     concept, _, answer = subject.partition(AS)
-    boxed = concept not in sample.masks and sample.boxes
-    question = worded("counting boxes" if boxed else "counting", rng, subject=plan.word(concept))
+    kind = "counting boxes" if is_counted_in_boxes(sample, subject) else "counting"
+    question = plan.worded(kind, rng, subject=plan.word(concept))
     task, image = plan.role(concept).counting or NO_TASK, _copy(sample)
     if concept not in plan.numbers:
         return Made(image, question, MANY, MANY.index(answer), *task, ordered=True)
@@ -219,7 +225,7 @@ def _position(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
     if right is None:
         return None
     others = [part for part in CELLS if part != right]
-    question = worded("position", rng, subject=plan.word(subject))
+    question = plan.worded("position", rng, subject=plan.word(subject))
     return _asked(_copy(sample), question, right, others, rng, (POSITION, POSITION))
 
 
@@ -228,7 +234,7 @@ def _grounding(sample: Sample, subject: str, plan: Plan, rng: np.random.Generato
     if found is None:
         return None
     right, *wrong = (str(list(box)) for box in found)
-    question = worded("grounding", rng, subject=plan.word(subject))
+    question = plan.worded("grounding", rng, subject=plan.word(subject))
     return _asked(_copy(sample), question, right, wrong, rng, _GROUNDING)
 
 
@@ -240,7 +246,7 @@ def _selection(sample: Sample, subject: str, plan: Plan, rng: np.random.Generato
     image = _copy(sample)
     for box, colour in zip(found, names, strict=True):
         draw_box(image, box, colour)
-    question = worded("selection", rng, subject=plan.word(subject))
+    question = plan.worded("selection", rng, subject=plan.word(subject))
     return _asked(image, question, names[0], names[1:], rng, _SELECTION)
 
 
@@ -333,7 +339,7 @@ def _named(
     """A question whose options are names of concepts; none where there is no wrong one."""
     if not others:
         return None
-    question = worded(kind, rng, **told)
+    question = plan.worded(kind, rng, **told)
     wrong = [plan.word(concept) for concept in others]
     return _asked(image, question, plan.word(right), wrong, rng, task)
 
@@ -374,6 +380,11 @@ def _clean(sample: Sample, subject: str, plan: Plan) -> tuple[Region, list[str]]
         if others:
             return region, others
     return None
+
+
+def is_counted_in_boxes(sample: Sample, subject: str) -> bool:
+    """Whether what is counted are objects with boxes, and no regions."""
+    return subject.partition(AS)[0] not in sample.masks and bool(sample.boxes)
 
 
 def as_text(value: Any) -> str:

@@ -1,14 +1,11 @@
 """The words of questions: five to eight ways to ask each, as EndoBench has (appendix A.3).
 
-They are our own, in plain English. Which thing is named decides the words, too: a landmark is asked
-for otherwise than an organ.
+They are our own, in plain English; ``paraphrasing`` gets more of a chat model. Which thing is named
+decides the words, too: a landmark is asked for otherwise than an organ.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
 
 _NAMING = (
     "Which {thing} does this image show?",
@@ -119,8 +116,3 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Wordings of each kind; one is drawn per question. Those of several regions name what is drawn by
 ``mark`` alone, by which the table's reader tells boxes from outlines."""
-
-
-def worded(kind: str, rng: np.random.Generator, **told: Any) -> str:
-    """A question of this kind, by one of its wordings."""
-    return WORDS[kind][int(rng.integers(len(WORDS[kind])))].format(**told)

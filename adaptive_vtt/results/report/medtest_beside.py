@@ -48,7 +48,7 @@ OURS = {
 
 def section(evidence: Evidence) -> Section | None:
     """None where nothing is certified, or nothing was published of such questions."""
-    if not evidence.standings or not _all_of_medtest(evidence):
+    if not evidence.standings or not all_of_medtest(evidence):
         return None
     oracle = evidence.settings.oracle
     told = [
@@ -63,7 +63,8 @@ def section(evidence: Evidence) -> Section | None:
     return table_of("medtest", rows, models, "source of segmentation" if segmentation else "source")
 
 
-def _all_of_medtest(evidence: Evidence) -> bool:
+def all_of_medtest(evidence: Evidence) -> bool:
+    """Whether no image was changed by anything else."""
     relations = {relation for relation, _ in evidence.variants} - {IDENTITY}
     return bool(relations) and all(name.startswith(FAMILY) for name in relations)
 
@@ -179,18 +180,23 @@ def rates(
         return {} if concept is None or metric is None else _efr(target, relation, metric)
     if relation is None or target.rate not in ERRORS:
         return {}
-    if (
-        oracle == "TopClass"
-        and isinstance(target, OfRelation)
-        and relation in classification().index
-    ):
-        table = pd.DataFrame(classification().xs("accuracy", axis=1, level=1))
-        return _means(1 - table.loc[[relation]])
+    if oracle == "TopClass" and isinstance(target, OfRelation):
+        # of more classes an image is several answers, of which two are wrong
+        return misclassified(target.relation) if len([*concepts]) <= 2 else {}
     if oracle == "ContainsTruth" and set(concepts) <= set(NAMES):
         asked = [concept] if isinstance(target, OfRelationConcept) else concepts
         questions = answers(str(name) for name in asked)
         return {"GPT-4V": 1 - float(questions[relation].mean())} if relation in questions else {}
     return {}
+
+
+def misclassified(relation: str) -> Mapping[str, float]:
+    """Tables 17 and 18: classifier -> share of images under this relation whose class it misses."""
+    row = _relation(OfRelation(relation))
+    if row not in classification().index:
+        return {}
+    table = pd.DataFrame(classification().xs("accuracy", axis=1, level=1))
+    return _means(1 - table.loc[[row]])
 
 
 def _efr(target: TargetId, relation: str | None, metric: str) -> Mapping[str, float]:

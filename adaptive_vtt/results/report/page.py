@@ -19,6 +19,7 @@ from . import (
     headline,
     medtest_beside,
     people,
+    perturbations,
     published,
 )
 from .beside_journal import baselines, said_by_people
@@ -65,6 +66,7 @@ PARTS = (
         (
             certified.section,
             certified.derived_section,
+            perturbations.section,
             people.readers_section,
             published.medmnistc_section,
             endobench_beside.section,

@@ -1,0 +1,161 @@
+"""The table per perturbation and concept: certified, derived, and beside what was published."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.audit.census import Census
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.oracles import TopClass
+from adaptive_vtt.results.report.evidence import Evidence
+from adaptive_vtt.results.report.medtest_beside import classification, error_finding_rates, rates
+from adaptive_vtt.results.report.perturbations import perturbations, section
+from adaptive_vtt.types import Image
+from adaptive_vtt.utils.tables import restored
+from tests.helpers.command_line import run
+from tests.helpers.report_kinds import labels, masks
+
+CLASSES = ["dark", "grey", "light"]
+CONTRAST = "medtest/contrast"
+FEW: dict[str, Any] = {"budget": 12, "strategy": "random"}
+
+
+def predict(batch: Sequence[Image]) -> np.ndarray:
+    means = np.array([image.mean() for image in batch])
+    return np.exp(-(((means[:, None] - [40, 110, 190]) / 40) ** 2)).clip(0.01, 0.99)
+
+
+@pytest.fixture(scope="module")
+def space() -> avtt.QuestionSpace:
+    rng = np.random.default_rng(0)
+    kinds = np.arange(6) % 3
+    images = [rng.integers(60 * k, 60 * k + 130, (16, 16, 3), dtype=np.uint8) for k in kinds]
+    names = pd.DataFrame(np.eye(3, dtype=int)[kinds], columns=CLASSES)
+    asked = [CONTRAST, "identity", "medtest/saturation"]
+    return avtt.QuestionSpace(from_table(images, names), asked, oracle=TopClass())
+
+
+@pytest.fixture(scope="module")
+def folder(space: avtt.QuestionSpace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of an audit that asked everything, so that every interval is a point."""
+    out = tmp_path_factory.mktemp("whole")
+    options: dict[str, Any] = {"targets": ["relation-sides", "relations"], "strategy": "random"}
+    with avtt.Audit(
+        space, predict, half_width=0.001, **options, journal=out / "journal.db"
+    ) as all_:
+        all_.run()
+    return out
+
+
+@pytest.fixture(scope="module")
+def table(folder: Path) -> pd.DataFrame:
+    """What the command writes."""
+    assert run("report", str(folder), "--tables") == 0
+    assert (folder / "tables" / "targets.csv").is_file()
+    assert CONTRAST in (folder / "tables" / "perturbations.tex").read_text()
+    found = restored(pd.read_csv(folder / "tables" / "perturbations.csv"))
+    return found.set_index(["relation", "concept"])
+
+
+@pytest.fixture(scope="module")
+def everything(space: avtt.QuestionSpace) -> avtt.CensusResult:
+    with Census(space, predict) as census:
+        return census.run()
+
+
+def test_figures_of_a_relation_are_those_of_scikit_learn(
+    table: pd.DataFrame, everything: avtt.CensusResult
+) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    found = everything.outcomes
+    mine = found[found["relation"] == CONTRAST].astype({"sample": str})
+    at: dict[str, Any] = {"index": ["sample", "severity"], "columns": "concept"}
+    truth = mine.pivot(**at, values="truth").to_numpy().argmax(axis=1)
+    said = mine.pivot(**at, values="answer").to_numpy().argmax(axis=1)
+    assert 0 < (said == truth).mean() < 1
+    average: dict[str, Any] = {"average": "macro", "zero_division": 0}
+    expected = {
+        "accuracy": metrics.accuracy_score(truth, said),
+        "macro recall": metrics.recall_score(truth, said, **average),
+        "macro precision": metrics.precision_score(truth, said, **average),
+        "macro F1": metrics.f1_score(truth, said, **average),
+        "Cohen's kappa": metrics.cohen_kappa_score(truth, said),
+    }
+    row = table.loc[(CONTRAST, "all")]
+    for name, value in expected.items():
+        for end in ("", " lower", " upper"):
+            assert row[name + end] == pytest.approx(value, abs=1e-9)
+    of_each = metrics.recall_score(truth, said, average=None)
+    assert table.loc[CONTRAST]["recall"][CLASSES].tolist() == pytest.approx(of_each.tolist())
+
+
+def test_rows_stand_as_in_print_with_what_was_published(table: pd.DataFrame) -> None:
+    relations = list(dict.fromkeys(table.index.get_level_values("relation")))
+    assert relations == ["identity", "medtest/saturation", CONTRAST]
+    assert table.loc[CONTRAST].index.tolist() == ["all", *CLASSES]
+    published = table["AGDN: accuracy, published"]
+    assert published[CONTRAST, "all"] == classification().loc["contrast", ("AGDN", "accuracy")]
+    assert published.drop("all", level="concept").isna().all()
+
+
+def test_a_page_has_it(folder: Path, table: pd.DataFrame) -> None:
+    page = (folder / "report.html").read_text()
+    part = page[page.index('id="perturbations"') :]
+    part = part[: part.index("</table>")]
+    assert f"{100 * table.loc[(CONTRAST, 'all'), 'accuracy']:.1f}\u202f%" in part
+    assert "all of these hold together" in part
+
+
+def test_images_of_several_classes_are_compared_by_what_is_missed(
+    everything: avtt.CensusResult,
+) -> None:
+    """Of three answers about an image misclassified two are wrong: 2/3 of the rate in print."""
+    target = next(t.id for t in everything.targets if t.id.kind == "relation")
+    assert rates(target, CLASSES, "TopClass", None) == {}
+    beside = everything.beside["medtest"].set_index("target")
+    found = everything.outcomes
+    of_class = found[(found["relation"] == CONTRAST) & (found["truth"] == 1)]
+    ours = beside.loc[f"relation {CONTRAST}: misclassified"]
+    assert ours["ours"] == pytest.approx(of_class["loss"].mean())
+    assert ours["AGDN"] == 1 - classification().loc["contrast", ("AGDN", "accuracy")]
+
+
+@pytest.mark.parametrize("guarantee", ["all", "each"])
+def test_intervals_are_turned_and_figures_of_several_hold_together(guarantee: str) -> None:
+    journal = labels(targets=["relations", "relation-sides"], guarantee=guarantee, **FEW)
+    found = perturbations(Evidence.of(journal))
+    for rate, figure in (("error", "accuracy"), ("miss rate", "recall")):
+        there = found[found[rate].notna()]
+        assert len(there)
+        assert (there[figure] == 1 - there[rate]).all()
+        assert (there[f"{figure} lower"] == 1 - there[f"{rate} upper"]).all()
+        assert (there[f"{figure} upper"] == 1 - there[f"{rate} lower"]).all()
+    assert ("balanced accuracy" in found) == (guarantee == "all")
+    shown = section(Evidence.of(journal))
+    assert shown is not None
+    assert ("all of these hold together" in shown.html) == (guarantee == "all")
+
+
+def test_masks_have_no_accuracy_and_stand_beside_their_relation() -> None:
+    journal = masks()
+    found = perturbations(Evidence.of(journal))
+    assert "accuracy" not in found
+    assert found["relation"].tolist()[2:5] == [
+        "medtest/blood",
+        "medtest/feces",
+        "medtest/instrument",
+    ]
+    drop = found[(found["relation"] == "all") & (found["concept"] == "polyp drop > 0.25")]
+    published = error_finding_rates().xs("all", axis=1, level=1)["TGANet"].mean()
+    assert drop["TGANet: EFR, published"].item() == pytest.approx(published)
+
+
+def test_without_a_relation_there_is_none() -> None:
+    journal = labels(targets=["overall", "concepts"], **FEW)
+    assert perturbations(Evidence.of(journal)).empty
+    assert section(Evidence.of(journal)) is None
