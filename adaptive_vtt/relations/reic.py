@@ -179,7 +179,8 @@ class Naming(Protocol):
 
 @dataclass(frozen=True)
 class Reduced(LabelPreserving):
-    """One kind of reduction. ``by_ambiguity`` and ``by_diversity``: see ``select``.
+    """One kind of reduction. ``by_ambiguity`` and ``by_diversity``: see ``select``; ``min_crop``
+    (0..LARGEST_LIMIT): least share of the image's area that a crop keeps.
 
     ``naming``: says the objects that follow-ups are chosen by; without it, and for images of which
     it names nothing that a box bears, these are all that was detected. ``details`` of a
@@ -191,13 +192,15 @@ class Reduced(LabelPreserving):
     by_ambiguity: bool = True
     by_diversity: bool = True
     naming: Naming | None = field(default=None, repr=False)
+    min_crop: float = field(default=MIN_CROP, repr=False)
 
     reduces = True  # what is in view of the source stays; see oracles.ReducedCaptions
 
     @property
     def describe(self) -> str:
         """The options, on which the follow-ups depend."""
-        return repr(self) if self.naming is None else f"{self!r} by {self.naming.describe}"
+        crops = "" if self.min_crop == MIN_CROP else f", crops from {self.min_crop}"
+        return f"{self!r}{crops}" + (f" by {self.naming.describe}" if self.naming else "")
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -251,7 +254,7 @@ def _chosen(
     rng = generator(0, f"reic {relation.kind} {sample_id}")
     objects = relation.objects(sample_id, boxes)
     counted = [box for box in boxes if any(box in own for own in objects)]
-    every = enumerated(relation.kind, height, width, counted, rng)
+    every = enumerated(relation.kind, height, width, counted, rng, relation.min_crop)
     if not every:  # too small to be reduced
         return (Crop(0, 0, width, height),)
     masks = [mask for own in objects if (mask := mask_of(own, height, width)).any()]
@@ -268,13 +271,18 @@ def _chosen(
 
 
 def enumerated(
-    kind: str, height: int, width: int, boxes: Sequence[Box], rng: np.random.Generator
+    kind: str,
+    height: int,
+    width: int,
+    boxes: Sequence[Box],
+    rng: np.random.Generator,
+    min_crop: float = MIN_CROP,
 ) -> Reductions:
     """All candidates of a kind; crops are larger than the mean area of the boxes (REIC), and
-    keep at least MIN_CROP of the image; no crop has to keep more than LARGEST_LIMIT."""
+    keep at least ``min_crop`` of the image; no crop has to keep more than LARGEST_LIMIT."""
     if kind == "crop":
         mean = float(np.mean([box.area for box in boxes])) if boxes else 0.0
-        least, most = (share * height * width for share in (MIN_CROP, LARGEST_LIMIT))
+        least, most = (share * height * width for share in (min_crop, LARGEST_LIMIT))
         return crops(height, width, rng, larger_than=min(max(mean, least), most))
     return stretches(height, width, rng) if kind == "stretch" else rotations()
 
@@ -299,6 +307,15 @@ def relations(
     by_diversity: Annotated[
         bool, Option("reic: prefer candidates that show different parts (true)")
     ] = True,
+    min_crop: Annotated[
+        float,
+        Option(
+            "reic: least share of the image that a crop keeps; 0: as in the paper, only more than "
+            "the mean area of the objects (0.5)",
+            ge=0,
+            le=LARGEST_LIMIT,
+        ),
+    ] = MIN_CROP,
     naming: Annotated[
         Naming | None,
         Option(
@@ -309,10 +326,14 @@ def relations(
         ),
     ] = None,
 ) -> list[RelationDefaults]:
-    """All three; raises InputError for a number of follow-ups that there cannot be."""
+    """All three; raises InputError for a number of follow-ups or a least crop that there cannot
+    be."""
     if not 1 <= follow_ups <= len(rotations()):
         raise InputError(
             f"reic: expected 1 to {len(rotations())} follow-ups per image and relation, got "
             f"{follow_ups}"
         )
-    return [Reduced(kind, follow_ups, by_ambiguity, by_diversity, naming) for kind in KINDS]
+    if not 0 <= min_crop <= LARGEST_LIMIT:
+        raise InputError(f"reic: expected min_crop in 0 to {LARGEST_LIMIT}, got {min_crop}")
+    options = (follow_ups, by_ambiguity, by_diversity, naming, min_crop)
+    return [Reduced(kind, *options) for kind in KINDS]
