@@ -6,10 +6,10 @@ by REIC's own two scores are kept, best first. A candidate that makes objects di
 than one that leaves them half in view, of which nothing can be expected; and one that shows
 another part of the image than those already chosen says more than one that shows the same.
 
-The objects that scores count must be known before anything is asked: they are those that a caption
-recorded beforehand names, where there are such captions (``Naming``), and else all that a detector
-found, so that severities 1 to 3 are those that REIC would ask about if the caption named what was
-detected.
+The objects that scores count are known before any follow-up is made: they are those that a caption
+names, one recorded beforehand or the audited model's own, which is then asked for first
+(``Naming``), and else all that a detector found, so that severities 1 to 3 are those that REIC
+would ask about if the caption named what was detected.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..types import CAPTION, Box, Floats, FollowUp, Sample, mask_of
+from ..types import CAPTION, Box, Floats, FollowUp, Received, Sample, mask_of
 from ..utils.options import Option
 from ..utils.random_streams import generator
 from .base import LabelPreserving, RelationDefaults
@@ -161,20 +161,27 @@ FOLLOW_UPS = 12
 60."""
 
 
+OWN = "own"
+"""In place of a file of captions: the audited model's own."""
 Objects = tuple[tuple[Box, ...], ...]
 """The boxes of each object of an image."""
 
 
 class Naming(Protocol):
-    """What was said of images before the audit; the same whatever is asked in it."""
+    """What was said of images before the audit, the same whatever is asked in it; ``own``: what the
+    audited model says of each before its follow-ups are made."""
+
+    own: bool
 
     @property
     def describe(self) -> str:
         """What was said, and how it is read: by a hash that differs where either does."""
 
-    def objects(self, sample_id: str, boxes: Sequence[Box]) -> Objects:
+    def objects(
+        self, sample_id: str, boxes: Sequence[Box], said: Received | None = None
+    ) -> Objects:
         """Those of a sample's boxes that an object is in, for each object that was named; objects
-        that are in none are left out."""
+        that are in none are left out. ``said``: by the audited model, where that is ``own``."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +210,10 @@ class Reduced(LabelPreserving):
         return f"{self!r}{crops}" + (f" by {self.naming.describe}" if self.naming else "")
 
     @property
+    def hears(self) -> bool:  # type: ignore[override]
+        return self.naming is not None and self.naming.own
+
+    @property
     def name(self) -> str:  # type: ignore[override]
         return f"reic/{self.kind}"
 
@@ -224,11 +235,13 @@ class Reduced(LabelPreserving):
         if sample.image is None:
             return ()
         height, width = sample.image.shape[:2]
-        return _chosen(self, sample.id, height, width, sample.boxes)
+        return _chosen(self, sample.id, height, width, sample.boxes, sample.said)
 
-    def objects(self, sample_id: str, boxes: Sequence[Box]) -> Objects:
+    def objects(
+        self, sample_id: str, boxes: Sequence[Box], said: Received | None = None
+    ) -> Objects:
         """What the follow-ups of a sample are chosen by."""
-        named = () if self.naming is None else self.naming.objects(sample_id, boxes)
+        named = () if self.naming is None else self.naming.objects(sample_id, boxes, said)
         return named or detected(boxes)
 
     def reduction(self, sample: Sample, severity: int) -> Crop | Stretch | Rotate:
@@ -249,10 +262,15 @@ class Reduced(LabelPreserving):
 
 @lru_cache(maxsize=20_000)
 def _chosen(
-    relation: Reduced, sample_id: str, height: int, width: int, boxes: tuple[Box, ...]
+    relation: Reduced,
+    sample_id: str,
+    height: int,
+    width: int,
+    boxes: tuple[Box, ...],
+    said: Received | None = None,
 ) -> Reductions:
     rng = generator(0, f"reic {relation.kind} {sample_id}")
-    objects = relation.objects(sample_id, boxes)
+    objects = relation.objects(sample_id, boxes, said)
     counted = [box for box in boxes if any(box in own for own in objects)]
     every = enumerated(relation.kind, height, width, counted, rng, relation.min_crop)
     if not every:  # too small to be reduced
@@ -320,7 +338,8 @@ def relations(
         Naming | None,
         Option(
             "reic: captions of the images, recorded beforehand, CSV or JSON with sample and "
-            "caption: candidates are chosen by what these name (default: all that is detected)",
+            'caption: candidates are chosen by what these name; or "own": by what the audited '
+            "model's own caption of each image names (default: all that is detected)",
             name="captions",
             type=str,
         ),
