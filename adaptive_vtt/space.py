@@ -22,6 +22,7 @@ from .datasets.view import Subset
 from .errors import InputError, check_known, listed
 from .families import ASKED
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
+from .oracles.captioned import Captioned
 from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .relations.base import Variant as Variant
 from .types import IDENTITY, UNKNOWN, Bools, Indices, Numbering, Sample, Truths
@@ -46,7 +47,8 @@ class QuestionSpace:
     InputError ("refuse"), or no relation is asked about them ("leave out"), so that all relations
     have the same samples; ``left_out`` is how many. Raises InputError where nothing can be asked.
     ``concepts`` are those that are judged, ``asked`` those a model is asked about; concept k is
-    judged by the answer to ``asked[asked_by[k]]``.
+    judged by the answer to ``asked[asked_by[k]]``. ``hears``: whether follow-ups depend on what the
+    audited model says of their sources.
     """
 
     kinds: tuple[str, ...] = ASKED
@@ -74,6 +76,12 @@ class QuestionSpace:
         self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
         self._refuse_lost_masks(chosen)
+        self.hears = any(relation.hears for relation in chosen)
+        if self.hears and not isinstance(self.dataset, Captioned):
+            raise InputError(
+                "space.captions: expected an oracle of captions beside 'own' (kind = 'captions' in "
+                f"[oracle]), got {type(self.oracle.original).__name__}"
+            )
         wanted = None if severities is None else set(severities)
         self.variants = tuple(
             Variant(relation, severity)
@@ -100,9 +108,25 @@ class QuestionSpace:
 
     def judged_by(self, oracle: OracleDefaults) -> "QuestionSpace":
         """The same questions, judged by an oracle that judges the same ones: one that stands for
-        this space's, as ``oracles.paired`` does."""
+        this space's, as ``oracles.paired`` does. Raises InputError where follow-ups depend on what
+        one model says."""
+        if self.hears:
+            raise InputError(
+                "versus: expected follow-ups that are the same for both models, got those that "
+                "each one's own captions choose; leave captions = 'own' out of [space]"
+            )
         other = copy(self)
         other.oracle = oracle
+        return other
+
+    def unheard(self) -> "QuestionSpace":
+        """This space; where its follow-ups depend on what a model says, a copy for another one, of
+        which nothing was heard."""
+        if not isinstance(self.dataset, Captioned) or not self.hears:
+            return self
+        other = copy(self)
+        other.dataset = copy(self.dataset)
+        other.dataset.said = {}
         return other
 
     def _refuse_lost_masks(self, relations: Iterable[RelationDefaults]) -> None:
@@ -275,7 +299,8 @@ class QuestionSpace:
     # -- follow-up images --------------------------------------------------------------
 
     def follow_up(self, image: int) -> FollowUp:
-        """The follow-up image of this number: a function of (seed, image) alone."""
+        """The follow-up image of this number: a function of (seed, image) alone, and where the
+        space ``hears`` of what was said of the source, without which it raises InputError."""
         return self.pair(image)[1]
 
     def pair(self, image: int) -> tuple[Sample, FollowUp]:

@@ -147,7 +147,8 @@ class Sample:
     ``masks``: for concepts that have one, where the concept is to be seen (H x W).
     ``asks``: for concepts that are asked about in words, the words; ``answers``: what is
     right there, a letter where there are options, else any of several texts. ``boxes``:
-    things annotated or detected in the image.
+    things annotated or detected in the image. ``said``: what the audited model said of it, where
+    follow-ups are chosen by that, and it was heard.
     """
 
     id: str
@@ -158,6 +159,7 @@ class Sample:
     asks: Mapping[str, Ask] = field(default_factory=dict)
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     boxes: tuple[Box, ...] = ()
+    said: "Received | None" = None
 
     def require_image(self) -> Image:
         """The image, H x W x C uint8. Raises InputError for a sample without one."""
@@ -335,6 +337,9 @@ class Received:
 
     answer: Value
     versions: Mapping[int, Value]
+
+    def __hash__(self) -> int:
+        return hash((self.answer, *sorted(self.versions.items())))
 
 
 SourceAnswer = Value | Received | None

@@ -150,6 +150,11 @@ def _check_same(then: _Audit, space: QuestionSpace) -> None:
     """Raises InputError where the questions, or the targets, would be other ones."""
     facts = then.facts
     _check_judge(then, space)
+    if space.hears:
+        raise InputError(
+            f"rejudge: {then.where}: expected follow-ups that were chosen beforehand, got those "
+            "that own captions chose, as its oracle read them; an audit with another asks anew"
+        )
     if space.oracle.needs_source and then.calls and not then.sources:
         raise InputError(
             f"rejudge: {then.where}: {_name(space)} compares with answers about source images, and "

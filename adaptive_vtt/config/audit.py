@@ -62,8 +62,10 @@ class SpaceSpec(Section):
     follow_ups: int | None = told(reic.relations, "follow_ups", set_here=False)
     by_ambiguity: bool | None = told(reic.relations, "by_ambiguity", set_here=False)
     by_diversity: bool | None = told(reic.relations, "by_diversity", set_here=False)
+    min_crop: float | None = told(reic.relations, "min_crop", set_here=False)
     captions: str | None = told(reic.relations, "captions")
     choices: int | None = told(ROME, "choices", set_here=False)
+    depth: int | None = told(ROME, "depth", set_here=False)
     cut_outs: int | None = told(cut_outs, "cut_outs", set_here=False)
     medtest: MedTestSpec | None = Field(
         None,

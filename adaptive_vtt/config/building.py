@@ -222,10 +222,13 @@ def _completed(name: str, options: dict[str, Any], dataset: Dataset, base: Path)
         per_kind = options.pop("cut_outs", PER_KIND)
         return {**options, "cut_outs": cut_outs(dataset, per_kind=per_kind)}
     if name == "reic" and "captions" in options:
-        from ..oracles.captions.recorded import RecordedNaming, source_captions
+        from ..oracles.captions.recorded import OwnNaming, RecordedNaming, source_captions
 
+        said = options.pop("captions")
+        if said == reic.OWN:
+            return {**options, "naming": OwnNaming()}
         samples = [dataset.sample_id(index) for index in range(len(dataset))]
-        naming = RecordedNaming(source_captions(base / options.pop("captions"), samples))
+        naming = RecordedNaming(source_captions(base / said, samples))
         naming.check(dataset)
         return {**options, "naming": naming}
     return options

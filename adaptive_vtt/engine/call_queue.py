@@ -4,8 +4,9 @@ A drawn call has the number of its question or image, 0 or more. One about sourc
 version of it, has the number -1 - s, and a repeat probe, which asks call c again, REPEATED - c.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..errors import InputError, OrderError
 from ..journal.rows import SourceRow
@@ -31,12 +32,17 @@ def number_of(row: SourceRow) -> int:
 class Call:
     """One call of the model: its number, the draw that led to it, and what to send.
 
-    A call about a source image, to which others are compared, has a number below 0.
+    A call about a source image, to which others are compared, has a number below 0. ``made``: the
+    prompt, or what makes it once it may be sent, as what is said of its source may decide on it.
     """
 
     number: int
     draw: int
-    prompt: Prompt
+    made: Prompt | Callable[[], Prompt]
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        return self.made if isinstance(self.made, Prompt) else self.made()
 
     @property
     def item(self) -> int:

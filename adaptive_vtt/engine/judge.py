@@ -14,9 +14,12 @@ import numpy as np
 
 from ..certify.decisions import ALIKE
 from ..errors import InputError
+from ..journal import Journal
 from ..journal.answer_json import from_json, to_json, writable
+from ..journal.facts import read_facts
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, SourceRow
 from ..oracles import Case, Outcome, Premise, Received, Version
+from ..oracles.captioned import Captioned
 from ..oracles.judge_models import JUDGED, Query
 from ..oracles.labels import MARGIN
 from ..oracles.paired import Paired
@@ -120,6 +123,22 @@ class SourceCalls:
         """Keeps the answer, to judge follow-ups by."""
         where = f"journal: sources, row {row.source}"
         self.known[row.source] = tuple(from_json(said, where) for said in row.answers)
+        source = self.root(row.source)
+        dataset, hears = self.space.dataset, self.space.hears
+        if hears and isinstance(dataset, Captioned) and not self.missing(source):
+            # from now on its follow-ups can be made
+            dataset.said[source // self.per_sample] = self._received(source, 0)
+
+
+def as_heard(space: QuestionSpace, journal: Journal) -> QuestionSpace:
+    """The space with what the audit of ``journal`` heard, where its follow-ups depend on that."""
+    if space.hears:
+        space = space.unheard()
+        sources = SourceCalls(space, read_facts(journal.facts()).settings.answers)
+        for row in journal.sources():
+            if not row.repeat_probe:
+                sources.know(row)
+    return space
 
 
 def asks_of(sample_id: str, asks: Mapping[str, Ask], concepts: tuple[str, ...]) -> tuple[Ask, ...]:

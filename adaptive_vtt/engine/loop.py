@@ -8,6 +8,7 @@ and keeps none, so that an audit that is dropped lets its journal go at once.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -231,7 +232,8 @@ class Loop:
     def _queue(self, row: DrawRow) -> None:
         """Queues the draw's call behind that of its source, where there is one to make."""
         source = self.sources.before(row.question, row.draw)
-        self.queue.put(Call(row.call, row.draw, self.judge.prompt(row.call)), after=source)
+        make = partial(self.judge.prompt, row.call)
+        self.queue.put(Call(row.call, row.draw, make if self.space.hears else make()), after=source)
 
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again. ``sent``: they were made,

@@ -67,8 +67,9 @@ class Renderings:
 
     @property
     def available(self) -> bool:
-        """Whether the dataset has images; where not, thumbnails are (n, 0)."""
-        return self._space.dataset.has_images
+        """Whether there are images that are known before anything is said; where not, thumbnails
+        are (n, 0)."""
+        return self._space.dataset.has_images and not self._space.hears
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
@@ -270,6 +271,11 @@ class _Asked:
 
     def __init__(self, name: str, model: ModelUnderTest, space: QuestionSpace) -> None:
         self._name, self._model, self._space = name, adapted_model(model), space
+        if space.hears and self._model.needs_image:
+            raise InputError(
+                f"proxy {name!r}: expected a table of answers, got a model, which cannot be shown "
+                "follow-ups that the audited model's own captions choose (captions = 'own')"
+            )
         self._known: dict[int, Floats] = {}
 
     def losses(self, question: Indices, truth: Indices) -> Floats:

@@ -185,10 +185,11 @@ class Change:
     def _words(self) -> str:
         if self.reason:
             return f"none: {self.reason}"
-        place = "{:.0f},{:.0f},{:.0f},{:.0f}".format(*rounded(self.details["box"]))
+        boxes = self.details.get("boxes") or (self.details["box"],)
+        places = " ".join("{:.0f},{:.0f},{:.0f},{:.0f}".format(*rounded(b)) for b in boxes)
         if "inserted" in self.details:
-            return f"insert {self.details['inserted']} {place} over {self.details['overlap']:.0%}"
-        return f"remove {', '.join(self.details['removed'])} {place}"
+            return f"insert {self.details['inserted']} {places} over {self.details['overlap']:.0%}"
+        return f"remove {', '.join(self.details['removed'])} {places}"
 
 
 def after_insertion(source: Counts, said: Counts, inserted: str) -> dict[str, int]:

@@ -14,7 +14,7 @@ from ..datasets.base import CompleteDataset, Dataset
 from ..datasets.view import View
 from ..errors import InputError, ModelError
 from ..models.replies import NO_ANSWER, REFUSED, refused
-from ..types import CAPTION, Ask, Outcome, Sample, SourceAnswer, Unanswered
+from ..types import CAPTION, Ask, Outcome, Received, Sample, SourceAnswer, Unanswered
 from ..utils.options import Option
 from .base import OracleDefaults
 from .labels import VIOLATIONS
@@ -24,11 +24,15 @@ QuestionOption = Annotated[str, Option("what to ask about every image", min_leng
 
 
 class Captioned(View):
-    """``dataset`` with the single concept "caption", asked about in words, of every sample."""
+    """``dataset`` with the single concept "caption", asked about in words, of every sample.
+
+    ``said``: by sample, what was heard of images, where follow-ups are chosen by that.
+    """
 
     def __init__(self, dataset: Dataset, question: str = QUESTION) -> None:
         super().__init__(dataset, (CAPTION,), (0,), (1, 1, 1))
         self.question = question
+        self.said: dict[int, Received] = {}
 
     @property
     def most_boxes(self) -> int | None:
@@ -39,7 +43,7 @@ class Captioned(View):
         return {CAPTION: Ask(self.question)}
 
     def sample(self, index: int) -> Sample:
-        return replace(super().sample(index), asks=self.asks(index))
+        return replace(super().sample(index), asks=self.asks(index), said=self.said.get(index))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -5,7 +5,8 @@ Image Captioning Systems (ISSTA 2022) and its public code. What is not fixed the
 and said so: overlap is the largest share of any annotated box that the inserted box covers; kinds
 that are annotated in the picture are not inserted again. ROME: Yu et al., ROME: Testing Image
 Captioning Systems via Recursive Object Melting (ISSTA 2023) and its public code. The largest
-object stays, as there. The ancestor is always the source picture, the one that is captioned
+object stays, as there. With a ``depth`` above 1 objects are melted one out of the picture that the
+last melting left, as there; the ancestor is always the source picture, the one that is captioned
 anyway; painting is OpenCV's inpainting (Telea) unless a filler, such as LaMa, is given.
 """
 
@@ -13,6 +14,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 from typing import Annotated, Protocol
 
 import cv2
@@ -327,11 +330,13 @@ REACH = 3.0
 
 @dataclass(frozen=True)
 class ROME(LabelPreserving):
-    """Removes an annotated object; severity k: the k-th in an order drawn once per sample.
+    """Removes annotated objects; severity k: the k-th in an order drawn once per sample.
 
-    Severities therefore differ in the object, not in strength. ``filler`` paints over boxes;
-    without one the exact mask of the object, where known, is inpainted. ``seed``: of the order.
-    ``details``: "removed" (labels), "box", or "not eligible" (why not).
+    Severities therefore differ in the object, not in strength. Those after the first ``choices``
+    remove 2 to ``depth`` of these, one after the other: all pairs, then all triples, and so on.
+    ``filler`` paints over boxes; without one the exact mask of the object, where known, is
+    inpainted. ``seed``: of the order. ``details``: "removed" (labels), "boxes", or "not eligible"
+    (why not). Raises InputError unless 1 <= depth <= choices.
     """
 
     filler: Filler | None = None
@@ -341,22 +346,41 @@ class ROME(LabelPreserving):
     seed: int = 0
     name: str = "rome"
     about: str = "an annotated object removed and painted over"
+    depth: Annotated[
+        int,
+        Option(
+            "rome: remove up to so many of these, each from the picture that the last removal left "
+            "(1; 3 in ROME's code)",
+            ge=1,
+        ),
+    ] = 1
 
     edits = True  # one object more or less; see oracles.caption_classes
 
     def __post_init__(self) -> None:
         if self.choices < 1:
             raise InputError(f"{self.name}: expected at least one choice, got {self.choices}")
+        if not 1 <= self.depth <= self.choices:
+            raise InputError(
+                f"{self.name}: expected a depth of 1 to {self.choices} (choices), got {self.depth}"
+            )
+
+    @cached_property
+    def melted(self) -> tuple[tuple[int, ...], ...]:
+        """By severity, from 1 on: the places, in a sample's order, of what is removed."""
+        sizes = range(1, self.depth + 1)
+        return tuple(some for size in sizes for some in combinations(range(self.choices), size))
 
     @property
     def severities(self) -> tuple[int, ...]:  # type: ignore[override]
-        return tuple(range(1, self.choices + 1))
+        return tuple(range(1, len(self.melted) + 1))
 
     @property
     def fingerprint(self) -> str:
         """The options, on which the follow-ups depend."""
         filler = fingerprint_of(self.filler)
-        return f"choices {self.choices}, seed {self.seed}, filler {filler}"
+        depth = f", depth {self.depth}" if self.depth > 1 else ""
+        return f"choices {self.choices}, seed {self.seed}, filler {filler}{depth}"
 
     def applies(self, concept: str) -> bool:
         return concept == CAPTION
@@ -367,15 +391,19 @@ class ROME(LabelPreserving):
         if image is None:
             return FollowUp(None)
         removable = sorted(annotated(sample), key=lambda box: int(pixels(sample, box).sum()))[:-1]
-        if severity > len(removable):
+        places = self.melted[severity - 1]
+        if places[-1] >= len(removable):
             reason = f"only {len(removable)} annotated objects besides the largest"
             return not_eligible(image, reason)
         order = generator(self.seed, f"rome/{sample.id}").permutation(len(removable))
-        box = removable[int(order[severity - 1])]
-        region = widened(pixels(sample, box))
-        if region.all():
-            return not_eligible(image, "the object fills the picture")
-        return FollowUp(self._painted(image, region), {"removed": (box.label,), "box": box})
+        boxes = tuple(removable[int(order[place])] for place in places)
+        made = image
+        for box in boxes:
+            region = widened(pixels(sample, box))
+            if region.all():
+                return not_eligible(image, "the object fills the picture")
+            made = self._painted(made, region)
+        return FollowUp(made, {"removed": tuple(box.label for box in boxes), "boxes": boxes})
 
     def _painted(self, image: Image, region: Mask) -> Image:
         """``image`` without what is in ``region``; nothing else changes."""

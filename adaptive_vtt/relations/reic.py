@@ -6,10 +6,10 @@ by REIC's own two scores are kept, best first. A candidate that makes objects di
 than one that leaves them half in view, of which nothing can be expected; and one that shows
 another part of the image than those already chosen says more than one that shows the same.
 
-The objects that scores count must be known before anything is asked: they are those that a caption
-recorded beforehand names, where there are such captions (``Naming``), and else all that a detector
-found, so that severities 1 to 3 are those that REIC would ask about if the caption named what was
-detected.
+The objects that scores count are known before any follow-up is made: they are those that a caption
+names, one recorded beforehand or the audited model's own, which is then asked for first
+(``Naming``), and else all that a detector found, so that severities 1 to 3 are those that REIC
+would ask about if the caption named what was detected.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..types import CAPTION, Box, Floats, FollowUp, Sample, mask_of
+from ..types import CAPTION, Box, Floats, FollowUp, Received, Sample, mask_of
 from ..utils.options import Option
 from ..utils.random_streams import generator
 from .base import LabelPreserving, RelationDefaults
@@ -161,25 +161,33 @@ FOLLOW_UPS = 12
 60."""
 
 
+OWN = "own"
+"""In place of a file of captions: the audited model's own."""
 Objects = tuple[tuple[Box, ...], ...]
 """The boxes of each object of an image."""
 
 
 class Naming(Protocol):
-    """What was said of images before the audit; the same whatever is asked in it."""
+    """What was said of images before the audit, the same whatever is asked in it; ``own``: what the
+    audited model says of each before its follow-ups are made."""
+
+    own: bool
 
     @property
     def fingerprint(self) -> str:
         """What was said, and how it is read: by a hash that differs where either does."""
 
-    def objects(self, sample_id: str, boxes: Sequence[Box]) -> Objects:
+    def objects(
+        self, sample_id: str, boxes: Sequence[Box], said: Received | None = None
+    ) -> Objects:
         """Those of a sample's boxes that an object is in, for each object that was named; objects
-        that are in none are left out."""
+        that are in none are left out. ``said``: by the audited model, where that is ``own``."""
 
 
 @dataclass(frozen=True)
 class Reduced(LabelPreserving):
-    """One kind of reduction. ``by_ambiguity`` and ``by_diversity``: see ``select``.
+    """One kind of reduction. ``by_ambiguity`` and ``by_diversity``: see ``select``; ``min_crop``
+    (0..LARGEST_LIMIT): least share of the image's area that a crop keeps.
 
     ``naming``: says the objects that follow-ups are chosen by; without it, and for images of which
     it names nothing that a box bears, these are all that was detected. ``details`` of a
@@ -191,13 +199,19 @@ class Reduced(LabelPreserving):
     by_ambiguity: bool = True
     by_diversity: bool = True
     naming: Naming | None = field(default=None, repr=False)
+    min_crop: float = field(default=MIN_CROP, repr=False)
 
     reduces = True  # what is in view of the source stays; see oracles.ReducedCaptions
 
     @property
     def fingerprint(self) -> str:
         """The options, on which the follow-ups depend."""
-        return repr(self) if self.naming is None else f"{self!r} by {self.naming.fingerprint}"
+        crops = "" if self.min_crop == MIN_CROP else f", crops from {self.min_crop}"
+        return f"{self!r}{crops}" + (f" by {self.naming.fingerprint}" if self.naming else "")
+
+    @property
+    def hears(self) -> bool:  # type: ignore[override]
+        return self.naming is not None and self.naming.own
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -221,11 +235,13 @@ class Reduced(LabelPreserving):
         if sample.image is None:
             return ()
         height, width = sample.image.shape[:2]
-        return _chosen(self, sample.id, height, width, sample.boxes)
+        return _chosen(self, sample.id, height, width, sample.boxes, sample.said)
 
-    def objects(self, sample_id: str, boxes: Sequence[Box]) -> Objects:
+    def objects(
+        self, sample_id: str, boxes: Sequence[Box], said: Received | None = None
+    ) -> Objects:
         """What the follow-ups of a sample are chosen by."""
-        named = () if self.naming is None else self.naming.objects(sample_id, boxes)
+        named = () if self.naming is None else self.naming.objects(sample_id, boxes, said)
         return named or detected(boxes)
 
     def reduction(self, sample: Sample, severity: int) -> Crop | Stretch | Rotate:
@@ -246,12 +262,17 @@ class Reduced(LabelPreserving):
 
 @lru_cache(maxsize=20_000)
 def _chosen(
-    relation: Reduced, sample_id: str, height: int, width: int, boxes: tuple[Box, ...]
+    relation: Reduced,
+    sample_id: str,
+    height: int,
+    width: int,
+    boxes: tuple[Box, ...],
+    said: Received | None = None,
 ) -> Reductions:
     rng = generator(0, f"reic {relation.kind} {sample_id}")
-    objects = relation.objects(sample_id, boxes)
+    objects = relation.objects(sample_id, boxes, said)
     counted = [box for box in boxes if any(box in own for own in objects)]
-    every = enumerated(relation.kind, height, width, counted, rng)
+    every = enumerated(relation.kind, height, width, counted, rng, relation.min_crop)
     if not every:  # too small to be reduced
         return (Crop(0, 0, width, height),)
     masks = [mask for own in objects if (mask := mask_of(own, height, width)).any()]
@@ -268,13 +289,18 @@ def _chosen(
 
 
 def enumerated(
-    kind: str, height: int, width: int, boxes: Sequence[Box], rng: np.random.Generator
+    kind: str,
+    height: int,
+    width: int,
+    boxes: Sequence[Box],
+    rng: np.random.Generator,
+    min_crop: float = MIN_CROP,
 ) -> Reductions:
     """All candidates of a kind; crops are larger than the mean area of the boxes (REIC), and
-    keep at least MIN_CROP of the image; no crop has to keep more than LARGEST_LIMIT."""
+    keep at least ``min_crop`` of the image; no crop has to keep more than LARGEST_LIMIT."""
     if kind == "crop":
         mean = float(np.mean([box.area for box in boxes])) if boxes else 0.0
-        least, most = (share * height * width for share in (MIN_CROP, LARGEST_LIMIT))
+        least, most = (share * height * width for share in (min_crop, LARGEST_LIMIT))
         return crops(height, width, rng, larger_than=min(max(mean, least), most))
     return stretches(height, width, rng) if kind == "stretch" else rotations()
 
@@ -299,20 +325,34 @@ def relations(
     by_diversity: Annotated[
         bool, Option("reic: prefer candidates that show different parts (true)")
     ] = True,
+    min_crop: Annotated[
+        float,
+        Option(
+            "reic: least share of the image that a crop keeps; 0: as in the paper, only more than "
+            "the mean area of the objects (0.5)",
+            ge=0,
+            le=LARGEST_LIMIT,
+        ),
+    ] = MIN_CROP,
     naming: Annotated[
         Naming | None,
         Option(
             "reic: captions of the images, recorded beforehand, CSV or JSON with sample and "
-            "caption: candidates are chosen by what these name (default: all that is detected)",
+            'caption: candidates are chosen by what these name; or "own": by what the audited '
+            "model's own caption of each image names (default: all that is detected)",
             name="captions",
             type=str,
         ),
     ] = None,
 ) -> list[RelationDefaults]:
-    """All three; raises InputError for a number of follow-ups that there cannot be."""
+    """All three; raises InputError for a number of follow-ups or a least crop that there cannot
+    be."""
     if not 1 <= follow_ups <= len(rotations()):
         raise InputError(
             f"reic: expected 1 to {len(rotations())} follow-ups per image and relation, got "
             f"{follow_ups}"
         )
-    return [Reduced(kind, follow_ups, by_ambiguity, by_diversity, naming) for kind in KINDS]
+    if not 0 <= min_crop <= LARGEST_LIMIT:
+        raise InputError(f"reic: expected min_crop in 0 to {LARGEST_LIMIT}, got {min_crop}")
+    options = (follow_ups, by_ambiguity, by_diversity, naming, min_crop)
+    return [Reduced(kind, *options) for kind in KINDS]

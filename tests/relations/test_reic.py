@@ -143,6 +143,19 @@ def test_crops_are_larger_than_the_mean_box_and_stretches_keep_six_tenths() -> N
         assert (one.stop - one.start) >= 0.6 * (80, 120)[one.axis]
 
 
+def test_crops_are_as_the_paper_has_them_where_no_least_share_is_asked_for() -> None:
+    ours, papers = reic.relations()[0], reic.relations(min_crop=0, follow_ups=60)[0]
+    assert isinstance(papers, reic.Reduced)
+    areas = [(c.right - c.left) * (c.bottom - c.top) for c in papers.candidates(sample())]
+    assert (DOG.area + CAT.area) / 2 < min(areas) < reic.MIN_CROP * 80 * 120
+    assert (ours.fingerprint or "", papers.fingerprint) == (
+        "Reduced(kind='crop', follow_ups=12, by_ambiguity=True, by_diversity=True)",
+        "Reduced(kind='crop', follow_ups=60, by_ambiguity=True, by_diversity=True), crops from 0",
+    )
+    with pytest.raises(InputError, match=r"reic: expected min_crop in 0 to 0\.7, got 0\.8"):
+        reic.relations(min_crop=0.8)
+
+
 def test_the_first_crop_makes_more_disappear_than_it_makes_ambiguous() -> None:
     crop = reic.Reduced("crop", follow_ups=3)
     first = crop.candidates(sample())[0]

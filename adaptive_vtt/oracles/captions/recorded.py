@@ -2,7 +2,8 @@
 
 REIC (TSE 2024, sections IV-B to IV-D) captions an image, locates what the caption names and then
 chooses follow-ups that hide or keep it. With captions recorded beforehand all of that is fixed
-before the first draw, as certificates want it (docs/papers.md).
+before the first draw, as certificates want it; so it is with the audit's own, each asked for once
+before any follow-up of its image is made (docs/papers.md).
 """
 
 import hashlib
@@ -29,6 +30,8 @@ class RecordedNaming:
     and ``same``: as oracles take them (default: ``oracles.captions.language``).
     """
 
+    own = False
+
     def __init__(
         self,
         captions: Mapping[str, str | Received],
@@ -47,19 +50,22 @@ class RecordedNaming:
         """A hash of all captions, and how they are read."""
         every = sorted(self.captions.items())
         said = repr([(sample, one.answer, sorted(one.versions.items())) for sample, one in every])
-        words = f"{fingerprint_of(self.reader)}; {fingerprint_of(self.same)}"
         digest = hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
-        return f"captions {digest} ({words})"
+        return f"captions {digest} ({self._words})"
 
-    def objects(self, sample_id: str, boxes: Sequence[Box]) -> tuple[tuple[Box, ...], ...]:
+    @property
+    def _words(self) -> str:
+        return f"{fingerprint_of(self.reader)}; {fingerprint_of(self.same)}"
+
+    def objects(
+        self, sample_id: str, boxes: Sequence[Box], said: Received | None = None
+    ) -> tuple[tuple[Box, ...], ...]:
         """The boxes of each object that the caption of a sample names, by the names of boxes, else
         by what is not named without them.
 
         Raises InputError for a sample without a caption, or one of a box that it does not have.
         """
-        if sample_id not in self.captions:
-            raise InputError(f"reic: expected a recorded caption of {sample_id!r}, got none")
-        received = self.captions[sample_id]
+        received = self._received(sample_id, said)
         hidden = {place: self._names(said) for place, said in received.versions.items()}
         if hidden and (box := 1 + max(hidden) // len(VERSIONS)) > len(boxes):
             raise InputError(
@@ -69,6 +75,11 @@ class RecordedNaming:
         detected = by_detection(self._names(received.answer), boxes, self.same)
         every = completed(detected, boxes, hidden, self.same)
         return tuple(one.boxes for one in every if one.boxes)
+
+    def _received(self, sample_id: str, said: Received | None) -> Received:
+        if sample_id not in self.captions:
+            raise InputError(f"reic: expected a recorded caption of {sample_id!r}, got none")
+        return self.captions[sample_id]
 
     def check(self, dataset: Dataset) -> None:
         """Raises InputError for captions of hidden boxes that samples of ``dataset`` do not have:
@@ -80,6 +91,29 @@ class RecordedNaming:
 
     def _names(self, said: object) -> tuple[str, ...]:
         return tuple(self.reader.objects(said)) if isinstance(said, str) else ()
+
+
+class OwnNaming(RecordedNaming):
+    """The same, by what the audited model itself said of a sample and its versions."""
+
+    own = True
+
+    def __init__(self, reader: Reader | None = None, same: Same | None = None) -> None:
+        super().__init__({}, reader, same)
+
+    @property
+    def fingerprint(self) -> str:
+        """How what it says is read."""
+        return f"own captions ({self._words})"
+
+    def _received(self, sample_id: str, said: Received | None) -> Received:
+        if said is None:
+            raise InputError(
+                f"reic: the follow-ups of sample {sample_id!r} are chosen by the audited model's "
+                "own caption (captions = 'own'), which was not asked for; use a recorded caption, "
+                "or a run that asked"
+            )
+        return said
 
 
 def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Received]:

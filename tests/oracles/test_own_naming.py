@@ -1,0 +1,263 @@
+"""REIC's follow-ups by the audited model's own captions: each asked for once, and before them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
+from adaptive_vtt.audit.census import Census
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.config import read_spec
+from adaptive_vtt.config.building import build_space
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.judge import Judge
+from adaptive_vtt.engine.proxies import Renderings
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models import Answer
+from adaptive_vtt.models.local.recorded import RecordedCaptions
+from adaptive_vtt.oracles import Consistency, ReducedCaptions
+from adaptive_vtt.oracles.captions.detectors import Detected
+from adaptive_vtt.oracles.captions.recorded import OwnNaming, RecordedNaming
+from adaptive_vtt.people.cards import Pictures
+from adaptive_vtt.relations import reic
+from adaptive_vtt.types import IDENTITY, Box, Image, Received
+from tests.helpers.command_line import run
+
+COUNT, EACH = 6, len(reic.KINDS) * 2
+"""Images, and follow-ups of each."""
+SAID = ("A dog.", "A cat.", "A dog and a cat.", "A cat and a zebra.", "A zebra.", "Two bicycles.")
+
+
+class Three:
+    """Finds the same three things everywhere."""
+
+    describe = "three"
+
+    def detect(self, image: Image) -> tuple[Box, ...]:
+        names = {"dog": (2, 2, 20, 16), "cat": (30, 6, 58, 36), "thing": (4, 22, 24, 38)}
+        return tuple(Box(name, *edges) for name, edges in names.items())
+
+
+PICTURES = np.random.default_rng(0).integers(0, 256, (COUNT, 40, 60, 3), dtype=np.uint8)
+IMAGES = Detected(from_table(PICTURES, pd.DataFrame({"c": [0, 1] * (COUNT // 2)})), Three())
+
+
+def captioner(seed: int = 0) -> Callable[[list[Image]], list[str]]:
+    """Says of a picture what its pixels decide."""
+
+    def captions(images: list[Image]) -> list[str]:
+        return [SAID[crc32(image.tobytes(), seed) % len(SAID)] for image in images]
+
+    return captions
+
+
+def space(naming: RecordedNaming | None = None, **options: Any) -> QuestionSpace:
+    relations = reic.relations(follow_ups=2, naming=naming or OwnNaming())
+    return QuestionSpace(IMAGES, relations, oracle=ReducedCaptions(most_boxes=3, **options))
+
+
+def detected() -> QuestionSpace:
+    return QuestionSpace(IMAGES, reic.relations(follow_ups=2), oracle=ReducedCaptions(most_boxes=3))
+
+
+def audit(model: Any = None, over: QuestionSpace | None = None, **options: Any) -> Audit:
+    model, options = model or captioner(), {"budget": 90, "strategy": "random", **options}
+    return Audit(over or space(), model, **options)
+
+
+def reductions(made: Audit) -> dict[int, str]:
+    """By question what was done to its source."""
+    rows = [row for call in made.journal.calls() for row in call.answers]
+    return {row.question: (row.details or {})["reduction"] for row in rows}
+
+
+def step(made: Audit) -> bool:
+    """Two calls; whether there were any."""
+    calls = made.ask(2)
+    for call in calls:
+        made.tell(call, made.model.ask([call.prompt])[0])
+    return bool(calls)
+
+
+def losses(made: Audit) -> dict[int, float | None]:
+    return {row.question: row.loss for call in made.journal.calls() for row in call.answers}
+
+
+@pytest.fixture(scope="module")
+def done() -> Audit:
+    made = audit(seed=1)
+    made.run()
+    return made
+
+
+def test_follow_ups_are_those_of_the_same_captions_recorded_beforehand(done: Audit) -> None:
+    said = dict[str, Received]()
+    rows = {row.source: row.answers[0] for row in done.journal.sources()}
+    for source in (number for number in rows if number < COUNT):
+        hidden = {n // COUNT - 1: rows[n] for n in rows if n > source and n % COUNT == source}
+        said[IMAGES.sample_id(source)] = Received(rows[source], hidden)
+    assert any(one.versions for one in said.values())
+    before, found = space(RecordedNaming(said)), reductions(done)
+    assert len(found) > 20
+    assert found == {q: str(before.follow_up(q).details["reduction"]) for q in found}
+    assert found != {q: str(detected().follow_up(q).details["reduction"]) for q in found}
+
+
+@pytest.mark.parametrize("options", [{"seed": 2}, {"seed": 3, "batch": 4}, {"strategy": "reic"}])
+def test_what_is_drawn_changes_no_follow_up_and_no_loss(
+    done: Audit, options: dict[str, Any]
+) -> None:
+    """The table of losses is that of the model and the images, whatever was drawn of it, when, and
+    beside what."""
+    other = audit(**options)
+    other.run()
+    shared = losses(done).keys() & losses(other).keys()
+    assert len(shared) > 10
+    for of in (losses, reductions):
+        mine, theirs = of(done), of(other)
+        assert {q: mine[q] for q in shared} == {q: theirs[q] for q in shared}
+    assert list(losses(done)) != list(losses(other))
+
+
+def test_each_image_is_captioned_once_and_before_its_follow_ups() -> None:
+    asked = list[tuple[str, str]]()
+    made = audit(batch=3)
+    while calls := made.ask(3):
+        asked += [(call.prompt.sample_id, call.prompt.relation) for call in calls]
+        said = captioner()([call.prompt.image for call in calls if call.prompt.image is not None])
+        for call, caption in reversed([*zip(calls, said, strict=True)]):
+            made.tell(call, Answer((caption,)))
+    sources = [sample for sample, relation in asked if relation == IDENTITY]
+    assert sorted(sources) == sorted(set(sources))
+    for sample in sources:
+        of_it = [relation.partition("/")[0] for name, relation in asked if name == sample]
+        hidden = of_it.count("hidden")
+        assert of_it[: 1 + hidden] == [IDENTITY] + ["hidden"] * hidden
+        assert set(of_it[1 + hidden :]) <= {"reic"}
+    assert {"hidden/blur", "reic/crop"} <= {relation for _, relation in asked}
+
+
+@pytest.mark.parametrize("options", [{}, {"half_width": 0.2, "surrogate": False}])
+def test_an_audit_goes_on_as_an_undisturbed_one(tmp_path: Path, options: dict[str, Any]) -> None:
+    options = {"seed": 1, "budget": 30, **options}
+    undisturbed, path = audit(**options), tmp_path / "journal.db"
+    while step(undisturbed):
+        pass
+    going_on = True
+    while going_on:
+        made = audit(journal=path, **options)
+        going_on = any([step(made) for _ in range(4)])
+        made.journal.close()
+    made = audit(journal=path, **options)
+    assert reductions(made) == reductions(undisturbed)
+    assert [*losses(made).items()] == [*losses(undisturbed).items()]
+    verify(made.journal)
+    made.journal.close()
+
+
+def test_one_space_serves_two_audits_that_hear_different_things(done: Audit) -> None:
+    over, alone = space(occlusion=False), audit(captioner(5), space(occlusion=False), seed=1)
+    mine, other = audit(captioner(5), over, seed=1), audit(over=over)
+    while any([step(made) for made in (mine, other)]):
+        step(alone)
+    assert reductions(mine) == reductions(alone)
+    assert not reductions(mine).items() <= reductions(done).items()
+
+
+def test_a_journal_tells_what_pictures_were_made_of(done: Audit) -> None:
+    question = done.journal.calls()[0].answers[0].question
+    shown = Pictures(done.journal, space())._space
+    assert shown is not None
+    found, made = (of.follow_up(question).require_image() for of in (shown, done.space))
+    assert np.array_equal(found, made)
+
+
+def test_a_census_asks_about_images_first(done: Audit) -> None:
+    with Census(space(), captioner(), processes=0) as made:
+        found = made.run()
+    assert found.calls == COUNT * EACH
+    assert (
+        (made.space.follow_up(3).details["reduction"])
+        == done.space.follow_up(3).details["reduction"]
+    )
+
+
+def test_nothing_is_known_of_follow_ups_before() -> None:
+    assert not Renderings(space()).available
+    with pytest.raises(InputError, match=r"follow-ups of sample '0' are chosen by the"):
+        space().follow_up(0)
+    assert space().fingerprint == space(OwnNaming()).fingerprint
+    assert space().fingerprint != detected().fingerprint
+
+
+def test_there_are_no_follow_ups_before_all_that_has_to_be_heard_of_a_source() -> None:
+    """Nothing bears the name of a zebra, so that captions without each box have to be heard."""
+    judge = Judge(space(), "one")
+    judge.sources.know(judge.sources.row(0, Answer(("A zebra.",)), 0.0))
+    assert judge.sources.missing(0)
+    with pytest.raises(InputError, match="which was not asked for"):
+        judge.prompt(0)
+    while missing := judge.sources.missing(0):
+        judge.sources.know(judge.sources.row(missing[0], Answer(("A dog.",)), 0.0))
+    assert judge.prompt(0).image is not None
+
+
+def test_what_needs_follow_ups_beforehand_is_refused_in_a_sentence(done: Audit) -> None:
+    with pytest.raises(InputError, match=r"versus: expected follow-ups that are the same for both"):
+        Versus(space(), captioner(), captioner(1), budget=90).run()
+    with pytest.raises(
+        InputError, match=r"proxy 'other': expected a table of answers, got a model"
+    ):
+        audit(half_width=0.2, proxies={"other": lambda images: [Answer((0.5,)) for _ in images]})
+    with pytest.raises(InputError, match=r"space\.captions: expected an oracle of captions beside"):
+        QuestionSpace(IMAGES, reic.relations(naming=OwnNaming()), oracle=Consistency())
+    with pytest.raises(
+        InputError, match=r"rejudge: memory: expected follow-ups that were chosen b"
+    ):
+        rejudge(done.journal, space())
+
+
+def test_recorded_captions_are_of_other_pictures() -> None:
+    rows = [{"sample": "a", "relation": IDENTITY, "severity": 0, "caption": "A dog."}]
+    with pytest.raises(InputError, match=r"recorded captions are of pictures made beforehand, and"):
+        RecordedCaptions(pd.DataFrame(rows)).check(space().dataset, space().variants)
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(
+        '[dataset]\nkind = "scenes"\ncount = 4\n[model]\ntarget = "model.py:captions"\n'
+        '[space]\nrelations = ["reic"]\nfollow_ups = 2\ncaptions = "own"\n'
+        '[oracle]\nkind = "captions"\nocclusion = false\n[audit]\nbudget = 10\nstrategy = "random"'
+    )
+    (tmp_path / "model.py").write_text(
+        "from adaptive_vtt.demo import TemplateCaptioner\ntold = TemplateCaptioner(seed=1)\n"
+        "def captions(images):\n    return [told.caption(image) for image in images]\n"
+    )
+    return spec
+
+
+@pytest.mark.slow
+def test_runs_are_verified_gone_on_with_and_shown(spec: Path) -> None:
+    out = str(spec.parent / "r")
+    assert run("audit", str(spec), "--out", out) == 0
+    assert run("verify", out) == 0
+    assert run("resume", out, "--budget", "14") == 0
+    assert run("label", out, "--reader", "ann", "--html") == 0
+
+
+def test_a_spec_names_it_in_a_word(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build_space(read_spec(spec), tmp_path).hears
+    assert run("pictures", str(spec), "--sources", "--out", str(tmp_path / "plain")) == 0
+    assert run("pictures", str(spec), "--out", str(tmp_path / "all")) == 2
+    assert "(captions = 'own'), which was not asked for" in " ".join(
+        capsys.readouterr().err.split()
+    )
