@@ -14,11 +14,11 @@ import pandas as pd
 from markupsafe import Markup
 
 from ...certify.derived import ALL, Bounds, Figure, figures
-from ...families import OfConcept, OfRelation, OfRelationConcept, TargetId
+from ...families import OfConcept, OfRelation, OfRelationConcept, TargetId, shared
 from ...relations.medmnistc import CATEGORIES
 from ...types import ERROR, IDENTITY
 from . import medtest_beside
-from .evidence import Evidence, Standing, shared
+from .evidence import Evidence, Standing
 from .plots import table
 from .published import REIC, violation_rates
 from .section import Section, percent, span
