@@ -36,7 +36,7 @@ SAID = ("A dog.", "A cat.", "A dog and a cat.", "A cat and a zebra.", "A zebra."
 class Three:
     """Finds the same three things everywhere."""
 
-    describe = "three"
+    fingerprint = "three"
 
     def detect(self, image: Image) -> tuple[Box, ...]:
         names = {"dog": (2, 2, 20, 16), "cat": (30, 6, 58, 36), "thing": (4, 22, 24, 38)}
