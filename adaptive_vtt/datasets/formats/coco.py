@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from ...types import Box, Mask
+from ...types import Box, JsonObject, Mask
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
@@ -78,7 +78,7 @@ def _polygons(polygons: Sequence[Sequence[float]], height: int, width: int) -> M
     return drawn[_FINE // 2 :: _FINE, _FINE // 2 :: _FINE] > 0
 
 
-def _runs(outline: dict[str, Any], height: int, width: int) -> Mask:
+def _runs(outline: JsonObject, height: int, width: int) -> Mask:
     if outline.get("size") != [height, width]:
         raise InputError(
             f"expected run lengths of size [{height}, {width}], got {str(outline.get('size'))[:60]}"
@@ -183,7 +183,7 @@ def _masks(
 
 
 def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
-    def bare(entry: dict[str, Any]) -> dict[str, Any]:
+    def bare(entry: JsonObject) -> JsonObject:
         entry.pop("segmentation", None)
         return entry
 
@@ -224,7 +224,7 @@ def _pictures(
     return found
 
 
-def _picture(entry: dict[str, Any], key: int | str, path: Path, folder: Folder) -> Picture:
+def _picture(entry: JsonObject, key: int | str, path: Path, folder: Folder) -> Picture:
     where = f"{path}, image {key}"
     file = folder.file(_field(entry, "file_name", (str,), where), where)
     height, width = (_field(entry, side, (int,), where) for side in ("height", "width"))
