@@ -164,7 +164,7 @@ class OfRelation(Family):
     relation: str
     kind: Literal["relation"] = "relation"
 
-    asked = ("relations",)
+    asked = ("relations", "relation:NAME")
     disjoint = True
     words = "relation {relation}: {rate}"
     rule = "relation:{relation}"
@@ -174,7 +174,8 @@ class OfRelation(Family):
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfRelation, Fields]]":
-        for relation in _relations(space):
+        one = name.partition(":")[2]
+        for relation in [one] if one else _relations(space):
             yield cls(relation), {"relation": [relation]}
 
 

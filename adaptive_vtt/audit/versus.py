@@ -38,7 +38,7 @@ from ..models.checking import name_of
 from ..models.local.python import model_of
 from ..models.pair import Halves, Pair, pair
 from ..oracles.paired import Paired
-from ..results.difference import DECISIONS, names_of, told
+from ..results.difference import DECISIONS, brief, names_of, told
 from ..results.result import SHOWN, Result
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
@@ -167,7 +167,8 @@ class Verdict:
     def told(self) -> list[str]:
         """Each target's difference in words: "new errs 4.4 points less (−10.0 to +1.0)"."""
         return [
-            told(self.names[1], -row["delta"], -row["upper"], -row["lower"]) for row in self._rows
+            told(brief(self.names[1]), -row["delta"], -row["upper"], -row["lower"])
+            for row in self._rows
         ]
 
     def plot(self) -> "Figure":

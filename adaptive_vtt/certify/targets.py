@@ -116,9 +116,10 @@ def named_targets(
 
     "overall"; "misclassified" (the share of images whose class is missed, for oracles
     like TopClass); "concepts" (miss rate and false-alarm rate of each, or what the oracle has in
-    their place); "concept:NAME" (those of one); "relations"; "severities" (each relation at
-    each severity); "relation-concepts" (each relation for each concept); "relation-sides"
-    (each relation for what "concepts" has); "group:COLUMN" (each value of a metadata
+    their place); "concept:NAME" (those of one); "relations"; "relation:NAME" (one of them, such as
+    "relation:identity", images as they are); "severities" (each relation at each severity);
+    "relation-concepts" (each relation for each concept); "relation-sides" (each relation for
+    what "concepts" has); "group:COLUMN" (each value of a metadata
     column); or a name of ``where``, a filter: field -> allowed values, the fields being
     relation, severity, concept, truth, or any metadata column. Raises InputError for an
     unknown name or a filter that selects nothing.

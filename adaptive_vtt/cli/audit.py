@@ -14,7 +14,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from ..benchmark.rehearsal import Estimate, rehearse
 from ..config import Spec
-from ..config.audit import CertifySpec
 from ..config.building import NotImported, build_audit, build_parts, build_space, model_of
 from ..errors import InputError
 from ..journal.facts import goal_reached
@@ -25,7 +24,7 @@ from ..utils.figures import money
 from ..utils.files import write_text
 from .after import Before
 from .census import ask_everything
-from .dry_run import ASSUMED, census_is_cheaper, dry_run, planned
+from .dry_run import ASSUMED, Plan, census_is_cheaper, dry_run, planned
 from .options import Json, Open, Out, Plotly, names
 from .progress import Live
 from .run_folder import begin, check_tracking, rewrite, run_and_report
@@ -108,7 +107,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     only what the space and the strategy are made of.
 
     --half-width, --gate and --set certify.at_most=0.1 are goals: the audit ends
-    when all that are given are reached, or at a limit, such as --budget. Every
+    when one that is given is reached, or at a limit, such as --budget. Every
     other field of SPEC.toml is set by --set.
 
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
@@ -245,7 +244,7 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
         typer.echo(json.dumps({"questions": space.size, "estimates": [asdict(e) for e in found]}))
         return
     for estimate in found:
-        typer.echo(_sentence(estimate, spec.certify, plan.currency))
+        typer.echo(_sentence(estimate, spec, plan))
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
 
 
@@ -261,12 +260,15 @@ def _bar(*, quiet: bool) -> Iterator[Progress]:
         yield bar
 
 
-def _sentence(estimate: Estimate, certify: CertifySpec, currency: str) -> str:
-    cost = "prices unknown"
+def _sentence(estimate: Estimate, spec: Spec, plan: Plan) -> str:
+    """What it takes; its cost at the price that is likely, and at most."""
+    cost, certify, cap = "prices unknown", spec.certify, spec.audit.max_cost
     if estimate.cost is not None:
-        sums = (estimate.likely or 0.0, estimate.cost)
-        likely, most = (money(value, currency) for value in sums)
+        sums = (estimate.calls * (plan.likely_price or 0.0), estimate.cost)
+        likely, most = (money(value, plan.currency) for value in sums)
         cost = f"about {likely}, at most {most}"
+        if cap is not None and sums[1] > cap:
+            cost += f", under a cap of {money(cap, plan.currency)}"
     done = goal_reached(certify.half_width, certify.at_most)
     end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
     if not certify.certifies:

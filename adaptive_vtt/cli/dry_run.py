@@ -29,6 +29,8 @@ ASSUMED = (0.1, 0.3)
 """Loss rates that "likely" is said for."""
 SHOWN = 12
 """Targets that are listed, at most."""
+FEW_AT_WORST = 10
+"""Lost calls that a cap pays for, below which it is said what makes them cheaper."""
 NO_PROXIES = {"proxies", "prior_journal", "cohort", "features", "surrogate"}
 """Fields of [certify] about predictions: a plan knows nothing of them."""
 
@@ -237,8 +239,16 @@ def _of_limits(spec: Spec, plan: Plan) -> list[str]:
         likely = "is likely to end it before all is certified; 'avtt resume' can raise it"
     elif calls < high:
         likely = f"is enough where few fail, not where {ASSUMED[-1]:.0%} do"
-    about = "" if end.startswith("the budget") else f" (about {calls:,} calls)"
-    return [f"{end}{about} {likely}"]
+    if end.startswith("the budget") or not plan.worst or cap is None:
+        return [f"{end} {likely}"]
+    least = int(cap / plan.worst)
+    told = [f"{end} (about {calls:,} calls, {least:,} at the worst price) {likely}"]
+    if least < FEW_AT_WORST:
+        told.append(
+            "a call that is lost holds back its worst price: lower max_tokens, max_input_tokens or "
+            "retries in [model] for a cap as small as this"
+        )
+    return told
 
 
 def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:

@@ -20,8 +20,8 @@ from ..results.way_on import raised, rounded_down, way
 from ..utils.files import write_text
 from .options import Head, Json, RunDir
 
-MAX_NARROWER = 4
-"""An interval is proposed to become so many times narrower, at most: calls go with the square."""
+MIN_NARROWER, MAX_NARROWER = 1.25, 4
+"""An interval is proposed to become so many times narrower: calls go with the square."""
 
 
 def gate(
@@ -95,7 +95,7 @@ def _onward(found: "Gate", facts: "Facts", result: Result, directory: Path) -> s
     if wanted is None or widest > wanted:
         return f"go on with {resume}{_raised(facts, result, 2)}', and try again"
     apart = min(abs(ruling.estimate - ruling.rule.limit) for ruling in open_)
-    narrower = rounded_down(max(apart, widest / MAX_NARROWER))
+    narrower = rounded_down(min(max(apart, widest / MAX_NARROWER), widest / MIN_NARROWER))
     return (
         f"its targets are as certain as was asked; go on with {resume} --half-width {narrower:g}"
         f"{_raised(facts, result, (wanted / narrower) ** 2)}', and try again"

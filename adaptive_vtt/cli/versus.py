@@ -27,10 +27,11 @@ from ..families import TargetId
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
-from ..results.difference import DECISIONS, brief
+from ..results.difference import DECISIONS, UNFIT, brief
 from ..results.gate import Gated
 from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
+from ..utils.figures import percent
 from .options import Json, Open, names
 from .progress import Live
 from .run_folder import check_tracking, following, open_report, tell, write
@@ -330,7 +331,7 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
             escape(str(row["target"])),
             escape(told),
             escape(DECISIONS[str(row["decision"])].format(b=brief(b))),
-            "-" if math.isnan(apart) else f"{apart:.1%}",
+            "-" if math.isnan(apart) else percent(apart),
         )
     console.print(table)
     console.print(str(result.guarantee), markup=False)
@@ -349,5 +350,6 @@ def _next_steps(
         limit = "--max-cost" if "was spent" in str(verdict.result.reason) else "--budget"
         steps.append((f"the same command with a higher {limit}", "decides the rest"))
     told = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
-    steps.append((f"avtt gate {folder} {told}", "may it ship?"))
+    if gated or verdict.targets["decision"].iloc[0] not in UNFIT:
+        steps.append((f"avtt gate {folder} {told}", "may it ship?"))
     return [*steps, (f"avtt verify {folder}", "checks every figure")]

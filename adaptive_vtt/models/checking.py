@@ -236,7 +236,13 @@ def to_answers(said: object, prompts: Sequence[Prompt], who: str) -> list[Answer
         raise ModelError(f"{who}: expected a list of {len(prompts)} texts, got {said!r:.80}")
     if parts and all(np.ndim(part) >= 2 for part in parts):
         if len(parts) != len(prompts):
-            raise ModelError(f"{who}: expected masks of {len(prompts)} images, got {len(parts)}")
+            shape = np.shape(parts[0])
+            rows = (len(prompts), 2)  # as scikit-learn's predict_proba of several outputs
+            forest = "; take [:, 1] of each, one column per concept" * (shape == rows)
+            raise ModelError(
+                f"{who}: expected masks of {len(prompts)} images, or an array n x C, got "
+                f"{len(parts)} arrays of shape {shape}{forest}"
+            )
         pairs = zip(parts, prompts, strict=True)
         return [Answer(_masks(np.asarray(part), prompt, who)) for part, prompt in pairs]
     return table_to_answers(said, prompts, who)

@@ -19,7 +19,9 @@ DECISIONS = {
     "open": "open",
 }
 """Decisions in words; b: what model B is called."""
-LONGEST = 16
+UNFIT = "worse", "fails"
+"""Those after which nobody asks any more whether B may ship."""
+LONGEST = 10
 
 
 def names_of(facts: Facts) -> tuple[str, str]:

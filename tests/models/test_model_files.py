@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models.checking import to_answers
 from adaptive_vtt.models.local.model_files import lines
 from adaptive_vtt.models.local.python import TorchModel, model_of
+from adaptive_vtt.types import Prompt
 from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
@@ -87,3 +89,22 @@ def test_python_takes_a_traced_network_and_shows_how_to_wrap_an_estimator(tmp_pa
         model_of(estimator())
     with pytest.raises(InputError, match=r"file '.*none\.pt' does not exist"):
         model_of(str(tmp_path / "none.pt"))
+
+
+def test_a_forest_says_a_column_of_each_concept(tmp_path: Path) -> None:
+    joblib = pytest.importorskip("joblib")
+    forests = pytest.importorskip("sklearn.ensemble").RandomForestClassifier(3, random_state=0)
+    pixels = np.random.default_rng(0).random((20, 3 * SIDE * SIDE))
+    joblib.dump(forests.fit(pixels, np.arange(40).reshape(20, 2) % 3 > 0), tmp_path / "net.joblib")
+    made: dict[str, Any] = {}
+    exec(lines(tmp_path / "net.joblib", repr(str(tmp_path / "net.joblib")), 2), made)
+    said = made["predict"]([np.zeros((SIDE, SIDE, 3), np.uint8)] * 4)
+    assert said.shape == (4, 2)
+    expected = [each[:, 1] for each in forests.predict_proba(np.zeros((4, pixels.shape[1])))]
+    np.testing.assert_allclose(said.T, expected)
+
+
+def test_what_a_forest_says_by_itself_is_told_with_its_remedy() -> None:
+    prompts = [Prompt(np.zeros((4, 4, 3), np.uint8), ("a", "b"), "s", "identity", 0)]
+    with pytest.raises(ModelError, match=r"got 2 arrays of shape \(1, 2\); take \[:, 1\] of each"):
+        to_answers([np.full((1, 2), 0.5)] * 2, prompts, "m")

@@ -39,15 +39,21 @@ estimator = joblib.load({file})  # runs what is in the file: only for files that
 
 def predict(images):
     rows = np.stack([image.ravel() / 255 for image in images])  # <- as it was trained
-    return estimator.predict_proba(rows){column}  # P(yes), a column per concept
+    {said}
 """
+ONE = "return estimator.predict_proba(rows)[:, 1:]  # P(yes)"
+SEVERAL = """\
+said = estimator.predict_proba(rows)
+    if isinstance(said, list):  # of forests and their likes: P(no) and P(yes) of each concept
+        said = np.stack([each[:, 1] for each in said], axis=1)
+    return said  # P(yes), a column per concept"""
 
 
 def lines(path: Path, file: str, concepts: int) -> str:
     """The lines of Python that wrap the model in ``path``, named ``network`` or ``predict``, for so
     many concepts; ``file``: the path as an expression. Raises InputError for other files."""
     if path.suffix in (".joblib", ".pkl"):
-        return ESTIMATOR.format(file=file, column="[:, 1:]" if concepts == 1 else "")
+        return ESTIMATOR.format(file=file, said=ONE if concepts == 1 else SEVERAL)
     if path.suffix not in (".pt", ".pth"):
         raise InputError(f"model: expected a file {', '.join(ENDINGS)}, got {str(path)!r}")
     return {"script": TORCHSCRIPT, "parameters": PARAMETERS, "other": WHOLE}[_kind(path)].format(

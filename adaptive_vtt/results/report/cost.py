@@ -10,6 +10,7 @@ from ...journal.rows import EXCLUDED
 from ...oracles.findings import found_by_judge
 from ...oracles.judge_models import JUDGED
 from ...types import Indices, JsonObject
+from ...utils.figures import money
 from .certified import words
 from .evidence import Evidence, Standing, ordered
 from .plots import Figure, chart, figure_of, upward
@@ -60,7 +61,7 @@ def spending_section(evidence: Evidence) -> Section | None:
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
         asked=len(evidence.table),
-        statistics=_flat(statistics),
+        statistics=_flat(statistics, evidence.facts.currency),
     )
 
 
@@ -89,13 +90,15 @@ def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
     return found[:KINDS] + ([("other reasons", rest)] if rest else [])
 
 
-def _flat(statistics: JsonObject, under: str = "") -> list[tuple[str, str]]:
+def _flat(statistics: JsonObject, currency: str, under: str = "") -> list[tuple[str, str]]:
     """What the endpoint counted, in words; names of what is nested have what it is nested in."""
     rows = []
     for name, value in statistics.items():
         told = under + name
         if isinstance(value, dict):
-            rows += _flat(value, f"{told}: ")
+            rows += _flat(value, currency, f"{told}: ")
+        elif "cost" in name and isinstance(value, int | float):
+            rows.append((told.replace("_", " "), money(value, currency)))
         elif value is not None:
             number = isinstance(value, int | float)
             rows.append((told.replace("_", " "), amount(value) if number else str(value)))

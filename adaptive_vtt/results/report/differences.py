@@ -4,7 +4,7 @@ import shlex
 
 from ...certify.decisions import Compared, calls_of, compared
 from ...types import JsonObject
-from ..difference import DECISIONS, brief, names_of, point_span, points, told
+from ..difference import DECISIONS, UNFIT, brief, names_of, point_span, points, told
 from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence, Standing
@@ -48,7 +48,7 @@ def headline(evidence: Evidence) -> Section:
         reason=(ended.reason if ended else None) or "no reason was given",
         tiles=_tiles(evidence),
         models=evidence.settings.model,
-        steps=_steps(evidence, open_),
+        steps=_steps(evidence, open_, found[0].decision),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )
 
@@ -137,12 +137,12 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 
-def _steps(evidence: Evidence, open_: int) -> list[Step]:
+def _steps(evidence: Evidence, open_: int, decision: str) -> list[Step]:
     begun, steps = evidence.facts.begun_by or "", []
     if open_:
         text = "Still open: the same command goes on, with a higher limit if it met one."
         steps.append(Step(text, begun))
-    if evidence.certificate is not None:
+    if evidence.certificate is not None and decision not in UNFIT:
         rule = shlex.quote(shipping_rule(evidence.certificate))
         gate = f"avtt gate {evidence.folder} --rule {rule}"
         steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
