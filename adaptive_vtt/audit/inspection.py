@@ -46,8 +46,9 @@ def figures(journal: Journal) -> dict[str, Figure]:
     )
     table = judged(facts, draws, calls)
     found = {"conditions": _conditions(table, facts.space.relations), "concepts": _concepts(table)}
-    paid = sorted((row.elapsed, row.cost) for row in (*calls, *journal.sources()))
-    found["cost"] = _cost(np.array([cost for _, cost in paid], float))
+    paid = [(row.elapsed, row.cost) for row in calls]
+    paid += [(row.elapsed, row.cost) for row in journal.sources()]
+    found["cost"] = _cost(np.array([cost for _, cost in sorted(paid)], float))
     if facts.certificate is not None:
         histories = tracks(facts.certificate, draws, calls)
         names = [target.name for target in facts.certificate.ids]
