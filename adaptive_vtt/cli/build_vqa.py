@@ -21,7 +21,7 @@ from ..datasets.vqa.question_building import SIZES, Built, Chosen, Embed, choose
 from ..datasets.vqa.question_making import MAKERS
 from ..datasets.vqa.question_table import write_questions
 from ..datasets.vqa.taxonomy import LESION, SCENES, named
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known, unknown
 from ..types import Image, JsonObject
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
@@ -256,8 +256,7 @@ def _scene(said: str) -> str:
 
 
 def _features(said: str) -> str:
-    if said not in FEATURES:
-        raise unknown("kind of features", said, FEATURES, "--features")
+    check_known("kind of features", said, FEATURES, "--features")
     if said != "auto":
         return said
     from ..surrogates.features import installed
