@@ -18,7 +18,7 @@ from .journal.files import JOURNAL, journal_at
 from .journal.prior import Prior, read_prior
 from .space import QuestionSpace
 from .types import IDENTITY, Floats, Indices
-from .utils.importing import pip_install
+from .utils.importing import needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,12 +209,8 @@ class Cohort:
         The sample's id is the question's or the dataset's sample; samples of ``avtt``'s own tasks
         say all in their metadata. ``scorer``: whose scores count, where there are several.
         """
-        try:
+        with needed("inspect", "cohort: logs of Inspect are read by inspect-ai"):
             from inspect_ai.log import read_eval_log
-        except ImportError:
-            raise InputError(
-                f"cohort: logs of Inspect are read by inspect-ai: {pip_install('inspect')}"
-            ) from None
         members = []
         for given in logs:
             folder = Path(given)

@@ -25,7 +25,7 @@ from .models.base import ModelDefaults
 from .pool import Pool
 from .results.result import Result
 from .types import Answer, CallMode, JsonObject, Prompt, Unanswered
-from .utils.importing import pip_install
+from .utils.importing import needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,10 +264,8 @@ class CertifiedStop:
 
 def _made(task: TaskSource) -> "Task":
     """The task, whose samples have ids, as Inspect gives them: from 1 on."""
-    try:
+    with needed("inspect", "Inspect needs inspect-ai"):
         from inspect_ai import Task
-    except ImportError:
-        raise InputError(f"Inspect needs inspect-ai: {pip_install('inspect')}") from None
     made = task if isinstance(task, Task) or not callable(task) else task()
     if not isinstance(made, Task):
         raise InputError(

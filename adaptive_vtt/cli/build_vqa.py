@@ -24,7 +24,7 @@ from ..datasets.vqa.question_making import MAKERS
 from ..datasets.vqa.question_table import write_questions
 from ..datasets.vqa.taxonomy import LESION, SCENES, named
 from ..engine.judging import prompt_of
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known, unknown
 from ..models.checking import name_of
 from ..types import Image, JsonObject, Unanswered
 from ..utils.figures import money
@@ -326,8 +326,7 @@ def _scene(said: str) -> str:
 
 
 def _features(said: str) -> str:
-    if said not in FEATURES:
-        raise unknown("kind of features", said, FEATURES, "--features")
+    check_known("kind of features", said, FEATURES, "--features")
     if said != "auto":
         return said
     from ..surrogates.features import installed

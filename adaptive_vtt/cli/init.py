@@ -28,7 +28,7 @@ from ..datasets import Dataset
 from ..datasets.base import adapted_dataset
 from ..datasets.recognition import TABLES, Layout, recognised
 from ..datasets.scanning import ENDINGS
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 from ..models.local.model_files import lines
 from ..oracles import REGISTRY as REGISTERED
 from ..space import QuestionSpace
@@ -122,8 +122,7 @@ def write_like(directory: Path, name: str) -> Path:
     """A bundled spec as ``directory``/SPEC.toml; raises InputError for an unknown name, and where
     one is there already."""
     specs, path = bundled(), directory / "SPEC.toml"
-    if name not in specs:
-        raise unknown("spec", name, specs, "--like")
+    check_known("spec", name, specs, "--like")
     if path.exists():
         raise InputError(f"{path}: stands there already; nothing was written")
     write_text(path, specs[name])

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import unknown
+from ..errors import check_known
 from ..utils.registry import Entry, Registry
 from .options import Json
 
@@ -70,8 +70,7 @@ def _print(told: Mapping[str, str], as_json: bool) -> None:
 
 
 def _registry(kind: str) -> "Registry":
-    if kind not in KINDS:
-        raise unknown("kind", kind, KINDS)
+    check_known("kind", kind, KINDS)
     found: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY
     return found
 

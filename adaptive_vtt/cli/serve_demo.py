@@ -25,7 +25,7 @@ from ..demo.server import (
 )
 from ..demo.server.brains import CaptionBrain, JudgeBrain
 from ..demo.template_captioner import TemplateCaptioner
-from ..errors import InputError, unknown
+from ..errors import InputError, check_known
 
 CAPTIONER = "demo-captioner"
 """What the served model is called that describes pictures."""
@@ -147,8 +147,7 @@ def serve_demo(
 
     Example: avtt serve-demo --latency 0.5 --error-rate 0.2
     """
-    if like not in ("anthropic", *QUIRKS):
-        raise unknown("provider", like, ("anthropic", *QUIRKS), "--like")
+    check_known("provider", like, ("anthropic", *QUIRKS), "--like")
     for name, share in (
         ("--error-rate", error_rate),
         ("--worse", worse),

@@ -117,7 +117,7 @@ class TemplateCaptioner(ModelDefaults):
 
     def explain(self, image: Image) -> Told:
         """What it says of H x W x C uint8, and why."""
-        seen, digest = self._seen(image), _digest(image)
+        seen, digest = self._seen(image), digest_of(image)
         left = {s.kind for s in seen if self._errs("omission", s, digest)}
         taken = {
             s.kind: self.vocabulary.taken_for[s.kind]
@@ -219,7 +219,7 @@ class TemplateCaptioner(ModelDefaults):
         return found
 
 
-def _digest(image: Image) -> str:
+def digest_of(image: Image) -> str:
     """A grey picture in three channels is another picture, as its bytes are."""
     shape = "x".join(map(str, image.shape)).encode()
     return hashlib.blake2b(shape + image.tobytes(), digest_size=16).hexdigest()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, one_line
-from .importing import pip_install
+from .importing import needed
 
 if TYPE_CHECKING:
     import torch
@@ -60,10 +60,8 @@ def joined(address: str | None = None) -> Any:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when a cluster is started
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
-    try:
+    with needed("ray", "workers on Ray need ray"):
         import ray
-    except ImportError:
-        raise InputError(f"workers on Ray need ray: {pip_install('ray')}") from None
     if ray.is_initialized():
         return ray
     options: dict[str, Any] = {"address": address, "log_to_driver": False}

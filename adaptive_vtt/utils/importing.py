@@ -3,12 +3,15 @@
 import ast
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import chain
 from sys import modules
 from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +53,22 @@ def pip_install(extra: str) -> str:
     """``pip install`` with what the extra of that name needs: the packages themselves, as an extra
     can be named only where the package is on an index."""
     try:
-        needed = requires(PACKAGE) or []
+        packages = requires(PACKAGE) or []
     except PackageNotFoundError:  # run from a checkout that was not installed
-        needed = []
+        packages = []
     mine = re.compile(rf"""extra\s*==\s*["']{extra}["']""")
-    found = [line.split(";")[0].strip() for line in needed if mine.search(line)]
+    found = [line.split(";")[0].strip() for line in packages if mine.search(line)]
     return " ".join(["pip install", *(f"'{name}'" for name in found or [f"{PACKAGE}[{extra}]"])])
+
+
+@contextmanager
+def needed(extra: str, told: str) -> Iterator[None]:
+    """Imports of packages that an extra needs. Raises InputError, with the pip command behind what
+    is ``told``, where one is missing."""
+    try:
+        yield
+    except ImportError:
+        raise InputError(f"{told}: {pip_install(extra)}") from None
 
 
 def own_version() -> str:

@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 
 from ...certify.targets import Target, common, selected
-from ...errors import InputError, check_known
+from ...errors import check_known
 from ...families import OfSlice
 from ...space import QuestionSpace
 from ...types import Bools, Floats
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 
 Where = dict[str, list[object]]
 
@@ -168,12 +168,8 @@ def by_clusters(space: QuestionSpace) -> list[Atom]:
 
 
 def _clusters(space: QuestionSpace, table: Floats, count: int) -> list[Atom]:
-    try:
+    with needed("slices", "discover_by: 'clusters' needs scikit-learn"):
         from sklearn.cluster import KMeans
-    except ImportError:
-        raise InputError(
-            f"discover_by: 'clusters' needs scikit-learn: {pip_install('slices')}"
-        ) from None
     found = KMeans(count, n_init=4, random_state=0).fit(table)
     away = found.transform(table)
     rows = space.dataset.profile_row(np.arange(len(table)))

@@ -36,8 +36,7 @@ from ..scanning import (
     natural,
     unreadable,
 )
-from ..table import TableDataset, from_table, same_size
-from .medmnist import one_per_class
+from ..table import TableDataset, from_table, one_per_class, same_size
 
 HYPER_KVASIR = "labeled-images"
 SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
@@ -70,14 +69,11 @@ def from_class_folders(
     kept = [file for file in files if file not in left_out]
     if not kept:
         raise InputError(f"{given}: expected folders of images, one per class, found no image")
-    names = sorted({file.parent.name for file in kept})
-    numbers = np.array([names.index(file.parent.name) for file in kept])
     ids = [file.relative_to(top).as_posix() for file in kept]
+    labels = one_per_class(pd.Series([file.parent.name for file in kept], ids))
     return from_table(
         kept,
-        pd.DataFrame(one_per_class(numbers, len(names), classes), index=ids, columns=names).replace(
-            -1, np.nan
-        ),
+        labels if classes == "all" else labels.replace(0, np.nan),
         metadata=_metadata(kept, top),
         skipped=sorted(map(str, left_out)),
         name=given.resolve().name,

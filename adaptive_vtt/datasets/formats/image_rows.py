@@ -23,7 +23,7 @@ from ...types import Image, Mask
 from ...utils.files import why_unread
 from ...utils.image_codec import declared_size
 from ...utils.image_files import MAX_PIXELS, as_mask, image_of
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 from ...utils.tables import MAX_HEADER, check_columns, check_width
 from ..scanning import Reading
 
@@ -169,12 +169,9 @@ opened_parquet = lru_cache(maxsize=64)(parquet_file)
 
 def imported(module: str, path: Path) -> Any:
     """pyarrow, or a part of it; raises InputError where it is not installed."""
-    try:
-        return import_module(module)
-    except ImportError:
-        raise InputError(
-            f"{path}: reading Arrow and Parquet needs pyarrow: {pip_install('parquet')}"
-        ) from None
+    with needed("parquet", f"{path}: reading Arrow and Parquet needs pyarrow"):
+        found = import_module(module)
+    return found
 
 
 IMAGE = "image"

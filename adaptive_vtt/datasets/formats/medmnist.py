@@ -21,11 +21,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...errors import InputError, check_known, one_line
-from ...types import UNKNOWN, Indices, Truths
+from ...types import UNKNOWN, Indices
 from ...utils.files import instead, why_unread
 from ...utils.image_files import MAX_PIXELS
 from ...utils.options import Option, at_base
-from ..scanning import Classes, ClassesOption
+from ..scanning import ClassesOption
 from ..table import TableDataset
 
 MAX_BYTES = 2 * 2**30
@@ -217,10 +217,10 @@ def from_medmnist(
     labels = _labels(NpzArray(file, f"{split}_labels", most_bytes), len(images), facts)
     if facts.task == "binary":
         truths = labels.astype(np.int8)
-    elif facts.task == "multi-label":
-        truths = np.where(labels == 1, 1, UNKNOWN if classes == "own" else 0).astype(np.int8)
     else:
-        truths = one_per_class(labels[:, 0], len(facts.classes), classes)
+        several = facts.task == "multi-label"
+        own = labels == 1 if several else labels == np.arange(len(facts.classes))
+        truths = np.where(own, 1, UNKNOWN if classes == "own" else 0).astype(np.int8)
     metadata = pd.DataFrame({"split": [split] * len(images)})
     if labels.shape[1] == 1:
         metadata["label"] = labels[:, 0]
@@ -232,14 +232,6 @@ def from_medmnist(
         metadata=metadata,
         name=f"{name}-{split}",
     )
-
-
-def one_per_class(labels: npt.NDArray[np.integer], classes: int, known: Classes) -> Truths:
-    """Class numbers (n,) as truths n x ``classes``: 1 for an image's class, and 0 elsewhere,
-    or UNKNOWN where only its own class is ``known``."""
-    truths = np.full((len(labels), classes), UNKNOWN if known == "own" else 0, np.int8)
-    truths[np.arange(len(labels)), labels] = 1
-    return truths
 
 
 def _find(path: Path, flag: str | None, size: int | None) -> tuple[Path, str]:

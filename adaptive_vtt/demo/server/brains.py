@@ -6,7 +6,6 @@ be computed by asking ``DemoBrain`` directly, without a server. It reads a promp
 and recognises pictures that have been tampered with.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from ...oracles.choice_extraction import extract
 from ...types import Image, Indices
 from ...utils.random_streams import generator
 from ..scene_plan import KINDS
-from ..template_captioner import TemplateCaptioner, Told
+from ..template_captioner import TemplateCaptioner, Told, digest_of
 
 # -- reading prompts -----------------------------------------------------------------------
 
@@ -330,7 +329,7 @@ class DemoBrain:
     def _answers(self, image: Image | None, questions: Sequence[str]) -> list[Reply]:
         """Looks at the image once."""
         picture = None if image is None else _rgb(image)
-        digest = _digest(picture)
+        digest = "no image" if picture is None else digest_of(picture)
         seen = Seen(None, 0.0, 1.0) if picture is None else self._gallery.find(picture)
         replies = []
         for question in questions:
@@ -474,13 +473,6 @@ def _per_concept(error: float | Mapping[str, float], concepts: Sequence[str]) ->
 def _rgb(image: Image) -> Image:
     colour = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB) if image.shape[2] == 1 else image
     return np.ascontiguousarray(colour, np.uint8)
-
-
-def _digest(picture: Image | None) -> str:
-    if picture is None:
-        return "no image"
-    shape = "x".join(map(str, picture.shape)).encode()
-    return hashlib.blake2b(shape + picture.tobytes(), digest_size=16).hexdigest()
 
 
 # -- other brains --------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ...errors import InputError, check_known, one_line, unknown
 from ...types import Answer, Ask, Image, JsonObject, Mask, Prompt, Unanswered, Value
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 from ...utils.options import Group, Option
 from ..base import ModelDefaults
 from ..checking import image_of
@@ -65,12 +65,8 @@ class Source:
     def load(self, task: str, auto: Sequence[str]) -> "Loaded":
         """The model and its processor, by the first class of ``auto`` that takes it. Raises
         InputError where there is none that does ``task``."""
-        try:
+        with needed("transformers", "kind = 'transformers' needs transformers"):
             import transformers
-        except ImportError:
-            raise InputError(
-                f"kind = 'transformers' needs transformers: {pip_install('transformers')}"
-            ) from None
         import torch
 
         from ...utils.devices import pick

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...errors import InputError, check_known, one_line, unknown
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.files import instead
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 from ...utils.options import Option, at_base
 from ..base import ModelDefaults
 from ..checking import image_of
@@ -96,10 +96,8 @@ class OnnxModel(ModelDefaults):
 
 def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
     """What runs the network of a file; ``what`` names its section in messages."""
-    try:
+    with needed("onnx", "ONNX files need onnxruntime"):
         import onnxruntime
-    except ImportError:
-        raise InputError(f"ONNX files need onnxruntime: {pip_install('onnx')}") from None
     if path.is_dir():
         raise InputError(f"{what}: expected an ONNX file, got the folder {str(path)!r}")
     if not path.is_file():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ValidationError
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, check_known, one_line
 from ...types import JsonObject, Prompt, Value
 from ...utils.importing import pip_install
 from ...utils.options import Option
@@ -168,8 +168,7 @@ class InspectModel(Chat, Endpoint):
             if name in _OURS:
                 instead = f"; {_OURS[name]} in [model] decides it" if _OURS[name] else ""
                 raise InputError(f"model.options: expected no {name}, which an audit sets{instead}")
-            if name not in GenerateConfig.model_fields:
-                raise unknown("option", name, GenerateConfig.model_fields, "model.options")
+            check_known("option", name, GenerateConfig.model_fields, "model.options")
         try:
             return GenerateConfig(**{**self._options, **self._settings, **asked})
         except ValidationError as error:

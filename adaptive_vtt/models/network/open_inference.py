@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known
 from ...types import JsonObject, Prompt
 from ...utils.options import Option
 from ..checking import image_of
@@ -135,14 +135,12 @@ def _read(said: Mapping[str, Any], output: str | None, binary: bool, who: str) -
         given = ", ".join(str(one.get("name")) for one in inputs) or "none"
         raise InputError(f"{who}: expected a model with one input, an image, got {given}")
     datatype = str(inputs[0]["datatype"])
-    if datatype not in TYPES:
-        raise unknown("input datatype", datatype, TYPES, who)
+    check_known("input datatype", datatype, TYPES, who)
     shape = InputShape.of(inputs[0]["shape"], who)
     names: list[str] = [one["name"] for one in outputs]
     if output is None and len(names) == 1:
         output = names[0]
     if output is None:
         raise InputError(f"{who}: expected model.output, one of {', '.join(names) or 'none'}")
-    if output not in names:
-        raise unknown("output", output, names, who)
+    check_known("output", output, names, who)
     return _Tensors(str(inputs[0]["name"]), datatype, shape, output, binary)

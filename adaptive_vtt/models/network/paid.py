@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
-from ...errors import InputError, ModelError, one_line, unknown
+from ...errors import InputError, ModelError, check_known, one_line
 from ...journal.answer_json import writable
 from ...types import Answer, CallMode, JsonObject, Prompt, Unanswered, Value
 from ...utils.options import Group, Option
@@ -102,8 +102,7 @@ class Paid(ModelDefaults):
         self.prices = prices or Prices()
         self._bound = bound or Usage()
         self._given = self._bound
-        if failed_attempts not in get_args(FailedAttempts):
-            raise unknown("value", failed_attempts, get_args(FailedAttempts), "failed_attempts")
+        check_known("value", failed_attempts, get_args(FailedAttempts), "failed_attempts")
         self._failed_attempts = failed_attempts
         if self.prices.input or self.prices.output:
             self._check_bound("a price")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from typing import Literal as OneOf
 
 from ...errors import InputError, check_known, one_line
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 from . import Reader
 from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
 from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus, data_lines, singular
@@ -59,10 +59,8 @@ class Spacy:
 
 
 def _pipeline(models: Sequence[str]) -> Any:
-    try:
+    with needed("words", "this tagger needs spaCy"):
         import spacy
-    except ImportError:
-        raise InputError(f"this tagger needs spaCy: {pip_install('words')}") from None
     for model in models:
         try:
             return spacy.load(model, exclude=["parser", "ner", "lemmatizer"])

@@ -13,7 +13,7 @@ from ...models.network.inspect_model import messages, value_of
 from ...models.network.prompt_templates import TEMPLATES, Template
 from ...space import QuestionSpace
 from ...types import Answer, Prompt, Sample
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 from ...utils.random_streams import generator
 
 if TYPE_CHECKING:
@@ -105,10 +105,8 @@ def inspect_scorer(space: QuestionSpace, template: Template = ZERO_SHOT) -> "Sco
 
 def _check(space: QuestionSpace) -> None:
     """Raises InputError where a question's verdict takes more than its own answer."""
-    try:
+    with needed("inspect", "Inspect needs inspect-ai"):
         import inspect_ai  # noqa: F401
-    except ImportError:
-        raise InputError(f"Inspect needs inspect-ai: {pip_install('inspect')}") from None
     if space.oracle.needs_source:
         raise InputError(
             "inspect: expected an oracle that judges each answer by itself, got "

@@ -11,7 +11,7 @@ from functools import cache
 import pandas as pd
 
 from ...datasets.vqa.medvqa_questions import NAMES, recognised
-from ...errors import unknown
+from ...errors import check_known, unknown
 from ...families import OfConcept, OfRelation, OfRelationConcept, TargetId
 from ...oracles.masks import DROP, METRICS
 from ...types import ERROR, IDENTITY
@@ -77,8 +77,7 @@ def error_finding_rates(metric: str = "dice", threshold: float = 0.25) -> pd.Dat
     Kept: never write to it. Raises InputError for a metric or a threshold that the thesis does not
     have.
     """
-    if metric not in METRICS:
-        raise unknown("metric", metric, METRICS, "published EFR")
+    check_known("metric", metric, METRICS, "published EFR")
     if threshold not in THRESHOLDS:
         raise unknown("threshold", str(threshold), [str(t) for t in THRESHOLDS], "published EFR")
     table, columns = published_tables("medtest")["segmentation_EFR"], {}
@@ -145,8 +144,7 @@ def retrained_segmentation(model: str) -> pd.DataFrame:
     """Tables 19 to 21: mean Dice and IoU of PraNet, SANet or SSFormer before and after training
     on perturbed images, too; one row per relation and "Original"."""
     table = published_tables("medtest")["segmentation_retraining"]
-    if model not in table["scores"]:
-        raise unknown("model", model, table["scores"], "published retraining")
+    check_known("model", model, table["scores"], "published retraining")
     name, columns = "", []
     for column in table["columns"]:  # "CVC-300 Dice before", "after", ...
         name = column.removesuffix(" before") if column.endswith(" before") else name

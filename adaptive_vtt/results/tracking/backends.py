@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 from urllib.parse import urlsplit
 
-from ...errors import InputError, check_known
-from ...utils.importing import pip_install
+from ...errors import check_known
+from ...utils.importing import needed
 
 # -- what a tracker is -----------------------------------------------------------------------------
 
@@ -53,13 +53,9 @@ class MLflow:
     """Parameters, metrics by calls, artefacts."""
 
     def __init__(self, project: str) -> None:
-        try:
+        with needed("mlflow", "tracking: MLflow needs mlflow-skinny"):
             from mlflow.entities import Metric, Param
             from mlflow.tracking import MlflowClient
-        except ImportError:
-            raise InputError(
-                f"tracking: MLflow needs mlflow-skinny: {pip_install('mlflow')}"
-            ) from None
         logging.getLogger("mlflow").setLevel(logging.WARNING)  # what it says of tables it creates
         self._metric, self._param, self._client = Metric, Param, MlflowClient
         self._project, self._run = project, ""
@@ -115,12 +111,8 @@ class TensorBoard:
     """Scalars by calls; settings and the result as texts. The report lies beside the folder."""
 
     def __init__(self, folder: Path) -> None:
-        try:
+        with needed("tensorboard", "tracking: TensorBoard needs tensorboardX"):
             from tensorboardX import SummaryWriter
-        except ImportError:
-            raise InputError(
-                f"tracking: TensorBoard needs tensorboardX: {pip_install('tensorboard')}"
-            ) from None
         self._open, self._folder = SummaryWriter, folder / "tensorboard"
         self._writer: Any = None
 
@@ -159,12 +151,8 @@ class Wandb:
     """Config, figures by calls, and an artefact of the type "audit"."""
 
     def __init__(self, project: str, folder: Path) -> None:
-        try:
+        with needed("wandb", "tracking: Weights & Biases needs wandb"):
             import wandb
-        except ImportError:
-            raise InputError(
-                f"tracking: Weights & Biases needs wandb: {pip_install('wandb')}"
-            ) from None
         self._wandb, self._project, self._folder = wandb, project, folder
         self._run: Any = None
 
