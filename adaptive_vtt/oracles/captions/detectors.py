@@ -83,8 +83,9 @@ class Detected(View):
         except Exception as error:
             reason = f"{type(error).__name__}: {one_line(error)[:200]}"
             raise InputError(f"{where}: cannot be looked at: {reason}{place_of(error)}") from error
+        labels = getattr(self.detector, "labels", None)
         for box in found:
-            _check(box, image.shape, getattr(self.detector, "labels", None), where)
+            _check(box, image.shape, labels if isinstance(labels, list | tuple) else None, where)
         if found and min(image.shape[:2]) > 1 and max(max(box.edges) for box in found) <= 1:
             raise InputError(f"{where}: expected edges in pixels, got shares of it: {found[0]}")
         return found
@@ -96,9 +97,9 @@ class Detected(View):
             self.sample(index)
 
 
-def _check(box: object, shape: Sequence[int], labels: object, where: str) -> None:
+def _check(box: object, shape: Sequence[int], labels: Sequence[str] | None, where: str) -> None:
     """Raises InputError for what is no box in an image of this shape; it may jut out by a pixel.
-    ``labels``: those there can be, where the detector has a list or tuple of them."""
+    ``labels``: those there can be, where the detector tells."""
     if not isinstance(box, Box):
         got = f"an array of shape {box.shape}" if isinstance(box, np.ndarray) else repr(box)[:80]
         raise InputError(f"{where}: expected boxes (adaptive_vtt.types.Box), got {got} among them")
@@ -111,9 +112,8 @@ def _check(box: object, shape: Sequence[int], labels: object, where: str) -> Non
             f"{where}: expected left < right within {width} pixels and top < bottom within "
             f"{height}, got {box}"
         )
-    named = isinstance(labels, list | tuple)
-    if not isinstance(box.label, str) or (named and box.label not in ("", *labels)):
-        known = f"one of {listed(labels)}" if named else "a text"
+    if not isinstance(box.label, str) or (labels is not None and box.label not in ("", *labels)):
+        known = "a text" if labels is None else f"one of {listed(labels)}"
         raise InputError(f"{where}: expected {known} as the label of a box, got {box.label!r}")
 
 
