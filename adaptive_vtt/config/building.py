@@ -145,7 +145,9 @@ def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> Quest
         _check_detector(spec)
         from ..oracles.captions.detectors import Detected
 
-        dataset = Detected(dataset, spec.detector.build(base))
+        found = Detected(dataset, spec.detector.build(base))
+        found.try_out()
+        dataset = found
     return QuestionSpace(
         dataset,
         build_relations(spec.space, dataset, base),

@@ -294,6 +294,12 @@ def test_networks_and_options_that_do_not_fit_are_named(
         OnnxDetector(path, **{"labels": LABELS, **options})
 
 
+def test_scores_that_are_no_numbers_are_told(tmp_path: Path) -> None:
+    path = constant(tmp_path / "d.onnx", output0=np.full((1, 7, 3), np.nan))
+    with pytest.raises(InputError, match=r"d\.onnx': expected scores from 0 to 1, got NaN; export"):
+        OnnxDetector(path, labels=LABELS)
+
+
 def test_a_network_of_other_classes_is_refused_before_it_is_asked(tmp_path: Path) -> None:
     path = constant(tmp_path / "d.onnx", (1, 3, 64, 96), found=CELLS)
     said = r"\(1, 7, H, W\) for 2 labels, got \(1, 8, 4, 6\), which is for 3; name a file with so"

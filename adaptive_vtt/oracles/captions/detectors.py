@@ -32,12 +32,13 @@ import numpy.typing as npt
 
 from ...datasets.base import Dataset
 from ...datasets.view import View
-from ...errors import InputError, check_known, one_line
+from ...errors import AvttError, InputError, check_known, listed, one_line
 from ...models.local.onnx import TYPES, session
 from ...models.local.tensors import InputShape, Preprocessing, fitted
 from ...types import Box, Floats, Image, Indices, Sample
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
+from ...utils.other_code import place_of
 from . import Detector
 
 # -- datasets with the boxes that a detector finds, in place of annotated ones ---------------------
@@ -47,7 +48,7 @@ class Detected(View):
     """``dataset`` with the boxes that ``detector`` finds, each image looked at once.
 
     They replace boxes that were there. The fingerprint follows the detector's description.
-    ``sample`` raises InputError for a sample without an image.
+    ``sample`` raises InputError for a sample without an image, and for what are no boxes in it.
     """
 
     def __init__(self, dataset: Dataset, detector: Detector) -> None:
@@ -70,14 +71,49 @@ class Detected(View):
                 raise InputError(
                     f"sample {sample!r}: expected an image to find things in, has none"
                 )
-            found = tuple(self.detector.detect(image))
-            for box in found:
-                if not np.isfinite(box.edges).all():
-                    raise InputError(
-                        f"sample {sample!r}: expected finite edges of boxes, got {box}"
-                    )
-            self._found[index] = found
+            self._found[index] = self._looked_at(image, f"detector: sample {sample!r}")
         return self._found[index]
+
+    def _looked_at(self, image: Image, where: str) -> tuple[Box, ...]:
+        try:
+            found = tuple(self.detector.detect(image))
+        except AvttError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {one_line(error)[:200]}"
+            raise InputError(f"{where}: cannot be looked at: {reason}{place_of(error)}") from error
+        labels = getattr(self.detector, "labels", None)
+        for box in found:
+            _check(box, image.shape, labels if isinstance(labels, list | tuple) else None, where)
+        if found and min(image.shape[:2]) > 1 and max(max(box.edges) for box in found) <= 1:
+            raise InputError(f"{where}: expected edges in pixels, got shares of it: {found[0]}")
+        return found
+
+    def try_out(self) -> None:
+        """Looks at the first, the middle and the last image, so that what does not fit is said
+        before an audit begins."""
+        for index in sorted({0, len(self) // 2, len(self) - 1}):
+            self.sample(index)
+
+
+def _check(box: object, shape: Sequence[int], labels: Sequence[str] | None, where: str) -> None:
+    """Raises InputError for what is no box in an image of this shape; it may jut out by a pixel.
+    ``labels``: those there can be, where the detector tells."""
+    if not isinstance(box, Box):
+        got = f"an array of shape {box.shape}" if isinstance(box, np.ndarray) else repr(box)[:80]
+        raise InputError(f"{where}: expected boxes (adaptive_vtt.types.Box), got {got} among them")
+    if not np.isfinite(box.edges).all():
+        raise InputError(f"{where}: expected finite edges of boxes, got {box}")
+    height, width = shape[:2]
+    inside = -1 <= box.left < box.right <= width + 1 and -1 <= box.top < box.bottom <= height + 1
+    if not inside:
+        raise InputError(
+            f"{where}: expected left < right within {width} pixels and top < bottom within "
+            f"{height}, got {box}"
+        )
+    if not isinstance(box.label, str) or (labels is not None and box.label not in ("", *labels)):
+        known = "a text" if labels is None else f"one of {listed(labels)}"
+        raise InputError(f"{where}: expected {known} as the label of a box, got {box.label!r}")
 
 
 # -- what a network's outputs say ------------------------------------------------------------------
@@ -345,6 +381,10 @@ class OnnxDetector:
         import cv2
 
         sides = found.edges[:, 2:] - found.edges[:, :2]
+        if np.isnan(found.scores).any():
+            raise InputError(
+                f"{self._where}: expected scores from 0 to 1, got NaN; export it with 32 bits"
+            )
         sure = (found.scores >= self.threshold) & (sides > 0).all(axis=1)
         if not sure.any():
             return ()
