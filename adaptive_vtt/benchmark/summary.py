@@ -92,7 +92,8 @@ def conclusion(runs: Sequence[Run]) -> str:
     if UNIFORM in grouped and UNIFORM not in short:
         rivals = {name: [UNIFORM, *found] for name, found in rivals.items()}
     repeats = f"{runs[-1]['seed'] + 1} repeat{'s' * (runs[-1]['seed'] > 0)}"
-    needed, unclear = [], []
+    needed: list[str] = []
+    unclear: list[str] = []
     for name, found in rivals.items():
         alike = []
         for other in found:
