@@ -138,7 +138,7 @@ class Certifier(Game):
         for place, target in enumerate(self.registered):
             everyone = target.rows is None and target.concepts.all() and target.sides.all()
             if everyone and target.variants.tolist() == unchanged and not all(unchanged):
-                return place if self.calls[place] <= bets[place] else None
+                return place if self.first_calls[place] <= bets[place] else None
         return None
 
     def foreseen_draws(self, half_widths: Floats) -> Floats:
@@ -173,6 +173,7 @@ class Certifier(Game):
         """Aims at another half-width from ``draw`` on, which is not made yet: ``Rules.aiming``."""
         self.rules = self.rules.aiming(half_width, draw)
         self._aim()
+        self.asked_whole = self._few_images()
 
     @property
     def certified(self) -> Bools:

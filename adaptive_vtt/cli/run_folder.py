@@ -87,8 +87,8 @@ def run_and_report(
     """Runs the audit with live progress, then writes result.json and report.html.
 
     ``open_it``: the report is opened in the browser. ``plotly``: how it brings plotly.js.
-    ``ending``: what else is printed. Exits with 3 where all that was asked of every target had to
-    be known, and of one was not.
+    ``ending``: what else is printed, "": nothing. Exits with 3 where all that was asked of every
+    target had to be known, and of one was not.
     """
     kept = (read_facts(audit.journal.facts()).spec or {}).get("track")
     section = None if kept is None else TrackSpec.model_validate(kept)
@@ -106,8 +106,8 @@ def run_and_report(
         live.finish(result, out)
         for line in slices:
             typer.echo(line)
-        if ending is not None:
-            typer.echo(ending(result))
+        if ending is not None and (told := ending(result)):
+            typer.echo(told)
         tell(steps)
     if open_it:
         open_report(out / "report.html")

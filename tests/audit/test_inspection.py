@@ -34,7 +34,7 @@ EVIL = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def audit() -> avtt.Audit:
-    found = avtt.Audit(SPACE, ScriptedModel(refuse=0.1), **CERTIFY)
+    found = avtt.Audit(SPACE, ScriptedModel(refuse=0.2), **CERTIFY)
     found.run()
     return found
 

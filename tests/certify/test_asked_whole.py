@@ -31,6 +31,8 @@ def test_few_images_are_asked_about_whole_and_many_are_not() -> None:
     bets = few.foreseen_draws(np.full(len(few.targets), 0.1))[place]
     assert 15 <= bets < 40
     assert many.asked_whole is None
+    many.aim_at(0.04, 0)
+    assert many.asked_whole == place
     assert certifier_of(space_of(40), half_width=0.04).asked_whole == place
     assert certifier_of(space_of(15), answers="one").asked_whole is None  # 30 calls
     assert certifier_of(space_of(15, ["identity"])).asked_whole is None  # it is all there is
