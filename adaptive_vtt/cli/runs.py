@@ -17,8 +17,8 @@ from ..results.runs import Rates, Run, find, read_rates, read_run
 from ..utils.figures import money, shorten
 from .options import Json
 
-NAME = 20
-"""Columns of a model's name, and of a target's."""
+REST = 40
+"""Columns of all but the names of model and target, which share what is left."""
 RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
 
 
@@ -60,6 +60,7 @@ def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
 
 
 def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
+    console = Console(highlight=False)
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("run\nits model", overflow="fold")
     for name in ("targets", "calls", "cost"):
@@ -67,8 +68,7 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
     for name in ("state", "surely worst"):
         table.add_column(name, no_wrap=True)
     for run, rates in rows:
-        table.add_row(*map(Text, _cells(run, rates)))
-    console = Console(highlight=False)
+        table.add_row(*map(Text, _cells(run, rates, max(12, (console.width - REST) // 2))))
     console.print(table)
     for run, _ in rows:
         if run.state in ("stopped", "unreadable"):
@@ -79,23 +79,23 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
         console.print("not verified: rates are as journals state them; see 'avtt verify DIR'")
 
 
-def _cells(run: "Run", rates: "Rates | None") -> list[str]:
+def _cells(run: "Run", rates: "Rates | None", room: int) -> list[str]:
     if not run.model:
         return [run.name, "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     certified = f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-"
     return [
-        f"{run.name}\n{shorten(full_name(run.model, run.version), NAME)}",
+        f"{run.name}\n{shorten(full_name(run.model, run.version), room)}",
         f"{run.targets or '?'} exact" if run.census else certified,
         f"{run.calls:,}" + "\npairs" * run.paired,
         money(run.cost, run.currency),
         f"{run.state}\n{run.ago}",
-        _worst(rates) if rates else "-",
+        _worst(rates, room) if rates else "-",
     ]
 
 
-def _worst(rates: Rates) -> str:
+def _worst(rates: Rates, room: int) -> str:
     if (worst := rates.worst) is None:
         return "-"
     told = [row.id.columns() for row in rates.rows]
     variants = list({(row["relation"], row["severity"]) for row in told if row["relation"]})
-    return f"{shorten(told_apart(worst.id, variants), NAME)}\n{worst.span}"
+    return f"{shorten(told_apart(worst.id, variants), room)}\n{worst.span}"

@@ -130,7 +130,7 @@ def test_the_table_fits_80_columns_and_says_what_was_lost(
         Member("b", 1, 0.5, 10, 0.5, 10, "done", 0.0, "all 5 targets are certified", {}),
     ]
     caps = Caps(5.0, 9000, 1, {"guarantee": "each", "confidence": None})
-    Console(width=80).print(table(members))
+    Console(width=80).print(table(members, caps))
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     assert "3/12  +-0.123  1,234  $1.50  $0.50  stopped" in shown
