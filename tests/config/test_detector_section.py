@@ -41,7 +41,7 @@ DETECTOR = """
 import numpy as np
 from adaptive_vtt.types import Box
 class Mine:
-    describe = "mine"
+    fingerprint = "mine"
     labels = ("dog", "cat")
     def detect(self, image):
         height, width = image.shape[:2]
