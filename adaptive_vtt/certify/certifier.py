@@ -27,6 +27,7 @@ out not to count are left out of the rate: see ``sequences.Step``.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -112,7 +113,6 @@ class Certifier(Game):
         self._residuals = np.zeros((2, count))
         self.strata: Strata | None = None
         self._invalidated: Bools | None = None
-        self.asked_whole = self._few_images()
 
     def stratify(self) -> None:
         """From now on a draw chooses its stratum first, where a call answers one question and the
@@ -124,7 +124,8 @@ class Certifier(Game):
         if 1 < len(strata) <= MAX:
             self.strata = strata
 
-    def _few_images(self) -> int | None:
+    @cached_property
+    def asked_whole(self) -> int | None:
         """The place of the target about all images as they are, where these are so few that bets
         which foresee every loss would certify it no sooner than all of it is asked.
 
@@ -173,7 +174,7 @@ class Certifier(Game):
         """Aims at another half-width from ``draw`` on, which is not made yet: ``Rules.aiming``."""
         self.rules = self.rules.aiming(half_width, draw)
         self._aim()
-        self.asked_whole = self._few_images()
+        vars(self).pop("asked_whole", None)  # it goes by the half-width
 
     @property
     def certified(self) -> Bools:

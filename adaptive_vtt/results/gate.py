@@ -26,7 +26,7 @@ from ..journal.facts import CertificateFacts, read_facts
 from ..space import QuestionSpace
 from ..stopping import State as Standing
 from ..utils.figures import outward, percent
-from .difference import names_of, point_span, told
+from .difference import brief, names_of, point_span, told
 from .result import Result, summarise
 
 State = Literal["pass", "fail", "open"]
@@ -212,7 +212,7 @@ def gate(
     result = summarise(journal)
     by_bets = all(_by_bets(rule, certificate) for rule in parsed)
     rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]
-    model = names_of(facts)[1]
+    model = brief(names_of(facts)[1])
     rulings = [replace(r, model=model) if r.rule.versus else r for r in rulings]
     return Gate(tuple(rulings), _promise(certificate, rulings), where)
 

@@ -201,6 +201,18 @@ def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(fold
     assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)'", said)
 
 
+def test_an_open_gate_far_from_the_estimate_asks_for_narrower_intervals_than_there_are(
+    folder, capsys
+):
+    row = json.loads((folder / "plain" / "result.json").read_text())["targets"][0]
+    with pytest.raises(SystemExit) as ended:
+        main(["gate", str(folder / "plain"), "--rule", f"overall <= {row['upper'] - 1e-4:.5f}"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 4
+    (wanted,) = re.findall(r"--half-width ([0-9.]+)'", said)
+    assert float(wanted) < (row["upper"] - row["lower"]) / 2
+
+
 @pytest.mark.slow
 def test_a_target_that_is_asked_for_later_is_certified_by_the_draws_to_come(folder, found, capsys):
     rule = "concept:bright:false-alarm rate <= 1"

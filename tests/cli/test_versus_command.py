@@ -62,7 +62,7 @@ def test_models_of_one_name_go_by_their_files(ran: Path):
     with closing(read_journal(ran / "journal.db")) as journal:
         verdict = verdict_of(summarise(journal), journal)
     assert verdict.names == ("old/model.py", "new/model.py")
-    assert verdict.told[0].startswith("new/model.py errs ")
+    assert verdict.told[0].startswith("new errs ")
     page = Tags((ran / "report.html").read_text()).text
     assert "A is the old model, old/model.py; B is the new one, new/model.py" in page
 
@@ -184,7 +184,7 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
     ran: Path, capsys: pytest.CaptureFixture[str]
 ):
     row = json.loads((ran / "result.json").read_text())["versus"][0]
-    said = told("new/model.py", -row["delta"], -row["upper"], -row["lower"])
+    said = told("new", -row["delta"], -row["upper"], -row["lower"])
     assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
     assert f"versus:overall <= 1: difference in overall error: {said}" in capsys.readouterr().out
     assert read_rates(ran).compared == f"overall error: {said}"

@@ -14,7 +14,7 @@ import pytest
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner, Told
-from adaptive_vtt.demo.vocabulary import TAKEN_FOR, WORDS
+from adaptive_vtt.demo.vocabulary import EVERYDAY
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic import caption_tables
 from adaptive_vtt.experiments.reic.caption_detectors import Fallible
@@ -283,7 +283,7 @@ def test_a_captioner_without_faults_is_wrong_about_no_name() -> None:
 def test_every_word_is_a_name_of_one_kind() -> None:
     forms = [
         form
-        for words in (*WORDS.values(), *NEW_WORDS.values())
+        for words in (*EVERYDAY.words.values(), *NEW_WORDS.values())
         for pair in ((words.singular, words.plural), *words.others)
         for form in set(pair)
     ]
@@ -358,7 +358,7 @@ def test_a_fallible_detector_misses_and_mislabels_at_its_rates() -> None:
     assert seen(0, 0) == exact
     assert not any(seen(1, 0))
     assert [[b.label for b in boxes] for boxes in seen(0, 1)] == [
-        [TAKEN_FOR[b.label] for b in boxes] for boxes in exact
+        [EVERYDAY.taken_for[b.label] for b in boxes] for boxes in exact
     ]
     assert seen(0.3, 0.3) == seen(0.3, 0.3) != seen(0.3, 0.3, seed=1)
     left = sum(map(len, seen(0.3, 0))) / sum(map(len, exact))

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from adaptive_vtt import Audit, QuestionSpace, families
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.errors import JournalError
+from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.families import (
     Filtered,
     Misclassified,
@@ -119,6 +119,7 @@ def test_every_family_says_what_it_goes_by() -> None:
         assert family is not None
         assert name in family.asked
     assert families.family_of("relations:fog") is None
+    assert families.family_of("relation:fog") is families.OfRelation
     dark, fog = OfSlice("dark"), OfRelationConcept("fog", "polyp", 1, "EFR")
     assert [dark.handle, fog.handle] == ["slice:dark", "relation-concept:fog:polyp"]
     assert dark.is_named("dark")
@@ -131,6 +132,14 @@ def test_a_group_may_be_called_as_an_argument_is() -> None:
     dataset = from_table(None, pd.DataFrame({"polyp": [0, 1]}), metadata=metadata)
     found = named_targets(QuestionSpace(dataset), ["group:space"])
     assert [target.name for target in found] == ["space a: error", "space b: error"]
+
+
+def test_a_relation_is_asked_for_by_the_name_that_rules_have_for_it() -> None:
+    (found,) = named_targets(space(), ["relation:identity"])
+    assert found.id.handle == "relation:identity"
+    assert found.id in {target.id for target in named_targets(space(), ["relations"])}
+    with pytest.raises(InputError, match=r"unknown relation 'fog'"):
+        named_targets(space(), ["relation:fog"])
 
 
 def test_results_say_what_each_target_is_about() -> None:
