@@ -47,7 +47,7 @@ def headline(evidence: Evidence) -> Section:
         ended=ended is not None,
         reason=(ended.reason if ended else None) or "no reason was given",
         tiles=_tiles(evidence),
-        models=evidence.settings.model,
+        models=" / ".join(names_of(evidence.facts)),
         steps=_steps(evidence, open_, found[0].decision),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...journal import Journal
 from ...utils.files import write_text
+from ..difference import names_of
 from . import (
     answer_gps,
     appendix,
@@ -145,10 +146,14 @@ def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inlin
     parts = [(part, sections) for part, sections in made if sections]
     drawn = any('class="plot"' in s.html for _, sections in parts for s in sections)
     scripts = [ours(name) for name in SCRIPTS]
+    what, model = "Audit", evidence.settings.model
+    if evidence.certificate is not None and evidence.certificate.versus is not None:
+        what, model = "Comparison", " / ".join(names_of(evidence.facts))
     return str(
         fragment(
             "page.html",
-            title=f"Audit of {evidence.settings.model} on {evidence.facts.space.dataset}",
+            title=f"{what} of {model} on {evidence.facts.space.dataset}",
+            model=model,
             settings=evidence.settings,
             folder=evidence.folder,
             dataset=evidence.facts.space.dataset,
