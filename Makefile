@@ -72,6 +72,7 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.engine.speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.crossover --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.long_audits --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.drift --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.digits
 	$(BIN)/python -m adaptive_vtt.experiments.engine.self_taught --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.corruption_speed --out bench

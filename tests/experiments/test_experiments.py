@@ -1,5 +1,6 @@
 """The reproductions of Figures 3 and 4: the label sets, the curves, and what is written."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from adaptive_vtt.certify import certifier
 from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.engine import ablation, cohort, constants, crossover
+from adaptive_vtt.experiments.engine import ablation, cohort, constants, crossover, drift
 from adaptive_vtt.experiments.engine.certificates import RegressionMean
 from adaptive_vtt.experiments.plots import COLOURS
 from adaptive_vtt.experiments.vtt import figure3, figure4, trained_figures
@@ -343,3 +344,18 @@ def test_what_is_foretold_of_every_question_leaves_that_much_less_of_a_draws_var
     half = np.where(np.arange(1000) < 500, lost, 0.2)  # of every other question all is known
     assert even == pytest.approx(1)
     assert cohort._left(lost.astype(int), half) == pytest.approx(0.307, abs=0.005)
+
+
+def test_a_model_that_changes_gets_worse_when_and_where_its_drift_says() -> None:
+    quiet = np.full(4, 0.5)  # a chance between how likely a loss is before and after
+    model = drift.Model(np.full(4, 0.2), quiet, np.array([0, 1, 1, 1]), graded=False)
+
+    def lost(kind: str, calls: Sequence[int], item: int = 0) -> list[float]:
+        return [model.loss(item, call, kind, usual=200) for call in calls]
+
+    assert lost("none", [0, 500]) == [0, 0]
+    assert lost("sudden", [99, 100]) == [0, 1]
+    assert lost("late", [149, 150]) == [0, 1]
+    assert lost("slow", [140, 160, 400]) == [0, 1, 1]
+    assert lost("periodic", [39, 40, 80]) == [0, 1, 0]
+    assert lost("part", [100]) + lost("part", [100], item=1) == [1, 0]

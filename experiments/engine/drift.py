@@ -1,0 +1,146 @@
+"""Audits of models that stay as they are, which must not stall, and of some that change.
+
+Six kinds of pools, a loss told for every item by hand: *one* rate, *eight* groups, *rare* losses,
+*graded* losses in [0, 1], and with features by which losses are foreseen *foreseen* and *groups
+foreseen*. A model stays as it is, or gets worse: *sudden* after SINCE calls, *late* after all but
+a quarter of what the audit takes without, *slow* by equal steps over as many calls as it takes,
+*part* in one group or quarter alone, *periodic* in every other block of BLOCK calls.
+
+    python -m adaptive_vtt.experiments.engine.drift [--seeds 10] [--out bench]
+
+Prints how audits ended, after how many calls, and the calls made after every interval was narrow
+enough: where a model stays as it is, those are a stall.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt import Audit, Pool
+from adaptive_vtt.types import Floats, Indices
+from adaptive_vtt.utils.files import write_text
+
+ITEMS, MOST = 2_000, 1_200
+SINCE, BLOCK, WORSE = 100, 40, 0.4
+"""Calls before a sudden change; calls of a block; how much likelier a loss gets."""
+GROUPS = 8
+DRIFTS = "none", "sudden", "late", "slow", "part", "periodic"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A pool: groups that are targets, features, the mean loss, whether losses are graded."""
+
+    half_width: float
+    groups: bool = False
+    features: bool = False
+    rate: float = 0.2
+    graded: bool = False
+
+
+KINDS = {
+    "one": Kind(0.05),
+    "eight": Kind(0.1, groups=True),
+    "rare": Kind(0.02, rate=0.02),
+    "graded": Kind(0.03, graded=True),
+    "foreseen": Kind(0.05, features=True),
+    "groups foreseen": Kind(0.1, groups=True, features=True),
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """How likely each item is to be lost, (n,), and the chance that decides it, (n,)."""
+
+    likely: Floats
+    chance: Floats
+    group: Indices
+    graded: bool
+
+    def loss(self, item: int, call: int, drift: str, usual: int) -> float:
+        """Of an item that is the audit's ``call``; ``usual``: calls of an audit without drift."""
+        worse = (
+            WORSE
+            * {
+                "none": 0.0,
+                "sudden": float(call >= SINCE),
+                "late": float(call >= 0.75 * usual),
+                "slow": min(call / usual, 1.0),
+                "part": float(call >= SINCE and self.group[item] == 0),
+                "periodic": float(call // BLOCK % 2),
+            }[drift]
+        )
+        likely = min(self.likely[item] + worse, 1.0)
+        if self.graded:
+            return float(np.clip(likely + 0.2 * (self.chance[item] - 0.5), 0, 1))
+        return float(self.chance[item] < likely)
+
+
+def made(kind: Kind, seed: int) -> tuple[Pool, Model]:
+    """A pool and a model, whose losses depend on the first of two features."""
+    rng = np.random.default_rng([seed, 5])
+    features = rng.normal(size=(ITEMS, 2))
+    group = rng.integers(GROUPS, size=ITEMS)
+    likely = np.clip(kind.rate * (1 + np.tanh(2 * features[:, 0])), 0, 1)
+    groups = pd.DataFrame({"g": group.astype(str)}) if kind.groups else None
+    pool = Pool(ITEMS, features if kind.features else None, groups)
+    return pool, Model(likely, rng.random(ITEMS), group, kind.graded)
+
+
+def ended(kind: Kind, drift: str, usual: int, seed: int) -> dict[str, object]:
+    """How one audit ended: a word, its calls, and those after all intervals were narrow."""
+    pool, model = made(kind, seed)
+    targets = ["overall", "group:g"] if kind.groups else ["overall"]
+    audit = Audit(pool, half_width=kind.half_width, targets=targets, seed=seed, budget=MOST)
+    calls, narrow = 0, 0
+    with audit:
+        while asked := audit.ask():
+            assert asked[0].item is not None
+            audit.tell(asked[0], model.loss(asked[0].item, calls, drift, usual))
+            calls += 1
+            widths = audit.belief.certifying.sequences.half_width
+            if not narrow and (widths <= kind.half_width).all():
+                narrow = calls
+        told = audit.result().targets
+    end = "certified" if told["certified"].all() else "open"
+    end = "invalidated" if told["invalidated"].any() else end
+    return {"end": end, "calls": calls, "after": calls - narrow if narrow else 0}
+
+
+def summary(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row per kind and drift: how many ended how, mean calls, and the most after all was
+    narrow."""
+    rows = []
+    for (kind, drift), mine in runs.groupby(["kind", "drift"], sort=False):
+        ends = mine["end"].value_counts()
+        row = {"": kind, "drift": drift}
+        row |= {end: int(ends.get(end, 0)) for end in ("certified", "invalidated", "open")}
+        rows.append(row | {"calls": round(mine["calls"].mean()), "most after": mine["after"].max()})
+    return pd.DataFrame(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--only", choices=KINDS, nargs="+")
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    options = parser.parse_args(arguments)
+    rows = []
+    for name in options.only or KINDS:
+        for seed in range(options.seeds):
+            usual = 1
+            for drift in DRIFTS:
+                found = ended(KINDS[name], drift, usual, seed)
+                usual = int(str(found["calls"])) if drift == "none" else usual
+                rows.append({"kind": name, "drift": drift, "seed": seed, **found})
+    table = pd.DataFrame(rows)
+    write_text(options.out / "drift.csv", table.to_csv(index=False))
+    print(summary(table).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
