@@ -2,6 +2,7 @@
 currencies."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,9 @@ def test_terminal_report_runs_and_json_tell_a_runs_own_currency(francs: Path, ca
     assert money(result.cost, "CHF") in capsys.readouterr().out
 
 
-def test_it_changes_no_draw_and_the_journal_keeps_to_it(francs: Path) -> None:
-    options = {"max_cost": 30.0, "journal": francs / "journal.db"}
+def test_it_changes_no_draw_and_the_journal_keeps_to_it(francs: Path, tmp_path: Path) -> None:
+    shutil.copy(francs / "journal.db", tmp_path)  # it is gone on with
+    options = {"max_cost": 30.0, "journal": tmp_path / "journal.db"}
     with audit(JudgeModel(Reader()), max_cost=30.0) as dollars:
         dollars.run()
         draws = [(d.question, d.probability) for d in dollars.journal.draws()]
