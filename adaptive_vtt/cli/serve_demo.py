@@ -13,17 +13,17 @@ from ..datasets import Dataset
 from ..datasets.formats.endobench import from_endobench
 from ..demo.phantom_frames import phantom
 from ..demo.server import (
+    DIALECTS,
     FAULTS,
     MODEL,
-    QUIRKS,
     STATISTICS,
     Behaviour,
-    Brain,
-    DemoBrain,
+    DemoModel,
     DemoServer,
-    Quirks,
+    Dialect,
+    FakeModel,
 )
-from ..demo.server.brains import CaptionBrain, JudgeBrain
+from ..demo.server.fake_models import FakeCaptioner, FakeJudge
 from ..demo.template_captioner import TemplateCaptioner
 from ..errors import InputError, check_known
 
@@ -33,9 +33,9 @@ CAPTIONER = "demo-captioner"
 
 @dataclass(frozen=True)
 class _Offer:
-    """A brain, what it is called, and what is to be said of it."""
+    """A fake model, what it is called, and what is to be said of it."""
 
-    brain: Brain
+    fake: FakeModel
     model: str
     images: str
     errors: str
@@ -105,7 +105,7 @@ def serve_demo(
     like: Annotated[
         str,
         typer.Option(
-            help="Whose protocol the printed spec is for, and whose quirks chat completions have: "
+            help="Whose protocol the printed spec is for, and what chat completions imitate: "
             "openai, anthropic, gemini, vllm, ollama or ollama-old.",
             metavar="PROVIDER",
         ),
@@ -147,7 +147,7 @@ def serve_demo(
 
     Example: avtt serve-demo --latency 0.5 --error-rate 0.2
     """
-    check_known("provider", like, ("anthropic", *QUIRKS), "--like")
+    check_known("provider", like, ("anthropic", *DIALECTS), "--like")
     for name, share in (
         ("--error-rate", error_rate),
         ("--worse", worse),
@@ -176,9 +176,9 @@ def serve_demo(
     else:
         typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
         offer = _endoscopist(error_rate, seed, count, size, habits)
-    quirks = QUIRKS.get(like, Quirks())
+    dialect = DIALECTS.get(like, Dialect())
     with DemoServer(
-        offer.brain, behaviour, port=port, model=offer.model, key=key, quirks=quirks
+        offer.fake, behaviour, port=port, model=offer.model, key=key, dialect=dialect
     ) as server:
         try:
             typer.echo(_introduction(server, offer, key_env, like))
@@ -193,28 +193,26 @@ def _endoscopist(
     frames = phantom(count, size=size, seed=seed)
     dataset = f"{count} synthetic ones, {size} x {size} pixels"
     spec = _FRAMES.format(count=count, size=size, seed=seed)
-    brain, rates = _knowing(frames, error_rate, seed, habits)
-    return _Offer(brain, MODEL, dataset, rates, spec)
+    fake, rates = _knowing(frames, error_rate, seed, habits)
+    return _Offer(fake, MODEL, dataset, rates, spec)
 
 
 def _student(questions: Path, error_rate: float, seed: int, habits: dict[str, float]) -> _Offer:
     asked = from_endobench(questions)
     path = json.dumps(str(questions.resolve()), ensure_ascii=False)
-    brain, rates = _knowing(asked, error_rate, seed, habits)
+    fake, rates = _knowing(asked, error_rate, seed, habits)
     dataset = f"those of {len(asked)} questions in {questions}"
-    return _Offer(
-        JudgeBrain(brain), MODEL, dataset, rates, _QUESTIONS.format(path=path, model=MODEL)
-    )
+    return _Offer(FakeJudge(fake), MODEL, dataset, rates, _QUESTIONS.format(path=path, model=MODEL))
 
 
 def _knowing(
     dataset: Dataset, error_rate: float, seed: int, habits: dict[str, float]
-) -> tuple[DemoBrain, str]:
+) -> tuple[DemoModel, str]:
     """A model that knows what is true of these images and errs at set rates, and these in words."""
     errors = spread_errors(dataset.concepts, error_rate)
     rates = ",\n          ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
     rates += f";\n          up to {habits['worse']:.0%} more where a frame is perturbed"
-    return DemoBrain(dataset, error=errors, seed=seed, **habits), rates
+    return DemoModel(dataset, error=errors, seed=seed, **habits), rates
 
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
@@ -224,9 +222,9 @@ def _captioner(error_rate: float, seed: int) -> _Offer:
         fabrication=error_rate / 3,
         seed=seed,
     )
-    brain = CaptionBrain(captioner)
+    fake = FakeCaptioner(captioner)
     told = ", ".join(f"{fault} {rate:.1%}" for fault, rate in captioner.rates.items())
-    return _Offer(brain, CAPTIONER, "drawn scenes, whatever their count and seed", told, _SCENES)
+    return _Offer(fake, CAPTIONER, "drawn scenes, whatever their count and seed", told, _SCENES)
 
 
 def spread_errors(concepts: tuple[str, ...], rate: float) -> dict[str, float]:
@@ -249,7 +247,7 @@ def _key(variable: str | None) -> str | None:
 
 def _introduction(server: DemoServer, offer: _Offer, key_env: str | None, like: str) -> str:
     kind = "anthropic" if like == "anthropic" else "openai"
-    chat = QUIRKS.get(like, Quirks()).root
+    chat = DIALECTS.get(like, Dialect()).root
     url = server.url if kind == "anthropic" else server.url + chat
     key = f'\nkey = "{key_env}"' if key_env else ""
     own = offer.spec.replace("{url}", server.url).replace("{key}", key)

@@ -17,7 +17,7 @@ from ..types import Answer, CallMode, Indices, Prompt, Sample, Truths, Unanswere
 from ..utils.random_streams import generator
 
 if TYPE_CHECKING:
-    from ..demo.server import Behaviour, Brain, DemoServer
+    from ..demo.server import Behaviour, DemoServer, FakeModel
 
 
 def tiny_dataset(
@@ -125,7 +125,7 @@ class ScriptedModel(ModelDefaults):
 
 @contextmanager
 def demo_server(
-    brain: "Brain | Dataset",
+    fake: "FakeModel | Dataset",
     behaviour: "Behaviour | None" = None,
     *,
     key: str | None = None,
@@ -134,16 +134,16 @@ def demo_server(
 ) -> "Iterator[DemoServer]":
     """A model endpoint on loopback that knows the truth, really served over HTTP.
 
-    ``brain``: a ``serving.Brain``, or a dataset with images to make one of that is never
+    ``fake``: a ``serving.FakeModel``, or a dataset with images to make one of that is never
     wrong. ``behaviour``: its latency and faults (none by default). Yields the server: its
-    ``url``, ``model``, ``brain`` (whose ``answer`` says what is answered, without HTTP) and
+    ``url``, ``model``, ``fake`` (whose ``answer`` says what is answered, without HTTP) and
     ``statistics``. Clients of OpenAI's API take ``url + "/v1"``. With ``key``, requests
-    must carry it. ``like``: whose chat completions it serves, a name of ``demo_server.QUIRKS``.
+    must carry it. ``like``: whose chat completions it serves, a name of ``demo_server.DIALECTS``.
     """
-    from ..demo.server import QUIRKS, DemoBrain, DemoServer
+    from ..demo.server import DIALECTS, DemoModel, DemoServer
 
-    if isinstance(brain, Dataset):
-        brain = DemoBrain(brain, error=0.0, worse=0.0)
-    check_known("server", like, QUIRKS)
-    with DemoServer(brain, behaviour, key=key, port=port, quirks=QUIRKS[like]) as server:
+    if isinstance(fake, Dataset):
+        fake = DemoModel(fake, error=0.0, worse=0.0)
+    check_known("server", like, DIALECTS)
+    with DemoServer(fake, behaviour, key=key, port=port, dialect=DIALECTS[like]) as server:
         yield server

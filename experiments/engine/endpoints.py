@@ -40,7 +40,7 @@ from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import STATISTICS, Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo.server import STATISTICS, Behaviour, DemoModel, DemoServer
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
 from adaptive_vtt.models.base import ModelDefaults
@@ -83,7 +83,7 @@ def frames() -> Any:
 
 def serve(port: Any, behaviour: Behaviour) -> None:
     """A server process: puts its port into the pipe and serves until it is ended."""
-    with DemoServer(DemoBrain(frames(), error=0.1, worse=0.3), behaviour) as server:
+    with DemoServer(DemoModel(frames(), error=0.1, worse=0.3), behaviour) as server:
         port.send(server.port)
         signal.pause()
 
@@ -226,23 +226,23 @@ class Chaotic(Endpoint):
         return (prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts[0])
 
     async def send(self, request: tuple[str, str, int, str], prompt: Prompt) -> Reply:
-        fate, tokens, said = self.fate(request, self._times[request])
+        faults, tokens, said = self.faults(request, self._times[request])
         self._times[request] += 1
         usage = Usage(tokens, 5)
-        if fate == "429":
+        if faults == "429":
             raise Trouble("http 429", asked=1.0)
-        if fate == "5xx":
+        if faults == "5xx":
             raise Trouble("http 503")
-        if fate == "hung":  # answered too late: nobody knows whether it was billed
+        if faults == "hung":  # answered too late: nobody knows whether it was billed
             self.billed += self.prices.cost(usage) if tokens % 2 else 0.0
             raise Trouble("timeout", billed=True)
         self.billed += self.prices.cost(usage)
-        if fate == "cut":
+        if faults == "cut":
             raise Trouble("truncated", billed=True)
         self.told[request] += 1
         return Reply((said,), usage)
 
-    def fate(self, request: tuple[str, str, int, str], times: int) -> tuple[str, int, float]:
+    def faults(self, request: tuple[str, str, int, str], times: int) -> tuple[str, int, float]:
         rng = generator(self.seed, "chaos/" + "/".join(map(str, request)), times)
         kind = str(rng.choice(["429", "5xx", "hung", "cut"])) if rng.random() < FAULTS else "fine"
         return kind, int(rng.integers(100, 301)), self.said(request)
@@ -254,7 +254,7 @@ class Chaotic(Endpoint):
     def loss(self, request: tuple[str, str, int, str]) -> float:
         """The realised loss of a question: 1 where every attempt would fail."""
         attempts = range(self.most_attempts)
-        answered = any(self.fate(request, k)[0] == "fine" for k in attempts)
+        answered = any(self.faults(request, k)[0] == "fine" for k in attempts)
         return 1 - self.said(request) if answered else 1.0
 
 

@@ -110,7 +110,7 @@ def measured(dataset: Dataset, seed: int) -> dict[str, Any]:
         steps = list(scheme(seen, bench.captioner, oracle, seed=seed))
         said = confusion(verdicts(steps, bench.truths(steps)))
         if name == "boxes":
-            row |= _fates(steps)
+            row |= _faults(steps)
         row |= {f"{score}, {name}": said[score] for score in ("precision", "recall", "F1")}
         row[f"hidden, {name}"] = _hidden(steps)
     return row
@@ -132,12 +132,12 @@ def overlap(one: Box, other: Box) -> float:
     return both / (one.area + other.area - both)
 
 
-def _fates(steps: Sequence[Step]) -> dict[str, Any]:
+def _faults(steps: Sequence[Step]) -> dict[str, Any]:
     """What becomes of the objects of the source's captions, in per cent."""
-    fates = [each["status"] for step in steps for each in step.objects]
+    faults = [each["status"] for step in steps for each in step.objects]
     kinds = ("ambiguous", "disappeared", "retained")
-    total = sum(fates.count(kind) for kind in kinds)
-    return {kind: _percent(fates.count(kind) / total if total else None) for kind in kinds}
+    total = sum(faults.count(kind) for kind in kinds)
+    return {kind: _percent(faults.count(kind) / total if total else None) for kind in kinds}
 
 
 def _hidden(steps: Sequence[Step]) -> float:

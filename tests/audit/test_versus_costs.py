@@ -12,7 +12,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import Behaviour, DemoBrain
+from adaptive_vtt.demo.server import Behaviour, DemoModel
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from adaptive_vtt.models import HttpJson, Limits, OpenAIChat, Prices, Retries
@@ -122,7 +122,7 @@ def test_under_a_cap_two_servers_with_faults_never_bill_more(tmp_path: Path, cap
     """16 calls of each on their way, interrupted twice; the servers count what they billed."""
     dataset = phantom(30, size=64)
     questions = QuestionSpace(dataset, ["identity", "brightness_up"])
-    brains = [DemoBrain(dataset, error=error, worse=0.1, seed=1) for error in (0.3, 0.2)]
+    fake_models = [DemoModel(dataset, error=error, worse=0.1, seed=1) for error in (0.3, 0.2)]
     behaviours = [Behaviour(**FAULTY, truncated=0.1, retry_after=0.01, seed=k) for k in (1, 2)]
     path = tmp_path / "journal.db"
 
@@ -145,7 +145,10 @@ def test_under_a_cap_two_servers_with_faults_never_bill_more(tmp_path: Path, cap
 
         return step
 
-    with demo_server(brains[0], behaviours[0]) as one, demo_server(brains[1], behaviours[1]) as two:
+    with (
+        demo_server(fake_models[0], behaviours[0]) as one,
+        demo_server(fake_models[1], behaviours[1]) as two,
+    ):
         for stop in (40, 60, 10**9):
             a, b = model(one, "a"), model(two, "b")
             given = {**PLAIN, "max_cost": cap, "seed": 3, "journal": path}

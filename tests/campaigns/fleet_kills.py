@@ -25,7 +25,7 @@ from adaptive_vtt.audit.fleet import FLEET
 from adaptive_vtt.audit.fleet.broker import Member, read_fleet_db
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.experiments.engine.endpoints import bill
 from adaptive_vtt.experiments.engine.killed_audits import served
@@ -76,7 +76,7 @@ TURNS = 60
 def serve(port: Any, behaviour: Behaviour) -> None:
     """A server process: puts its port into the pipe and serves until it is ended."""
     frames = phantom(FRAMES, size=SIDE, concepts=["polyp", "instrument"])
-    with DemoServer(DemoBrain(frames, error=0.2, worse=0.2), behaviour) as server:
+    with DemoServer(DemoModel(frames, error=0.2, worse=0.2), behaviour) as server:
         port.send(server.port)
         signal.pause()
 

@@ -27,8 +27,8 @@ import pandas as pd
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import Behaviour, DemoBrain, DemoServer
-from adaptive_vtt.demo.server.brains import JudgeBrain
+from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
+from adaptive_vtt.demo.server.fake_models import FakeJudge
 from adaptive_vtt.experiments.engine.batches import HALF, batched
 from adaptive_vtt.experiments.engine.endpoints import MAX_SAID, MAX_TOKENS, PRICES, bill, chat
 from adaptive_vtt.experiments.engine.held_models import CALLS, LOOKS, STUDENT_PRICE
@@ -76,8 +76,8 @@ def exam() -> WordedDataset:
 
 def serve(port: Any, seed: int) -> None:
     """An endpoint in a process of its own: it is asked about frames, or what replies mean."""
-    brain = DemoBrain(exam(), error=0.2, rambling=0.1, vague=0.3, seed=seed)
-    with DemoServer(JudgeBrain(brain), FAULTS) as server:
+    fake = DemoModel(exam(), error=0.2, rambling=0.1, vague=0.3, seed=seed)
+    with DemoServer(FakeJudge(fake), FAULTS) as server:
         port.send(server.port)
         while True:
             time.sleep(60)

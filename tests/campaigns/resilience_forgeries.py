@@ -66,7 +66,7 @@ def forgeries(folder: Path, flips: int, every: int, rng: np.random.Generator) ->
             "fields of result.json forged": [*results(run)][::every],
         }
         for what, forged in kinds.items():
-            tried = [(f, fate(f, run, scratch)) for f in forged]
+            tried = [(f, faults(f, run, scratch)) for f in forged]
             found.setdefault(what, []).extend((f, seen) for f, seen in tried if seen != "nothing")
     gates = [(forgery, gated(forgery, folder / "open", scratch)) for forgery in of_losses()]
     return [*(_row(what, tried) for what, tried in found.items()), _row(UNDECIDED, gates)]
@@ -105,7 +105,7 @@ def _row(what: str, tried: list[tuple[Forgery, str]]) -> Row:
     return row(f"{what}: verify notices", len(tried), len(lost), "; ".join(lost))
 
 
-def fate(forgery: Forgery, run: Path, scratch: Path) -> str:
+def faults(forgery: Forgery, run: Path, scratch: Path) -> str:
     """What became of a forgery of a copy: noticed, passed, crashed, or nothing to notice."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(run, scratch)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_vtt.demo.server import Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
 from adaptive_vtt.experiments.engine.killed_audits import served
 
 from . import resilience_audits as audits
@@ -207,7 +207,7 @@ def serve(port: Any, folder: str) -> None:
     labels = pd.read_csv(Path(folder) / "labels.csv").set_index("id")
     images = [str(Path(folder) / "images" / f"{name}.png") for name in labels.index]
     faults = Behaviour(latency=PAUSE, spread=0.5, limited=0.03, broken=0.03, retry_after=0.05)
-    with DemoServer(DemoBrain(from_table(images, labels), error=0.1, worse=0.3), faults) as server:
+    with DemoServer(DemoModel(from_table(images, labels), error=0.1, worse=0.3), faults) as server:
         port.send(server.port)
         signal.pause()
 

@@ -14,7 +14,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.recognition import recognised
 from adaptive_vtt.demo.phantom_frames import phantom
-from adaptive_vtt.demo.server import DemoBrain
+from adaptive_vtt.demo.server import DemoModel
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
@@ -365,8 +365,8 @@ def test_only_multiple_choice_becomes_a_table(tmp_path: Path) -> None:
 def test_the_command_chain_with_the_demo_endpoint(
     questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    brain = DemoBrain(from_endobench(questions / "questions.tsv"), error=0.4)
-    with demo_server(brain) as server:
+    fake = DemoModel(from_endobench(questions / "questions.tsv"), error=0.4)
+    with demo_server(fake) as server:
         text = (questions / "SPEC.toml").read_text()
         text = text.replace("http://127.0.0.1:8008/v1", f"{server.url}/v1")
         text = text.replace("demo-endoscopist", server.model)

@@ -16,8 +16,8 @@ from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.question_building import choose, line_of
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.demo import TemplateCaptioner, phantom
-from adaptive_vtt.demo.server import DemoBrain, DemoServer
-from adaptive_vtt.demo.server.brains import CaptionBrain
+from adaptive_vtt.demo.server import DemoModel, DemoServer
+from adaptive_vtt.demo.server.fake_models import FakeCaptioner
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.utils.files import write_bytes, write_text
@@ -161,7 +161,7 @@ def test_phantom_is_audited_verified_and_exported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
-    with demo_server(CaptionBrain(TemplateCaptioner(omission=0.3))) as server:
+    with demo_server(FakeCaptioner(TemplateCaptioner(omission=0.3))) as server:
         spec = copied(
             "captions.toml",
             tmp_path,
@@ -181,8 +181,8 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
 def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
     built = choose(phantom(12, size=96, seed=3, instrument=0.5), per_class=2, seed=1)
     write_questions(tmp_path / "EndoBench.tsv", (line_of(one, "Colonoscopy") for one in built))
-    brain = DemoBrain(from_endobench(tmp_path / "EndoBench.tsv"), error=0.5)
-    with demo_server(brain) as server:
+    fake = DemoModel(from_endobench(tmp_path / "EndoBench.tsv"), error=0.5)
+    with demo_server(fake) as server:
         spec = copied("endobench.toml", tmp_path, **served_at(server))
         out = audited(spec)
     assert "Visual Grounding: error rate" in targets(out)
@@ -200,7 +200,7 @@ def test_medvqa_spec_runs_on_a_served_model(tmp_path: Path) -> None:
         label = {"Question": "How many polyps are in the image?", "Answer": [number]}
         entries.append({"ImageID": sample.id, "Labels": [label]})
     write_text(folder / "gt.json", json.dumps(entries))
-    with demo_server(DemoBrain(from_medvqa(folder), error=0.5)) as server:
+    with demo_server(DemoModel(from_medvqa(folder), error=0.5)) as server:
         out = audited(copied("medvqa.toml", tmp_path, **served_at(server)))
     assert "relation medtest/text: error" in targets(out)
     failures = pd.read_csv(tmp_path / "failures" / "failures.csv")
@@ -243,7 +243,7 @@ ENDPOINTS = [
 
 
 @pytest.mark.parametrize(("name", "like", "root", "model", "caution"), ENDPOINTS)
-def test_a_spec_of_each_provider_runs_on_a_server_with_its_quirks(
+def test_a_spec_of_each_provider_runs_on_a_server_with_its_dialect(
     tmp_path: Path,
     name: str,
     like: str,
@@ -256,7 +256,7 @@ def test_a_spec_of_each_provider_runs_on_a_server_with_its_quirks(
     for variable in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(variable, "planted")
     key = "planted" if name in ("anthropic.toml", "gemini.toml") else None
-    with demo_server(DemoBrain(phantom(8, size=96), error=0.2), like=like, key=key) as server:
+    with demo_server(DemoModel(phantom(8, size=96), error=0.2), like=like, key=key) as server:
         text = (SPECS / name).read_text(encoding="utf-8")
         address = "[model]\n" if name == "anthropic.toml" else re.findall(r'url = ".*"', text)[0]
         spec = copied(

@@ -20,7 +20,7 @@ import pytest
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo.phantom_frames import CONCEPTS
-from adaptive_vtt.demo.server import MODEL, STATISTICS, Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo.server import MODEL, STATISTICS, Behaviour, DemoModel, DemoServer
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import demo_server, tiny_dataset
@@ -29,13 +29,13 @@ from tests.helpers.served import FRAMES, client_of, frame, get, messages, noisy,
 
 
 @pytest.fixture(scope="module")
-def brain() -> DemoBrain:
-    return DemoBrain(FRAMES, error=0.2, worse=0.3, seed=1)
+def fake() -> DemoModel:
+    return DemoModel(FRAMES, error=0.2, worse=0.3, seed=1)
 
 
 @pytest.fixture(scope="module")
-def server(brain: DemoBrain) -> Iterator[DemoServer]:
-    with demo_server(brain) as running:
+def server(fake: DemoModel) -> Iterator[DemoServer]:
+    with demo_server(fake) as running:
         yield running
 
 
@@ -48,7 +48,7 @@ def test_the_openai_client_asks_and_is_answered_as_without_http(server: DemoServ
             said = client.chat.completions.create(
                 model=MODEL, messages=messages(frame(index), text), logprobs=True, top_logprobs=2
             )
-            reply = server.brain.answer(frame(index), "polyp")
+            reply = server.fake.answer(frame(index), "polyp")
             (choice,) = said.choices
             assert choice.message.content == reply.words
             assert choice.finish_reason == "stop"
@@ -75,7 +75,7 @@ def test_a_json_schema_is_filled_by_concept_and_type(server: DemoServer) -> None
         said = client.chat.completions.create(
             model=MODEL, messages=messages(frame(3), "What is there?"), response_format=wanted
         )
-    replies = {name: server.brain.answer(frame(3), name) for name in CONCEPTS}
+    replies = {name: server.fake.answer(frame(3), name) for name in CONCEPTS}
     assert json.loads(said.choices[0].message.content) == {
         "polyp": replies["polyp"].choice == "Yes",
         "poor_preparation": pytest.approx(replies["poor preparation"].yes, abs=1e-6),
@@ -88,7 +88,7 @@ def test_numbered_questions_are_answered_in_numbered_lines(server: DemoServer) -
         "Sample answers 1:\n1: No\n2: Yes\nQuestion 1: Is there a polyp?\n"
         "Question 2: Is text visible?\nOptions:\nA. Yes\nB. No\nQuestion 3: Any blood?"
     )
-    polyp, script, blood = (server.brain.answer(frame(1), c) for c in ("polyp", "text", "blood"))
+    polyp, script, blood = (server.fake.answer(frame(1), c) for c in ("polyp", "text", "blood"))
     letter = {"Yes": "A", "No": "B"}[script.choice]
     asked: dict[str, Any] = {"model": MODEL, "messages": messages(frame(1), text)}
     _, said = post(server.url + "/v1/chat/completions", asked)
@@ -106,8 +106,8 @@ def test_numbered_questions_are_answered_in_numbered_lines(server: DemoServer) -
 
 def test_the_openai_client_sees_each_mistake_as_the_error_it_is() -> None:
     openai = pytest.importorskip("openai")
-    brain = DemoBrain(FRAMES)
-    with demo_server(brain, Behaviour(limited=1.0, retry_after=7), key="planted") as server:
+    fake = DemoModel(FRAMES)
+    with demo_server(fake, Behaviour(limited=1.0, retry_after=7), key="planted") as server:
         with client_of(server, api_key="planted") as client:
             with pytest.raises(openai.RateLimitError) as limited:
                 client.chat.completions.create(model=MODEL, messages=messages(frame(0), "polyp?"))
@@ -122,7 +122,7 @@ def test_the_openai_client_sees_each_mistake_as_the_error_it_is() -> None:
         assert "planted" not in json.dumps(get(server.url + STATISTICS))
         assert "planted" not in repr(server)
     with (
-        demo_server(brain, Behaviour(broken=1.0)) as server,
+        demo_server(fake, Behaviour(broken=1.0)) as server,
         client_of(server) as client,
         pytest.raises(openai.InternalServerError),
     ):
@@ -131,7 +131,7 @@ def test_the_openai_client_sees_each_mistake_as_the_error_it_is() -> None:
 
 def test_the_openai_clients_own_retries_get_through() -> None:
     with (
-        demo_server(DemoBrain(FRAMES), Behaviour(limited=0.5, retry_after=0.01)) as server,
+        demo_server(DemoModel(FRAMES), Behaviour(limited=0.5, retry_after=0.01)) as server,
         client_of(server, max_retries=20) as client,
     ):
         for image in noisy(8):
@@ -155,7 +155,7 @@ def test_open_inference_round_trip(server: DemoServer) -> None:
         status, found = post(url, {"id": "7", "inputs": [{**flat, "data": data}]})
         assert status == 200
         assert (found["id"], found["outputs"][0]["shape"]) == ("7", [2, 6])
-        expected = [server.brain.answer(image, c).yes for image in images for c in CONCEPTS]
+        expected = [server.fake.answer(image, c).yes for image in images for c in CONCEPTS]
         assert found["outputs"][0]["data"] == pytest.approx(expected)
     status, found = post(url, {"inputs": [{**flat, "data": [1, 2]}]})
     assert (status, found["error"][:26]) == (400, "image: expected 55296 valu")
@@ -166,7 +166,7 @@ def test_plain_json_round_trip(server: DemoServer) -> None:
     image = base64.b64encode(png(frame(5))).decode()
     status, found = post(server.url + "/predict", {"image": image, "concepts": ["blood", "text"]})
     assert status == 200
-    assert found["scores"] == pytest.approx(server.brain.probabilities(frame(5), ["blood", "text"]))
+    assert found["scores"] == pytest.approx(server.fake.probabilities(frame(5), ["blood", "text"]))
     status, found = post(server.url + "/predict", {"image": image, "concepts": ["polip"]})
     assert status == 400
     assert "did you mean 'polyp'" in found["error"]
@@ -190,9 +190,9 @@ def test_plain_json_round_trip(server: DemoServer) -> None:
     ],
 )
 def test_what_cannot_be_answered_is_rejected_with_a_sentence(
-    body: Any, status: int, sentence: str, brain: DemoBrain
+    body: Any, status: int, sentence: str, fake: DemoModel
 ) -> None:
-    with DemoServer(brain, most_bytes=50_000, most_pixels=96 * 96) as server:
+    with DemoServer(fake, most_bytes=50_000, most_pixels=96 * 96) as server:
         found = post(server.url + "/predict", body)
         assert found[0] == status
         assert sentence in json.dumps(found[1])
@@ -200,28 +200,28 @@ def test_what_cannot_be_answered_is_rejected_with_a_sentence(
 
 
 @pytest.mark.slow
-def test_frames_are_recognised_after_every_relation_of_medtest(brain: DemoBrain) -> None:
+def test_frames_are_recognised_after_every_relation_of_medtest(fake: DemoModel) -> None:
     for relation in resolve(["identity", "medtest"]):
         for severity in {relation.severities[0], relation.severities[-1]}:
             for index in range(0, len(FRAMES), 6):
                 rng = np.random.default_rng(index)
                 image = relation.apply(FRAMES.sample(index), severity, rng).image
                 assert image is not None
-                place = brain.see(image).index
+                place = fake.see(image).index
                 assert place is not None, (relation.name, severity)
-                assert brain.sample_id(place) == FRAMES.sample_id(index)
+                assert fake.sample_id(place) == FRAMES.sample_id(index)
 
 
-def test_what_it_has_never_seen_is_a_guess(brain: DemoBrain) -> None:
+def test_what_it_has_never_seen_is_a_guess(fake: DemoModel) -> None:
     stripes = np.zeros((96, 96, 3), np.uint8)
     stripes[:, ::24] = 255
     for image, question in ((stripes, "polyp"), (frame(0), "What is the time?"), (None, "polyp")):
-        reply = brain.answer(image, question)
+        reply = fake.answer(image, question)
         assert reply.right is None
         assert 0.4 < reply.yes < 0.6
     grey = frame(0).mean(axis=2, keepdims=True).astype(np.uint8)
-    assert brain.answer(grey, "polyp").sample == FRAMES.sample_id(0)
-    assert brain.see(np.zeros((1, 1, 1), np.uint8)).index is None
+    assert fake.answer(grey, "polyp").sample == FRAMES.sample_id(0)
+    assert fake.see(np.zeros((1, 1, 1), np.uint8)).index is None
 
 
 def hangs(connection: HTTPConnection, server: DemoServer, before: int) -> bool:
@@ -237,7 +237,7 @@ def test_the_statistics_add_up_under_faults_of_every_kind() -> None:
     behaviour = Behaviour(limited=0.15, broken=0.1, hung=0.05, truncated=0.1, seed=6)
     seen: dict[str, int] = dict.fromkeys(("answered", "limited", "broken", "cut", "hung"), 0)
     paid = [0, 0]
-    with demo_server(DemoBrain(FRAMES, refusals=0.1, seed=6), behaviour) as server:
+    with demo_server(DemoModel(FRAMES, refusals=0.1, seed=6), behaviour) as server:
         for image in noisy(120):
             connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
             asked = {"model": MODEL, "messages": messages(image, "Is there a polyp?")}
@@ -271,8 +271,8 @@ def test_the_statistics_add_up_under_faults_of_every_kind() -> None:
     assert 0 < counts["refused"] < counts["answered"]
 
 
-def test_an_answer_that_nobody_waits_for_is_billed_as_lost(brain: DemoBrain) -> None:
-    with demo_server(brain, Behaviour(latency=1.0)) as server:
+def test_an_answer_that_nobody_waits_for_is_billed_as_lost(fake: DemoModel) -> None:
+    with demo_server(fake, Behaviour(latency=1.0)) as server:
         connection = HTTPConnection("127.0.0.1", server.port, timeout=0.1)
         asked = {"model": MODEL, "messages": messages(frame(0), "polyp?")}
         connection.request("POST", "/v1/chat/completions", json.dumps(asked))
@@ -287,7 +287,7 @@ def test_an_answer_that_nobody_waits_for_is_billed_as_lost(brain: DemoBrain) -> 
 
 
 def test_64_connections_are_kept_open_and_served_at_once(
-    brain: DemoBrain, monkeypatch: pytest.MonkeyPatch
+    fake: DemoModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer waits until the 64 of its round have been asked."""
     pause, came = asyncio.sleep, [0]
@@ -300,7 +300,7 @@ def test_64_connections_are_kept_open_and_served_at_once(
 
     image = base64.b64encode(png(frame(0))).decode()
     body = json.dumps({"image": image, "concepts": ["polyp"]})
-    expected = brain.probabilities(frame(0), ["polyp"])
+    expected = fake.probabilities(frame(0), ["polyp"])
     ready = threading.Barrier(64)
 
     def ask(server: DemoServer) -> set[int]:
@@ -315,7 +315,7 @@ def test_64_connections_are_kept_open_and_served_at_once(
         connection.close()
         return sockets
 
-    with demo_server(brain) as server:
+    with demo_server(fake) as server:
         monkeypatch.setattr(asyncio, "sleep", with_the_others)
         with ThreadPoolExecutor(64) as pool:
             used = [*pool.map(ask, [server] * 64)]
@@ -324,15 +324,15 @@ def test_64_connections_are_kept_open_and_served_at_once(
         assert server.statistics.most_at_once == 64
 
 
-def test_nothing_listens_after_close_even_with_calls_hanging(brain: DemoBrain) -> None:
-    with demo_server(brain, Behaviour(hung=1.0)) as server:
+def test_nothing_listens_after_close_even_with_calls_hanging(fake: DemoModel) -> None:
+    with demo_server(fake, Behaviour(hung=1.0)) as server:
         connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
         image = base64.b64encode(png(frame(0))).decode()
         connection.request("POST", "/predict", json.dumps({"image": image}))
         while server.statistics.hung == 0:
             time.sleep(0.01)
         with pytest.raises(InputError, match=f"cannot listen on port {server.port}"):
-            DemoServer(brain, port=server.port).start()
+            DemoServer(fake, port=server.port).start()
     with pytest.raises((ConnectionError, OSError)):
         connection.getresponse()
     connection.close()
@@ -346,9 +346,9 @@ def test_nothing_listens_after_close_even_with_calls_hanging(brain: DemoBrain) -
     [
         (lambda: Behaviour(limited=0.6, broken=0.6), "sum to at most 1, got 1.2"),
         (lambda: Behaviour(latency=-1.0), "expected latency of at least 0, got -1"),
-        (lambda: DemoBrain(FRAMES, error=1.2), "expected error of 'polyp' in 0..1, got 1.2"),
-        (lambda: DemoBrain(FRAMES, error={"polip": 0.1}), "did you mean 'polyp'"),
-        (lambda: DemoBrain(tiny_dataset(images=False)), "has no images to recognise"),
+        (lambda: DemoModel(FRAMES, error=1.2), "expected error of 'polyp' in 0..1, got 1.2"),
+        (lambda: DemoModel(FRAMES, error={"polip": 0.1}), "did you mean 'polyp'"),
+        (lambda: DemoModel(tiny_dataset(images=False)), "has no images to recognise"),
     ],
 )
 def test_mistakes_get_one_sentence(make: Any, sentence: str) -> None:
@@ -361,7 +361,7 @@ def test_jpegs_are_recognised_as_the_frames_they_are(server: DemoServer) -> None
     status, _ = post(server.url + "/predict", {"image": image})
     assert status == 200
     table = pd.DataFrame({"polyp": [0, 1]})
-    assert DemoBrain(from_table([frame(2), frame(4)], table)).see(frame(4)).index == 1
+    assert DemoModel(from_table([frame(2), frame(4)], table)).see(frame(4)).index == 1
 
 
 def test_the_command_says_where_it_serves_and_ends_with_ctrl_c() -> None:

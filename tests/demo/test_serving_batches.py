@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.demo.server import MODEL, STATISTICS, Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo.server import MODEL, STATISTICS, Behaviour, DemoModel, DemoServer
 from tests.helpers.served import FRAMES, client_of, frame, get, messages, post
 
 TEXT = "Is there a polyp in this image? Answer Yes or No with no other text."
-BRAIN = DemoBrain(FRAMES, error=0.2, seed=1)
+FAKE = DemoModel(FRAMES, error=0.2, seed=1)
 
 
 def lines(count: int) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def results(client: Any, file: str | None) -> dict[str, Any]:
 
 @pytest.fixture
 def server() -> Iterator[DemoServer]:
-    with DemoServer(BRAIN, Behaviour(latency=0.05)) as running:
+    with DemoServer(FAKE, Behaviour(latency=0.05)) as running:
         yield running
 
 
@@ -85,7 +85,7 @@ def test_batches_are_listed_newest_first_page_by_page(server: DemoServer):
 
 
 def test_a_cancelled_batch_has_done_what_it_had_time_for():
-    with DemoServer(BRAIN, Behaviour(latency=60.0)) as server, client_of(server) as client:
+    with DemoServer(FAKE, Behaviour(latency=60.0)) as server, client_of(server) as client:
         batch = client.batches.cancel(submitted(client, lines(4)).id)
         assert batch.status == "cancelled"
         undone = results(client, batch.error_file_id)
@@ -133,8 +133,8 @@ def test_a_file_that_is_wrong_fails_as_a_whole(server: DemoServer, wrong: Any, m
 def test_faults_befall_requests_each_in_its_way(fault: str, status: str, kept: int, failed: int):
     from adaptive_vtt.demo.server.openai_api import OpenAI, OpenAIBatches, _Batch
 
-    server = DemoServer(BRAIN, Behaviour(**{fault: 1.0}))
-    batches = OpenAIBatches(OpenAI(BRAIN, MODEL), server._fate, server.statistics)
+    server = DemoServer(FAKE, Behaviour(**{fault: 1.0}))
+    batches = OpenAIBatches(OpenAI(FAKE, MODEL), server._faults, server.statistics)
     bodies = {line["custom_id"]: json.dumps(line["body"]).encode() for line in lines(4)}
     batches._begin(_Batch("b", "f", 0, 0.0, 0.0, None, requests=bodies))
     batch = batches._now("b")
@@ -147,7 +147,7 @@ def test_faults_befall_requests_each_in_its_way(fault: str, status: str, kept: i
 
 def test_exchanges_meet_faults_too_and_a_lost_reply_was_carried_out():
     openai = pytest.importorskip("openai")
-    with DemoServer(BRAIN, Behaviour(truncated=0.5, seed=2)) as server, client_of(server) as client:
+    with DemoServer(FAKE, Behaviour(truncated=0.5, seed=2)) as server, client_of(server) as client:
         made, lost = 0, 0
         for _ in range(12):
             try:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.demo.server import MODEL, REFUSAL, STATISTICS, Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo.server import MODEL, REFUSAL, STATISTICS, Behaviour, DemoModel, DemoServer
 from adaptive_vtt.types import Image
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.served import FRAMES, frame, get
 
 TEXT = "Is there a polyp in this image? Answer Yes or No with no other text."
-BRAIN = DemoBrain(FRAMES, error=0.2, seed=1)
+FAKE = DemoModel(FRAMES, error=0.2, seed=1)
 TOOL = {
     "name": "tell",
     "input_schema": {"type": "object", "properties": {"probability": {"type": "number"}}},
@@ -38,12 +38,12 @@ def asking(image: Image, text: str = TEXT, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def server() -> Iterator[DemoServer]:
-    with DemoServer(BRAIN, Behaviour(latency=0.05)) as running:
+    with DemoServer(FAKE, Behaviour(latency=0.05)) as running:
         yield running
 
 
 def test_a_message_is_answered_in_words_or_by_the_tool_that_it_forces(server: DemoServer):
-    truth = BRAIN.answer(frame(3), "polyp")
+    truth = FAKE.answer(frame(3), "polyp")
     with client_of(server) as client:
         plain = client.messages.create(**asking(frame(3)))
         forced = client.messages.create(**asking(frame(3), **FORCED))
@@ -57,7 +57,7 @@ def test_a_message_is_answered_in_words_or_by_the_tool_that_it_forces(server: De
 
 def test_each_mistake_is_the_error_it_is_to_the_client():
     anthropic = pytest.importorskip("anthropic")
-    with DemoServer(BRAIN, key="planted") as server:
+    with DemoServer(FAKE, key="planted") as server:
         with client_of(server, api_key="planted") as client:
             with pytest.raises(anthropic.NotFoundError, match="model: gpt"):
                 client.messages.create(**asking(frame(0), model="gpt"))
@@ -67,12 +67,12 @@ def test_each_mistake_is_the_error_it_is_to_the_client():
         wrong = pytest.raises(anthropic.AuthenticationError, match="API key")
         with client_of(server, api_key="wrong") as client, wrong:
             client.messages.create(**asking(frame(0)))
-    with DemoServer(BRAIN, Behaviour(limited=1.0, retry_after=7)) as server:
+    with DemoServer(FAKE, Behaviour(limited=1.0, retry_after=7)) as server:
         with client_of(server) as client, pytest.raises(anthropic.RateLimitError) as limited:
             client.messages.create(**asking(frame(0)))
         assert limited.value.response.headers["retry-after"] == "7"
     statuses = set()
-    with DemoServer(BRAIN, Behaviour(broken=1.0)) as server, client_of(server) as client:
+    with DemoServer(FAKE, Behaviour(broken=1.0)) as server, client_of(server) as client:
         for number in range(12):
             with pytest.raises(anthropic.APIStatusError) as broken:
                 client.messages.create(**asking(frame(number)))
@@ -82,7 +82,7 @@ def test_each_mistake_is_the_error_it_is_to_the_client():
 
 
 def test_a_refusal_is_its_own_stop_reason():
-    with DemoServer(DemoBrain(FRAMES, refusals=1.0)) as server, client_of(server) as client:
+    with DemoServer(DemoModel(FRAMES, refusals=1.0)) as server, client_of(server) as client:
         said = client.messages.create(**asking(frame(0), **FORCED))
     assert (said.stop_reason, said.content[0].text) == ("refusal", REFUSAL)
 
@@ -126,7 +126,7 @@ def whole(exchange: Callable[[], Any]) -> Any:
 def test_faults_befall_the_requests_of_a_batch_and_what_is_cancelled_was_not_done():
     behaviour = Behaviour(limited=0.15, hung=0.05, truncated=0.15, retry_after=0.0, seed=3)
     with (
-        DemoServer(BRAIN, behaviour) as server,
+        DemoServer(FAKE, behaviour) as server,
         client_of(server, max_retries=9, timeout=0.3) as client,
     ):
         batches = client.messages.batches
@@ -138,7 +138,7 @@ def test_faults_befall_the_requests_of_a_batch_and_what_is_cancelled_was_not_don
     assert len(kinds) + counts.truncated == 40
     assert (kinds.count("succeeded"), kinds.count("expired")) == (counts.answered, counts.hung)
     assert counts.unseen_prompt_tokens > 0
-    with DemoServer(BRAIN, Behaviour(latency=60.0)) as server, client_of(server) as client:
+    with DemoServer(FAKE, Behaviour(latency=60.0)) as server, client_of(server) as client:
         begun = client.messages.batches.create(requests=lines(3))
         client.messages.batches.cancel(begun.id)
         ended_now = client.messages.batches.retrieve(begun.id)

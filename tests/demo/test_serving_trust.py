@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import STATISTICS, DemoBrain, DemoServer
+from adaptive_vtt.demo.server import STATISTICS, DemoModel, DemoServer
 
 PATIENCE = 0.5
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[DemoServer]:
-    with DemoServer(DemoBrain(phantom(2, size=64)), patience=PATIENCE, idle=3 * PATIENCE) as server:
+    with DemoServer(DemoModel(phantom(2, size=64)), patience=PATIENCE, idle=3 * PATIENCE) as server:
         yield server
 
 

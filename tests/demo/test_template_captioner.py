@@ -14,7 +14,7 @@ from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.scene_plan import KINDS
 from adaptive_vtt.demo.seeing import ColourSight, Sighting
 from adaptive_vtt.demo.server import DemoServer
-from adaptive_vtt.demo.server.brains import NO_IMAGE, CaptionBrain
+from adaptive_vtt.demo.server.fake_models import NO_IMAGE, FakeCaptioner
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.demo.vocabulary import EMPTY, EVERYDAY, Item, compose
 from adaptive_vtt.errors import InputError
@@ -320,7 +320,7 @@ def test_an_openai_client_gets_the_captions_said_without_http() -> None:
 
     captioner = TemplateCaptioner(seed=4)
     ask = (Ask("Describe this image in one sentence."),)
-    with DemoServer(CaptionBrain(captioner), model="captioner") as server:
+    with DemoServer(FakeCaptioner(captioner), model="captioner") as server:
         model = OpenAIChat("captioner", base_url=server.url + "/v1")
         prompts = [Prompt(image(k), ("caption",), f"s{k}", "identity", 0, ask) for k in range(3)]
         said = [answer.values for answer in model.ask(prompts) if isinstance(answer, Answer)]
@@ -329,13 +329,13 @@ def test_an_openai_client_gets_the_captions_said_without_http() -> None:
 
 
 def test_probabilities_are_of_what_the_caption_claims() -> None:
-    brain = CaptionBrain(TemplateCaptioner(**{**FAULTLESS, "misclassification": 1.0}, even=True))
+    fake = FakeCaptioner(TemplateCaptioner(**{**FAULTLESS, "misclassification": 1.0}, even=True))
     index = next(k for k in range(40) if set(sample(k).masks) >= {"dog"})
     there = set(sample(index).masks)
-    claimed = dict(zip(KINDS, brain.probabilities(image(index), [*KINDS]), strict=True))
+    claimed = dict(zip(KINDS, fake.probabilities(image(index), [*KINDS]), strict=True))
     assert {kind for kind, p in claimed.items() if p == 1} == {
         EVERYDAY.taken_for[k] for k in there
     } & set(KINDS)
-    assert brain.answers(None, "What is there?")[0].words == NO_IMAGE
+    assert fake.answers(None, "What is there?")[0].words == NO_IMAGE
     with pytest.raises(InputError, match="unknown concept 'dgo'"):
-        brain.probabilities(image(0), ["dgo"])
+        fake.probabilities(image(0), ["dgo"])

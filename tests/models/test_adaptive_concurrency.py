@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Unanswered
@@ -224,7 +224,7 @@ def audited(
 ) -> Iterator[tuple[Audit, OpenAIChat, DemoServer]]:
     data = phantom(30, size=64, seed=0, concepts=["polyp", "instrument"])
     behaviour = Behaviour(latency=0.03, at_once=LIMIT, retry_after=0.05, **options)
-    with DemoServer(DemoBrain(data), behaviour) as server:
+    with DemoServer(DemoModel(data), behaviour) as server:
         model = OpenAIChat(
             "demo-endoscopist",
             base_url=f"{server.url}/v1",

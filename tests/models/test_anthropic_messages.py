@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.config.models import ModelSection
-from adaptive_vtt.demo.server import MODEL, Behaviour, DemoBrain
+from adaptive_vtt.demo.server import MODEL, Behaviour, DemoModel
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
 from adaptive_vtt.testing import demo_server
@@ -21,7 +21,7 @@ from tests.models.test_openai_chat import ASK, ONE, TWO
 PRICES = Prices(input=2.0, output=1.0, tokens=100)
 USED, WORST = (300 * 2 + 20) / 100, (1000 * 2 + 50) / 100
 """What a reply costs by its tokens, and at most."""
-BRAIN = DemoBrain(FRAMES, error=0.2, seed=1)
+FAKE = DemoModel(FRAMES, error=0.2, seed=1)
 
 
 @pytest.fixture(autouse=True)
@@ -147,12 +147,12 @@ def test_the_demo_server_is_audited_as_by_its_brain_and_bills_what_is_booked():
     faults = Behaviour(limited=0.1, broken=0.1, truncated=0.1, retry_after=0.0, seed=2)
     prompts = [Prompt(frame(i), ("polyp",), str(i), "identity", 0) for i in range(24)]
     options: dict[str, Any] = {"max_input_tokens": 600, "retries": Retries(times=9, timeout=5.0)}
-    with demo_server(BRAIN, faults, key="sk-ant-secret") as server:
+    with demo_server(FAKE, faults, key="sk-ant-secret") as server:
         with closing(model_at(f"{server.url}/v1", model=MODEL, **options)) as model:
             said = model.ask(prompts)
             most = model.most_cost
         bill = server.statistics
-    expected = [BRAIN.answer(frame(i), "polyp").yes for i in range(24)]
+    expected = [FAKE.answer(frame(i), "polyp").yes for i in range(24)]
     assert [one.values[0] for one in said] == pytest.approx(expected, abs=1e-6)  # type: ignore[union-attr]
     assert bill.answered == 24
     assert bill.limited + bill.broken + bill.truncated > 0

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, Limits, QuestionSpace
-from adaptive_vtt.demo.server import Behaviour, DemoBrain
+from adaptive_vtt.demo.server import Behaviour, DemoModel
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import InspectModel, Prices, Retries
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES
@@ -314,7 +314,7 @@ def test_an_audit_stays_below_its_cap_whatever_is_not_counted() -> None:
 def test_the_bundled_spec_runs_and_bills_what_the_server_does(
     tmp_path: Path,
 ) -> None:
-    with demo_server(DemoBrain(FRAMES, error=0.2)) as server:
+    with demo_server(DemoModel(FRAMES, error=0.2)) as server:
         spec = copied(
             "inspect.toml",
             tmp_path,

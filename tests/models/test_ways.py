@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.demo.server import DemoBrain
+from adaptive_vtt.demo.server import DemoModel
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal.facts import WayFacts
 from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
@@ -157,7 +157,7 @@ def test_the_only_way_that_was_allowed_is_kept_and_its_lack_is_said():
 
 
 SPACE = QuestionSpace(FRAMES, resolve(["identity", "gaussian_noise"]))
-BRAIN = DemoBrain(FRAMES, error=0.2, seed=1)
+FAKE = DemoModel(FRAMES, error=0.2, seed=1)
 GOAL: dict[str, Any] = {"half_width": 0.05, "seed": 1}
 
 
@@ -168,7 +168,7 @@ def audit(url: str, journal: Path, budget: int) -> Any:
 
 
 def test_an_audit_says_so_once_and_goes_on_in_the_same_way(tmp_path: Path):
-    with demo_server(BRAIN, like="ollama") as server:
+    with demo_server(FAKE, like="ollama") as server:
         url = f"{server.url}/v1"
         begun = audit(url, tmp_path / "journal.db", 12)
         assert server.statistics.answered == 12 + 1
@@ -184,7 +184,7 @@ def test_an_audit_says_so_once_and_goes_on_in_the_same_way(tmp_path: Path):
 
 
 def test_an_audit_asked_in_one_way_cannot_go_on_in_another(tmp_path: Path):
-    with demo_server(BRAIN, like="ollama") as server:
+    with demo_server(FAKE, like="ollama") as server:
         url = f"{server.url}/v1"
         audit(url, tmp_path / "journal.db", 6)
         with (

@@ -3,21 +3,21 @@ the images it is asked about, and errs, delays and fails at rates that are set.
 """
 
 from .behaviour import FAULTS, Behaviour, Statistics
-from .brains import REFUSAL, Brain, DemoBrain, Reply
-from .openai_api import QUIRKS, Quirks
+from .fake_models import REFUSAL, DemoModel, FakeModel, Reply
+from .openai_api import DIALECTS, Dialect
 from .server import MODEL, STATISTICS, DemoServer
 
 __all__ = [
+    "DIALECTS",
     "FAULTS",
     "MODEL",
-    "QUIRKS",
     "REFUSAL",
     "STATISTICS",
     "Behaviour",
-    "Brain",
-    "DemoBrain",
+    "DemoModel",
     "DemoServer",
-    "Quirks",
+    "Dialect",
+    "FakeModel",
     "Reply",
     "Statistics",
 ]

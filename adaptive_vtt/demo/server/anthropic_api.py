@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...types import JsonObject
-from .behaviour import Batches, Fate, Statistics, jsonl
-from .brains import Brain
+from .behaviour import Batches, Faults, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -21,6 +20,7 @@ from .conversation import (
     texts_of,
     whole,
 )
+from .fake_models import FakeModel
 from .http import Rejected, Request, Response, Route, Usage
 
 _KINDS = {
@@ -40,8 +40,8 @@ class Anthropic:
     refusal ends with the stop reason "refusal". Tokens are counted as those of chat completions.
     """
 
-    def __init__(self, brain: Brain, model: str, most_pixels: int = MAX_PIXELS) -> None:
-        self._brain, self._model, self._most_pixels = brain, model, most_pixels
+    def __init__(self, fake: FakeModel, model: str, most_pixels: int = MAX_PIXELS) -> None:
+        self._fake, self._model, self._most_pixels = fake, model, most_pixels
         self.routes = (Route("POST", r"/v1/messages", self._message, paid=True),)
 
     def error(self, rejected: Rejected) -> Response:
@@ -68,10 +68,10 @@ class Anthropic:
         tool = _tool(asked)
         if tool is not None and (asked.get("thinking") or {}).get("type") == "enabled":
             raise Rejected(400, "Thinking may not be enabled when tool_choice forces tool use.")
-        replies = self._brain.answers(question.image, question.prompt)
+        replies = self._fake.answers(question.image, question.prompt)
         refused = replies[0].refused
         if tool is not None and not refused:
-            given = filled(tool.get("input_schema"), replies, self._brain, question.image)
+            given = filled(tool.get("input_schema"), replies, self._fake, question.image)
             used = {"type": "tool_use", "id": "toolu_demo", "name": tool["name"], "input": given}
             said, why = pieces(json.dumps(given)), "tool_use"
             content: list[JsonObject] = [used]
@@ -159,16 +159,16 @@ class _Batch:
 class AnthropicBatches(Batches[_Batch]):
     """/v1/messages/batches, by what answers messages one by one.
 
-    A batch takes as long as an answer does. The faults of ``fate`` befall its requests: a "hung"
+    A batch takes as long as an answer does. ``faults`` befall its requests: a "hung"
     one expires, and the result of a "truncated" one is billed and missing.
     """
 
     missing = "no batch {name}"
 
     def __init__(
-        self, messages: Anthropic, fate: Callable[[bytes], Fate], statistics: Statistics
+        self, messages: Anthropic, faults: Callable[[bytes], Faults], statistics: Statistics
     ) -> None:
-        super().__init__(messages.answer, messages.error, fate, statistics)
+        super().__init__(messages.answer, messages.error, faults, statistics)
         of = rf"{_PATH}/(?P<name>[\w-]+)"
         self.routes = (
             Route("POST", _PATH, self._create, fails=True),
@@ -180,10 +180,10 @@ class AnthropicBatches(Batches[_Batch]):
 
     def _create(self, request: Request) -> Response:
         requests = _requests(request.json().get("requests"))
-        fate = self._fate(b"batch " + request.body)
+        faults = self._faults(b"batch " + request.body)
         now = datetime.now(UTC).isoformat()
         name = f"msgbatch_{secrets.token_hex(12)}"
-        return self._begin(_Batch(name, now, time.monotonic(), fate.delay, requests))
+        return self._begin(_Batch(name, now, time.monotonic(), faults.delay, requests))
 
     def _list(self, request: Request) -> Response:
         page, more = self._page(request, "after_id", 1000)

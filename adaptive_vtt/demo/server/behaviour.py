@@ -20,7 +20,7 @@ _BROKEN = (500, 502, 503, 504)
 
 
 @dataclass(frozen=True)
-class Fate:
+class Faults:
     """What happens to one request. ``status``: that of "broken"; ``delay`` in seconds."""
 
     fault: Fault | None
@@ -64,16 +64,16 @@ class Behaviour:
         if total > 1 + 1e-9:
             raise InputError(f"Behaviour: expected faults that sum to at most 1, got {total:g}")
 
-    def fate(self, digest: bytes, times: int) -> Fate:
-        """The fate of a request whose body, of this digest, came ``times`` times before."""
+    def faults(self, digest: bytes, times: int) -> Faults:
+        """The faults of a request whose body, of this digest, came ``times`` times before."""
         rng = generator(self.seed, f"demo fate/{digest.hex()}", times)
         chance, normal, status = rng.random(), rng.normal(), int(rng.choice(_BROKEN))
         delay = self.latency * float(np.exp(self.spread * normal))
         for fault in FAULTS:
             chance -= getattr(self, fault)
             if chance < 0:
-                return Fate(fault, status, delay)
-        return Fate(None, status, delay)
+                return Faults(fault, status, delay)
+        return Faults(None, status, delay)
 
 
 @dataclass
@@ -155,8 +155,8 @@ class Batches(Generic[AnyBatch]):
     carried out.
 
     ``answer``: the reply to a request's body, whatever is wrong with it; ``error``: how the
-    protocol words one that failed. Faults follow from ``fate``: "limited" and "broken" ones fail, a
-    "hung" one is never answered, and a "truncated" one is billed.
+    protocol words one that failed. By ``faults``, "limited" and "broken" ones fail, a "hung" one is
+    never answered, and a "truncated" one is billed.
     """
 
     missing: ClassVar[str]
@@ -166,11 +166,11 @@ class Batches(Generic[AnyBatch]):
         self,
         answer: Callable[[bytes], Response],
         error: Callable[[Rejected], Response],
-        fate: Callable[[bytes], Fate],
+        faults: Callable[[bytes], Faults],
         statistics: Statistics,
     ) -> None:
         self.error, self._answer = error, answer
-        self._fate, self._statistics = fate, statistics
+        self._faults, self._statistics = faults, statistics
         self._batches: dict[str, AnyBatch] = {}
 
     def _end(self, batch: AnyBatch, many: int, *, cancelled: bool) -> None:
@@ -208,20 +208,20 @@ class Batches(Generic[AnyBatch]):
 
     def _answered(self, body: bytes) -> tuple[Fault | None, Response | None]:
         """What befalls one request, and its reply, if there is one; on the bill."""
-        counts, fate = self._statistics, self._fate(body)
+        counts, faults = self._statistics, self._faults(body)
         counts.requests += 1
         counts.batched += 1
-        if fate.fault in ("limited", "broken", "hung"):
-            counts.fail(fate.fault)
-            status = 429 if fate.fault == "limited" else fate.status
+        if faults.fault in ("limited", "broken", "hung"):
+            counts.fail(faults.fault)
+            status = 429 if faults.fault == "limited" else faults.status
             failed = Rejected(status, "It failed; try again.")
-            return fate.fault, None if fate.fault == "hung" else self.error(failed)
+            return faults.fault, None if faults.fault == "hung" else self.error(failed)
         response = self._answer(body)
         if response.usage is None:
             counts.rejected += 1
         else:
-            counts.bill(response.usage, fate.fault)
-        return fate.fault, response
+            counts.bill(response.usage, faults.fault)
+        return faults.fault, response
 
 
 def newest(

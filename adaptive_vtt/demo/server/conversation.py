@@ -13,7 +13,7 @@ import numpy as np
 
 from ...types import Image, JsonObject
 from ...utils.image_codec import declared_size
-from .brains import Brain, Reply, fold
+from .fake_models import FakeModel, Reply, fold
 from .http import Rejected
 
 MAX_PIXELS = 4096 * 4096
@@ -95,7 +95,7 @@ def pieces(words: str) -> list[str]:
 
 
 def filled(
-    schema: Any, replies: Sequence[Reply], brain: Brain, image: Image | None, name: str = ""
+    schema: Any, replies: Sequence[Reply], fake: FakeModel, image: Image | None, name: str = ""
 ) -> Any:
     """What stands in a JSON schema's place ``name``: its properties are filled by name (a concept,
     or a question's number) and type. Raises Rejected for what is no schema."""
@@ -103,10 +103,10 @@ def filled(
         raise Rejected(400, "expected a JSON schema as an object", param="response_format")
     if schema.get("type") == "object":
         inner = schema.get("properties") or {}
-        return {key: filled(inner[key], replies, brain, image, key) for key in inner}
-    concepts = {_folded(concept): concept for concept in brain.concepts}
+        return {key: filled(inner[key], replies, fake, image, key) for key in inner}
+    concepts = {_folded(concept): concept for concept in fake.concepts}
     if _folded(name) in concepts:
-        return _value(schema, brain.answer(image, concepts[_folded(name)]))
+        return _value(schema, fake.answer(image, concepts[_folded(name)]))
     if name.isascii() and name.isdigit() and 1 <= int(name) <= len(replies):
         return _value(schema, replies[int(name) - 1])
     return _value(schema, replies[0])

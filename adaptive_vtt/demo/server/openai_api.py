@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...types import Image, JsonObject
-from .behaviour import Batches, Fate, Statistics, jsonl
-from .brains import REFUSAL, Brain, Reply
+from .behaviour import Batches, Faults, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -25,6 +24,7 @@ from .conversation import (
     texts_of,
     whole,
 )
+from .fake_models import REFUSAL, FakeModel, Reply
 from .http import Rejected, Request, Response, Route, Usage
 
 _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")
@@ -32,7 +32,7 @@ _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")
 
 
 @dataclass(frozen=True)
-class Quirks:
+class Dialect:
     """What a server that speaks OpenAI's protocol does otherwise than OpenAI's.
 
     ``root``: where its protocol is served. ``ignored``: fields that are passed over in silence.
@@ -67,17 +67,17 @@ class Quirks:
 
 
 _LOGPROBS = ("logprobs", "top_logprobs")
-QUIRKS: Mapping[str, Quirks] = MappingProxyType(
+DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {
-        "openai": Quirks(),
-        "gemini": Quirks(
+        "openai": Dialect(),
+        "gemini": Dialect(
             root="/v1beta/openai",
             known=("response_format", "reasoning_effort", "max_completion_tokens"),
             listed_errors=True,
         ),
-        "vllm": Quirks(most_alternatives=5),  # where it is begun with --max-logprobs 5
-        "ollama": Quirks(ignored=_LOGPROBS),
-        "ollama-old": Quirks(ignored=(*_LOGPROBS, "response_format")),  # before 0.5
+        "vllm": Dialect(most_alternatives=5),  # where it is begun with --max-logprobs 5
+        "ollama": Dialect(ignored=_LOGPROBS),
+        "ollama-old": Dialect(ignored=(*_LOGPROBS, "response_format")),  # before 0.5
     }
 )
 """By the servers that are imitated."""
@@ -93,19 +93,19 @@ class OpenAI:
     that are numbered from 1 are answered in lines "1: ...", without rambling. Honoured are
     ``logprobs`` with ``top_logprobs``, ``max_tokens`` or ``max_completion_tokens``, and a
     ``response_format`` of json_schema (`conversation.filled`): P(yes) for a number, yes or no for a
-    boolean, else words. An answer's words are a token each. ``quirks``: what it does otherwise.
+    boolean, else words. An answer's words are a token each. ``dialect``: what it does otherwise.
     """
 
     def __init__(
         self,
-        brain: Brain,
+        fake: FakeModel,
         model: str,
         most_pixels: int = MAX_PIXELS,
-        quirks: Quirks | None = None,
+        dialect: Dialect | None = None,
     ) -> None:
-        self._brain, self._model, self._most_pixels = brain, model, most_pixels
-        self._quirks = quirks or Quirks()
-        root = self._quirks.root
+        self._fake, self._model, self._most_pixels = fake, model, most_pixels
+        self._dialect = dialect or Dialect()
+        root = self._dialect.root
         self.routes = (
             Route("GET", rf"{root}/models", self._models),
             Route("GET", rf"{root}/models/(?P<name>.+)", self._one_model),
@@ -123,7 +123,7 @@ class OpenAI:
             "code": rejected.code,
         }
         said = {"error": error}
-        return Response(rejected.status, [said] if self._quirks.listed_errors else said)
+        return Response(rejected.status, [said] if self._dialect.listed_errors else said)
 
     def answer(self, request: Request) -> Response:
         """The reply to a chat completion, whatever is wrong with it."""
@@ -148,12 +148,12 @@ class OpenAI:
             raise Rejected(404, message, "model_not_found", "model")
 
     def _chat(self, request: Request) -> Response:
-        asked = self._quirks.taken(request.json())
+        asked = self._dialect.taken(request.json())
         self._check_model(asked.get("model"))
         if asked.get("stream") or asked.get("n", 1) != 1:
             raise Rejected(400, "this server answers once and whole: no stream, n = 1")
         question = asked_in(asked.get("messages"), _parts, self._most_pixels)
-        replies = self._brain.answers(question.image, question.prompt)
+        replies = self._fake.answers(question.image, question.prompt)
         words = self._words(asked.get("response_format"), replies, question.image)
         tokens = pieces(words)
         most = whole(asked, "max_completion_tokens", whole(asked, "max_tokens", len(tokens)))
@@ -199,7 +199,7 @@ class OpenAI:
             raise Rejected(400, f"unknown response_format {kind!r}", param="response_format")
         described = wanted.get("json_schema")
         schema = described.get("schema") if isinstance(described, dict) else None
-        return json.dumps(filled(schema, replies, self._brain, image))
+        return json.dumps(filled(schema, replies, self._fake, image))
 
 
 def _parts(content: Any) -> tuple[list[str], list[str]]:
@@ -295,19 +295,19 @@ class _Batch:
 
 
 class OpenAIBatches(Batches[_Batch]):
-    """/v1/files and /v1/batches, by the brain that answers one by one.
+    """/v1/files and /v1/batches, by the fake that answers one by one.
 
     A file makes one batch, and is gone then. A batch takes as long as an answer does. The faults of
-    ``fate`` befall its requests: a "hung" one makes the batch expire, and the result of a
-    "truncated" one is missing. A batch whose own fate is "broken" fails as a whole.
+    ``faults`` befall its requests: a "hung" one makes the batch expire, and the result of a
+    "truncated" one is missing. A batch whose own fault is "broken" fails as a whole.
     """
 
     missing = "No batch found with id '{name}'."
 
     def __init__(
-        self, openai: OpenAI, fate: Callable[[bytes], Fate], statistics: Statistics
+        self, openai: OpenAI, faults: Callable[[bytes], Faults], statistics: Statistics
     ) -> None:
-        super().__init__(self._chat, openai.error, fate, statistics)
+        super().__init__(self._chat, openai.error, faults, statistics)
         self._openai = openai
         self._files: dict[str, bytes] = {}
         of = r"/v1/batches/(?P<name>[\w-]+)"
@@ -358,20 +358,20 @@ class OpenAIBatches(Batches[_Batch]):
             raise Rejected(400, f"No such File object: {name}", param="input_file_id")
         if asked.get("endpoint") != _CHAT or asked.get("completion_window") != "24h":
             raise Rejected(400, f"expected the endpoint {_CHAT} and the window 24h")
-        fate = self._fate(b"batch " + self._files[name])
+        faults = self._faults(b"batch " + self._files[name])
         batch = _Batch(
             f"batch_{secrets.token_hex(12)}",
             name,
             int(time.time()),
             time.monotonic(),
-            fate.delay,
+            faults.delay,
             asked.get("metadata"),
         )
         try:
             batch.requests = dict(_lines(self._files.pop(name)))
         except Rejected as rejected:
             batch.errors = [rejected.message]
-        if fate.fault == "broken":
+        if faults.fault == "broken":
             batch.errors = ["The server had an error while it validated the batch."]
         batch.status = "failed" if batch.errors else "in_progress"
         return self._begin(batch)

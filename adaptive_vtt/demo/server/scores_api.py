@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ...types import Image, JsonObject
-from .brains import Brain
 from .conversation import MAX_PIXELS, decoded
+from .fake_models import FakeModel
 from .http import Rejected, Request, Response, Route, Usage
 
 INPUT, OUTPUT = "image", "probabilities"
@@ -27,8 +27,8 @@ class OpenInference:
     order that the model's metadata lists under its output's parameters.
     """
 
-    def __init__(self, brain: Brain, model: str, most_pixels: int = MAX_PIXELS) -> None:
-        self._brain, self._model, self._most_pixels = brain, model, most_pixels
+    def __init__(self, fake: FakeModel, model: str, most_pixels: int = MAX_PIXELS) -> None:
+        self._fake, self._model, self._most_pixels = fake, model, most_pixels
         self.routes = (
             Route("GET", r"/v2/?", self._server),
             Route("GET", r"/v2/health/(live|ready)", self._fine),
@@ -55,7 +55,7 @@ class OpenInference:
 
     def _about(self, request: Request, name: str) -> Response:
         self._check_model(name)
-        concepts = [*self._brain.concepts]
+        concepts = [*self._fake.concepts]
         output = {
             "name": OUTPUT,
             "datatype": "FP32",
@@ -81,11 +81,11 @@ class OpenInference:
         self._check_model(name)
         asked = request.json()
         images = _images(asked.get("inputs"), self._most_pixels)
-        scores = [self._brain.probabilities(image, self._brain.concepts) for image in images]
+        scores = [self._fake.probabilities(image, self._fake.concepts) for image in images]
         output = {
             "name": OUTPUT,
             "datatype": "FP32",
-            "shape": [len(scores), len(self._brain.concepts)],
+            "shape": [len(scores), len(self._fake.concepts)],
             "data": [score for row in scores for score in row],
         }
         content: JsonObject = {"model_name": name, "model_version": "1", "outputs": [output]}
@@ -142,8 +142,8 @@ class Plain:
     Scores are P(yes), one per concept asked about (all of them where none are named).
     """
 
-    def __init__(self, brain: Brain, most_pixels: int = MAX_PIXELS) -> None:
-        self._brain, self._most_pixels = brain, most_pixels
+    def __init__(self, fake: FakeModel, most_pixels: int = MAX_PIXELS) -> None:
+        self._fake, self._most_pixels = fake, most_pixels
         self.routes = (Route("POST", r"/predict", self._predict, paid=True),)
 
     def error(self, rejected: Rejected) -> Response:
@@ -152,14 +152,14 @@ class Plain:
 
     def _predict(self, request: Request) -> Response:
         asked = request.json()
-        source, concepts = asked.get("image"), asked.get("concepts", [*self._brain.concepts])
+        source, concepts = asked.get("image"), asked.get("concepts", [*self._fake.concepts])
         if not isinstance(source, str):
             raise Rejected(400, "expected image, a file in base64")
         if not isinstance(concepts, list) or not all(isinstance(c, str) for c in concepts):
             raise Rejected(400, "expected concepts, a list of names")
         image = decoded(source, self._most_pixels)
         try:
-            scores = self._brain.probabilities(image, concepts)
+            scores = self._fake.probabilities(image, concepts)
         except InputError as error:
             raise Rejected(400, str(error)) from None
         return Response(200, {"scores": scores}, usage=Usage())

@@ -13,11 +13,11 @@ from typing import Any
 
 from ...errors import InputError, one_line
 from .anthropic_api import Anthropic, AnthropicBatches
-from .behaviour import Behaviour, Fate, Statistics
-from .brains import Brain
+from .behaviour import Behaviour, Faults, Statistics
 from .conversation import MAX_PIXELS
+from .fake_models import FakeModel
 from .http import Api, Rejected, Request, Response, Route, Usage, read_request
-from .openai_api import OpenAI, OpenAIBatches, Quirks
+from .openai_api import Dialect, OpenAI, OpenAIBatches
 from .scores_api import OpenInference, Plain
 
 MODEL = "demo-endoscopist"
@@ -27,11 +27,11 @@ STATISTICS = "/demo/statistics"
 
 
 class DemoServer:
-    """Serves a ``Brain`` on loopback, in a thread of its own, from ``start`` to ``close``.
+    """Serves a ``FakeModel`` on loopback, in a thread of its own, from ``start`` to ``close``.
 
     Speaks OpenAI's chat completions and Anthropic's messages, and batches of both (/v1), the Open
     Inference Protocol (/v2) and plain JSON (/predict); GET /demo/statistics tells what was answered
-    and billed. ``quirks``: how chat completions differ from OpenAI's. ``port`` 0 takes a free one.
+    and billed. ``dialect``: how chat completions differ from OpenAI's. ``port`` 0 takes a free one.
     With ``key``, all but health and statistics need it, as "Authorization: Bearer KEY" or
     "X-Api-Key: KEY". Bodies above ``most_bytes`` and images above ``most_pixels`` get 413, and a
     Host other than this machine's own names 421. A client is dropped that takes more than
@@ -42,7 +42,7 @@ class DemoServer:
 
     def __init__(
         self,
-        brain: Brain,
+        fake: FakeModel,
         behaviour: Behaviour | None = None,
         *,
         port: int = 0,
@@ -52,22 +52,22 @@ class DemoServer:
         most_pixels: int = MAX_PIXELS,
         patience: float = 5.0,
         idle: float = 60.0,
-        quirks: Quirks | None = None,
+        dialect: Dialect | None = None,
     ) -> None:
-        self.brain, self.behaviour, self.model = brain, behaviour or Behaviour(), model
+        self.fake, self.behaviour, self.model = fake, behaviour or Behaviour(), model
         self.statistics = Statistics()
         self.port = port
         self._key, self._most_bytes = key, most_bytes
         self._patience, self._idle = patience, idle
-        self._openai = OpenAI(brain, model, most_pixels, quirks)
-        messages = Anthropic(brain, model, most_pixels)
+        self._openai = OpenAI(fake, model, most_pixels, dialect)
+        messages = Anthropic(fake, model, most_pixels)
         self._apis: tuple[Api, ...] = (
             self._openai,
-            OpenAIBatches(self._openai, self._fate, self.statistics),
+            OpenAIBatches(self._openai, self._faults, self.statistics),
             messages,
-            AnthropicBatches(messages, self._fate, self.statistics),
-            OpenInference(brain, model, most_pixels),
-            Plain(brain, most_pixels),
+            AnthropicBatches(messages, self._faults, self.statistics),
+            OpenInference(fake, model, most_pixels),
+            Plain(fake, most_pixels),
         )
         self._times: Counter[bytes] = Counter()
         self._at_once = 0
@@ -215,19 +215,19 @@ class DemoServer:
                 counts.rejected += 1
                 await call.send(response)
                 return True
-            fate = self._fate(call.request.body)
-            if fate.fault == "hung":
+            faults = self._faults(call.request.body)
+            if faults.fault == "hung":
                 counts.fail("hung")
                 await call.until_gone()
                 return False
-            if fate.fault in ("limited", "broken"):
-                await call.send(self._failed(api, fate))
+            if faults.fault in ("limited", "broken"):
+                await call.send(self._failed(api, faults))
                 return True
             if 0 < self.behaviour.at_once < self._at_once:
-                await call.send(self._failed(api, replace(fate, fault="limited")))
+                await call.send(self._failed(api, replace(faults, fault="limited")))
                 return True
-            await asyncio.sleep(fate.delay - (time.monotonic() - came))
-            return await self._answered(call, response, response.usage, fate)
+            await asyncio.sleep(faults.delay - (time.monotonic() - came))
+            return await self._answered(call, response, response.usage, faults)
         finally:
             self._at_once -= 1
 
@@ -236,43 +236,45 @@ class DemoServer:
     ) -> bool:
         """A request that costs nothing and may fail: before it is handled, or with its reply.
 
-        Its fate goes by how many came before: names of files and batches are new in every run.
+        Its faults go by how many came before: names of files and batches are new in every run.
         """
         request = call.request
-        fate = self._fate(f"{route.method} {route.path}".encode())
-        if fate.fault in ("limited", "broken"):
-            await call.send(self._refused(api, fate))
+        faults = self._faults(f"{route.method} {route.path}".encode())
+        if faults.fault in ("limited", "broken"):
+            await call.send(self._refused(api, faults))
             return True
         response = self._handled(api, route, request, arguments)
-        if fate.fault == "hung":
+        if faults.fault == "hung":
             await call.until_gone()
-        elif fate.fault == "truncated":
+        elif faults.fault == "truncated":
             call.send_half(response)
         else:
             await call.send(response)
-        return fate.fault is None
+        return faults.fault is None
 
-    def _fate(self, body: bytes) -> Fate:
+    def _faults(self, body: bytes) -> Faults:
         digest = hashlib.blake2b(body, digest_size=16).digest()
-        fate = self.behaviour.fate(digest, self._times[digest])
+        faults = self.behaviour.faults(digest, self._times[digest])
         self._times[digest] += 1
-        return fate
+        return faults
 
-    def _failed(self, api: Api, fate: Fate) -> Response:
-        if fate.fault is not None:
-            self.statistics.fail(fate.fault)
-        return self._refused(api, fate)
+    def _failed(self, api: Api, faults: Faults) -> Response:
+        if faults.fault is not None:
+            self.statistics.fail(faults.fault)
+        return self._refused(api, faults)
 
-    def _refused(self, api: Api, fate: Fate) -> Response:
-        if fate.fault == "broken":
-            return api.error(Rejected(fate.status, "The server had an error; try again."))
+    def _refused(self, api: Api, faults: Faults) -> Response:
+        if faults.fault == "broken":
+            return api.error(Rejected(faults.status, "The server had an error; try again."))
         worded = api.error(Rejected(429, "Rate limit reached.", "rate_limit_exceeded"))
         headers = {"Retry-After": f"{self.behaviour.retry_after:g}"}
         return Response(worded.status, worded.content, headers)
 
-    async def _answered(self, call: "_Call", response: Response, usage: Usage, fate: Fate) -> bool:
+    async def _answered(
+        self, call: "_Call", response: Response, usage: Usage, faults: Faults
+    ) -> bool:
         """Sends the answer, or half of it, and writes the bill."""
-        unseen = "lost" if call.gone else fate.fault
+        unseen = "lost" if call.gone else faults.fault
         self.statistics.bill(usage, unseen)
         if unseen is not None:
             call.send_half(response)

@@ -1,11 +1,11 @@
-"""The demo's brain: right, wrong, refusing and slow at the rates that are set."""
+"""The demo's fake: right, wrong, refusing and slow at the rates that are set."""
 
 import numpy as np
 import pytest
 
 from adaptive_vtt.demo.phantom_frames import CONCEPTS
-from adaptive_vtt.demo.server import FAULTS, MODEL, REFUSAL, Behaviour, DemoBrain
-from adaptive_vtt.demo.server.brains import options
+from adaptive_vtt.demo.server import FAULTS, MODEL, REFUSAL, Behaviour, DemoModel
+from adaptive_vtt.demo.server.fake_models import options
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Ask
@@ -23,17 +23,17 @@ from tests.helpers.served import (
 
 
 def test_questions_in_words_are_answered_from_the_datasets_own() -> None:
-    brain = DemoBrain(Quiz(), error=0.0, worse=0.0)  # type: ignore[arg-type]  # all it needs
+    fake = DemoModel(Quiz(), error=0.0, worse=0.0)  # type: ignore[arg-type]  # all it needs
     for index in range(len(FRAMES)):
         sample = Quiz().sample(index)
-        chosen = brain.answer(frame(index), multiple_choice(sample.asks["organ"]))
+        chosen = fake.answer(frame(index), multiple_choice(sample.asks["organ"]))
         assert (chosen.words,) == sample.answers["organ"]
         assert (
-            brain.answer(frame(index), "What colour is the sheath?").words
+            fake.answer(frame(index), "What colour is the sheath?").words
             in (sample.answers["colour"])
         )
         examples = multiple_choice(Ask("Which organ is shown?", ORGANS)) + "\nAnswer: C\n\n"
-        chosen = brain.answer(frame(index), examples + multiple_choice(sample.asks["organ"]))
+        chosen = fake.answer(frame(index), examples + multiple_choice(sample.asks["organ"]))
         assert (chosen.words,) == sample.answers["organ"]
 
 
@@ -53,15 +53,15 @@ def test_options_are_read_from_the_last_list(text: str, expected: dict[str, str]
 
 def test_wrong_answers_come_at_the_rate_that_is_set() -> None:
     rates = {"polyp": 0.1, "text": 0.4}
-    brain = DemoBrain(FRAMES, error=rates, worse=0.0, seed=3)
+    fake = DemoModel(FRAMES, error=rates, worse=0.0, seed=3)
     images = noisy(500)
     for concept, rate in {**rates, "blood": 0.0}.items():
-        wrong = sum(brain.answer(image, concept).right is False for image in images)
+        wrong = sum(fake.answer(image, concept).right is False for image in images)
         assert is_likely(wrong, 500, rate), (concept, wrong)
 
 
 def test_errors_grow_with_the_strain_of_a_perturbation() -> None:
-    brain = DemoBrain(FRAMES, error=0.05, worse=0.5, seed=4)
+    fake = DemoModel(FRAMES, error=0.05, worse=0.5, seed=4)
     (cast,) = resolve(["medtest/white_balance"])
     strains, wrong, expected = [], 0, []
     for severity in (1, 5):
@@ -71,32 +71,32 @@ def test_errors_grow_with_the_strain_of_a_perturbation() -> None:
                 rng = np.random.default_rng([severity, index, turn])
                 image = cast.apply(FRAMES.sample(index), severity, rng).image
                 assert image is not None
-                replies = [brain.answer(image, concept) for concept in CONCEPTS]
+                replies = [fake.answer(image, concept) for concept in CONCEPTS]
                 assert {reply.sample for reply in replies} == {FRAMES.sample_id(index)}
                 strain.append(replies[0].strain)
                 wrong += sum(reply.right is False for reply in replies)
-                expected += [brain.error(concept, strain[-1]) for concept in CONCEPTS]
+                expected += [fake.error(concept, strain[-1]) for concept in CONCEPTS]
         strains.append(np.mean(strain))
     assert strains[1] > strains[0] + 0.1
-    assert brain.answer(frame(0), "polyp").strain == 0
+    assert fake.answer(frame(0), "polyp").strain == 0
     spread = np.sqrt(np.sum(np.multiply(expected, np.subtract(1, expected))))
     assert abs(wrong - np.sum(expected)) < 4.9 * spread  # normal: probability 1e-6
 
 
 def test_the_same_image_gets_the_same_answer_and_another_its_own() -> None:
-    first, second = (DemoBrain(FRAMES, error=0.5, seed=9) for _ in range(2))
+    first, second = (DemoModel(FRAMES, error=0.5, seed=9) for _ in range(2))
     ours = [first.answer(image, "polyp").likelihoods for image in noisy(20)]
     assert ours == [second.answer(image, "polyp").likelihoods for image in noisy(20)]
     assert len({each["Yes"] for each in ours}) == 20
-    other = DemoBrain(FRAMES, error=0.5, seed=10)
+    other = DemoModel(FRAMES, error=0.5, seed=10)
     assert ours != [other.answer(image, "polyp").likelihoods for image in noisy(20)]
 
 
 def test_refusals_and_rambling_come_at_their_rates_and_keep_the_answer() -> None:
-    plain = DemoBrain(FRAMES, error=0.3, seed=5)
-    brain = DemoBrain(FRAMES, error=0.3, refusals=0.2, rambling=0.5, seed=5)
+    plain = DemoModel(FRAMES, error=0.3, seed=5)
+    fake = DemoModel(FRAMES, error=0.3, refusals=0.2, rambling=0.5, seed=5)
     images = noisy(400)
-    replies = [brain.answer(image, "stool") for image in images]
+    replies = [fake.answer(image, "stool") for image in images]
     refused = [reply for reply in replies if reply.refused]
     rambled = [reply for reply in replies if reply.rambled]
     assert is_likely(len(refused), 400, 0.2)
@@ -107,7 +107,7 @@ def test_refusals_and_rambling_come_at_their_rates_and_keep_the_answer() -> None
 
 
 def test_long_answers_are_cut_at_the_limit_of_tokens_and_billed_as_sent() -> None:
-    with demo_server(DemoBrain(FRAMES, rambling=1.0)) as server:
+    with demo_server(DemoModel(FRAMES, rambling=1.0)) as server:
         asked = {"model": MODEL, "messages": messages(frame(0), "Is there a polyp?")}
         url = server.url + "/v1/chat/completions"
         _, whole = post(url, asked)
@@ -128,13 +128,13 @@ def test_long_answers_are_cut_at_the_limit_of_tokens_and_billed_as_sent() -> Non
 def test_faults_come_at_their_rates_and_do_not_depend_on_the_order() -> None:
     behaviour = Behaviour(limited=0.1, broken=0.05, hung=0.02, truncated=0.08, seed=2)
     bodies = [f"body {number}".encode() for number in range(4000)]
-    fates = {body: behaviour.fate(body, 0) for body in bodies}
-    assert fates == {body: behaviour.fate(body, 0) for body in reversed(bodies)}
+    faults = {body: behaviour.faults(body, 0) for body in bodies}
+    assert faults == {body: behaviour.faults(body, 0) for body in reversed(bodies)}
     for fault in FAULTS:
-        count = sum(fate.fault == fault for fate in fates.values())
+        count = sum(faults.fault == fault for faults in faults.values())
         assert is_likely(count, 4000, getattr(behaviour, fault)), (fault, count)
-    assert {fate.status for fate in fates.values()} == {500, 502, 503, 504}
+    assert {faults.status for faults in faults.values()} == {500, 502, 503, 504}
     slow = Behaviour(latency=0.5, spread=0.4)
-    delays = np.log([slow.fate(body, 0).delay for body in bodies])
+    delays = np.log([slow.faults(body, 0).delay for body in bodies])
     assert np.mean(delays) == pytest.approx(np.log(0.5), abs=4.9 * 0.4 / 4000**0.5)
     assert np.std(delays) == pytest.approx(0.4, rel=0.06)

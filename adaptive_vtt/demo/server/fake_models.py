@@ -2,7 +2,7 @@
 describe pictures, or judge replies.
 
 Everything they say is a function of (seed, image, question), so the true loss of a whole audit can
-be computed by asking ``DemoBrain`` directly, without a server. It reads a prompt as a model would,
+be computed by asking ``DemoModel`` directly, without a server. It reads a prompt as a model would,
 and recognises pictures that have been tampered with.
 """
 
@@ -225,7 +225,7 @@ class Reply:
         return self.likelihoods.get("Yes", self.likelihoods[self.choice])
 
 
-class Brain(Protocol):
+class FakeModel(Protocol):
     """Answers questions about images (H x W x 3 uint8); the same ones always alike.
 
     ``concepts``: what can be asked about by name.
@@ -254,7 +254,7 @@ class _Known:
     options: tuple[str, ...] = ()
 
 
-class DemoBrain:
+class DemoModel:
     """Answers questions about a dataset's pictures, also after perturbation.
 
     ``error``: the probability of a wrong answer on the picture itself, one number or one per
@@ -289,7 +289,7 @@ class DemoBrain:
         shares |= {f"error of {concept!r}": share for concept, share in self._errors.items()}
         for name, share in shares.items():
             if not 0 <= share <= 1:
-                raise InputError(f"DemoBrain: expected {name} in 0..1, got {share}")
+                raise InputError(f"DemoModel: expected {name} in 0..1, got {share}")
         self._ids: list[str] = []
         self._truths: list[Mapping[str, int]] = []
         self._asked: dict[str, dict[int, list[_Known]]] = {}
@@ -350,7 +350,7 @@ class DemoBrain:
         for place in range(len(dataset)):
             sample = dataset.sample(place)
             if sample.image is None:
-                raise InputError(f"DemoBrain: dataset {dataset.name!r} has no images to recognise")
+                raise InputError(f"DemoModel: dataset {dataset.name!r} has no images to recognise")
             self._ids.append(sample.id)
             self._truths.append(sample.truth)
             for concept, ask in sample.asks.items():
@@ -466,7 +466,7 @@ def _per_concept(error: float | Mapping[str, float], concepts: Sequence[str]) ->
     if not isinstance(error, Mapping):
         return dict.fromkeys(concepts, float(error))
     for concept in error:
-        check_known("concept", concept, concepts, "DemoBrain: error")
+        check_known("concept", concept, concepts, "DemoModel: error")
     return {concept: float(error.get(concept, 0.0)) for concept in concepts}
 
 
@@ -475,13 +475,13 @@ def _rgb(image: Image) -> Image:
     return np.ascontiguousarray(colour, np.uint8)
 
 
-# -- other brains --------------------------------------------------------------------------
+# -- other fake models --------------------------------------------------------------------------
 
 
 NO_IMAGE = "There is no image to describe."
 
 
-class CaptionBrain:
+class FakeCaptioner:
     """Answers with ``captioner``'s caption, whatever is asked of an image.
 
     ``probabilities`` are 1 for kinds (``scene_plan.KINDS``) that the caption names, whatever
@@ -518,20 +518,20 @@ _MARKED = re.compile(r"\n(={3}[0-9a-f]{12}={3})\n(.*)\n\1\n", re.DOTALL)
 _TRUTH = re.compile(r"^Right answer: (.*)$", re.MULTILINE)
 
 
-class JudgeBrain:
-    """Reads replies where it is asked to, and is ``brain`` where it is asked anything else.
+class FakeJudge:
+    """Reads replies where it is asked to, and is ``fake`` where it is asked anything else.
 
     What it reads are the prompts of ``oracles.judge_models``: words without an image in which a
     reply stands between two marks. It knows the letters and texts of options and which of a list
     is meant ("the second one"); it does as no reply says.
     """
 
-    def __init__(self, brain: Brain) -> None:
-        self.brain = brain
+    def __init__(self, fake: FakeModel) -> None:
+        self.fake = fake
 
     @property
     def concepts(self) -> tuple[str, ...]:
-        return self.brain.concepts
+        return self.fake.concepts
 
     def answer(self, image: Image | None, question: str) -> Reply:
         return self.answers(image, question)[0]
@@ -539,12 +539,12 @@ class JudgeBrain:
     def answers(self, image: Image | None, prompt: str) -> list[Reply]:
         marked = _MARKED.search(prompt) if image is None else None
         if marked is None:
-            return self.brain.answers(image, prompt)
+            return self.fake.answers(image, prompt)
         said = _read(prompt[: marked.start()], marked[2])
         return [Reply(said, said, {said: 1.0}, None, None, None, 0.0)]
 
     def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
-        return self.brain.probabilities(image, concepts)
+        return self.fake.probabilities(image, concepts)
 
 
 def _read(asked: str, reply: str) -> str:
