@@ -47,8 +47,8 @@ class QuestionSpace:
     InputError ("refuse"), or no relation is asked about them ("leave out"), so that all relations
     have the same samples; ``left_out`` is how many. Raises InputError where nothing can be asked.
     ``concepts`` are those that are judged, ``asked`` those a model is asked about; concept k is
-    judged by the answer to ``asked[asked_by[k]]``. ``hears``: whether follow-ups depend on what the
-    audited model says of their sources.
+    judged by the answer to ``asked[asked_by[k]]``. ``needs_answers``: whether follow-ups
+    depend on what the audited model says of their sources.
     """
 
     kinds: tuple[str, ...] = ASKED
@@ -76,8 +76,8 @@ class QuestionSpace:
         self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
         self._refuse_lost_masks(chosen)
-        self.hears = any(relation.hears for relation in chosen)
-        if self.hears and not isinstance(self.dataset, Captioned):
+        self.needs_answers = any(relation.needs_answer for relation in chosen)
+        if self.needs_answers and not isinstance(self.dataset, Captioned):
             raise InputError(
                 "space.captions: expected an oracle of captions beside 'own' (kind = 'captions' in "
                 f"[oracle]), got {type(self.oracle.original).__name__}"
@@ -110,7 +110,7 @@ class QuestionSpace:
         """The same questions, judged by an oracle that judges the same ones: one that stands for
         this space's, as ``oracles.paired`` does. Raises InputError where follow-ups depend on what
         one model says."""
-        if self.hears:
+        if self.needs_answers:
             raise InputError(
                 "versus: expected follow-ups that are the same for both models, got those that "
                 "each one's own captions choose; leave captions = 'own' out of [space]"
@@ -119,10 +119,10 @@ class QuestionSpace:
         other.oracle = oracle
         return other
 
-    def unheard(self) -> "QuestionSpace":
+    def without_answers(self) -> "QuestionSpace":
         """This space; where its follow-ups depend on what a model says, a copy for another one, of
         which nothing was heard."""
-        if not isinstance(self.dataset, Captioned) or not self.hears:
+        if not isinstance(self.dataset, Captioned) or not self.needs_answers:
             return self
         other = copy(self)
         other.dataset = copy(self.dataset)
@@ -299,8 +299,9 @@ class QuestionSpace:
     # -- follow-up images --------------------------------------------------------------
 
     def follow_up(self, image: int) -> FollowUp:
-        """The follow-up image of this number: a function of (seed, image) alone, and where the
-        space ``hears`` of what was said of the source, without which it raises InputError."""
+        """The follow-up image of this number: a function of (seed, image) alone, and where
+        the space ``needs_answers`` of what was said of the source, without which it raises
+        InputError."""
         return self.pair(image)[1]
 
     def pair(self, image: int) -> tuple[Sample, FollowUp]:

@@ -78,7 +78,7 @@ class Audit:
         **shorthands: Unpack[Shorthands],
     ) -> None:
         self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
-        space = space.unheard()
+        space = space.without_answers()
         self.space, self.model = space, _asked(space, model)
         self.certify = suited(self.certify, space)
         self._check()

@@ -150,7 +150,7 @@ def _check_same(then: _Audit, space: QuestionSpace) -> None:
     """Raises InputError where the questions, or the targets, would be other ones."""
     facts = then.facts
     _check_judge(then, space)
-    if space.hears:
+    if space.needs_answers:
         raise InputError(
             f"rejudge: {then.where}: expected follow-ups that were chosen beforehand, got those "
             "that own captions chose, as its oracle read them; an audit with another asks anew"

@@ -12,7 +12,7 @@ from ..audit.rejudging import rejudge
 from ..audit.shortcut import called_again
 from ..engine.budget import Lease
 from ..engine.endpoint import give_up as give_up_batch
-from ..engine.judge import as_heard
+from ..engine.judge import with_answers
 from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
@@ -225,7 +225,7 @@ def space_of(
         check_program(facts, spec, where)
     else:
         refuse_code(spec, where, "--run-code runs it, if it is as it was then")
-    return as_heard(build_space(spec, base), journal), spec, base
+    return with_answers(build_space(spec, base), journal), spec, base
 
 
 def rejudge_folder(

@@ -124,16 +124,16 @@ class SourceCalls:
         where = f"journal: sources, row {row.source}"
         self.known[row.source] = tuple(from_json(said, where) for said in row.answers)
         source = self.root(row.source)
-        dataset, hears = self.space.dataset, self.space.hears
-        if hears and isinstance(dataset, Captioned) and not self.missing(source):
+        dataset, needed = self.space.dataset, self.space.needs_answers
+        if needed and isinstance(dataset, Captioned) and not self.missing(source):
             # from now on its follow-ups can be made
             dataset.said[source // self.per_sample] = self._received(source, 0)
 
 
-def as_heard(space: QuestionSpace, journal: Journal) -> QuestionSpace:
-    """The space with what the audit of ``journal`` heard, where its follow-ups depend on that."""
-    if space.hears:
-        space = space.unheard()
+def with_answers(space: QuestionSpace, journal: Journal) -> QuestionSpace:
+    """The space with what the audit of ``journal`` received, where follow-ups depend on that."""
+    if space.needs_answers:
+        space = space.without_answers()
         sources = SourceCalls(space, read_facts(journal.facts()).settings.answers)
         for row in journal.sources():
             if not row.repeat_probe:

@@ -233,7 +233,9 @@ class Loop:
         """Queues the draw's call behind that of its source, where there is one to make."""
         source = self.sources.before(row.question, row.draw)
         make = partial(self.judge.prompt, row.call)
-        self.queue.put(Call(row.call, row.draw, make if self.space.hears else make()), after=source)
+        self.queue.put(
+            Call(row.call, row.draw, make if self.space.needs_answers else make()), after=source
+        )
 
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again. ``sent``: they were made,

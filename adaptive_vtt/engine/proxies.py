@@ -69,7 +69,7 @@ class Renderings:
     def available(self) -> bool:
         """Whether there are images that are known before anything is said; where not, thumbnails
         are (n, 0)."""
-        return self._space.dataset.has_images and not self._space.hears
+        return self._space.dataset.has_images and not self._space.needs_answers
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
@@ -271,7 +271,7 @@ class _Asked:
 
     def __init__(self, name: str, model: ModelUnderTest, space: QuestionSpace) -> None:
         self._name, self._model, self._space = name, adapted_model(model), space
-        if space.hears and self._model.needs_image:
+        if space.needs_answers and self._model.needs_image:
             raise InputError(
                 f"proxy {name!r}: expected a table of answers, got a model, which cannot be shown "
                 "follow-ups that the audited model's own captions choose (captions = 'own')"

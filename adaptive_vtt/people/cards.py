@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..engine.judge import as_heard
+from ..engine.judge import with_answers
 from ..engine.settings import same_audit
 from ..errors import AvttError
 from ..journal import Journal
@@ -135,7 +135,7 @@ class Pictures:
         facts = read_facts(journal.facts())
         if space is not None:
             same_audit(facts, space, {})
-        self._space = None if space is None else as_heard(space, journal)
+        self._space = None if space is None else with_answers(space, journal)
         self._kept = journal.pictures()
         self._fine = fine
 

@@ -47,7 +47,7 @@ class RelationDefaults:
     in_words: Literal["nothing", "also", "only"] = "nothing"
     """What of a follow-up stands in its ``words``: nothing, what is drawn into the image, too, or
     all that distinguishes it from the source, so that a model that takes no words cannot tell."""
-    hears: bool = False
+    needs_answer: bool = False
     """Whether follow-ups are chosen by what the audited model said of the source, once for all
     (``Sample.said``), so that there are none before."""
     needs_region: ClassVar[bool] = False

@@ -210,7 +210,7 @@ class Reduced(LabelPreserving):
         return f"{self!r}{crops}" + (f" by {self.naming.fingerprint}" if self.naming else "")
 
     @property
-    def hears(self) -> bool:  # type: ignore[override]
+    def needs_answer(self) -> bool:  # type: ignore[override]
         return self.naming is not None and self.naming.own
 
     @property

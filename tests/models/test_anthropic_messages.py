@@ -143,7 +143,7 @@ def test_what_is_no_answer_is_paid_as_it_may_be_billed(told: Any, cost: float):
     assert said.cost == pytest.approx(cost * len(seen))
 
 
-def test_the_demo_server_is_audited_as_by_its_brain_and_bills_what_is_booked():
+def test_the_demo_server_is_audited_as_by_its_model_and_bills_what_is_booked():
     faults = Behaviour(limited=0.1, broken=0.1, truncated=0.1, retry_after=0.0, seed=2)
     prompts = [Prompt(frame(i), ("polyp",), str(i), "identity", 0) for i in range(24)]
     options: dict[str, Any] = {"max_input_tokens": 600, "retries": Retries(times=9, timeout=5.0)}

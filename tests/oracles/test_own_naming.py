@@ -255,7 +255,7 @@ def test_runs_are_verified_gone_on_with_and_shown(spec: Path) -> None:
 def test_a_spec_names_it_in_a_word(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert build_space(read_spec(spec), tmp_path).hears
+    assert build_space(read_spec(spec), tmp_path).needs_answers
     assert run("pictures", str(spec), "--sources", "--out", str(tmp_path / "plain")) == 0
     assert run("pictures", str(spec), "--out", str(tmp_path / "all")) == 2
     assert "(captions = 'own'), which was not asked for" in " ".join(

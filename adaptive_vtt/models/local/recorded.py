@@ -146,7 +146,7 @@ class RecordedCaptions(ModelDefaults):
     def check(self, dataset: Dataset, variants: Sequence[Variant]) -> None:
         """Raises InputError where a source image, or a follow-up of one, has no caption, and for
         follow-ups that depend on captions, as those that were captioned may be others."""
-        if any(v.relation.hears for v in variants):
+        if any(v.relation.needs_answer for v in variants):
             raise InputError(
                 f"{self._where}: recorded captions are of pictures made beforehand, and captions = "
                 "'own' in [space] makes them anew; name the file there instead"
