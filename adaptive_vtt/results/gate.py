@@ -263,6 +263,8 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
     near = near or get_close_matches(rule.about, handles, n=1, cutoff=0.7)
     if near:
         remedy = f"did you mean {VERSUS * rule.versus}{near[0]}?"
+    elif family_of(family(rule.about)) is None:
+        remedy = "'avtt gate DIR --list' lists all of a run's"
     elif begun:
         remedy = (
             "one chosen after seeing the answers would not be covered by the guarantee: begin a "

@@ -133,6 +133,8 @@ def test_a_target_that_was_not_registered_is_refused_with_the_reason():
         gate(finished(), ["relation:rotation <= 0.2"])
     with pytest.raises(InputError, match=r"relation:rotation and another --out, .*prior_journal"):
         gate(finished(), ["relation:rotation <= 0.2"])
+    with pytest.raises(InputError, match=r"got 'accuracy'; .*; 'avtt gate DIR --list' lists all"):
+        gate(finished(), ["accuracy <= 0.2"])
     with pytest.raises(InputError, match=r"--targets group:site and"):
         gate(finished(), ["group:site=north <= 0.2"])
     with pytest.raises(InputError, match=r"did you mean relation:gaussian_noise\?$"):
