@@ -5,8 +5,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from ..errors import InputError
+from ..errors import AvttError, InputError, one_line
 from ..utils.devices import joined
+from ..utils.other_code import place_of
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
@@ -42,6 +43,20 @@ def run_all(
     return [found[number] for number in range(len(jobs))]
 
 
+def _done(work: Callable[[Job], Done], job: Job) -> Done:
+    """The work, where it is done: an error of the user's own code names its line here, as no other
+    process knows that."""
+    try:
+        return work(job)
+    except AvttError:
+        raise
+    except Exception as error:
+        if not (place := place_of(error)):
+            raise
+        said = f"your code raised {type(error).__name__}: {one_line(error)}{place}"
+        raise InputError(said) from None
+
+
 def check_executor(executor: str) -> None:
     """Raises InputError for what is no executor."""
     if executor not in (PROCESSES, RAY) and not executor.startswith(f"{RAY}://"):
@@ -52,7 +67,7 @@ def _in_processes(
     work: Callable[[Job], Done], jobs: Sequence[Job], workers: int | None
 ) -> Iterator[tuple[int, Done]]:
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        numbers = {pool.submit(work, job): number for number, job in enumerate(jobs)}
+        numbers = {pool.submit(_done, work, job): number for number, job in enumerate(jobs)}
         try:
             for future in as_completed(numbers):
                 yield numbers[future], future.result()
@@ -65,8 +80,8 @@ def _on_ray(
     work: Callable[[Job], Done], jobs: Sequence[Job], address: str | None
 ) -> Iterator[tuple[int, Done]]:
     ray = joined(address)
-    task = ray.remote(work)
-    numbers: dict[Any, int] = {task.remote(job): number for number, job in enumerate(jobs)}
+    task = ray.remote(_done)
+    numbers: dict[Any, int] = {task.remote(work, job): number for number, job in enumerate(jobs)}
     waiting = list(numbers)
     try:
         while waiting:

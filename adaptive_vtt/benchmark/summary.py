@@ -75,8 +75,8 @@ MOST_REPEATS = 100
 
 def conclusion(runs: Sequence[Run]) -> str:
     """What runs that certify say in one sentence: how many times the calls of uniform questioning
-    every other strategy needed, the best one first, and from what it, or the best one, cannot be
-    told.
+    every other strategy needed, the best one first; how the best one and the user's own compare
+    with those that needed more; and what cannot be told apart.
 
     Strategies are compared by the ratios of their calls at the same seeds: Student's interval of
     the mean log ratio, as wide as it takes for all pairs together (Bonferroni). Where that holds 1,
@@ -88,23 +88,31 @@ def conclusion(runs: Sequence[Run]) -> str:
     short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
     others = [name for name in grouped if name != UNIFORM and name not in short]
     others.sort(key=lambda name: float(np.median(_to_goal(grouped[name]))))
-    rivals = {name: others[1:] if name == others[0] else [] for name in others}
+    own = {name for name in others if ":" in name}
+    rivals = {
+        name: [o for o in others[k + 1 :] if not k or own & {name, o}]
+        for k, name in enumerate(others)
+    }
     if UNIFORM in grouped and UNIFORM not in short:
         rivals = {name: [UNIFORM, *found] for name, found in rivals.items()}
     repeats = f"{runs[-1]['seed'] + 1} repeat{'s' * (runs[-1]['seed'] > 0)}"
     needed: list[str] = []
     unclear: list[str] = []
     for name, found in rivals.items():
-        alike = []
+        alike, told = [], []
         for other in found:
             ratios = _ratios(grouped, name, other)
             between = _between(ratios, len(grouped))
             if between is None:
                 alike.append(f"{_called(other, runs)}{_would_tell(ratios, len(grouped))}")
-            elif other == UNIFORM:
-                low, high = outward(*between)
-                times = "" if needed else f" the calls of {_called(UNIFORM, runs)}"
-                needed.append(f"{_called(name, runs)} needed {low:g} to {high:g} times{times}")
+                continue
+            low, high = outward(*between)
+            whose = f" those of {_called(other, runs)}"
+            if other == UNIFORM:
+                whose = "" if needed else f" the calls of {_called(UNIFORM, runs)}"
+            told.append(f"{low:g} to {high:g} times{whose}")
+        if told:
+            needed.append(f"{_called(name, runs)} needed {' and '.join(told)}")
         if alike:
             unclear.append(f"{_called(name, runs)} from {some(alike, len(alike))}")
     said = [f"{', '.join(needed)} ({repeats})"] if needed else []

@@ -48,7 +48,10 @@ def csv_text(table: pd.DataFrame) -> str:
 
 def latex(table: pd.DataFrame, name: str) -> str:
     """The table for a paper, to be read by \\input; needs the package booktabs."""
-    return table.to_latex(index=False, escape=True, na_rep="--", float_format="%.4f", label=name)
+    title = name.replace("-", " ").capitalize()
+    told: dict[str, Any] = {"index": False, "na_rep": "--", "float_format": "%.4f"}
+    rows = table.to_latex(escape=True, label=name, caption=title, **told)
+    return f"% needs \\usepackage{{booktabs}}\n{rows}"
 
 
 def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.audit.census import all_answers, all_losses, calls_of, means
+from adaptive_vtt.benchmark import executors
 from adaptive_vtt.benchmark.runs import MAX_ARGMAX, Job, certified_run, options_of
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli.init import write_start
@@ -18,10 +19,12 @@ from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.building import build_audit, build_model, build_space
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.selector import Proposal
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.oracles import Ordinal
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import ScriptedModel, TiledDataset
+from adaptive_vtt.utils.other_code import load_object
 from tests.helpers.command_line import run
 
 SAMPLES = 40
@@ -298,3 +301,14 @@ def test_without_a_half_width_a_budget_is_wanted_and_nothing_to_exhaust(recorded
     assert "expected a budget (--budget or audit.budget) or a half-width" in capsys.readouterr().err
     assert run("compare", str(spec), "--budget", "5", "--exhaust") == 2
     assert "--exhaust: expected a half-width to certify" in capsys.readouterr().err
+
+
+def test_an_error_of_ones_own_code_names_its_line_from_another_process(tmp_path: Path) -> None:
+    """The traceback stays with the process: what is raised is the sentence."""
+    (tmp_path / "mine.py").write_text("def work(job):\n    return job.nothing\n")
+    work = load_object(f"{tmp_path / 'mine.py'}:work")
+    with pytest.raises(
+        InputError, match=r"your code raised AttributeError: .*mine\.py, line 2, in"
+    ):
+        executors._done(work, 3)
+    assert executors._done(str, 3) == "3"

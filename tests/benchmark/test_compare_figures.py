@@ -1,6 +1,7 @@
 """The figures of a comparison, and its table of peers, by hand."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,15 @@ def test_few_repeats_tell_nothing_and_many_strategies_take_more_of_them() -> Non
 def test_every_strategy_is_compared_with_the_baseline() -> None:
     own = counted(uniform=[100] * 5, certify=[50, 46, 54, 50, 50], mine=[80, 76, 82, 84, 80])
     assert summary.conclusion(own) == (
-        "certify needed 0.451 to 0.553 times the calls of uniform questioning, mine needed 0.752 "
-        "to 0.859 times (5 repeats)"
+        "certify needed 0.451 to 0.553 times the calls of uniform questioning and 0.58 to 0.666 "
+        "times those of mine, mine needed 0.752 to 0.859 times (5 repeats)"
     )
+    own = {"certify": [50] * 4, "random": [70, 71, 70, 71], "a.py:Mine": [80, 81, 80, 81]}
+    told = summary.conclusion(counted(**own))
+    assert re.search(
+        r"certify needed .* those of random with .*, .* times those of a\.py:Mine", told
+    )
+    assert re.search(r"random \S+ predictions needed \S+ to \S+ times those of a\.py:Mine", told)
     unsure = counted(uniform=[100] * 3, mine=[99, 130, 60])
     assert summary.conclusion(unsure) == (
         "3 repeats cannot tell mine from uniform questioning (some 82 repeats would)"
