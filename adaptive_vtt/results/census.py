@@ -29,8 +29,8 @@ CONFIDENCE = 0.95
 """Of an interval for other images, each by itself."""
 MAP = "Error by relation and concept"
 TITLES = {
-    "rates": "Exact rates, and intervals for other images of the same kind",
     "perturbations": "Per perturbation",
+    "rates": "Exact rates, and intervals for other images of the same kind",
     "classes": "Per perturbation and class",
     "derived": "What follows from the rates",
     "beside-medtest": "Beside MedTest (error rates)",
@@ -124,8 +124,10 @@ def page(census: JsonObject) -> str:
 def _shown(title: str, found: pd.DataFrame) -> Markup:
     columns = SHOWN if {*SHOWN} <= {*found} else [*found]
     found = found[columns].head(MAX_ROWS)
-    figures = found.select_dtypes("float").columns.difference(WHOLE)
+    every = found.select_dtypes("float").columns
+    figures = every.difference(WHOLE)
     percents = found.copy()
+    percents[every] = found[every].round(4)
     percents[figures] = (100 * found[figures]).round(2)
     return table(title, percents.rename(columns={c: f"{c}, %" for c in figures}))
 
@@ -151,7 +153,7 @@ def _map(classes: pd.DataFrame) -> Markup:
                 "hovertemplate": "%{y}, %{x}: %{z:.1f} %<extra></extra>",
             }
         ],
-        "layout": {"yaxis": {"autorange": "reversed"}},
+        "layout": {"xaxis": {"dtick": 1}, "yaxis": {"autorange": "reversed", "dtick": 1}},
     }
     heads = ["relation", *map(str, grid.columns)]
     rows = [
