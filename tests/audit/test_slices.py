@@ -154,6 +154,7 @@ def test_slices_cannot_be_certified_where_no_alpha_was_set_aside():
         audited(journal, budget=40)
 
 
+@pytest.mark.slow
 def test_an_ended_audit_may_look_for_more_at_the_present_draw():
     journal = audited(discover=0, set_aside=0.1, half_width=0.05)
     assert "slices" not in journal.facts()

@@ -405,6 +405,7 @@ def forged(change: dict[str, Any], number: int = 5) -> None:
     check_draws(read_facts(journal.facts()), draws, {c.call for c in journal.calls()}, losses)
 
 
+@pytest.mark.slow
 def test_another_stratum_is_noticed():
     place = journal_of().draws()[5].why["stratum"]
     with pytest.raises(JournalError, match=r"draw 5 is of stratum .*, but the key and the shares"):

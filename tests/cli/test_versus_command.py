@@ -193,6 +193,7 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
         assert verdict_of(summarise(journal), journal).told[0] == said
 
 
+@pytest.mark.slow
 def test_a_claim_is_told_in_the_report_and_altered_in_vain(specs: Path, tmp_path: Path):
     out = tmp_path / "run"
     given = ["--at-least", "-0.3", "--require-decided", "--targets", "overall"]

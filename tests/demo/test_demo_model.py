@@ -51,6 +51,7 @@ def test_options_are_read_from_the_last_list(text: str, expected: dict[str, str]
     assert options(text) == expected
 
 
+@pytest.mark.slow
 def test_wrong_answers_come_at_the_rate_that_is_set() -> None:
     rates = {"polyp": 0.1, "text": 0.4}
     fake = DemoModel(FRAMES, error=rates, worse=0.0, seed=3)
@@ -60,6 +61,7 @@ def test_wrong_answers_come_at_the_rate_that_is_set() -> None:
         assert is_likely(wrong, 500, rate), (concept, wrong)
 
 
+@pytest.mark.slow
 def test_errors_grow_with_the_strain_of_a_perturbation() -> None:
     fake = DemoModel(FRAMES, error=0.05, worse=0.5, seed=4)
     (cast,) = resolve(["medtest/white_balance"])

@@ -124,6 +124,7 @@ def test_truth_counts_and_metadata_need_no_drawing() -> None:
     assert np.array_equal(poor == 1, data.metadata_values("preparation").astype(int) < 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "expected"), [("always", 1.0), (0.0, 0.0), (0.8, 0.8)])
 def test_prevalence_of_polyps_is_as_asked(share: Any, expected: float) -> None:
     data = phantom(500, polyps=share)

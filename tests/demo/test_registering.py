@@ -145,6 +145,7 @@ def test_the_source_shows_all_that_has_a_mask(index: int) -> None:
         assert s.box == pytest.approx((x, y, x + width, y + height), abs=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [REIC[0], *slowly(*REIC[1:])])
 def test_what_stays_in_view_is_seen_and_what_does_not_is_not(relation: str) -> None:
     (reduced,) = resolve([f"reic/{relation}"])

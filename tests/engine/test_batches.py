@@ -158,6 +158,7 @@ def second_draws(first: tuple[int, ...], place: int, shared: bool) -> tuple[Any,
     return np.array(values), np.array(weights), truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 2])
 def test_given_the_first_draw_of_a_batch_and_its_candidates_the_second_is_unbiased(
     place: int,

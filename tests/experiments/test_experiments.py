@@ -111,6 +111,7 @@ def test_simulated_classifier_is_worse_on_rare_concepts() -> None:
 # -- the curves ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_asking_everything_ends_in_the_same_state(model: str) -> None:
     dataset = oct_like(12)

@@ -225,6 +225,7 @@ def test_libraries_that_are_not_there_are_named(
         torch_network(source, **path)
 
 
+@pytest.mark.slow
 def test_a_hub_folder_is_audited(tmp_path: Path) -> None:
     kvasir(tmp_path)
     torch.manual_seed(1)

@@ -32,6 +32,7 @@ def memory(audit: Audit) -> CaptionMemory:
     return audit.belief.memory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reic", "distinct-violations"])
 def test_weights_are_weights_after_any_history(name: str) -> None:
     strategy = strategies.get(name)

@@ -54,6 +54,7 @@ def audited() -> tuple[MemoryJournal, pd.DataFrame]:
     return journal, result.derived.set_index("quantity")
 
 
+@pytest.mark.slow
 def test_rows_are_the_means_over_each_kind_of_corruption(
     audited: tuple[MemoryJournal, pd.DataFrame],
 ) -> None:
@@ -82,6 +83,7 @@ def means(derived: pd.DataFrame, names: tuple[str, ...]) -> tuple[float, float, 
     return tuple(found.tolist())
 
 
+@pytest.mark.slow
 def test_other_relations_have_no_such_table() -> None:
     images = [np.zeros((8, 8, 1), np.uint8)] * 3
     labels = pd.DataFrame(np.eye(3, dtype=int), columns=CLASSES)

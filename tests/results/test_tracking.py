@@ -122,6 +122,7 @@ def test_figures_are_sent_every_so_many_calls_and_at_the_end(kept: Any, tmp_path
     assert to.settings["seed"] == 1
 
 
+@pytest.mark.slow
 def test_of_a_comparison_differences_are_sent(kept: Any) -> None:
     to = kept()
     with (

@@ -137,6 +137,7 @@ def _question(truth: int) -> Question:
 # -- what margins are good for -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_margins_that_tell_more_than_losses_are_taken_and_pay() -> None:
     seen, unseen = split()
     hard, soft = model(follow_ups=Looks()), model(follow_ups=Looks())
@@ -186,6 +187,7 @@ def test_follow_ups_that_look_alike_fail_alike() -> None:
     assert explained(seeing, hard, unseen) > explained(blind, hard, unseen) + 0.2
 
 
+@pytest.mark.slow
 def test_what_failing_looks_like_is_learnt_for_each_truth_apart() -> None:
     """Samples of odd truths fail where the others do not."""
     every = everything()

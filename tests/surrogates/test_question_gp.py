@@ -94,6 +94,7 @@ def test_one_answer_moves_the_mean_toward_it_and_not_too_far(shared: bool, loss:
     assert (mean - 0.5).abs().max() < 0.35
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("loss", [0.0, 1.0])
 def test_losses_that_are_all_alike_stay_inside(shared: bool, loss: float) -> None:
@@ -273,6 +274,7 @@ def test_the_gpu_comes_to_the_same(shared: bool) -> None:
 # -- what is learnt ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_severities_at_which_images_break_are_learnt(shared: bool) -> None:
     gp = model(shared=shared)
@@ -345,12 +347,14 @@ def test_what_a_proxy_gets_wrong_is_expected_to_be_got_wrong_before_answers_say_
     assert mean[0] > mean[1] + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.0, 0.5, 1.0])
 def test_constant_proxies_do_no_harm(level: float) -> None:
     alone = explained(None)
     assert explained(lambda s, v, c, t: torch.full((len(s), 3), level)) > alone - 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [40, 200])
 def test_proxies_that_tell_nothing_do_little_harm(count: int) -> None:
     def noise(s: Tensor, v: Tensor, c: Tensor, t: Tensor) -> Tensor:
