@@ -199,7 +199,7 @@ def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it
         assert whole == [True] * 3
         (out / "report.html").write_text("from before")
         made = begin(*arguments, **options)
-        begun.append((made.sampling.strategy, made.belief.losses is not None))
+        begun.append((made.sampling.strategy.name, made.belief.losses is not None))
         return made
 
     monkeypatch.setattr(demo, "build_audit", building)

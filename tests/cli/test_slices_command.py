@@ -227,7 +227,7 @@ def test_a_target_that_is_asked_for_later_is_certified_by_the_draws_to_come(fold
     again = told(["resume", found, "--posthoc", name], capsys, code=2)
     assert f"posthoc: '{name}' is a target already" in again
     typo = told(["resume", found, "--posthoc", "relation:blur"], capsys, code=2)
-    assert "unknown target 'relation:blur'" in typo
+    assert "unknown relation 'blur'" in typo
     aside = told(["resume", str(folder / "plain"), "--posthoc", name], capsys, code=2)
     assert "expected an audit that set a share of its alpha aside for targets" in aside
     with closing(read_journal(Path(found) / "journal.db")) as journal:
