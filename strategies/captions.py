@@ -31,8 +31,6 @@ from .common import sharpened
 if TYPE_CHECKING:
     from adaptive_vtt.oracles.caption_memory import CaptionMemory
 
-Ints = Indices
-
 
 def caption_memory(belief: BeliefView, name: str) -> "CaptionMemory":
     """The belief's memory of captions; raises InputError where it has none."""
@@ -111,7 +109,7 @@ class Reic:
         weights[torch.from_numpy(best)] = 1.0
         return weights
 
-    def _next(self, memory: "CaptionMemory", sample: int, there: Ints) -> int | None:
+    def _next(self, memory: "CaptionMemory", sample: int, there: Indices) -> int | None:
         """The place in ``there`` (variants) of the image's next follow-up; None: it is done."""
         drawn = np.array(memory.drawn[sample])
         if memory.is_blank(sample):
@@ -128,7 +126,7 @@ class Reic:
         return None
 
     def _ranked(
-        self, memory: "CaptionMemory", sample: int, mine: Ints, chosen: list[int]
+        self, memory: "CaptionMemory", sample: int, mine: Indices, chosen: list[int]
     ) -> list[int]:
         """The relation's other variants, the best first."""
         spans = memory.spans(sample)

@@ -46,9 +46,6 @@ class Random:
         return torch.ones(len(candidates), dtype=torch.float64)
 
 
-Counts = Floats
-
-
 class Stratified:
     """Relation x severity (x concept side) by the spread of their losses so far, evenly within."""
 
@@ -62,7 +59,7 @@ class Stratified:
         return once_per_call(candidates, spread[candidates.variant])
 
 
-def _spread(received: Counts, wrong: Counts) -> Tensor:
+def _spread(received: Floats, wrong: Floats) -> Tensor:
     """The standard deviation of a 0/1 loss in each stratum; the counts' shape."""
     p = torch.from_numpy((wrong + 1) / (received + 2)).double()
     return (p * (1 - p)).sqrt()

@@ -17,8 +17,6 @@ import numpy as np
 
 from ..types import Bets, Bools, Floats, Indices
 
-Counts = Indices
-
 BETS = Bets(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
 """What new audits bet by; those begun before go on as their journal says."""
 MIN_VARIANCE = 1e-9
@@ -91,7 +89,7 @@ class Sequences:
     """
 
     def __init__(
-        self, aims: Floats, alpha: Floats, bets: Bets = BETS, since: Counts | None = None
+        self, aims: Floats, alpha: Floats, bets: Bets = BETS, since: Indices | None = None
     ) -> None:
         count, grid = len(aims), round(1 / bets.cell) + 1
         self.since = np.zeros(count, np.int64) if since is None else since

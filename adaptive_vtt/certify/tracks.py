@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
 
 
-Counts = Indices
-
-
 @dataclass(frozen=True)
 class Track:
     """One target after 0 ... T answered draws: ``lower``, ``upper``, ``questions`` (T + 1,).
@@ -36,8 +33,8 @@ class Track:
 
     lower: Floats
     upper: Floats
-    questions: Counts
-    decided: Counts
+    questions: Indices
+    decided: Indices
     estimate: float
     mean: float
     emptied: bool

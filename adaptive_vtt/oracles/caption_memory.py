@@ -27,8 +27,6 @@ from .findings import thing
 # is likelier to pass the next.
 
 
-Ints = Indices
-
 RETAINED, DISAPPEARED, UNNAMED = range(3)
 """What is checked: that a thing in view is named (rule 1), that one out of view is not (rule
 2), that one the source's caption left out is not named later (rule 3)."""
@@ -74,7 +72,7 @@ class Rates:
         self._checks[self._count] = name, size, passed, check, wrong
         self._count += 1
 
-    def predict(self, names: Ints, shares: Floats, passed: Ints) -> Floats:
+    def predict(self, names: Indices, shares: Floats, passed: Indices) -> Floats:
         """(..., 3): how likely things are got wrong, for each check; 0 for names below 0."""
         self._fit()
         known = np.where(names < len(self._by_name), names, -1)
@@ -110,7 +108,7 @@ class Rates:
             self._by_passed = self._guess * fitted
 
 
-def _factors(trait: Ints, wrong: Ints, expected: Floats, most: int = 1) -> Floats:
+def _factors(trait: Indices, wrong: Indices, expected: Floats, most: int = 1) -> Floats:
     """Violations over those expected, by trait, shrunk towards 1."""
     found: Floats = (np.bincount(trait, wrong, most) + PRIOR) / (
         np.bincount(trait, expected, most) + PRIOR
@@ -280,7 +278,7 @@ class CaptionMemory:
         pixels = 1 if source.image is None else source.image.shape[0] * source.image.shape[1]
         return [*areas], [area / pixels for area in areas.values()]
 
-    def rows(self, samples: Tensor) -> Ints:
+    def rows(self, samples: Tensor) -> Indices:
         """(n,): the rows of samples (n,)."""
         numbers, back = np.unique(samples.numpy(), return_inverse=True)
         return np.array([self.row(int(number)) for number in numbers])[back]
@@ -300,11 +298,11 @@ class CaptionMemory:
 
     # -- what is known -----------------------------------------------------------------
 
-    def known(self, rows: Ints) -> Bools:
+    def known(self, rows: Indices) -> Bools:
         """(n,): whether an image was captioned, and a follow-up of it judged."""
         return np.asarray(self._known[rows], bool)
 
-    def checks(self, rows: Ints, variants: Ints) -> Floats:
+    def checks(self, rows: Indices, variants: Indices) -> Floats:
         """n x M x 3: the probability that each of n follow-ups makes each of the three checks of
         ``Rates`` on each object; 0 or 1 where the image was captioned."""
         retained, _, disappeared = np.moveaxis(self.shares(rows, variants), -1, 0)
@@ -321,7 +319,7 @@ class CaptionMemory:
         row = self.row(sample)
         return bool(self._known[row]) and bool((self._status[row] == NOWHERE).all())
 
-    def shares(self, rows: Ints, variants: Ints) -> Floats:
+    def shares(self, rows: Indices, variants: Indices) -> Floats:
         """n x M x 3: the probability that each object is retained, ambiguous, disappeared in each
         of n follow-ups; 0 or 1 where the image was captioned."""
         status = self._status[rows, variants]
@@ -331,13 +329,13 @@ class CaptionMemory:
         guess = typical[:, None, :] * there[:, :, None]
         return np.where(self._known[rows][:, None, None], sure, guess)
 
-    def _whole(self, rows: Ints, retained: Floats) -> Floats:
+    def _whole(self, rows: Indices, retained: Floats) -> Floats:
         """(n,): the probability that all that was named stays in view, so that rule 3 applies."""
         there = (self._name[rows] >= 0) & ~self._left_out[rows]
         whole = np.where(there, retained, 1.0).prod(axis=1)
         return np.where(there.any(axis=1), whole, 0.0)
 
-    def rates(self, rows: Ints) -> Floats:
+    def rates(self, rows: Indices) -> Floats:
         """n x M x 3: how likely each object is got wrong in each check of ``Rates``."""
         checks, wrong = np.moveaxis(self._own[rows], -1, 0)
         passed = (checks - wrong).astype(np.int64)
@@ -350,11 +348,11 @@ class CaptionMemory:
         """What is left of an object's rate after a check that it passed."""
         return self._rates.fading
 
-    def fresh(self, rows: Ints) -> Bools:
+    def fresh(self, rows: Indices) -> Bools:
         """n x M: the objects of which no violation is known yet."""
         return np.asarray((self._name[rows] >= 0) & (self._own[rows, :, 1] == 0), bool)
 
-    def surprise(self, rows: Ints, variants: Ints) -> Floats:
+    def surprise(self, rows: Indices, variants: Indices) -> Floats:
         """(n,): the probability that a follow-up's caption names something that the source's left
         out (rule 3); 0 for captioned images, where such things are known one by one."""
         whole = self._whole(rows, self.shares(rows, variants)[..., 0])
@@ -383,7 +381,7 @@ class CaptionMemory:
         return self._spans.get(sample)
 
     @cached_property
-    def relation(self) -> Ints:
+    def relation(self) -> Indices:
         """(V,): the relation of every variant, by where it first stands."""
         names = [v.relation.name for v in self.space.variants]
         return np.array([names.index(name) for name in names])

@@ -22,8 +22,6 @@ from ..errors import InputError
 from ..types import Floats, FollowUp, Image, Indices, Mask, Sample
 from .base import LabelPreserving, RelationDefaults, between
 
-Ints = Indices
-
 MIN_STRETCH = 0.6
 """The share of an axis that a stretch keeps at least (REIC)."""
 MAX_DEGREES = 30
@@ -151,7 +149,7 @@ class Rotate:
         return int(down + 1e-9) + 1, int(across + 1e-9) + 1
 
     @lru_cache(maxsize=1024)  # noqa: B019 - frozen and small; most images share a few sizes
-    def spans(self, height: int, width: int) -> tuple[Ints, Ints]:
+    def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
         """The visible interval of each row: first column (H,) and last + 1 (H,); not to be
         changed, as they are kept."""
         kept_height, kept_width = self.size(height, width)

@@ -47,7 +47,6 @@ COLUMNS = (
 IMAGES = ("sample", "x", "y", "draws", "predicted", "sd", "asked", "failed")
 UNCERTAINTY = ("concept", "side", "draws", "uncertainty")
 PREDICTIONS = ("draw", "concept", "relation", "severity", "predicted", "loss")
-Reals = Floats
 
 
 def beliefs(journal: Journal, of: Told = "cell") -> pd.DataFrame:
@@ -172,7 +171,7 @@ def _named(groups: Sequence[Group]) -> dict[str, Any]:
 def _certified(
     facts: Facts,
     groups: Groups,
-    sizes: Reals,
+    sizes: Floats,
     kind: Kind,
     history: Sequence[Track],
 ) -> list[Track | None]:
