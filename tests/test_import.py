@@ -54,6 +54,7 @@ def test_help_loads_no_torch(arguments: tuple[str, ...]) -> None:
     assert fresh(HELP, *arguments) == [False, False]
 
 
+@pytest.mark.slow
 def test_no_command_loads_torch_before_it_is_called() -> None:
     code = "from adaptive_vtt.cli.main import SUMMARIES, command\n[*map(command, SUMMARIES)]\n"
     assert fresh(f"{code}print(json.dumps('torch' in sys.modules))") is False
@@ -92,6 +93,7 @@ def test_certificates_stand_alone_on_numpy(module: str) -> None:
     assert len(ours) <= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["audit", "datasets", "results", "results.gate", "certify.verify"]
 )

@@ -210,6 +210,7 @@ print(json.dumps([n for n in ("torch", "gpytorch", "cv2", "scipy") if n in sys.m
 """
 
 
+@pytest.mark.slow
 def test_without_features_nothing_needs_torch(tmp_path: Path) -> None:
     line = [sys.executable, "-c", ALONE, str(tmp_path / "journal.db")]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -294,6 +294,7 @@ def test_a_finished_census_asks_nothing(tmp_path: Path, labelled: QuestionSpace)
     assert not again.asked
 
 
+@pytest.mark.slow
 def test_images_made_in_another_process_are_the_same(
     small: None, labelled: QuestionSpace, labels_found: CensusResult
 ) -> None:

@@ -260,6 +260,7 @@ def killed_until_the_end(folder: Path, deadly: float, most: int) -> int:
     return deaths
 
 
+@pytest.mark.slow
 @needs_fork
 def test_members_that_are_killed_keep_the_cap_and_pay_for_nothing_twice(tmp_path: Path) -> None:
     """20 kills among three audits, before and after a call was charged."""

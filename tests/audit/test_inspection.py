@@ -71,6 +71,7 @@ def test_pictures_are_those_that_were_asked_about(audit: avtt.Audit, result: Res
         result.picture(10**6)
 
 
+@pytest.mark.slow
 def test_a_result_read_from_a_folder_shows_the_pictures_that_were_kept(tmp_path: Path) -> None:
     with avtt.Audit(SPACE, ScriptedModel(), journal=tmp_path / "journal.db", **CERTIFY) as audit:
         during = avtt.read_result(tmp_path)
@@ -138,6 +139,7 @@ def test_the_curve_of_cost_ends_at_the_cost_source_images_included() -> None:
     assert found.plot("cost").data[0].y[-1] == found.cost == found.calls
 
 
+@pytest.mark.slow
 def test_a_report_is_written_where_one_says(result: Result, tmp_path: Path) -> None:
     assert result.report(tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert result.report().name == "report.html"

@@ -82,6 +82,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_end(
         assert len(model.asked) == len(set(model.asked)) == 14 - len(paid)
 
 
+@pytest.mark.slow
 @needs_fork
 def test_killed_again_and_again_it_comes_to_the_same_end(
     killed_space: QuestionSpace, undisturbed: Audit, tmp_path: Path

@@ -109,6 +109,7 @@ def narrowed() -> MemoryJournal:
     return journal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "aims",
     [

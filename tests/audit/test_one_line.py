@@ -322,6 +322,7 @@ def test_options_of_ones_own_are_taken(tmp_path: Path) -> None:
         avtt.audit(data, classify, halfwidth=0.1)
 
 
+@pytest.mark.slow
 def test_the_function_and_the_module_of_its_name_are_both_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -389,6 +390,7 @@ def test_another_model_and_other_limits_are_refused(tmp_path: Path, capsys: Any)
         assert sentence in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_data_in_memory_and_options_that_are_objects_go_on_from_python(
     tmp_path: Path, capsys: Any
 ) -> None:

@@ -106,6 +106,7 @@ def test_another_threshold_gives_its_own_intervals_from_the_same_draws(
     assert "chosen without looking at these answers" in found.warnings[0]
 
 
+@pytest.mark.slow
 def test_losses_are_those_of_asking_with_the_new_oracle(
     plain: MemoryJournal, tmp_path: Path
 ) -> None:

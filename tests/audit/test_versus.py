@@ -185,6 +185,7 @@ def test_what_one_model_said_before_the_other_failed_is_not_asked_again(tmp_path
     assert verdict.result.cost == 2 * verdict.calls_a
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_draws_what_an_undisturbed_one_would(tmp_path: Path):
     whole, first, second = both()[0], both()[0], both()[0]
     Versus(space(), whole, both()[1], margin=0.02, seed=5, budget=40).run()
@@ -210,6 +211,7 @@ def test_a_budget_counts_the_calls_of_both_models():
 # -- model A is known ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_against_recorded_answers_only_b_is_asked():
     a, b = both()
     recorded = all_answers(space(), a)

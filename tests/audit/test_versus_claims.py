@@ -56,6 +56,7 @@ def decided(path: Path, claim: float, seed: int = 1, **options):
         return versus.run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("known", "claim"), crossed([False, True], [-0.05, 0.5]))
 def test_claims_are_decided_verified_and_gated(tmp_path: Path, known: bool, claim: float) -> None:
     path, decision = tmp_path / "journal.db", "holds" if claim < 0 else "fails"

@@ -73,6 +73,7 @@ def test_verify_recomputes_what_was_replayed_from_the_key_of_then(tmp_path: Path
             verify(read_journal(path))
 
 
+@pytest.mark.slow
 def test_nothing_that_is_expected_at_a_draw_knows_what_a_lost_later(tmp_path: Path):
     """A's draws are the questions to come: whoever knew its losses there would foresee them."""
 

@@ -230,6 +230,7 @@ def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, m
     assert record["peeking"]["repeats"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_process")
 def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys):
     write_start(tmp_path)

@@ -180,6 +180,7 @@ def test_the_page_is_self_contained_and_safe_for_runs_that_fell_short():
     assert "more than 100" in page
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_page_is_drawn_in_the_systems_colours_and_fits_a_phone(tmp_path: Path):
     hostile = "</script><img src=x onerror=alert(1)> %{y}"

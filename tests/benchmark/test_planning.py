@@ -43,6 +43,7 @@ def test_a_rehearsal_asks_nothing_and_says_what_it_would_cost() -> None:
     assert max(told) == half.calls
 
 
+@pytest.mark.slow
 def test_a_rehearsal_counts_source_calls_and_looks_beyond_the_cap() -> None:
     space = QuestionSpace(tiny_dataset(40, 2), ["rotation"], oracle=Consistency())
     options = {"half_width": 0.05, "targets": ["overall"], "max_cost": 30, "budget": 71}
@@ -147,6 +148,7 @@ def test_what_is_likely_is_what_a_rehearsal_takes_within_a_third(loss: float) ->
     assert together.likely[loss] == pytest.approx(played.calls, rel=1 / 3)
 
 
+@pytest.mark.slow
 def test_a_dry_run_answers_without_pytorch_and_asks_nothing(tmp_path: Path) -> None:
     write_start(tmp_path)
     code = (

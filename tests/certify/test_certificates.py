@@ -252,6 +252,7 @@ def test_unanswered_both_ways_bounds_what_any_answer_would_have_given() -> None:
     assert row["upper"] == pytest.approx((known + refused) / len(answers))
 
 
+@pytest.mark.slow
 def test_answers_told_out_of_order_give_the_same_certificate() -> None:
     tables = []
     for backwards in (False, True):

@@ -111,6 +111,7 @@ def test_each_by_itself_takes_fewer_calls_and_says_what_it_is() -> None:
 NAME = "a: miss rate"
 
 
+@pytest.mark.slow
 def test_a_larger_share_makes_a_narrower_interval_and_verify_knows_it() -> None:
     widths = []
     for weight in (0.001, 1000.0):

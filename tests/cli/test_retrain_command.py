@@ -79,6 +79,7 @@ def ran(base: Path) -> Path:
     return base / "whole"
 
 
+@pytest.mark.slow
 def test_the_table_has_what_both_models_lose_on_images_not_trained_on(base: Path, ran: Path):
     table = pd.read_csv(ran / "tables" / "retraining.csv", index_col="relation")
     rows = ["original", "rotation", "gaussian_noise", "average", "average of changed images"]
@@ -245,6 +246,7 @@ def test_a_new_model_is_named_as_one_likes(base: Path):
     assert model["name"] == "better"
 
 
+@pytest.mark.slow
 def test_shares_follow_what_an_audit_found(
     base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -119,6 +119,7 @@ def test_after_a_first_call_that_failed_the_audit_begins_anew_and_counts_what_ma
     assert run("resume", str(out)) == 0
 
 
+@pytest.mark.slow
 def test_calls_that_stayed_unanswered_for_nothing_leave_the_folder_to_a_corrected_spec(
     start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -248,6 +249,7 @@ def predict(images):
 """
 
 
+@pytest.mark.slow
 def test_a_journal_deleted_before_the_end_is_no_success(
     start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -154,6 +154,7 @@ def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
         }
 
 
+@pytest.mark.slow
 def test_an_audit_that_python_began_is_said_to_go_on_from_python(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -312,6 +313,7 @@ def test_a_free_answer_is_shown_with_what_is_accepted() -> None:
     assert len(told["question"]) < 410
 
 
+@pytest.mark.slow
 def test_an_audit_in_which_nothing_failed_says_so_and_what_is_left() -> None:
     journal = audit(shown(PRESENT), Says(lambda p: (0.9, 1.0)), RELATIONS, half_width=0.3, **QUICK)
     text = Tags(render(journal)).text
@@ -358,6 +360,7 @@ def test_a_call_that_names_a_class_is_not_said_to_answer_concepts(tmp_path: Path
     assert "each answers with the class of an image" in (out / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_module_is_the_command(tmp_path: Path) -> None:
     said = subprocess.run(
         [sys.executable, "-m", "adaptive_vtt", "runs", str(tmp_path)],

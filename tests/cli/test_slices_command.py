@@ -109,6 +109,7 @@ def test_what_the_audit_found_is_certified_and_told(folder, capsys):
     told(["verify", str(folder / "found")], capsys)
 
 
+@pytest.mark.slow
 def test_an_audit_that_found_slices_ends_with_the_rates_to_quote(found, capsys):
     with closing(read_journal(Path(found) / "journal.db")) as journal:
         assert quoted(journal)[0].startswith("slice lamp red, present: rate ")

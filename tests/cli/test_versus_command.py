@@ -67,6 +67,7 @@ def test_models_of_one_name_go_by_their_files(ran: Path):
     assert "A is the old model, old/model.py; B is the new one, new/model.py" in page
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_with_a_higher_budget(ran: Path, specs: Path, tmp_path: Path):
     out = tmp_path / "again"
     shutil.copytree(ran, out)

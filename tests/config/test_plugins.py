@@ -139,6 +139,7 @@ def test_resume_runs_no_part_that_was_changed(
         assert not mark.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("package")
 def test_list_shows_packages_and_what_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> None:
     def listed(kind: str) -> list[dict[str, Any]]:

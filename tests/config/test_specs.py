@@ -131,6 +131,7 @@ def test_idrid_is_audited_in_regions_verified_and_exported(tmp_path: Path) -> No
     assert failed["sample"].str.startswith("IDRiD_55 [").all()
 
 
+@pytest.mark.slow
 def test_masks_are_audited_verified_and_exported(tmp_path: Path) -> None:
     kvasir(tmp_path)
     out = audited(copied("masks.toml", tmp_path))

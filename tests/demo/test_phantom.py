@@ -31,6 +31,7 @@ CROWDED: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), size=st.integers(64, 160), crowded=st.booleans())
 def test_what_is_said_to_be_there_is_seen(seed: int, size: int, crowded: bool) -> None:

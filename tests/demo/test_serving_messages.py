@@ -123,6 +123,7 @@ def whole(exchange: Callable[[], Any]) -> Any:
     raise AssertionError("it was never whole")
 
 
+@pytest.mark.slow
 def test_faults_befall_the_requests_of_a_batch_and_what_is_cancelled_was_not_done():
     behaviour = Behaviour(limited=0.15, hung=0.05, truncated=0.15, retry_after=0.0, seed=3)
     with (

@@ -61,6 +61,7 @@ def get(host: str, path: str = STATISTICS, more: str = "Connection: close\r\n") 
     return f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n".encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "begun",
     [
@@ -83,12 +84,14 @@ def test_a_client_that_trickles_its_head_is_dropped(server: DemoServer) -> None:
         assert refuses(client, b"G", PATIENCE / 5)
 
 
+@pytest.mark.slow
 def test_a_client_that_takes_no_answer_is_dropped(server: DemoServer) -> None:
     with connected(server) as client:
         request = get("localhost", more="")
         assert refuses(client, request * 10, 0)  # its answers fill every buffer, unread
 
 
+@pytest.mark.slow
 def test_a_client_may_rest_between_requests(server: DemoServer) -> None:
     with connected(server) as client:
         client.sendall(get("localhost", more=""))

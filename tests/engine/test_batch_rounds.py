@@ -139,6 +139,7 @@ def test_struck_at_any_exchange_it_goes_on_and_nothing_is_submitted_twice(option
         assert under_way(journal) == []
 
 
+@pytest.mark.slow
 def test_struck_between_sources_and_follow_ups_of_a_round_it_draws_what_it_would_have():
     class Striking(MemoryJournal):
         strike_at = 0

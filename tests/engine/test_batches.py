@@ -201,6 +201,7 @@ def test_intervals_of_batches_cover_as_often_as_they_say_at_every_moment() -> No
 # -- many calls in flight -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("in_flight", "block"), [(1, 1), (9, 4)])
 def test_with_c_calls_in_flight_blocks_of_half_as_many_draws_know_the_same(
     in_flight: int, block: int

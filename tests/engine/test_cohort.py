@@ -139,6 +139,7 @@ def test_an_audit_of_the_same_key_is_no_member(folder: Path, tmp_path: Path) -> 
         audited(9, seed=9, budget=30, journal=path, cohort=own)
 
 
+@pytest.mark.slow
 def test_draws_are_new_under_the_same_seed(folder: Path) -> None:
     cohort = Cohort.from_runs(folder / "run[123]")
     with audited(1, seed=1, budget=20, cohort=cohort) as audit:

@@ -188,6 +188,7 @@ def test_nothing_more_is_asked_of_an_invalidated_target():
     assert share < 0.15  # the exploration reaches it, its need does not
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targets", [["overall"], ["overall", "concepts"]])
 def test_where_nothing_is_left_of_any_interval_the_audit_ends(targets):
     result = certified(Drifting(60), guarantee="each", half_width=0.005, targets=targets).run()
@@ -198,6 +199,7 @@ def test_where_nothing_is_left_of_any_interval_the_audit_ends(targets):
 # -- repeat probes ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_repeat_probes_notice_a_model_that_changes():
     """37 of 40 are asked at the end, of 201 calls of which some 60 were right: that none of those
     is among them has probability 5e-7 (4 probes missed them in 6 of 8 audits)."""

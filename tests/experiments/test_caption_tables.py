@@ -105,6 +105,7 @@ def test_exact_names_cost_no_version_but_for_names_of_nothing() -> None:
         assert listen(ReducedCaptions(), captioner, dataset.sample(index)).versions == {}
 
 
+@pytest.mark.slow
 def test_images_come_in_an_order_of_the_seed() -> None:
     def order(seed: int) -> list[int]:
         steps = scheme(

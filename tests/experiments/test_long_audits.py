@@ -68,6 +68,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("use", "proposals"), [(verify, 60), (summarise, 0), (render, 0)])
 def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any, proposals: int) -> None:
     """Proposals one at a time, to seal each and to check each: they are most of a long journal."""
@@ -75,6 +76,7 @@ def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any, propos
     assert journal.read == Counter({"draws": 1, "calls": 1, "proposals": proposals})
 
 
+@pytest.mark.slow
 def test_going_on_reads_each_proposal_once_to_check_the_chain(
     journal: Counting, space: QuestionSpace
 ) -> None:
@@ -122,6 +124,7 @@ def test_means_that_are_excluded_are_bet_against_no_more(
     assert min(len(game.m) for game in games) < 1001
 
 
+@pytest.mark.slow
 def test_going_through_a_journal_makes_no_factor_that_is_not_looked_at(
     journal: Counting, space: QuestionSpace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +137,7 @@ def test_going_through_a_journal_makes_no_factor_that_is_not_looked_at(
     assert len(appended) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_factor_made_late_is_the_same_to_the_last_bit(shared: bool) -> None:
     early, late = (QuestionGP([0, 1, 1], [0, 1, 2], 2, shared=shared) for _ in range(2))

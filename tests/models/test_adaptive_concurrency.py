@@ -267,6 +267,7 @@ def test_it_is_refused_less_often_than_sixty_four_at_a_time_and_finds_the_limit(
     assert LIMIT // 2 <= np.median(late) <= 2 * LIMIT  # what it tries goes beyond, then halves
 
 
+@pytest.mark.slow
 def test_a_hostile_server_moves_it_neither_over_its_bounds_nor_over_the_cap() -> None:
     with audited((2, 9), max_cost=0.07, **HOSTILE) as (audit, model, server):
         result = audit.run()

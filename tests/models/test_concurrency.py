@@ -208,6 +208,7 @@ class Vague(Combined):
         return super().weights(candidates, belief)
 
 
+@pytest.mark.slow
 def test_answers_on_their_way_are_kept_when_drawing_is_interrupted(tmp_path: Path) -> None:
     first = Busy(6)
     options = {"budget": 40, **CERTIFIED, "half_width": 0.01}
@@ -272,6 +273,7 @@ def test_a_cap_holds_over_calls_that_never_come_back() -> None:
     assert audit.cost + audit.interrupted <= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(2, 8), (8, 2), (3, 3)])
 def test_calls_in_flight_may_change_from_one_run_to_the_next(
     tmp_path: Path, before: int, after: int

@@ -52,6 +52,7 @@ def test_sums_have_the_sign_or_the_name_of_their_currency(currency: str, told: s
     assert money(1234.5, currency) == told
 
 
+@pytest.mark.slow
 def test_terminal_report_runs_and_json_tell_a_runs_own_currency(francs: Path, capsys: Any) -> None:
     result = avtt.read_result(francs)
     assert str(result.reason).startswith("29.")

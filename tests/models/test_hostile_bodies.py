@@ -84,6 +84,7 @@ print(len(answers), {a.reason for a in answers}, int(peak[1]) // 1024)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_eight_calls_in_flight_stay_under_400_megabytes() -> None:
     """Replies that unpack to 128 MB first, then replies without an end."""

@@ -197,6 +197,7 @@ def test_an_audit_that_had_answers_goes_on_when_resumed_at_a_server_that_gives_n
             broken = True
 
 
+@pytest.mark.slow
 def test_terminal_and_report_name_the_first_malformed_reply(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,6 +58,7 @@ def test_it_learns_from_labels_and_says_the_same_of_images_whose_labels_are_unkn
     assert np.abs(said.sum(axis=1) - 1).max() < 0.3  # dark is not bright
 
 
+@pytest.mark.slow
 def test_a_follow_up_is_answered_by_nets_that_never_saw_its_source():
     coins = RNG.random(COUNT) < 0.5  # nothing to learn, but by heart
     net = SelfTaught.of(from_table(NOISE, pd.DataFrame({"coin": coins.astype(int)})))
@@ -195,6 +196,7 @@ def test_a_killed_audit_goes_on_with_the_draws_of_an_undisturbed_one(tmp_path: P
     assert fact == {"version": "2", "images": COUNT, "weights": fact["weights"]}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_nets_that_come_out_otherwise_on_resuming_are_told_of(monkeypatch):
     journal = MemoryJournal()

@@ -102,6 +102,7 @@ def test_a_program_may_give_masks(program: Make) -> None:
         assert np.array_equal(mask, white[:, :, 0] > 0)
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_is_ended_and_started_again(program: Make) -> None:
     hangs = "time.sleep(30) if not os.path.exists('once') and not open('once', 'w').close() else 0"
     model = program(f'({hangs}, {{"values": [0.5, 0.5]}})[1]', timeout=2)

@@ -167,6 +167,7 @@ def audit(url: str, journal: Path, budget: int) -> Any:
         return running.run()
 
 
+@pytest.mark.slow
 def test_an_audit_says_so_once_and_goes_on_in_the_same_way(tmp_path: Path):
     with demo_server(FAKE, like="ollama") as server:
         url = f"{server.url}/v1"

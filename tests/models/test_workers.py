@@ -110,6 +110,7 @@ def test_workers_say_what_the_model_says(two: Workers, folder: Path) -> None:
     assert (two.name, two.answers) == (f"{folder}/model.py:uneven", "all")
 
 
+@pytest.mark.slow
 def test_the_same_is_journaled_whatever_the_number_of_workers(two: Workers, folder: Path) -> None:
     one = Workers(f"{folder}/model.py:uneven", 1)
     assert one.in_flight == two.in_flight == 8
@@ -117,6 +118,7 @@ def test_the_same_is_journaled_whatever_the_number_of_workers(two: Workers, fold
     one.close()
 
 
+@pytest.mark.slow
 @pytest.mark.shares  # workers begin anew
 def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> None:
     whole, steps = audit(two), itertools.count()
@@ -194,6 +196,7 @@ def test_what_is_no_model_for_workers_is_refused(folder: Path, name: str, messag
         mortal([Mortal(made, poisoned)])
 
 
+@pytest.mark.slow
 def test_what_a_process_cannot_make_is_told_as_without_workers(folder: Path) -> None:
     with pytest.raises(InputError, match=r"model.py: unknown name 'nothing'"):
         Workers(f"{folder}/model.py:nothing", 1)
@@ -232,6 +235,7 @@ def spec(**model: Any) -> Any:
     return parse_spec({"dataset": {"kind": "fashion"}, "model": model}, "SPEC.toml")
 
 
+@pytest.mark.slow
 def test_a_spec_names_workers(folder: Path) -> None:
     made = spec(target="model.py:brightness", workers=1, worker_batch=5, in_flight=3)
     plain = spec(target="model.py:brightness")
@@ -244,6 +248,7 @@ def test_a_spec_names_workers(folder: Path) -> None:
     assert not isinstance(model_of(made, folder, space(), code=False), Workers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "message"),
     [

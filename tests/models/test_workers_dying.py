@@ -53,6 +53,7 @@ def known() -> dict[int, Any]:
     return {c.call: c.answers for c in whole.journal.calls()}
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), cap=st.sampled_from([12.0, 20.0, 45.0]))
 def test_lost_calls_are_asked_again_and_the_cap_holds(

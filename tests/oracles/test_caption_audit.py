@@ -160,6 +160,7 @@ def test_certified_violation_rates_hold_and_can_be_verified(seeds: tuple[int, ..
 # -- the report ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_report_shows_boxes_rules_and_error_types() -> None:
     audit = Audit(space(), faulty(), budget=80)
     audit.run()

@@ -56,6 +56,7 @@ def test_strategies_for_captions_need_captions(name: str) -> None:
         selector.draw()
 
 
+@pytest.mark.slow
 def test_reic_takes_three_of_each_relation_and_finishes_an_image_before_the_next() -> None:
     audit = played("reic", 70)
     samples = [d.sample for d in audit.journal.draws()]

@@ -142,6 +142,7 @@ def test_each_image_is_captioned_once_and_before_its_follow_ups() -> None:
     assert {"hidden/blur", "reic/crop"} <= {relation for _, relation in asked}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"half_width": 0.2, "surrogate": False}])
 def test_an_audit_goes_on_as_an_undisturbed_one(tmp_path: Path, options: dict[str, Any]) -> None:
     options = {"seed": 1, "budget": 30, **options}

@@ -371,6 +371,7 @@ def test_intervals_of_readers_and_differences_hold(tmp_path: Path):
     assert missed["versus"] <= 9
 
 
+@pytest.mark.slow
 def test_readers_stand_beside_the_model_in_its_report(tmp_path: Path):
     journal = audited_model(tmp_path / "journal.db", budget=20)
     study = Study(journal, space())

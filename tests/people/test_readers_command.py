@@ -66,6 +66,7 @@ def filled(form: Any, reader: str, answer: str = "yes") -> str:
     )
 
 
+@pytest.mark.slow
 def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFixture[str]):
     folder = str(audited)
     assert run("label", folder, "--realism", "--reader", "ann", "--sample", "4", "--html") == 0

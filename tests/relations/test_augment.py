@@ -225,6 +225,7 @@ def test_whole_levels_are_the_same_images_as_ever() -> None:
     assert digest.hexdigest() == WHOLE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [*relations.families(), "rotation"])
 def test_continuous_follow_ups_are_images_and_repeat(family: str) -> None:
     """Of every relation, at strengths that no level has; masks of what moves move, too."""

@@ -133,6 +133,7 @@ def test_mask_and_answer_are_kept(name: str, severity: int) -> None:
     assert [NINE[name].expect(truth, follow_up) for truth in (0, 1)] == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["instrument", "feces", "blood", "text"])
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_added_never_touches_the_polyp(name: str, seed: int) -> None:
@@ -140,6 +141,7 @@ def test_what_is_added_never_touches_the_polyp(name: str, seed: int) -> None:
     assert moved(name, sample, 5, seed)[sample.masks["polyp"]].max() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NINE if name != "text"])
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_changes_on_the_black_frame(name: str, seed: int) -> None:
@@ -257,6 +259,7 @@ def test_each_severity_draws_from_its_fifth_of_the_range(severity: int) -> None:
     assert high - 0.01 < max(draws) <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
 def test_factors_and_sigmas_are_those_documented(severity: int) -> None:
     for seed in range(10):

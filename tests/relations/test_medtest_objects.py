@@ -217,6 +217,7 @@ def test_instruments_have_the_size_of_their_severity(severity: int) -> None:
         assert 0.4 * details["wanted_share"] < details["pieces"][0]["share"] < 1.1 * 0.12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["instrument", "feces", "blood"])
 def test_objects_make_room_for_the_polyp_wherever_it_is(name: str) -> None:
     relation = {r.name: r for r in medtest.relations()}[f"medtest/{name}"]

@@ -150,6 +150,7 @@ def test_where_nothing_is_marked_nothing_is_drawn(name: str, masks: dict[str, Ma
     assert made.image is not before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELATIONS)
 @given(height=st.integers(1, 24), width=st.integers(1, 24), seed=st.integers(0, 99))
 def test_any_image_and_mask_will_do(name: str, height: int, width: int, seed: int) -> None:

@@ -123,6 +123,7 @@ def test_images_and_predictions(audit: avtt.Audit, result: Result) -> None:
     assert told["loss"].tolist() == [losses[draws[k].question] for k in told["draw"]]
 
 
+@pytest.mark.slow
 def test_a_folder_tells_what_the_run_told(tmp_path: Path, result: Result) -> None:
     with avtt.Audit(
         space(), ScriptedModel(refuse=0.1), journal=tmp_path / "journal.db", **OPTIONS
@@ -162,6 +163,7 @@ def test_groups_stand_in_one_order() -> None:
 # -- figures -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLOTS)
 def test_every_figure_is_plotly_s(result: Result, name: str) -> None:
     found = result.plot(name)
@@ -201,6 +203,7 @@ def test_the_slider_goes_through_every_moment(result: Result) -> None:
     assert [[*row] for row in heat.z] == [[first[y, x] for x in heat.x] for y in heat.y]
 
 
+@pytest.mark.slow
 def test_curves_have_bands_dots_and_whiskers(result: Result) -> None:
     """Five traces a panel, a panel per relation: the second is that of the noise."""
     table = result.beliefs("severity").query("draws == 40 and relation == 'gaussian_noise'")

@@ -52,6 +52,7 @@ def test_its_numbers_are_those_of_beliefs(result: Result, told: dict[str, Any], 
     assert here["groups"] == names.where(names.notna(), None).to_numpy().tolist()
 
 
+@pytest.mark.slow
 def test_its_figures_are_those_of_plot(result: Result, told: dict[str, Any]) -> None:
     """What the page draws at the last moment is, number by number, what ``plot`` gives."""
     tables = {
@@ -82,6 +83,7 @@ def test_its_figures_are_those_of_plot(result: Result, told: dict[str, Any]) -> 
                     assert np.array(shown, float) == pytest.approx(values, abs=1e-4, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_images_and_trust_are_those_of_plot(journal: Journal, result: Result) -> None:
     page = render(journal)
     images = result.beliefs("images").query("draws == 40")

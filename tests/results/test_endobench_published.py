@@ -207,6 +207,7 @@ def test_report_shows_published_results_beside_the_audit(tmp_path: Path) -> None
     assert "Clopper-Pearson, 95" in physicians
 
 
+@pytest.mark.slow
 def test_report_shows_four_visual_prompts_and_five_granularities(tmp_path: Path) -> None:
     subtasks = [(name, words) for name in ("Box", "Cont", "Coor") for words in ("Here?",)]
     subtasks += [("Mul", "What is in the red box?"), ("Mul", "What is in the red contour?")]

@@ -179,6 +179,7 @@ def test_archives_that_would_fill_the_disk_are_refused_before_any_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_medmnist_reads(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

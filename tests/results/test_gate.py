@@ -117,6 +117,7 @@ def test_a_failing_rule_fails_the_gate_and_an_open_one_leaves_it_open():
     assert (failed.state, failed.exit_code) == ("fail", 1)
 
 
+@pytest.mark.slow
 def test_one_rule_may_be_about_several_targets():
     assert [r.target for r in gate(finished(), ["relations <= 1"]).rulings] == [
         "relation identity: error",
@@ -215,6 +216,7 @@ class Flipping(ModelDefaults):
         return Answer(tuple(abs(self.truth[prompt.sample_id] - wrong).tolist()))
 
 
+@pytest.mark.slow
 def test_a_comparison_ends_with_its_gate_and_not_with_its_decisions() -> None:
     """Where B errs more often, that is decided before a rule that allows for some of it."""
     dataset = tiny_dataset(60, 2)
@@ -257,6 +259,7 @@ def test_an_audit_ends_once_every_rule_of_its_gate_is_decided() -> None:
     assert gate(audit.journal, ["overall <= 0.9", "overall > 0.05"]).state == "pass"
 
 
+@pytest.mark.slow
 def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) -> None:
     write_start(tmp_path)
     spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "run"

@@ -120,6 +120,7 @@ def test_tables_are_made_once() -> None:
     assert classification() is classification()
 
 
+@pytest.mark.slow
 def test_report_shows_them_beside_the_audit() -> None:
     page = render(masks())
     section = page[page.index('id="medtest-published"') :]

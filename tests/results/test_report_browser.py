@@ -92,6 +92,7 @@ def test_charts_are_drawn_and_hostile_names_do_nothing(reports: Path, tmp_path: 
     )
 
 
+@pytest.mark.slow
 def test_plotly_comes_with_the_first_figure_and_names_are_text(
     reports: Path, tmp_path: Path
 ) -> None:
@@ -136,6 +137,7 @@ def test_plotly_comes_with_the_first_figure_and_names_are_text(
     assert found["csv"] == "series,x,y\n'=1+1,1,2\n\"<b>, 'x'\",3,\n"
 
 
+@pytest.mark.slow
 def test_figures_follow_the_systems_colours(reports: Path, tmp_path: Path) -> None:
     script = """
       await walk();
@@ -170,6 +172,7 @@ def test_ways_to_plotly(reports: Path, tmp_path: Path, way: str) -> None:
         assert (tmp_path / "plotly.min.js").exists() == drawn
 
 
+@pytest.mark.slow
 def test_a_bar_a_cell_and_a_target_lead_to_their_failures(reports: Path, tmp_path: Path) -> None:
     """Each link shows as many cards as failures fit it, and the address says what is shown."""
     script = """
@@ -258,6 +261,7 @@ def test_screenshots(reports: Path, tmp_path: Path, name: str) -> None:
         assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_a_link_to_filtered_failures_is_shown_where_it_leads(reports: Path, tmp_path: Path) -> None:
     """The section stands below the bar, and is drawn. Chromium's --screenshot is blank here, as of
     any page that was scrolled; a window is not."""

@@ -151,6 +151,7 @@ def hostile_journal(surrogate: bool = False) -> Journal:
     return audit(dataset, model, budget=40, surrogate=surrogate, **certified)
 
 
+@pytest.mark.slow
 def test_hostile_text_stays_text() -> None:
     page = render(hostile_journal())
     tags = Tags(page)

@@ -192,6 +192,7 @@ def test_no_address_and_no_option_of_anybodys_own_is_told() -> None:
 # -- nothing of it stops an audit -----------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["begin", "log", "keep", "end"])
 def test_a_tracker_that_fails_is_one_warning_and_changes_nothing(
     kept: Any, method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

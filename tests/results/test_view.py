@@ -124,6 +124,7 @@ def test_an_audit_is_followed_to_its_end(tmp_path: Path) -> None:
         assert get(server, f"/run/one/{early['report']}").status == 404  # not kept for ever
 
 
+@pytest.mark.slow
 def test_a_killed_audit_says_how_to_go_on(tmp_path: Path) -> None:
     with watched(tmp_path / "runs" / "one") as audit, View(tmp_path / "runs") as server:
         audit.kill()
@@ -364,6 +365,7 @@ def test_the_page_of_two_runs_says_what_holds(view: View) -> None:
     assert "it is at least 85.0 %" in get(view, address).body
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_figure_of_two_runs_is_drawn_and_follows_the_page(view: View, tmp_path: Path) -> None:
     chart = "document.getElementById('pairs-chart')"
@@ -455,6 +457,7 @@ def test_reports_are_built_no_more_often_than_they_take(monkeypatch: pytest.Monk
     assert made[1] > 15  # nothing had changed before
 
 
+@pytest.mark.slow
 def test_the_last_good_report_stays_where_the_next_one_fails() -> None:
     def make() -> Report:
         if made:

@@ -29,6 +29,7 @@ def slow(view: View) -> socket.socket:
     return connection
 
 
+@pytest.mark.slow
 def test_a_page_is_answered_beside_many_slow_connections(view: View) -> None:
     before = threading.active_count()
     with ExitStack() as held:

@@ -23,6 +23,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_files_of_the_working_folder_shadow_no_module_of_its_process(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     for name in ("re", "pickle", "copyreg", "signal", "socket"):  # some were imported before
@@ -40,6 +41,7 @@ def test_files_of_the_working_folder_shadow_no_module_of_its_process(tmp_path: P
     assert done.stdout.strip() == str(tmp_path / "work"), done.stderr
 
 
+@pytest.mark.slow
 def test_its_end_is_told_with_the_exit_code_and_the_environment_stays() -> None:
     before = os.environ.get(SAFE)
     worker = Worker()

@@ -157,6 +157,7 @@ def test_a_target_that_is_none_is_shown_as_unknown(target: Any) -> None:
 # -- what a draw's probability is made of --------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", ["all", "one"])
 def test_the_papers_rule_has_its_share_of_the_weights_over_what_is_open(answers: CallMode) -> None:
     audit = audited(answers, targets=["concepts"])

@@ -87,6 +87,7 @@ def test_prior_uncertainty_is_what_is_measured_before_any_answer(form: Any) -> N
     assert gp.prior_uncertainty == pytest.approx(3.0 if form == "std" else 4.5)
 
 
+@pytest.mark.slow
 def test_prior_covariance_is_the_papers_kernel() -> None:
     gp = AnswerGP(2, device="cpu")
     distance = gp.grid[:, None] - gp.grid[None, :]

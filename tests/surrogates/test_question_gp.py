@@ -189,6 +189,7 @@ def test_growing_the_factor_is_the_same_as_making_it_anew(shared: bool) -> None:
     torch.testing.assert_close(grown._factor.alpha, anew.alpha, atol=1e-8, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_predictions_are_the_same_to_the_last_bit_whenever_they_were_asked_for(
     shared: bool,
