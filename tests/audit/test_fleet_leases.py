@@ -87,6 +87,7 @@ def batches() -> dict[str, Any]:
 KINDS = [plain, sources, repeat_probes, concurrent, batches]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "calls"), crossed(KINDS, [1, 7]))
 def test_an_audit_that_pauses_comes_to_the_end_of_one_that_does_not(
     kind: Callable[[], dict[str, Any]], calls: int

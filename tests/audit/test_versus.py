@@ -228,6 +228,7 @@ def test_against_recorded_answers_only_b_is_asked():
     assert (true <= verdict.targets["upper"] + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_an_earlier_audit_of_a_is_taken_as_it_is_and_costs_nothing(tmp_path: Path):
     a, b = both()
     earlier = tmp_path / "earlier.db"

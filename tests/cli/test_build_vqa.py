@@ -281,6 +281,7 @@ def audit(questions: Path) -> Audit:
     return audit
 
 
+@pytest.mark.slow
 def test_reports_stand_built_sets_beside_the_published_tables(audit: Audit) -> None:
     page = render(audit.journal)
     section = page[page.index('id="published"') :]

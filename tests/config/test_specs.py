@@ -243,6 +243,7 @@ ENDPOINTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "like", "root", "model", "caution"), ENDPOINTS)
 def test_a_spec_of_each_provider_runs_on_a_server_with_its_dialect(
     tmp_path: Path,

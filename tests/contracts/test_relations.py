@@ -129,6 +129,7 @@ def test_any_image_is_changed_repeatably_and_left_alone(name: str, data: st.Data
     assert np.array_equal(first, changed(relation, image, severity))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in NAMES if is_random(relations.get(n))])
 def test_other_seeds_give_other_images_where_chance_is_used(name: str) -> None:
     relation, image = relations.get(name), noise((20, 20, 3))

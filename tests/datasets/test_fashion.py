@@ -120,6 +120,7 @@ def test_concepts_name_only_garments_that_exist() -> None:
         assert not set(concept.yes) & set(concept.unknown)
 
 
+@pytest.mark.slow
 def test_predict_gives_probabilities(p_yes: NDArray[np.float64]) -> None:
     assert p_yes.shape == (2000, 14)
     assert np.isfinite(p_yes).all()

@@ -100,6 +100,7 @@ def test_a_sample_of_a_large_space_tells_nearly_the_same(monkeypatch: pytest.Mon
     assert len(of_images["predicted"]) == len(of_images["sd"]) == 15
 
 
+@pytest.mark.slow
 def test_an_audit_that_keeps_no_beliefs_makes_the_same_draws() -> None:
     audit = avtt.Audit(SPACE, ScriptedModel(refuse=0.1), **OPTIONS).without_beliefs()
     audit.run()

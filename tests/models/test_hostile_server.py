@@ -162,6 +162,7 @@ def test_a_reply_without_an_answer_in_its_place_never_ends_an_audit_that_has_oth
     assert set(reasons) == {None, "malformed reply"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flight", [1, 4])
 def test_where_none_of_the_first_calls_is_answered_the_audit_ends_and_names_why(
     flight: int,

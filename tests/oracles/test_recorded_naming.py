@@ -83,6 +83,7 @@ def space(said: dict[str, str] | None = None) -> QuestionSpace:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(0, 12 * 9 - 1), min_size=1, max_size=6), st.randoms())
 def test_follow_ups_are_a_function_of_captions_sample_and_severity(

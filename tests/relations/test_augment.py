@@ -318,6 +318,7 @@ def epochs(*, persistent: bool, seed: int = 7) -> list[list[bytes]]:
     return [[image.numpy().tobytes() for image in loader] for _ in range(2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", [False, True])
 def test_workers_and_epochs_differ_and_repeat(persistent: bool) -> None:
     first = epochs(persistent=persistent)

@@ -242,6 +242,7 @@ def test_a_comparison_ends_with_its_gate_and_not_with_its_decisions() -> None:
 # -- an audit that ends with its gate, and a gate as a test ---------------------------------
 
 
+@pytest.mark.slow
 def test_an_audit_ends_once_every_rule_of_its_gate_is_decided() -> None:
     targets = ["overall", "concepts", "relations"]
     ids = finished().facts()["certificate"]["ids"]

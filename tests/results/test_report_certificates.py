@@ -39,6 +39,7 @@ def certified() -> Journal:
     )
 
 
+@pytest.mark.slow
 def test_bars_that_go_on_beyond_the_axis_are_explained(
     certified: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -412,6 +412,7 @@ def _slept(worker: Worker) -> None:
         worker.do(time.sleep, 60)
 
 
+@pytest.mark.slow
 def test_a_worker_survives_what_fails_and_comes_again_where_it_was_killed() -> None:
     worker = Worker()
     with pytest.raises(AvttError, match="ValueError: invalid literal for int"):
