@@ -161,7 +161,8 @@ def test_a_dry_run_that_explores_speaks_of_no_certificate(
     assert "until certified" not in out
 
 
-@pytest.mark.parametrize("guarantee", ["all", pytest.param("each", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("guarantee", ["all", "each"])
 def test_terminal_and_report_tell_decisions_and_what_is_undecided(
     guarantee: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,7 +86,8 @@ def by_name(package: None, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("how", ["by_file", pytest.param("by_name", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["by_file", "by_name"])
 def test_every_command_works_with_parts_of_others(
     how: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -331,9 +331,8 @@ def run_and_die(path: Path, dies_at: int) -> None:
     Audit(space(), Wavering(1, dies_at), journal=path, budget=44, **CERTIFIED).run()
 
 
-@pytest.mark.parametrize(
-    "dies_at", [17, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 30))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("dies_at", [2, 17, 30])
 def test_killed_it_goes_on_with_the_draws_that_follow_from_the_journaled_levels(
     tmp_path: Path, dies_at: int
 ) -> None:

@@ -76,7 +76,8 @@ def drawn(relation: Any, question: int, severity: int = 1) -> Image:
 # -- functions ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [pytest.param("noisy", marks=pytest.mark.slow), "own"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["noisy", "own"])
 def test_a_question_has_one_picture_in_any_order_and_any_process(name: str, parts: Path) -> None:
     def made() -> Transformed:
         return transformed(f"parts.py:{name}", severities=[{"amount": 90}], base=parts)

@@ -17,7 +17,6 @@ from adaptive_vtt.results.report import write_report
 from adaptive_vtt.utils.image_files import read_image
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.report_kinds import KINDS
-from tests.helpers.twins import slowly
 from tests.results.test_report_odd import hostile_journal
 
 pytestmark = needs_chromium
@@ -152,7 +151,8 @@ def test_figures_follow_the_systems_colours(reports: Path, tmp_path: Path) -> No
         assert {*browser.value(lines)} == {"#73b7ff", "#ffa36b", "#e7eaee"}  # the dark ones
 
 
-@pytest.mark.parametrize("way", ["folder", *slowly("no DecompressionStream", "folder without it")])
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["folder", "no DecompressionStream", "folder without it"])
 def test_ways_to_plotly(reports: Path, tmp_path: Path, way: str) -> None:
     """Where it cannot be had, a sentence says so and the table stands open."""
     page = tmp_path / "page.html"
