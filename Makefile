@@ -74,6 +74,7 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.engine.long_audits --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.drift --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.digits
+	$(BIN)/python -m adaptive_vtt.experiments.engine.kernels
 	$(BIN)/python -m adaptive_vtt.experiments.engine.self_taught --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.corruption_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.census_speed --out bench

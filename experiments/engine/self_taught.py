@@ -43,14 +43,14 @@ def taught_losses(bench: Bench, digits: Floats) -> Floats:
     """N x V: what nets that learnt these labels (N,) of the sources expect to be lost."""
     labels = pd.DataFrame(np.eye(10, dtype=int)[digits.astype(int)], columns=list("0123456789"))
     count, variants, _ = bench.shown.shape
-    sources = list(_pictures(bench.images))
+    sources = list(pictures(bench.images))
     net = SelfTaught.of(from_table(sources, labels))
     sample = np.repeat(np.arange(count), variants)
-    said = net.predict(_pictures(bench.shown.reshape(-1, 64)), sample)
+    said = net.predict(pictures(bench.shown.reshape(-1, 64)), sample)
     return 1 - said[np.arange(len(sample)), bench.digits.astype(int)[sample]].reshape(count, -1)
 
 
-def _pictures(digits: Floats) -> Any:
+def pictures(digits: Floats) -> Any:
     """n x 8 x 8 x 1 uint8, of n x 64 from 0 to 16."""
     return (digits.clip(0, 16) * (255 / 16)).round().astype(np.uint8).reshape(-1, 8, 8, 1)
 

@@ -1,0 +1,223 @@
+"""Other kernels for the question GP, each beside the one that it has.
+
+digits-severity, foreseen as in an audit (margins, follow-up images, self-taught nets): share of
+uniform sampling's variance that sampling by the predictions saves after n random answers, as in
+``digits``. Then ten concepts per call ("is it a 3?"), once as columns that share a factor and
+nothing else, once with one kernel over concepts of low rank.
+
+    python -m adaptive_vtt.experiments.engine.kernels [--quick]
+"""
+
+import argparse
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.special import logit
+from torch import Tensor
+
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.models import SelfTaught
+from adaptive_vtt.surrogates import QuestionGP
+from adaptive_vtt.surrogates.features import PICTURES
+from adaptive_vtt.surrogates.loss_mean import Losses
+from adaptive_vtt.surrogates.unit_kernel import LOSSES, Tables, UnitKernel
+from adaptive_vtt.types import Floats
+from adaptive_vtt.utils.random_streams import generator
+
+from .digits import TEST, Bench, explained, severity_bench
+from .self_taught import pictures
+
+RANK = 2
+"""Of the kernel over concepts, beside what each concept has alone."""
+
+
+class Longer(UnitKernel):
+    """The kernel with further weights behind its own, ``more`` of them, each 1 at first."""
+
+    more: ClassVar[int]
+
+    def __init__(self, *kinds: Any, **options: Any) -> None:
+        super().__init__(*kinds, **options)
+        self.start = torch.cat([self.start, torch.zeros(self.more, dtype=torch.float64)])
+        self.raw = torch.nn.Parameter(self.start.clone())
+
+    def _of(self, name: str) -> Tensor:
+        value = self.raw[list(LOSSES).index(name)].exp()
+        return value if torch.is_grad_enabled() else value.detach()
+
+    def further(self) -> Tensor:
+        """(more,): the further weights."""
+        values = self.raw[len(LOSSES) :].exp()
+        return values if torch.is_grad_enabled() else values.detach()
+
+
+class Relevance(Longer):
+    """A scale of its own for each component of follow-up images (ARD)."""
+
+    more = PICTURES
+
+    def _rbf(self, one: Tensor, other: Tensor, scale: str) -> Tensor:
+        if scale == "follow_up_lengthscale":
+            weights = self.further().to(one.dtype)
+            one, other = one * weights, other * weights
+        return super()._rbf(one, other, scale)
+
+
+class Severities(Longer):
+    """Within a relation an RBF of severity, its lengthscale the relation's own, for the line."""
+
+    more = 10
+
+    def _made_tables(self) -> Tables:
+        cells, alike, image = super()._made_tables()
+        line = self.same * self.line * self._of("slope_relation")
+        levels = self.line.diagonal().sqrt()
+        _, relation = torch.unique(self.same.argmax(1), return_inverse=True)
+        apart = (levels[:, None] - levels) / (0.5 * self.further()[relation])
+        near = self.same * (-0.5 * apart.square()).exp() * self._of("slope_relation")
+        return Tables(cells - line + (near + near.mT) / 2, alike, image)
+
+
+class Given:
+    """Features (N V, e) of follow-ups, by number."""
+
+    def __init__(self, table: Floats, variants: int) -> None:
+        self._table, self._variants = torch.from_numpy(table), variants
+        self.width = table.shape[1]
+
+    def __call__(self, sample: Tensor, variant: Tensor) -> Tensor:
+        return self._table[sample * self._variants + variant]
+
+
+def said_by_nets(bench: Bench) -> tuple[Floats, Floats]:
+    """P of ten digits by nets taught with the sources: of follow-ups (N V, 10), sources (N, 10)."""
+    labels = pd.DataFrame(np.eye(10, dtype=int)[bench.digits.astype(int)], columns=[*"0123456789"])
+    nets = SelfTaught.of(from_table(list(pictures(bench.images)), labels))
+    count, variants, _ = bench.shown.shape
+    each = np.arange(count)
+    follow_ups = pictures(bench.shown.reshape(-1, 64))
+    return (
+        nets.predict(follow_ups, np.repeat(each, variants)),
+        nets.predict(pictures(bench.images), each),
+    )
+
+
+def last_layer(probable: Floats) -> Floats:
+    """What nets say as features, with a root mean square of 1 in all."""
+    logits = logit(probable.clip(1e-3, 1 - 1e-3))
+    logits = logits - logits.mean(axis=0)
+    return np.asarray(logits / np.sqrt((logits**2).sum(axis=1).mean()))
+
+
+Row = tuple[str, int, float]
+"""What was tried, answers, and the share that is explained."""
+
+
+def one_concept(counts: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Kernels and inputs, each after so many answers of each seed."""
+    bench = severity_bench()
+    said, of_sources = said_by_nets(bench)
+    count, variants = bench.losses.shape
+    sample, variant = np.divmod(np.arange(count * variants), variants)
+    right = said[np.arange(len(said)), bench.digits.astype(int)[sample]]
+    bench = replace(bench, proxies=1 - right.reshape(count, variants, 1))
+    usual = {**bench.inputs(), "proxies": bench.proxy_losses}
+    looks = usual["follow_ups"](torch.from_numpy(sample), torch.from_numpy(variant)).numpy()
+    layer = last_layer(said)
+    both = np.concatenate([looks, layer], axis=1) / np.sqrt(2)
+    sources = torch.from_numpy(np.concatenate([bench.features, last_layer(of_sources)], axis=1))
+    ways: Mapping[str, tuple[type[UnitKernel], dict[str, Any]]] = {
+        "as it is": (UnitKernel, {}),
+        "last layer of nets for looks": (
+            UnitKernel,
+            {"follow_ups": Given(layer, variants)},
+        ),
+        "looks and last layer": (UnitKernel, {"follow_ups": Given(both, variants)}),
+        "last layer of sources, too": (UnitKernel, {"features": lambda samples: sources[samples]}),
+        "a scale per component (ARD)": (Relevance, {}),
+        "severity by an RBF per relation": (Severities, {}),
+    }
+    for n, seed in itertools.product(counts, range(seeds)):
+        seen, unseen = _dealt(bench, n, seed)
+        for name, (kernel, inputs) in ways.items():
+            with patch("adaptive_vtt.surrogates.question_gp.UnitKernel", kernel):
+                kinds = bench.relation, bench.severity, 1
+                gp = QuestionGP(*kinds, shared=True, **{**usual, **inputs})
+            gp.observe(seen)
+            yield name, n, explained(unseen.loss, gp.posterior(unseen).mean)
+        mean = gp.mean.expected(unseen.variant, unseen.concept * 3 + 1, gp.look(unseen).signals)
+        yield "regression alone", n, explained(unseen.loss, mean)
+
+
+def _dealt(bench: Bench, count: int, seed: int) -> tuple[Losses, Losses]:
+    """``count`` random questions, judged, and TEST others."""
+    order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
+    return bench.judged(order[:count]), bench.judged(order[count : count + TEST])
+
+
+# -- concepts that share more than a factor --------------------------------------------------
+
+
+@torch.no_grad()
+def ten_concepts(counts: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Columns alone, and with a kernel over concepts, after so many calls of each seed."""
+    bench = severity_bench()
+    for n, seed in itertools.product(counts, range(seeds)):
+        order = generator(seed, "digits").permutation(bench.losses.size)
+        gp = QuestionGP(bench.relation, bench.severity, 10, shared=True, **bench.inputs())
+        gp.observe(_of_all(bench, order[:n]))
+        unseen = _of_all(bench, order[n : n + TEST // 10])
+        asked = gp.look(unseen)
+        found = {"alone": gp._shift(asked), "kernel": _shared_shift(gp, asked)}
+        for name, shift in found.items():
+            mean, _ = gp.coordinate.losses(gp._judged_of(asked), shift)
+            yield f"ten concepts, {name}", n, explained(unseen.loss, mean)
+
+
+def _of_all(bench: Bench, questions: Any) -> Losses:
+    """Every "is it d?" of these (k,), with its loss: (10 k,)."""
+    sample, variant = np.divmod(np.repeat(questions, 10), bench.losses.shape[1])
+    concept = np.tile(np.arange(10), len(questions))
+    truth = (bench.digits[sample] == concept).astype(int)
+    loss = np.abs((bench.probable[sample, variant].argmax(-1) == concept) - truth)
+    of = torch.from_numpy
+    return Losses(of(sample), of(variant), of(concept), of(truth), of(loss.astype(float)))
+
+
+@torch.no_grad()
+def _shared_shift(gp: QuestionGP, asked: Any) -> Tensor:
+    """(m,): what is predicted where concepts c and d share B[c, d], the correlation of their
+    residuals cut to RANK, a half of it at most, beside 1 for the same concept."""
+    units, judged = gp._units, gp._judged
+    assert units is not None
+    residual, _ = gp._chosen.residuals(judged, 0, len(units))
+    together = torch.corrcoef(residual.mT).nan_to_num(0)
+    sizes, axes = torch.linalg.eigh(together)
+    low = (axes[:, -RANK:] * sizes[-RANK:].clamp(min=0)) @ axes[:, -RANK:].mT
+    scale = low.diagonal().clamp(min=1e-9).rsqrt()
+    shared = 0.5 * low * scale[:, None] * scale + 0.5 * torch.eye(10, dtype=torch.float64)
+    whole = torch.kron(shared, gp.kernel.between(units, units))
+    whole.diagonal().add_(gp.kernel.noise)
+    alpha = torch.linalg.solve(whole, residual.mT.reshape(-1)).reshape(10, -1)
+    cross = gp.kernel.between(asked.units, units)
+    return ((shared @ alpha)[asked.concept] * cross).sum(1)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one seed, 100 answers")
+    quick = parser.parse_args(arguments).quick
+    counts, seeds = ((100,), 1) if quick else ((100, 200, 400, 800), 5)
+    found = [*one_concept(counts, seeds), *ten_concepts(counts[:2], seeds)]
+    table = pd.DataFrame(found, columns=["kernel", "answers", "explained"])
+    print(table.pivot_table("explained", "kernel", "answers", sort=False).round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()
