@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...types import JsonObject
+from ...utils.http_server import Rejected, Request
 from .behaviour import Batches, Faults, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
@@ -21,7 +22,7 @@ from .conversation import (
     whole,
 )
 from .fake_models import FakeModel
-from .http import Rejected, Request, Response, Route, Usage
+from .http import Response, Route, Usage
 
 _KINDS = {
     401: "authentication_error",

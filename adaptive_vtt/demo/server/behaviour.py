@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from ...errors import InputError
+from ...utils.http_server import Rejected, Request
 from ...utils.random_streams import generator
-from .http import Rejected, Request, Response, Usage
+from .http import Response, Usage
 
 Fault = Literal["limited", "broken", "hung", "truncated"]
 

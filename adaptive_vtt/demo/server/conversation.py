@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 
 from ...types import Image, JsonObject
+from ...utils.http_server import Rejected
 from ...utils.image_codec import declared_size
 from .fake_models import FakeModel, Reply, fold
-from .http import Rejected
 
 MAX_PIXELS = 4096 * 4096
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...types import Image, JsonObject
+from ...utils.http_server import Rejected, Request
 from .behaviour import Batches, Faults, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
@@ -25,7 +26,7 @@ from .conversation import (
     whole,
 )
 from .fake_models import REFUSAL, FakeModel, Reply
-from .http import Rejected, Request, Response, Route, Usage
+from .http import Response, Route, Usage
 
 _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")
 """Fields of a request that every server takes."""
