@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from scipy.special import ndtr
 
 from ...oracles.labels import margin
 from ...types import Floats, JsonObject
@@ -208,16 +209,9 @@ def _shares(mean: Floats, deviation: Floats, truth: Floats, bins: int) -> Floats
     with np.errstate(divide="ignore"):
         clipped = np.clip(right, 0, 1)
         logit = np.log(clipped) - np.log1p(-clipped)
-    below = _normal((logit - mean[:, None]) / deviation[:, None])
+    below = ndtr((logit - mean[:, None]) / deviation[:, None])
     below = np.where(truth[:, None] == 1, below, 1 - below)
     return np.diff(below, axis=1, prepend=0.0, append=1.0)
-
-
-def _normal(z: Floats) -> Floats:
-    """The standard normal distribution function."""
-    import torch
-
-    return torch.special.ndtr(torch.from_numpy(z)).numpy()
 
 
 # -- uncertainty -----------------------------------------------------------------------------------

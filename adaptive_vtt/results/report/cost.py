@@ -65,21 +65,12 @@ def spending_section(evidence: Evidence) -> Section | None:
     )
 
 
-def _read(evidence: Evidence) -> list[dict[str, str]]:
+def _read(evidence: Evidence) -> list[tuple[str, JsonObject]]:
     """What the judge was asked and said: where it and the rule disagree first."""
-    words = {True: "right", False: "wrong", None: "no verdict"}
     answers = [a for c in evidence.calls for a in c.answers if JUDGED in (a.details or {})]
     told = [(a.said or "", (a.details or {})[JUDGED]) for a in answers]
     told.sort(key=lambda one: (one[1]["judge"] == one[1]["rule"], one[1]["rule"] is None))
-    return [
-        {
-            "reply": reply,
-            "said": found["said"] or "nothing",
-            "judge": words[found["judge"]],
-            "rule": words[found["rule"]],
-        }
-        for reply, found in told[:READ]
-    ]
+    return told[:READ]
 
 
 def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
