@@ -28,12 +28,12 @@ from functools import cache
 from typing import Any
 
 import pandas as pd
-from scipy.special import betaincinv
 
 from ...datasets.vqa.taxonomy import GRANULARITIES, IMAGE_LEVEL, PROMPTS, SCENES, TASKS
 from ...journal.facts import Facts, ProtocolFacts
 from ...models.network.prompt_templates import TEMPLATES
 from ...types import IDENTITY, JsonObject
+from ..outcomes import clopper_pearson
 from ..result import Result
 from .evidence import Evidence
 from .published import Row, published_tables
@@ -236,7 +236,7 @@ def baseline() -> pd.DataFrame:
             stored[task.short] = [sum(column) for column in zip(*parts, strict=True)]
     names = full_names()
     rows = {
-        names.get(short, short): (k, n, k / n, *clopper_pearson(k, n, CONFIDENCE))
+        names.get(short, short): (k, n, k / n, *map(float, clopper_pearson(k / n, n, CONFIDENCE)))
         for short, (k, n) in stored.items()
     }
     columns = ["right", "asked", "accuracy", "lower", "upper"]
@@ -263,18 +263,6 @@ def compared(table: pd.DataFrame) -> list[JsonObject]:
             "their_interval": span(them["lower"], them["upper"]),
         }
     return list(found.values())
-
-
-def clopper_pearson(right: int, asked: int, confidence: float) -> tuple[float, float]:
-    """The exact interval of a share of which ``right`` of ``asked`` independent draws are seen.
-
-    Clopper & Pearson, Biometrika 26 (1934). Too wide, if anything, for draws without replacement.
-    """
-    tail = (1 - confidence) / 2
-    wrong = asked - right
-    lower = betaincinv(right, wrong + 1, tail) if right else 0.0
-    upper = betaincinv(right + 1, wrong, 1 - tail) if wrong else 1.0
-    return float(lower), float(upper)
 
 
 # -- what distinguishes the two --------------------------------------------------------------------
