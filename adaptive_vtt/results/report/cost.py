@@ -3,6 +3,7 @@ and what narrower ones would have cost.
 """
 
 import numpy as np
+import pandas as pd
 
 from ...certify.further import Range
 from ...engine.repeat_probes import repeated
@@ -61,7 +62,7 @@ def spending_section(evidence: Evidence) -> Section | None:
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
         asked=len(evidence.table),
-        statistics=_flat(statistics, evidence.facts.currency),
+        statistics=_flat(statistics, evidence.facts.currency) if statistics else [],
     )
 
 
@@ -81,18 +82,15 @@ def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
     return found[:KINDS] + ([("other reasons", rest)] if rest else [])
 
 
-def _flat(statistics: JsonObject, currency: str, under: str = "") -> list[tuple[str, str]]:
+def _flat(statistics: JsonObject, currency: str) -> list[tuple[str, str]]:
     """What the endpoint counted, in words; names of what is nested have what it is nested in."""
     rows = []
-    for name, value in statistics.items():
-        told = under + name
-        if isinstance(value, dict):
-            rows += _flat(value, currency, f"{told}: ")
-        elif "cost" in name and isinstance(value, int | float):
-            rows.append((told.replace("_", " "), money(value, currency)))
-        elif value is not None:
-            number = isinstance(value, int | float)
-            rows.append((told.replace("_", " "), amount(value) if number else str(value)))
+    for name, value in pd.json_normalize(statistics, sep=": ").iloc[0].items():
+        said = str(value)
+        if isinstance(value, int | float):
+            said = money(value, currency) if "cost" in str(name).split(": ")[-1] else amount(value)
+        if value is not None:
+            rows.append((str(name).replace("_", " "), said))
     return rows
 
 

@@ -201,6 +201,10 @@ class Standing:
         return (self.upper - self.lower) / 2
 
     @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.estimate, self.lower, self.upper)
+
+    @property
     def beliefs_outside(self) -> list[tuple[str, float, str]]:
         """Beliefs outside the interval: what (raw or belief), its value, above or below; none
         where the interval is emptied itself."""
@@ -307,7 +311,7 @@ class Evidence(Content):
     @property
     def bounds(self) -> dict[TargetId, Bounds]:
         """Every target's estimate and interval."""
-        return {s.id: Bounds(s.estimate, s.lower, s.upper) for s in self.standings}
+        return {s.id: s.bounds for s in self.standings}
 
     @cached_property
     def standings(self) -> list[Standing]:
