@@ -196,7 +196,6 @@ def _shadow(picture: Floats, thing: Thing, height: int) -> None:
 
 
 def _in_view(covers: list[Mask]) -> list[Mask]:
-    """What nearer things leave of each."""
     seen, nearer = [], np.zeros(covers[0].shape, bool)
     for cover in reversed(covers):
         seen.append(cover & ~nearer)

@@ -156,7 +156,6 @@ class Pictures:
 
 
 def _shrunk(image: Image, side: int) -> Image:
-    """No longer than ``side`` pixels either way."""
     import cv2
 
     height, width = image.shape[:2]

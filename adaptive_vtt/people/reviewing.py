@@ -94,7 +94,6 @@ class Review(OwnPage):
         return at
 
     def _keep(self, at: int, query: dict[str, list[str]]) -> None:
-        """Writes what was decided about the question at a place."""
         one = self.questions[at]
         verdict = query.get("verdict", [""])[0]
         said = one
@@ -176,7 +175,6 @@ def _question(row: dict[str, str], worded_by: dict[str, str]) -> JsonObject:
 
 
 def _decided(row: dict[str, str], one: Decision) -> dict[str, str]:
-    """A row as it was accepted."""
     if one.verdict == ACCEPT:
         return row
     options = json.loads(one.options)

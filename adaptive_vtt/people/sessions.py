@@ -68,7 +68,6 @@ def write_page(path: Path, session: Session, shown: Shown, audit: Any) -> None:
 
 
 def _content(session: Session, shown: Shown, audit: Any) -> JsonObject:
-    """What cards.js works on."""
     pictures: dict[str, str] = {}
     whose = _digest(json.dumps([audit, session.option], sort_keys=True).encode())
     cards = [_entry(card, [_added(p, pictures) for p in shown(card)]) for card in session.cards]
@@ -200,7 +199,6 @@ def _answer(
 
 
 def _shown(card: Card, asked: Asked, where: Sequence[Path], head: str, before: str | None) -> Table:
-    """The card, all that is known of it, and the keys."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

@@ -100,7 +100,6 @@ class Anthropic:
 
 
 def _tool(asked: JsonObject) -> JsonObject | None:
-    """The tool that has to be used, if one has."""
     choice = asked.get("tool_choice")
     if not isinstance(choice, dict) or choice.get("type") not in ("tool", "any"):
         return None
@@ -112,7 +111,6 @@ def _tool(asked: JsonObject) -> JsonObject | None:
 
 
 def _parts(content: Any) -> tuple[list[str], list[str]]:
-    """The texts of a message and its images in base64."""
     parts = content_parts(content)
     sources = [part.get("source") for part in parts if part.get("type") == "image"]
     for source in sources:

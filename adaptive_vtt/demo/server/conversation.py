@@ -139,7 +139,6 @@ def texts_of(parts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _folded(name: str) -> str:
-    """Names of properties have no blanks."""
     return fold(name.replace("_", " "))
 
 

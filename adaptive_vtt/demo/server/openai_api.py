@@ -204,7 +204,6 @@ class OpenAI:
 
 
 def _parts(content: Any) -> tuple[list[str], list[str]]:
-    """The texts of a message and the sources of its images."""
     parts = content_parts(content)
     pictured = [part.get("image_url") for part in parts if part.get("type") == "image_url"]
     if not all(isinstance(each, dict) and isinstance(each.get("url"), str) for each in pictured):

@@ -173,7 +173,6 @@ def _widest(moments: Moments) -> str | None:
 
 
 def _place(id: str, moments: Moments, label: str) -> Any:
-    """Where a figure goes, with the last moment's numbers."""
     heads = ["questions", "predicted", "sd", "asked", "failed", "raw"]
     told = [moments.columns[name][-1] for name in heads[1:]]
     rows = [

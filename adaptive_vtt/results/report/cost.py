@@ -75,7 +75,6 @@ def _read(evidence: Evidence) -> list[tuple[str, JsonObject]]:
 
 
 def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
-    """Why questions went unanswered, and how many, the commonest first."""
     counts = evidence.table["unanswered"].dropna().value_counts()
     found = [(str(reason).removeprefix(EXCLUDED), int(n)) for reason, n in counts.items()]
     rest = sum(n for _, n in found[KINDS:])
@@ -150,7 +149,6 @@ def slowest_section(evidence: Evidence) -> Section | None:
 
 
 def _summary(found: list[Standing]) -> str:
-    """How much of the audit went into the targets that took longest."""
     open_ = sum(not s.settled for s in found)
     if open_:
         return f"{amount(open_)} of {amount(len(found))} targets are still open."

@@ -122,7 +122,6 @@ def _measured(gp: "AnswerGP", content: Content, questions: Counts) -> Iterator[F
 
 
 def _learn(gp: "AnswerGP", concepts: Counts, coordinates: Floats) -> None:
-    """Observes what was answered, in order."""
     import torch
 
     from ...surrogates import AnswerPoints

@@ -78,7 +78,6 @@ def section(evidence: Evidence) -> Section:
 
 
 def _tiles(evidence: Evidence) -> list[Tile]:
-    """What the audit took, each figure once."""
     calls = len(evidence.calls) + len(evidence.sources)
     tiles = [Tile("Calls", amount(calls), _calls_note(evidence))]
     for one in evidence.baselines:

@@ -208,7 +208,6 @@ def _efr(target: TargetId, relation: str | None, metric: str) -> Mapping[str, fl
 
 
 def _means(table: pd.DataFrame) -> dict[str, float]:
-    """Of each column."""
     return {str(name): float(table[name].mean()) for name in table}
 
 
