@@ -189,7 +189,6 @@ def _would_tell(ratios: Floats, strategies: int) -> str:
 
 
 def _called(name: str, runs: Sequence[Run]) -> str:
-    """A strategy in plain words."""
     if name == UNIFORM:
         return "uniform questioning"
     predicts = any(run["predicts"] for run in runs if run["strategy"] == name)

@@ -4,18 +4,16 @@ Backgrounds have muted colours, which no thing's signature comes near. Each pain
 empty H x W x 3 picture (0..255) and works in shares of its height.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import cv2
 import numpy as np
 
 from ..types import Box, Image, Mask, around
 from ..utils.random_streams import generator
-from . import scene_things
 from .phantom_drawing import noise
-from .scene_plan import KINDS, SHELF, Floats, Kind, Scene, Thing, shaded
+from .scene_plan import SHELF, Floats, Kind, Scene, Thing, shaded
 from .scene_things import MARGIN, Layer, Sketch
 
 Shade = tuple[float, float, float]
@@ -127,10 +125,6 @@ def _beach(picture: Floats, rng: np.random.Generator) -> None:
 
 _SHADOW = 0.82
 
-_ARTISTS: Mapping[str, Callable[[Sketch], None]] = MappingProxyType(
-    {name: getattr(scene_things, name) for name in KINDS}
-)
-
 
 @dataclass(frozen=True)
 class Drawing:
@@ -171,7 +165,7 @@ def sketch_of(
 ) -> Layer:
     """One thing alone, ``height`` pixels high, its colour moved in CIE Lab by ``tint``."""
     sheet = Sketch(height, kind.aspect, shaded(kind.colour, tint))
-    _ARTISTS[kind.name](sheet)
+    sheet.draw(kind.name)
     return sheet.layer(mirrored)
 
 
@@ -202,7 +196,6 @@ def _shadow(picture: Floats, thing: Thing, height: int) -> None:
 
 
 def _in_view(covers: list[Mask]) -> list[Mask]:
-    """What nearer things leave of each."""
     seen, nearer = [], np.zeros(covers[0].shape, bool)
     for cover in reversed(covers):
         seen.append(cover & ~nearer)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..errors import check_known
+from .scene_plan import EVERYDAY as SCENES
 from .scene_plan import KINDS
 
 
@@ -86,33 +87,7 @@ def _vocabulary(
 
 
 EVERYDAY = _vocabulary(
-    (
-        ("person", "man, woman", "statue", "dog, ball, umbrella"),
-        ("dog", "puppy", "cat", "ball, person, cat"),
-        ("cat", "", "dog", "ball, chair, dog"),
-        ("horse", "pony", "cow", "person, tree, dog"),
-        ("sheep", "", "goat", "horse, tree, dog"),
-        ("bird", "pigeon", "airplane", "tree, kite, boat"),
-        ("car", "automobile", "truck", "bus, person, tree"),
-        ("bus", "coach", "train", "car, person, bicycle"),
-        ("bicycle", "bike", "motorcycle", "person, car, tree"),
-        ("boat", "", "tent", "bird, person, umbrella"),
-        ("umbrella", "", "tent", "person, bottle, ball"),
-        ("kite", "", "flag", "bird, person, ball"),
-        ("ball", "beach ball", "balloon", "dog, person, kite"),
-        ("tree", "", "bush", "bird, bicycle, person"),
-        ("chair", "armchair", "bench", "table, lamp, cat"),
-        ("table", "dining table", "box", "cup, chair, bottle"),
-        ("bed", "double bed", "sofa", "lamp, clock, book"),
-        ("lamp", "floor lamp", "vase", "bed, chair, book"),
-        ("clock", "wall clock", "mirror", "lamp, chair, table"),
-        ("cup", "coffee cup", "bottle", "table, laptop, banana"),
-        ("bottle", "wine bottle", "cup", "cup, apple, person"),
-        ("banana", "", "lemon", "apple, cup, table"),
-        ("apple", "", "orange", "banana, bottle, table"),
-        ("book", "textbook", "box", "lamp, cup, chair"),
-        ("laptop", "laptop computer", "television", "cup, book, chair"),
-    ),
+    [(n, one["others"], one["taken_for"], one["beside"]) for n, one in SCENES.items()],
     {
         "room": ("in a room", "inside a house"),
         "street": ("on a street", "in a city"),

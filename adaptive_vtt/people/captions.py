@@ -167,7 +167,6 @@ def card_of(item: Item) -> Card:
 
 
 def _visibility(item: Item) -> str:
-    """How much of the object the follow-up shows, and whether its caption names it."""
     named = "named" if item.said else "not named"
     if item.visible is None:
         return f"not known ({item.status}), {named}"
@@ -175,7 +174,6 @@ def _visibility(item: Item) -> str:
 
 
 def _verdict(item: Item) -> str:
-    """What the audit says of the object; the rule is spelt out."""
     if item.rule is None:
         return "no violation"
     return f"breaks rule {item.rule}: {rule_of(item.relation, item.rule)}"

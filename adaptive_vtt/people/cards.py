@@ -3,7 +3,6 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -98,16 +97,6 @@ SMALL = 256 * 256
 """Pixels of a picture that is kept as it is where details matter: a JPEG would blur it."""
 
 
-class Pictured(Protocol):
-    """What is about a question, and its call."""
-
-    @property
-    def question(self) -> int: ...
-
-    @property
-    def call(self) -> int: ...
-
-
 @dataclass(frozen=True)
 class Picture:
     """A JPEG or PNG file, named by its usual ending."""
@@ -139,18 +128,18 @@ class Pictures:
         self._kept = journal.pictures()
         self._fine = fine
 
-    def of(self, item: Pictured) -> tuple[Picture, Picture] | None:
+    def of(self, card: Card) -> tuple[Picture, Picture] | None:
         """Source and follow-up; None where there are none to be had."""
-        made = self._made(item)
-        if made is None and item.call in self._kept:
-            source, follow_up = self._kept[item.call]
+        made = self._made(card)
+        if made is None and card.call in self._kept:
+            source, follow_up = self._kept[card.call]
             return Picture(source, "png"), Picture(follow_up, "png")
         return made
 
-    def _made(self, item: Pictured) -> tuple[Picture, Picture] | None:
+    def _made(self, card: Card) -> tuple[Picture, Picture] | None:
         if self._space is None:
             return None
-        number = int(self._space.image_of(np.array([item.question]))[0])
+        number = int(self._space.image_of(np.array([card.question]))[0])
         try:
             source, follow_up = self._space.pair(number)
         except AvttError:  # a file is gone since; the journal may still have a thumbnail
@@ -167,7 +156,6 @@ class Pictures:
 
 
 def _shrunk(image: Image, side: int) -> Image:
-    """No longer than ``side`` pixels either way."""
     import cv2
 
     height, width = image.shape[:2]

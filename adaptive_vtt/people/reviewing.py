@@ -7,7 +7,6 @@ is written beside the table as it is taken, so a review goes on where it stopped
 import csv
 import io
 import json
-import secrets
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -15,10 +14,8 @@ from dataclasses import asdict, astuple, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from string import ascii_uppercase
-from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
-from markupsafe import Markup
 
 from ..datasets.formats.endobench import from_endobench
 from ..datasets.vqa.paraphrasing import WORDED_BY
@@ -28,11 +25,9 @@ from ..results.report.section import data
 from ..results.view.pages import Reply
 from ..types import JsonObject
 from ..utils.files import whole_file, why_unread, write_text
-from ..utils.image_codec import jpeg
 from ..utils.tables import csv_lines, original
-from ..utils.web import templates_of
-from .cutting import POLICY, words
-from .sessions import HERE, STYLE
+from .cutting import POLICY, OwnPage, picture, words
+from .sessions import page_of
 
 ACCEPT, EDIT, REJECT = "accept", "edit", "reject"
 REVIEW = "review.csv"
@@ -58,18 +53,18 @@ class Decision:
 COLUMNS = tuple(field.name for field in fields(Decision))
 
 
-class Review:
+class Review(OwnPage):
     """The page about the questions of ``table``, a TSV as EndoBench's.
 
-    ``key`` is the first step of its address: no other page that a browser shows knows it. Raises
-    InputError for a table that cannot be read, and for decisions beside it about another one.
+    Raises InputError for a table that cannot be read, and for decisions beside it about another
+    one.
     """
 
     def __init__(self, table: Path) -> None:
+        super().__init__()
         if table.suffix != ".tsv":
             raise InputError(f"{table}: expected a TSV of questions, as avtt build-vqa writes it")
         self.table, self.file = table, table.with_name(REVIEW)
-        self.key = secrets.token_urlsafe(12)
         self._images = from_endobench(table)
         worded = _worded_by(table.with_name("sources.csv"))
         self.questions = [_question(row, worded) for part in _parts(table, True) for row in part]
@@ -83,23 +78,14 @@ class Review:
         left = len(self.questions) - len(self.decisions)
         return {verdict: said[verdict] for verdict in (ACCEPT, EDIT, REJECT)} | {"left": left}
 
-    def answer(self, address: str) -> Reply:
-        """The page; ``picture``, the image of a question; ``keep``, after which it is written."""
-        try:
-            parts = urlsplit(address)
-            query = parse_qs(parts.query, keep_blank_values=True, max_num_fields=12)
-            steps = parts.path.split("/")[1:]
-            if steps == [self.key, ""]:
-                return Reply(self._page().encode(), policy=POLICY)
-            if steps == [self.key, "picture"]:
-                image = self._images.sample(self._at(query)).require_image()
-                return Reply(jpeg(image, 92), "image/jpeg", policy=POLICY)
-            if steps == [self.key, "keep"]:
-                self._keep(self._at(query), query)
-                return words("kept")
-        except (InputError, ValueError) as error:
-            return words(str(error), 400)
-        return words("nothing is served here", 404)
+    def at(self, step: str, query: dict[str, list[str]]) -> Reply | None:
+        """``picture``, the image of a question; ``keep``, after which a decision is written."""
+        if step == "picture":
+            return picture(self._images.sample(self._at(query)).require_image())
+        if step == "keep":
+            self._keep(self._at(query), query)
+            return words("kept")
+        return None if step else Reply(self._page().encode(), policy=POLICY)
 
     def _at(self, query: dict[str, list[str]]) -> int:
         at = int(query.get("at", ["-1"])[0])
@@ -108,7 +94,6 @@ class Review:
         return at
 
     def _keep(self, at: int, query: dict[str, list[str]]) -> None:
-        """Writes what was decided about the question at a place."""
         one = self.questions[at]
         verdict = query.get("verdict", [""])[0]
         said = one
@@ -135,16 +120,8 @@ class Review:
         decided = {index: asdict(one) for index, one in self.decisions.items()}
         for one in decided.values():
             one["options"] = json.loads(one["options"])
-        return (
-            templates_of(HERE)
-            .get_template("review.html")
-            .render(
-                style=Markup(STYLE.read_text(encoding="utf-8")),
-                name=self.table.name,
-                file=self.file,
-                data=data("review-data", {"questions": self.questions, "decided": decided}),
-            )
-        )
+        both = data("review-data", {"questions": self.questions, "decided": decided})
+        return page_of("review.html", name=self.table.name, file=self.file, data=both)
 
     def write(self, path: Path) -> int:
         """Writes the table of what was accepted, as it was edited; how many questions that are.
@@ -198,7 +175,6 @@ def _question(row: dict[str, str], worded_by: dict[str, str]) -> JsonObject:
 
 
 def _decided(row: dict[str, str], one: Decision) -> dict[str, str]:
-    """A row as it was accepted."""
     if one.verdict == ACCEPT:
         return row
     options = json.loads(one.options)

@@ -9,12 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from markupsafe import Markup
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ..types import JsonObject
 from ..utils.files import write_text
+from ..utils.web import templates_of
 from .answers import COLUMNS, MAX_WORDS, Answers, Given
 from .cards import NONE, SIGNS, UNSURE, Asked, Card, Picture
 
@@ -40,34 +42,32 @@ class Session:
     option: str
 
 
+def page_of(template: str, **values: Any) -> str:
+    """A template of this folder, filled in, in the style of reports."""
+    style = Markup(STYLE.read_text(encoding="utf-8"))
+    return templates_of(HERE).get_template(template).render(style=style, **values)
+
+
 def write_page(path: Path, session: Session, shown: Shown, audit: Any) -> None:
     """Writes the page. ``audit``: JSON values that tell this audit from others; what a browser
     keeps of answers is kept apart by them, by the kind of reading and by the reader.
 
     Nothing of it tells more than the cards do.
     """
-    from markupsafe import Markup
-
     from ..results.report.section import data
-    from ..utils.web import templates_of
 
-    html = (
-        templates_of(HERE)
-        .get_template("cards.html")
-        .render(
-            data=data("form-data", _content(session, shown, audit)),
-            style=Markup(STYLE.read_text(encoding="utf-8")),
-            script=Markup((HERE / "cards.js").read_text(encoding="utf-8")),
-            title=f"{session.title}: {session.reader}",
-            option=f"{session.option} " if session.option else "",
-            about=session.about,
-        )
+    html = page_of(
+        "cards.html",
+        data=data("form-data", _content(session, shown, audit)),
+        script=Markup((HERE / "cards.js").read_text(encoding="utf-8")),
+        title=f"{session.title}: {session.reader}",
+        option=f"{session.option} " if session.option else "",
+        about=session.about,
     )
     write_text(path, html)
 
 
 def _content(session: Session, shown: Shown, audit: Any) -> JsonObject:
-    """What cards.js works on."""
     pictures: dict[str, str] = {}
     whose = _digest(json.dumps([audit, session.option], sort_keys=True).encode())
     cards = [_entry(card, [_added(p, pictures) for p in shown(card)]) for card in session.cards]
@@ -199,7 +199,6 @@ def _answer(
 
 
 def _shown(card: Card, asked: Asked, where: Sequence[Path], head: str, before: str | None) -> Table:
-    """The card, all that is known of it, and the keys."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

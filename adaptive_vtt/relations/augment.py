@@ -137,7 +137,6 @@ def _array(image: Any) -> Image:
 
 
 def _like(array: Image, image: Any) -> Any:
-    """``array`` in the form that ``image`` came in."""
     if _is_pil(image):
         # PIL is no dependency; it is there, since the image came from it
         return import_module("PIL.Image").fromarray(

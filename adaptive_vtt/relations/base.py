@@ -84,6 +84,13 @@ class RelationDefaults:
         """Whether questions about ``concept`` make sense after this relation."""
         return True
 
+    def check(self, severity: int) -> None:
+        """Raises InputError for a severity that does not exist."""
+        if severity not in self.severities:
+            raise InputError(
+                f"{self.name}: expected a severity in {list(self.severities)}, got {severity}"
+            )
+
 
 def between(first: float, last: float, rng: np.random.Generator) -> float:
     """A number drawn evenly from between the two, whichever is larger."""
@@ -107,13 +114,6 @@ class LabelPreserving(RelationDefaults):
         if sample.image is None:
             return FollowUp(None)
         return FollowUp(self.transform(sample.image, severity, rng))
-
-    def check(self, severity: int) -> None:
-        """Raises InputError for a severity that does not exist."""
-        if severity not in self.severities:
-            raise InputError(
-                f"{self.name}: expected a severity in {list(self.severities)}, got {severity}"
-            )
 
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         """The changed image: same shape and dtype as ``image``, which is left alone."""

@@ -5,9 +5,11 @@ new uint8 array of the same shape. Parameters keep the units in which they were 
 the 0..1 scale, lengths of blurs in pixels of the published 224 x 224, whatever the image's size.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Any
 
 import cv2
@@ -15,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import pdtr
 
-from ..types import FollowUp, Image, Sample
+from ..types import FollowUp, Image, JsonObject, Sample
 from .base import LabelPreserving, between
 
 LUMA = np.array([[19595, 38470, 7471, 32768]]) / 65536
@@ -60,6 +62,14 @@ class Corruption(LabelPreserving):
     def _parameters(self, severity: int) -> tuple[float, ...]:
         self.check(severity)
         return self.ladder[self.severities.index(severity)]
+
+
+@cache
+def published(paper: str) -> JsonObject:
+    """What data/PAPER.json says of corruptions: parameters by severity. Kept: never write to it."""
+    text = files(__package__).joinpath(f"data/{paper}.json").read_text(encoding="utf-8")
+    found: JsonObject = json.loads(text)
+    return found
 
 
 def grey(image: Image) -> Image:

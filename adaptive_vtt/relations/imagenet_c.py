@@ -35,6 +35,7 @@ from .corruptions import (
     motion_blur,
     motion_blur_at,
     pixelate,
+    published,
     saturate_linear,
     shot_noise,
     speckle_noise,
@@ -239,117 +240,39 @@ def _smooth_noise(height: int, width: int, sigma: float, rng: np.random.Generato
     return np.asarray(cv2.GaussianBlur(noise, (kernel, kernel), sigma, borderType=border))
 
 
-Ladder = tuple[tuple[float, ...], ...]
+KINDS: dict[str, tuple[Callable[..., Image], str]] = {
+    "gaussian_noise": (gaussian_noise, "normal noise; strength: deviation on 0..1"),
+    "shot_noise": (shot_noise, "Poisson noise; strength: photons at white"),
+    "impulse_noise": (impulse_noise, "black and white dots; strength: share of values"),
+    "speckle_noise": (speckle_noise, "noise in proportion; strength: deviation"),
+    "defocus_blur": (defocus_blur, "disc blur; strength: radius and edge smoothing, px"),
+    "glass_blur": (
+        glass_blur,
+        "shuffled pixels, in rounds; strength: deviation and reach in px, rounds",
+    ),
+    "motion_blur": (motion_blur, "one-sided smear; strength: radius and deviation, px"),
+    "zoom_blur": (zoom_blur, "mean of enlargements; strength: last factor and step"),
+    "gaussian_blur": (gaussian_blur_sigma, "normal blur; strength: deviation in px"),
+    "snow": (snow, "falling flakes, colours turned pale"),
+    "frost": (frost, "a frosted pane, drawn, not photographed; strength: its weight"),
+    "fog": (fog, "a cloud; strength: its weight and smoothness"),
+    "brightness": (value_up, "brighter; strength: added to the value of HSV, 0..1"),
+    "contrast": (contrast_by_channel, "less contrast; strength: share kept per channel"),
+    "elastic_transform": (elastic_transform, "bent; strength: reach, smoothness, shift"),
+    "pixelate": (pixelate, "coarse pixels; strength: share of the resolution kept"),
+    "jpeg_compression": (jpeg_compression, "JPEG; strength: quality"),
+    "saturate": (saturate_linear, "colour taken or added; strength: S becomes a S + b"),
+}
+"""Corruption -> its function, and what it does."""
+NOT_IN_ORDER = ("saturate", "elastic_transform", "frost", "fog")
 
 
 def relations() -> list[Corruption]:
-    """The eighteen corruptions."""
-    return [*_NOISE, *_BLUR, *_WEATHER, *_DIGITAL]
-
-
-def _one(
-    name: str,
-    change: Callable[..., Image],
-    about: str,
-    ladder: Ladder,
-    in_order: bool = True,
-) -> Corruption:
-    return Corruption(f"imagenet-c/{name}", ladder, change, about, in_order)
-
-
-def _each(*values: float) -> Ladder:
-    return tuple((value,) for value in values)
-
-
-_NOISE = (
-    _one(
-        "gaussian_noise", gaussian_noise, "normal noise; strength: deviation on 0..1",
-        _each(0.08, 0.12, 0.18, 0.26, 0.38),
-    ),
-    _one(
-        "shot_noise", shot_noise, "Poisson noise; strength: photons at white",
-        _each(60, 25, 12, 5, 3),
-    ),
-    _one(
-        "impulse_noise", impulse_noise, "black and white dots; strength: share of values",
-        _each(0.03, 0.06, 0.09, 0.17, 0.27),
-    ),
-    _one(
-        "speckle_noise", speckle_noise, "noise in proportion; strength: deviation",
-        _each(0.15, 0.2, 0.35, 0.45, 0.6),
-    ),
-)  # fmt: skip
-
-_BLUR = (
-    _one(
-        "defocus_blur", defocus_blur, "disc blur; strength: radius and edge smoothing, px",
-        ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
-    ),
-    _one(
-        "glass_blur", glass_blur,
-        "shuffled pixels, in rounds; strength: deviation and reach in px, rounds",
-        ((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
-    ),
-    _one(
-        "motion_blur", motion_blur, "one-sided smear; strength: radius and deviation, px",
-        ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
-    ),
-    _one(
-        "zoom_blur", zoom_blur, "mean of enlargements; strength: last factor and step",
-        ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
-    ),
-    _one(
-        "gaussian_blur", gaussian_blur_sigma, "normal blur; strength: deviation in px",
-        _each(1, 2, 3, 4, 6),
-    ),
-)  # fmt: skip
-
-_WEATHER = (
-    _one(
-        "snow", snow, "falling flakes, colours turned pale",
-        (
-            (0.1, 0.3, 3, 0.5, 10, 4, 0.8), (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
-            (0.55, 0.3, 4, 0.9, 12, 8, 0.7), (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
-            (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
-        ),
-    ),
-    _one(
-        "frost", frost, "a frosted pane, drawn, not photographed; strength: its weight",
-        ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)), in_order=False,
-    ),
-    _one(
-        "fog", fog, "a cloud; strength: its weight and smoothness",
-        ((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)), in_order=False,
-    ),
-    _one(
-        "brightness", value_up, "brighter; strength: added to the value of HSV, 0..1",
-        _each(0.1, 0.2, 0.3, 0.4, 0.5),
-    ),
-)  # fmt: skip
-
-_DIGITAL = (
-    _one(
-        "contrast", contrast_by_channel, "less contrast; strength: share kept per channel",
-        _each(0.4, 0.3, 0.2, 0.1, 0.05),
-    ),
-    Elastic(
-        "imagenet-c/elastic_transform",
-        (
-            (2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02),
-            (0.12, 0.01, 0.02),
-        ),
-        elastic_transform, "bent; strength: reach, smoothness, shift", in_order=False,
-    ),
-    _one(
-        "pixelate", pixelate, "coarse pixels; strength: share of the resolution kept",
-        _each(0.6, 0.5, 0.4, 0.3, 0.25),
-    ),
-    _one(
-        "jpeg_compression", jpeg_compression, "JPEG; strength: quality",
-        _each(25, 18, 15, 10, 7),
-    ),
-    _one(
-        "saturate", saturate_linear, "colour taken or added; strength: S becomes a S + b",
-        ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)), in_order=False,
-    ),
-)  # fmt: skip
+    """The eighteen corruptions; data/imagenet_c.json has their parameters by severity."""
+    found: list[Corruption] = []
+    for name, ladder in published("imagenet_c").items():
+        change, about = KINDS[name]
+        made = Elastic if change is elastic_transform else Corruption
+        steps = tuple(map(tuple, ladder))
+        found.append(made(f"imagenet-c/{name}", steps, change, about, name not in NOT_IN_ORDER))
+    return found

@@ -22,16 +22,14 @@ characters scale with the shorter side, because they would not fit otherwise; al
 relative to the image anyway.
 """
 
-import json
 from collections.abc import Callable
 from functools import cache, lru_cache
-from importlib.resources import files
 
 import cv2
 import numpy as np
 
 from ..errors import check_known
-from ..types import Image, JsonObject, Mask
+from ..types import Image, Mask
 from .corruptions import (
     Corruption,
     brightness,
@@ -44,6 +42,7 @@ from .corruptions import (
     jpeg_compression,
     motion_blur,
     pixelate,
+    published,
     saturate,
     shot_noise,
     speckle_noise,
@@ -246,9 +245,7 @@ def _repaired(name: str, ladder: Ladder) -> Ladder:
 @cache
 def _profiles() -> dict[str, dict[str, Ladder]]:
     """Flag -> corruption -> parameters per severity."""
-    text = (files(__package__) / "data" / "medmnistc.json").read_text(encoding="utf-8")
-    listed: JsonObject = json.loads(text)
     return {
         flag: {name: tuple(map(tuple, ladder)) for name, ladder in profile["corruptions"].items()}
-        for flag, profile in listed.items()
+        for flag, profile in published("medmnistc").items()
     }

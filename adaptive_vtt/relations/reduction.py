@@ -12,7 +12,6 @@ that would keep everything.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
 
 import cv2
 import numpy as np
@@ -28,24 +27,23 @@ MAX_DEGREES = 30
 """The largest rotation, either way (REIC)."""
 
 
-class Reduction(Protocol):
-    """A way of showing a part of an image of any size."""
+class Rectangle:
+    """A reduction that keeps an upright ``rectangle``."""
+
+    def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
+        """What is kept, as a box; raises InputError for one that cannot be."""
+        raise TypeError(f"{type(self).__name__} defines no rectangle")
 
     def visible(self, height: int, width: int) -> Mask:
         """Which of the source's pixels (H x W) can still be seen: REIC's M_tran."""
-
-    def image(self, image: Image) -> Image:
-        """The follow-up of a source H x W x C, at its own size."""
-
-    def mask(self, mask: Mask) -> Mask:
-        """Where in the follow-up a thing is that was at ``mask`` (H x W) in the source."""
-
-    def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
-        """Around what is left of ``boxes`` (n x 4) in the follow-up; area 0 if nothing is."""
+        left, top, right, bottom = self.rectangle(height, width)
+        mask = np.zeros((height, width), bool)
+        mask[top:bottom, left:right] = True
+        return mask
 
 
 @dataclass(frozen=True)
-class Crop:
+class Crop(Rectangle):
     """Keeps the pixels from the top left (inclusive) to the bottom right (exclusive)."""
 
     left: int
@@ -57,7 +55,7 @@ class Crop:
         return f"crop {self.left},{self.top},{self.right},{self.bottom}"
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """What is kept, as a box; raises InputError unless it lies within H x W."""
+        """Raises InputError unless it lies within H x W."""
         if not (0 <= self.left < self.right <= width and 0 <= self.top < self.bottom <= height):
             raise InputError(
                 f"crop: expected a box within {width} x {height} pixels, got "
@@ -65,25 +63,25 @@ class Crop:
             )
         return self.left, self.top, self.right, self.bottom
 
-    def visible(self, height: int, width: int) -> Mask:
-        return _filled(self.rectangle(height, width), height, width)
-
     def image(self, image: Image) -> Image:
+        """The follow-up of a source H x W x C, at its own size."""
         left, top, right, bottom = self.rectangle(*image.shape[:2])
         return image[top:bottom, left:right].copy()
 
     def mask(self, mask: Mask) -> Mask:
+        """Where in the follow-up a thing is that was at ``mask`` (H x W) in the source."""
         left, top, right, bottom = self.rectangle(*mask.shape)
         return mask[top:bottom, left:right].copy()
 
     def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
+        """Around what is left of ``boxes`` (n x 4) in the follow-up; area 0 if nothing is."""
         left, top, right, bottom = self.rectangle(height, width)
         moved = np.asarray(boxes, float).reshape(-1, 4) - [left, top, left, top]
         return _clipped(moved, bottom - top, right - left)
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Stretch(Rectangle):
     """Keeps ``start`` to ``stop`` of one axis (0 down, 1 across), drawn out to the old size."""
 
     axis: int
@@ -94,7 +92,7 @@ class Stretch:
         return f"stretch {('down', 'across')[self.axis]} {self.start}..{self.stop}"
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """What is kept, as a box; raises InputError for less than 0.6 of the axis."""
+        """Raises InputError for less than 0.6 of the axis."""
         length = (height, width)[self.axis]
         least = MIN_STRETCH * length
         if self.start < 0 or self.stop > length or self.stop - self.start < least:
@@ -105,9 +103,6 @@ class Stretch:
         if self.axis == 0:
             return 0, self.start, width, self.stop
         return self.start, 0, self.stop, height
-
-    def visible(self, height: int, width: int) -> Mask:
-        return _filled(self.rectangle(height, width), height, width)
 
     def image(self, image: Image) -> Image:
         height, width = image.shape[:2]
@@ -416,13 +411,6 @@ def _interval(slope: float, offset: Floats, half: float) -> tuple[Floats, Floats
         return np.where(inside, -np.inf, np.inf), np.where(inside, np.inf, -np.inf)
     ends = np.sort([(-half - offset) / slope, (half - offset) / slope], axis=0)
     return ends[0], ends[1]
-
-
-def _filled(box: tuple[int, int, int, int], height: int, width: int) -> Mask:
-    left, top, right, bottom = box
-    mask = np.zeros((height, width), bool)
-    mask[top:bottom, left:right] = True
-    return mask
 
 
 def _clipped(boxes: Floats, height: int, width: int) -> Floats:

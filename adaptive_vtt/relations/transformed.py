@@ -239,10 +239,7 @@ class Transformed(RelationDefaults):
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         """Raises InputError for a severity that does not exist, and for a transform that fails or
         gives no image."""
-        if severity not in self.severities:
-            raise InputError(
-                f"{self.name}: expected a severity in {list(self.severities)}, got {severity}"
-            )
+        self.check(severity)
         image, seed = sample.image, int(rng.integers(SEEDS))
         if image is None:
             return FollowUp(None)

@@ -4,11 +4,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from scipy.special import betaincinv
 
 from ..journal import Journal
 from ..journal.facts import Facts, read_facts
 from ..journal.rows import CallRow, DrawRow
+from ..types import Floats
 
 FAILED = 0.5
 """A question with this loss, or more, was answered wrongly."""
@@ -57,6 +60,21 @@ def wilson(wrong: float, count: int) -> tuple[float, float]:
     centre = (share + square / 2) / (1 + square)
     reach = SURE * math.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
     return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def clopper_pearson(
+    share: Floats | float, count: npt.ArrayLike, confidence: float
+) -> tuple[Floats, Floats]:
+    """The exact interval of a share seen in so many independent draws, each (K,); NaN where there
+    are none. Clopper & Pearson, Biometrika 26 (1934); too wide, if anything, for draws without
+    replacement."""
+    n = np.asarray(count, float)
+    seen, tail = share * n, (1 - confidence) / 2
+    with np.errstate(invalid="ignore"):
+        lower = np.where(seen > 0, betaincinv(seen, n - seen + 1, tail), 0.0)
+        upper = np.where(seen < n, betaincinv(seen + 1, n - seen, 1 - tail), 1.0)
+    known = ~np.isnan(share)
+    return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
 
 def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:

@@ -244,7 +244,6 @@ class Result:
 
     @property
     def _stage(self) -> str:
-        """How far the audit came, in words."""
         asked = f"{self.calls} calls, {self.questions} questions, {self.paid}"
         ended = "still open" if self.reason is None else f"ended: {self.reason}"
         if self.guarantee is None:

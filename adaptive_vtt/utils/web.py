@@ -5,9 +5,10 @@ machine alone, and answer to its own names alone.
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 
 def templates_of(*folders: Path) -> Environment:
@@ -33,3 +34,13 @@ def is_loopback(host: str) -> bool:
     rebinding), and read the answers: its Host gives it away.
     """
     return _NAMES.fullmatch(host.lower()) is not None
+
+
+def sentences(template: Path, **values: object) -> list[str]:
+    """The lines of a plain text that a template makes; empty ones are left out."""
+    return [line for line in _plain(template).render(values).split("\n") if line]
+
+
+@cache
+def _plain(template: Path) -> Template:
+    return templates_of(template.parent).overlay(autoescape=False).get_template(template.name)

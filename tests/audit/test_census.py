@@ -15,7 +15,6 @@ import adaptive_vtt as avtt
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.audit.census import Census, CensusResult, all_losses, asking, everything
 from adaptive_vtt.audit.census.asking import columns_of
-from adaptive_vtt.audit.census.figures import clopper_pearson
 from adaptive_vtt.audit.census.making import Making
 from adaptive_vtt.audit.census.record import Columns
 from adaptive_vtt.cli.main import main
@@ -25,6 +24,7 @@ from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Correctness, MaskDrop, TopClass
 from adaptive_vtt.relations import get
+from adaptive_vtt.results.outcomes import clopper_pearson
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Floats, Unanswered
 
@@ -126,7 +126,7 @@ def test_groups_of_metadata_have_rates(classes_found: CensusResult) -> None:
 
 def test_an_interval_for_other_images_is_that_of_so_many_coins() -> None:
     rates, count = np.array([0.0, 0.3, 1.0, np.nan]), np.array([20, 50, 20, 0])
-    lower, upper = clopper_pearson(rates, count)
+    lower, upper = clopper_pearson(rates, count, 0.95)
     assert (lower[0], upper[2]) == (0, 1)
     assert np.isnan([lower[3], upper[3]]).all()
     for bound, tail in (

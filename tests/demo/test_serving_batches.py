@@ -136,7 +136,7 @@ def test_faults_befall_requests_each_in_its_way(fault: str, status: str, kept: i
     server = DemoServer(FAKE, Behaviour(**{fault: 1.0}))
     batches = OpenAIBatches(OpenAI(FAKE, MODEL), server._faults, server.statistics)
     bodies = {line["custom_id"]: json.dumps(line["body"]).encode() for line in lines(4)}
-    batches._begin(_Batch("b", "f", 0, 0.0, 0.0, None, requests=bodies))
+    batches._begin(_Batch(id="b", seconds=0.0, input_file="f", metadata=None, requests=bodies))
     batch = batches._now("b")
     assert batch.status == status
     assert batch.counts == {"completed": kept, "failed": failed}

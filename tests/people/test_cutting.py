@@ -101,6 +101,9 @@ def test_the_command_writes_what_relations_paste(
     assert "--click: expected X and Y within the picture" in capsys.readouterr().err
 
 
+pytestmark = pytest.mark.shares  # the threads that answer are begun by whoever asks first
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, CutOuts]]:
     site = CutOuts(frame()[0], "one", tmp_path_factory.mktemp("kept") / "tools")

@@ -15,8 +15,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import MedTest
 from adaptive_vtt.relations.medtest.lighting import exposed
-from adaptive_vtt.relations.medtest.printed import printed
-from adaptive_vtt.relations.medtest.scene import Scene, fifth, visible_field
+from adaptive_vtt.relations.medtest.scene import Scene, fifth, printed, visible_field
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.workers import received
@@ -96,9 +95,7 @@ def test_unknown_task_is_named() -> None:
 
 @pytest.mark.parametrize("name", NINE)
 def test_severity_out_of_range_is_one_sentence(name: str) -> None:
-    with pytest.raises(
-        InputError, match=rf"medtest/{name}: expected a severity from 1 to 5, got 6"
-    ):
+    with pytest.raises(InputError, match=rf"medtest/{name}: expected a severity in .*, got 6"):
         made(name, picture(), 6)
 
 

@@ -19,11 +19,11 @@ from adaptive_vtt.datasets.vqa.taxonomy import (
     visual_prompt,
 )
 from adaptive_vtt.oracles import MultipleChoice
+from adaptive_vtt.results.outcomes import clopper_pearson
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.endobench_beside import (
     accuracies,
     baseline,
-    clopper_pearson,
     column_of,
     compare,
     counts,
@@ -179,9 +179,9 @@ def test_no_other_counts_up_to_twenty_give_the_percentages() -> None:
     [(14, 15, 0.6805, 0.9983), (0, 10, 0.0, 0.3085), (10, 10, 0.6915, 1.0)],
 )
 def test_clopper_pearson(right: int, asked: int, lower: float, upper: float) -> None:
-    assert clopper_pearson(right, asked, 0.95) == pytest.approx((lower, upper), abs=1e-4)
+    assert clopper_pearson(right / asked, asked, 0.95) == pytest.approx((lower, upper), abs=1e-4)
     exact = binomtest(right, asked).proportion_ci(0.95, method="exact")
-    assert clopper_pearson(right, asked, 0.95) == pytest.approx((exact.low, exact.high))
+    assert clopper_pearson(right / asked, asked, 0.95) == pytest.approx((exact.low, exact.high))
 
 
 # -- reports ----------------------------------------------------------------------------

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from scipy.special import betaincinv
 from scipy.stats import rankdata
 
 from ...certify import named_targets
@@ -28,7 +26,7 @@ from ...engine.settings import describe_oracle, describe_space
 from ...families import OfRelation
 from ...journal.facts import SpaceFacts
 from ...results.census import CONFIDENCE, PAGE, TOLD, page
-from ...results.outcomes import confusion
+from ...results.outcomes import clopper_pearson, confusion
 from ...results.report import endobench_beside, medtest_beside, published
 from ...space import QuestionSpace
 from ...types import Floats, Indices, JsonObject
@@ -93,7 +91,7 @@ class CensusResult:
         ``upper``, an interval for images of which these are a random sample."""
         sums, count, silent, images = self._sums()
         rate = np.where(count > 0, sums / np.maximum(count, 1), np.nan)
-        lower, upper = clopper_pearson(rate, images)
+        lower, upper = clopper_pearson(rate, images, CONFIDENCE)
         found = pd.DataFrame([{"target": t.name, **t.id.columns()} for t in self.targets])
         counts = {"questions": count, "unanswered": silent, "images": images}
         return found.assign(exact=rate, **counts, lower=lower, upper=upper)
@@ -324,17 +322,6 @@ class CensusResult:
 
     def _asks_endobench(self) -> bool:
         return not {task.name for task in TASKS}.isdisjoint(self.space.concepts)
-
-
-def clopper_pearson(rate: Floats, count: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """(K,) each: the interval of a share seen in so many images; NaN where there are none."""
-    n = np.asarray(count, float)
-    wrong, tail = rate * n, (1 - CONFIDENCE) / 2
-    with np.errstate(invalid="ignore"):
-        lower = np.where(wrong > 0, betaincinv(wrong, n - wrong + 1, tail), 0.0)
-        upper = np.where(wrong < n, betaincinv(wrong + 1, n - wrong, 1 - tail), 1.0)
-    known = ~np.isnan(rate)
-    return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
 
 def auc(part: pd.DataFrame) -> float:

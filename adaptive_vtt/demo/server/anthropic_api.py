@@ -2,14 +2,14 @@
 
 import json
 import secrets
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from ...types import JsonObject
-from .behaviour import Batches, Faults, Statistics, jsonl
+from ...utils.http_server import Rejected, Request
+from .behaviour import Batch, Batches, Faults, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -21,7 +21,7 @@ from .conversation import (
     whole,
 )
 from .fake_models import FakeModel
-from .http import Rejected, Request, Response, Route, Usage
+from .http import Response, Route, Usage
 
 _KINDS = {
     401: "authentication_error",
@@ -99,7 +99,6 @@ class Anthropic:
 
 
 def _tool(asked: JsonObject) -> JsonObject | None:
-    """The tool that has to be used, if one has."""
     choice = asked.get("tool_choice")
     if not isinstance(choice, dict) or choice.get("type") not in ("tool", "any"):
         return None
@@ -111,7 +110,6 @@ def _tool(asked: JsonObject) -> JsonObject | None:
 
 
 def _parts(content: Any) -> tuple[list[str], list[str]]:
-    """The texts of a message and its images in base64."""
     parts = content_parts(content)
     sources = [part.get("source") for part in parts if part.get("type") == "image"]
     for source in sources:
@@ -126,20 +124,14 @@ _PATH = "/v1/messages/batches"
 _COUNTED = ("succeeded", "errored", "canceled", "expired")
 
 
-@dataclass
-class _Batch:
-    """See ``Batch``; ``results``: a line each, once it has ended."""
+@dataclass(kw_only=True)
+class _Batch(Batch):
+    """``results``: a line each, once it has ended."""
 
-    id: str
-    created_at: str
-    began: float
-    seconds: float
-    requests: dict[str, bytes]
     results: list[JsonObject] = field(default_factory=list)
-    running: bool = True
 
     def as_dict(self) -> JsonObject:
-        """As the API tells of it."""
+        created = datetime.fromtimestamp(self.created, UTC).isoformat()
         done = [line["result"]["type"] for line in self.results]
         left = len(self.requests) if self.running else 0
         return {
@@ -147,9 +139,9 @@ class _Batch:
             "type": "message_batch",
             "processing_status": "in_progress" if self.running else "ended",
             "request_counts": {"processing": left, **{k: done.count(k) for k in _COUNTED}},
-            "created_at": self.created_at,
-            "expires_at": self.created_at,
-            "ended_at": None if self.running else self.created_at,
+            "created_at": created,
+            "expires_at": created,
+            "ended_at": None if self.running else created,
             "archived_at": None,
             "cancel_initiated_at": None,
             "results_url": None if self.running else f"{_PATH}/{self.id}/results",
@@ -181,9 +173,8 @@ class AnthropicBatches(Batches[_Batch]):
     def _create(self, request: Request) -> Response:
         requests = _requests(request.json().get("requests"))
         faults = self._faults(b"batch " + request.body)
-        now = datetime.now(UTC).isoformat()
         name = f"msgbatch_{secrets.token_hex(12)}"
-        return self._begin(_Batch(name, now, time.monotonic(), faults.delay, requests))
+        return self._begin(_Batch(id=name, seconds=faults.delay, requests=requests))
 
     def _list(self, request: Request) -> Response:
         page, more = self._page(request, "after_id", 1000)
@@ -209,7 +200,7 @@ class AnthropicBatches(Batches[_Batch]):
                 result = {"type": "errored", "error": response.content}
             if fault != "truncated":
                 batch.results.append({"custom_id": name, "result": result})
-        batch.running = False
+        batch.status = "ended"
 
 
 def _requests(listed: Any) -> dict[str, bytes]:

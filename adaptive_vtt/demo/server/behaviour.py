@@ -3,14 +3,15 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
 from ...errors import InputError
+from ...utils.http_server import Rejected, Request
 from ...utils.random_streams import generator
-from .http import Rejected, Request, Response, Usage
+from .http import Response, Usage
 
 Fault = Literal["limited", "broken", "hung", "truncated"]
 
@@ -126,24 +127,29 @@ class Statistics:
 
     def as_dict(self) -> dict[str, int]:
         """Name -> count."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return asdict(self)
 
 
-class Batch(Protocol):
-    """``began`` and ``seconds``: when work on it began, on a monotonic clock, and how long it
-    takes; ``requests`` by custom id."""
+@dataclass(kw_only=True)
+class Batch:
+    """``began``, on a monotonic clock, and ``seconds``: when work on it began, and how long it
+    takes; ``requests`` by custom id; ``created``: in seconds since 1970."""
 
     id: str
-    began: float
     seconds: float
-    requests: dict[str, bytes]
+    requests: dict[str, bytes] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    created: float = field(default_factory=time.time)
+    status: str = "in_progress"
 
     @property
     def running(self) -> bool:
         """Whether it has not ended yet."""
+        return self.status == "in_progress"
 
     def as_dict(self) -> dict[str, object]:
         """As the API tells of it."""
+        raise TypeError(f"{type(self).__name__} defines no as_dict")
 
 
 AnyBatch = TypeVar("AnyBatch", bound=Batch)

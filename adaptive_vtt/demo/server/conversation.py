@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 
 from ...types import Image, JsonObject
+from ...utils.http_server import Rejected
 from ...utils.image_codec import declared_size
 from .fake_models import FakeModel, Reply, fold
-from .http import Rejected
 
 MAX_PIXELS = 4096 * 4096
 
@@ -139,7 +139,6 @@ def texts_of(parts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _folded(name: str) -> str:
-    """Names of properties have no blanks."""
     return fold(name.replace("_", " "))
 
 

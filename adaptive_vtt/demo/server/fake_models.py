@@ -327,7 +327,6 @@ class DemoModel:
         return [reply.yes for reply in self._answers(image, concepts)]
 
     def _answers(self, image: Image | None, questions: Sequence[str]) -> list[Reply]:
-        """Looks at the image once."""
         picture = None if image is None else _rgb(image)
         digest = "no image" if picture is None else digest_of(picture)
         seen = Seen(None, 0.0, 1.0) if picture is None else self._gallery.find(picture)
@@ -508,7 +507,6 @@ class FakeCaptioner:
 
 
 def _claimed(told: Told) -> set[str]:
-    """The kinds that a caption says are there."""
     right = {kind for _, kind in told.named if kind is not None} - set(told.misclassified)
     return right | set(told.misclassified.values()) | set(told.fabricated)
 

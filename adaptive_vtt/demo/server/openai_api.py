@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...types import Image, JsonObject
-from .behaviour import Batches, Faults, Statistics, jsonl
+from ...utils.http_server import Rejected, Request
+from .behaviour import Batch, Batches, Faults, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -25,7 +26,7 @@ from .conversation import (
     whole,
 )
 from .fake_models import REFUSAL, FakeModel, Reply
-from .http import Rejected, Request, Response, Route, Usage
+from .http import Response, Route, Usage
 
 _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")
 """Fields of a request that every server takes."""
@@ -203,7 +204,6 @@ class OpenAI:
 
 
 def _parts(content: Any) -> tuple[list[str], list[str]]:
-    """The texts of a message and the sources of its images."""
     parts = content_parts(content)
     pictured = [part.get("image_url") for part in parts if part.get("type") == "image_url"]
     if not all(isinstance(each, dict) and isinstance(each.get("url"), str) for each in pictured):
@@ -253,29 +253,18 @@ _BOUNDARY = re.compile(r'multipart/form-data;.*boundary="?([^";]+)"?', re.IGNORE
 _NAME = re.compile(rb'name="([^"]*)"')
 
 
-@dataclass
-class _Batch:
-    """See ``Batch``; ``output`` and ``failures`` are files."""
+@dataclass(kw_only=True)
+class _Batch(Batch):
+    """``output`` and ``failures`` are files."""
 
-    id: str
     input_file: str
-    created_at: int
-    began: float
-    seconds: float
     metadata: Any
-    requests: dict[str, bytes] = field(default_factory=dict)
-    status: str = "in_progress"
     errors: list[str] = field(default_factory=list)
     output: str | None = None
     failures: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def running(self) -> bool:
-        return self.status == "in_progress"
-
     def as_dict(self) -> JsonObject:
-        """As the API tells of it."""
         errors = [{"code": "invalid_request", "message": e, "line": None} for e in self.errors]
         return {
             "id": self.id,
@@ -287,7 +276,7 @@ class _Batch:
             "status": self.status,
             "output_file_id": self.output,
             "error_file_id": self.failures,
-            "created_at": self.created_at,
+            "created_at": int(self.created),
             "request_counts": {"total": len(self.requests), "completed": 0, "failed": 0}
             | self.counts,
             "metadata": self.metadata,
@@ -360,12 +349,10 @@ class OpenAIBatches(Batches[_Batch]):
             raise Rejected(400, f"expected the endpoint {_CHAT} and the window 24h")
         faults = self._faults(b"batch " + self._files[name])
         batch = _Batch(
-            f"batch_{secrets.token_hex(12)}",
-            name,
-            int(time.time()),
-            time.monotonic(),
-            faults.delay,
-            asked.get("metadata"),
+            id=f"batch_{secrets.token_hex(12)}",
+            seconds=faults.delay,
+            input_file=name,
+            metadata=asked.get("metadata"),
         )
         try:
             batch.requests = dict(_lines(self._files.pop(name)))

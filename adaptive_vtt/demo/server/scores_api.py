@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ...types import Image, JsonObject
+from ...utils.http_server import Rejected, Request
 from .conversation import MAX_PIXELS, decoded
 from .fake_models import FakeModel
-from .http import Rejected, Request, Response, Route, Usage
+from .http import Response, Route, Usage
 
 INPUT, OUTPUT = "image", "probabilities"
 

@@ -1,22 +1,19 @@
-"""The server: connections, keys, faults, delays and the bill."""
+"""The server: keys, faults, delays and the bill."""
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
-import threading
 import time
 from collections import Counter
-from collections.abc import Coroutine
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from ...errors import InputError, one_line
+from ...errors import one_line
+from ...utils.http_server import Call, HttpServer, Rejected, Request
 from .anthropic_api import Anthropic, AnthropicBatches
 from .behaviour import Behaviour, Faults, Statistics
 from .conversation import MAX_PIXELS
 from .fake_models import FakeModel
-from .http import Api, Rejected, Request, Response, Route, Usage, read_request
+from .http import Api, Response, Route, Usage
 from .openai_api import Dialect, OpenAI, OpenAIBatches
 from .scores_api import OpenInference, Plain
 
@@ -26,18 +23,14 @@ MODEL = "demo-endoscopist"
 STATISTICS = "/demo/statistics"
 
 
-class DemoServer:
-    """Serves a ``FakeModel`` on loopback, in a thread of its own, from ``start`` to ``close``.
+class DemoServer(HttpServer):
+    """Serves a ``FakeModel`` on loopback (``HttpServer``).
 
     Speaks OpenAI's chat completions and Anthropic's messages, and batches of both (/v1), the Open
     Inference Protocol (/v2) and plain JSON (/predict); GET /demo/statistics tells what was answered
-    and billed. ``dialect``: how chat completions differ from OpenAI's. ``port`` 0 takes a free one.
-    With ``key``, all but health and statistics need it, as "Authorization: Bearer KEY" or
-    "X-Api-Key: KEY". Bodies above ``most_bytes`` and images above ``most_pixels`` get 413, and a
-    Host other than this machine's own names 421. A client is dropped that takes more than
-    ``patience`` seconds to begin its first request, to send the head of one, to send its body, or
-    to take the answer; between requests, after ``idle`` seconds.
-    Also a context manager. Raises InputError where the port cannot be had.
+    and billed. ``dialect``: how chat completions differ from OpenAI's. With ``key``, all but health
+    and statistics need it, as "Authorization: Bearer KEY" or "X-Api-Key: KEY". Images above
+    ``most_pixels`` get 413. Clients of OpenAI's API add "/v1" to ``url``.
     """
 
     def __init__(
@@ -54,11 +47,10 @@ class DemoServer:
         idle: float = 60.0,
         dialect: Dialect | None = None,
     ) -> None:
+        super().__init__(port, most_bytes=most_bytes, patience=patience, idle=idle)
         self.fake, self.behaviour, self.model = fake, behaviour or Behaviour(), model
         self.statistics = Statistics()
-        self.port = port
-        self._key, self._most_bytes = key, most_bytes
-        self._patience, self._idle = patience, idle
+        self._key = key
         self._openai = OpenAI(fake, model, most_pixels, dialect)
         messages = Anthropic(fake, model, most_pixels)
         self._apis: tuple[Api, ...] = (
@@ -71,108 +63,24 @@ class DemoServer:
         )
         self._times: Counter[bytes] = Counter()
         self._at_once = 0
-        self._loop = asyncio.new_event_loop()
-        self._thread: threading.Thread | None = None
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
 
-    @property
-    def url(self) -> str:
-        """The server's root; clients of OpenAI's API add "/v1"."""
-        return f"http://127.0.0.1:{self.port}"
+    def error(self, rejected: Rejected) -> Response:
+        """As OpenAI words it: no other protocol was asked for."""
+        return self._openai.error(rejected)
 
-    def start(self) -> "DemoServer":
-        """Listens from now on; returns itself."""
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        try:
-            self._run(self._listen())
-        except OSError as error:
-            self.close()
-            raise InputError(
-                f"demo server: cannot listen on port {self.port}: {error.strerror or error}"
-            ) from None
-        return self
-
-    def close(self) -> None:
-        """Ends every connection; nothing listens afterwards. A second call does nothing."""
-        if self._thread is None:
-            return
-        self._run(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self._thread = None
-
-    def __enter__(self) -> "DemoServer":
-        return self.start()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def _listen(self) -> None:
-        self._server = await asyncio.start_server(
-            self._connected, "127.0.0.1", self.port, backlog=1024
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def _end(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = self._loop.create_task(self._talk(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            wait = self._patience
-            while await self._one(reader, writer, wait):
-                wait = self._idle
-        except (ConnectionError, TimeoutError):
-            pass  # the client has gone, or stalls
-        except asyncio.CancelledError:
-            writer.transport.abort()  # the server ends
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError, TimeoutError):
-                async with asyncio.timeout(self._patience):
-                    await writer.wait_closed()
-            writer.transport.abort()  # also where a client never takes what was sent
-
-    async def _one(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, wait: float
-    ) -> bool:
-        """Serves one request, which begins within ``wait`` seconds; says whether the connection
-        stays open."""
-        patience = self._patience
-        try:
-            request = await read_request(reader, writer, self._most_bytes, patience, wait)
-        except Rejected as rejected:  # where the next request begins is not known
-            refusal = _Call(_NONE, reader, writer, False, patience)
-            await refusal.send(self._openai.error(rejected))
-            return False
-        if request is None:
-            return False
-        keep = request.headers.get("connection", "").lower() != "close"
-        call = _Call(request, reader, writer, keep, patience)
+    async def serve(self, call: Call) -> bool:
+        """Answers, or fails as the behaviour has it."""
+        request = call.request
         api, route, arguments = self._find(request)
         if route is not None and route.paid:
-            return await self._paid(call, api, route, arguments) and keep
+            return await self._paid(call, api, route, arguments)
         if route is not None and route.fails:
-            return await self._failing(call, api, route, arguments) and keep
+            return await self._failing(call, api, route, arguments)
         if request.method == "GET" and request.path == STATISTICS:
             await call.send(Response(200, self.statistics.as_dict()))
         else:
             await call.send(self._handled(api, route, request, arguments))
-        return keep
+        return True
 
     def _find(self, request: Request) -> tuple[Api, Route | None, dict[str, str]]:
         for api in self._apis:
@@ -203,7 +111,7 @@ class DemoServer:
         if self._key and not hmac.compare_digest(given.encode(), self._key.encode()):
             raise Rejected(401, "Incorrect or missing API key.", "invalid_api_key")
 
-    async def _paid(self, call: "_Call", api: Api, route: Route, arguments: dict[str, str]) -> bool:
+    async def _paid(self, call: Call, api: Api, route: Route, arguments: dict[str, str]) -> bool:
         """A request that costs something: it may meet a fault, and takes its time."""
         counts, came = self.statistics, time.monotonic()
         counts.requests += 1
@@ -231,9 +139,7 @@ class DemoServer:
         finally:
             self._at_once -= 1
 
-    async def _failing(
-        self, call: "_Call", api: Api, route: Route, arguments: dict[str, str]
-    ) -> bool:
+    async def _failing(self, call: Call, api: Api, route: Route, arguments: dict[str, str]) -> bool:
         """A request that costs nothing and may fail: before it is handled, or with its reply.
 
         Its faults go by how many came before: names of files and batches are new in every run.
@@ -270,9 +176,7 @@ class DemoServer:
         headers = {"Retry-After": f"{self.behaviour.retry_after:g}"}
         return Response(worded.status, worded.content, headers)
 
-    async def _answered(
-        self, call: "_Call", response: Response, usage: Usage, faults: Faults
-    ) -> bool:
+    async def _answered(self, call: Call, response: Response, usage: Usage, faults: Faults) -> bool:
         """Sends the answer, or half of it, and writes the bill."""
         unseen = "lost" if call.gone else faults.fault
         self.statistics.bill(usage, unseen)
@@ -281,39 +185,3 @@ class DemoServer:
             return False
         await call.send(response)
         return True
-
-
-_NONE = Request("", "", {}, b"")
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One request and the connection it came by.
-
-    ``keep``: whether that stays open; ``patience``: seconds in which an answer is to be taken.
-    """
-
-    request: Request
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    keep: bool
-    patience: float
-
-    @property
-    def gone(self) -> bool:
-        """Whether the client has hung up."""
-        return self.reader.at_eof() or self.writer.is_closing()
-
-    async def send(self, response: Response) -> None:
-        self.writer.write(b"".join(response.encoded(self.keep)))
-        async with asyncio.timeout(self.patience):
-            await self.writer.drain()
-
-    def send_half(self, response: Response) -> None:
-        head, body = response.encoded(keep_alive=False)
-        self.writer.write(head + body[: len(body) // 2])
-
-    async def until_gone(self) -> None:
-        """Says nothing until the client gives up."""
-        while await self.reader.read(65536):
-            pass

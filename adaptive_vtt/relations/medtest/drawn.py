@@ -179,7 +179,6 @@ def _dome() -> Floats:
 
 @cache
 def _plane() -> tuple[Floats, Floats]:
-    """x and y of each pixel, -1..1."""
     at = (np.arange(SIDE, dtype=np.float32) + 0.5) / SIDE * 2 - 1
     x, y = np.meshgrid(at, at)
     x.flags.writeable = y.flags.writeable = False
@@ -353,7 +352,6 @@ def _from_end() -> tuple[Floats, Floats]:
 
 
 def _snare(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
-    """A loop of braided wire, more or less open."""
     opening = float(rng.uniform(0.5, 1.0))
     angle = np.linspace(0, 2 * np.pi, 160)
     length, reach = 150.0, 62 * opening

@@ -211,7 +211,6 @@ def _inwards(cutout: Cutout, pose: Pose, scene: Scene) -> Matrix:
 
 
 def _inside(points: Matrix, scene: Scene) -> Bools:
-    """Whether each point (... x 2) is in the view."""
     height, width = scene.field.shape
     columns, rows = np.moveaxis(np.floor(points).astype(int), -1, 0)
     within = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)

@@ -144,7 +144,6 @@ def _sizes(counts: pd.Series) -> pd.Series:
 
 
 def _said(row: Mapping[Any, Any]) -> str:
-    """All that is known of a group, in words."""
     names = [row[name] for name in Group._fields]
     lines = [as_text(Group(*(None if pd.isna(name) else name for name in names)).words)]
     if row["predicted"] == row["predicted"]:

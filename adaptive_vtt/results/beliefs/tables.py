@@ -195,7 +195,6 @@ def _certified(
 
 
 def _at(track: Track | None, draws: int) -> tuple[float, float]:
-    """The interval after so many draws."""
     if track is None or draws >= len(track.lower):
         return np.nan, np.nan
     return float(track.lower[draws]), float(track.upper[draws])

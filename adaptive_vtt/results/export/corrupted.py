@@ -184,7 +184,6 @@ def _images(
     shape: tuple[int, ...],
     advance: Callable[[int], object],
 ) -> Iterator[Image]:
-    """The images of these numbers, in this order."""
     several = min(MAX_BATCH, BATCH_BYTES // int(np.prod(shape)) or 1)
     batches = [numbers[at : at + several] for at in range(0, len(numbers), several)]
     for pairs in made(batches):
@@ -226,7 +225,6 @@ def _header(shape: tuple[int, ...]) -> bytes:
 
 
 def _refuse_no_room(out: Path, size: int) -> None:
-    """Raises InputError where the disk has not so many bytes left."""
     there = next(folder for folder in [out, *out.absolute().parents] if folder.exists())
     free = shutil.disk_usage(there).free
     if size > free:

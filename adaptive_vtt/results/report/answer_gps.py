@@ -9,11 +9,10 @@ coordinate alone is left. Observation from the journal, in which images are numb
 proxies add to these GPs while an audit runs is not in it.
 """
 
-import warnings
-from typing import Any
-
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
+from scipy.special import ndtr
 
 from ...oracles.labels import margin
 from ...types import Floats, JsonObject
@@ -208,16 +207,9 @@ def _shares(mean: Floats, deviation: Floats, truth: Floats, bins: int) -> Floats
     with np.errstate(divide="ignore"):
         clipped = np.clip(right, 0, 1)
         logit = np.log(clipped) - np.log1p(-clipped)
-    below = _normal((logit - mean[:, None]) / deviation[:, None])
+    below = ndtr((logit - mean[:, None]) / deviation[:, None])
     below = np.where(truth[:, None] == 1, below, 1 - below)
     return np.diff(below, axis=1, prepend=0.0, append=1.0)
-
-
-def _normal(z: Floats) -> Floats:
-    """The standard normal distribution function."""
-    import torch
-
-    return torch.special.ndtr(torch.from_numpy(z)).numpy()
 
 
 # -- uncertainty -----------------------------------------------------------------------------------
@@ -231,7 +223,6 @@ def uncertainty_section(evidence: Evidence) -> Section | None:
     if evidence.in_words:
         return None
     views = {view: _uncertainty_figure(evidence, view) for view in AXES}
-    level = _over_sides(evidence.replay.uncertainty)[0]
     return Section.of(
         "Uncertainty of the answer GPs",
         "uncertainty",
@@ -239,7 +230,7 @@ def uncertainty_section(evidence: Evidence) -> Section | None:
         concepts=evidence.concepts,
         rules=evidence.rules,
         all=evidence.certificate is None,
-        last=float(level[-1]),
+        last=float(_all_sides(evidence).mean(axis=1).iloc[-1]),
         chart=chart("uncertainty-chart", views, "Uncertainty over questions asked"),
     )
 
@@ -259,13 +250,11 @@ def _uncertainty_figure(evidence: Evidence, view: str) -> JsonObject:
 
 
 def _uncertainty_lines(evidence: Evidence, x: list[int]) -> list[JsonObject]:
-    sides = evidence.replay.uncertainty
-    mean, widest = _over_sides(sides)
-    per_concept = _quietly(np.nanmean, sides, 2)
+    sides = _all_sides(evidence)
     concepts = [
         {
             "x": x,
-            "y": per_concept[:, i].tolist(),
+            "y": sides[[2 * i, 2 * i + 1]].mean(axis=1).tolist(),
             "name": name,
             "colour": "third",
             "only": str(i),
@@ -275,18 +264,12 @@ def _uncertainty_lines(evidence: Evidence, x: list[int]) -> list[JsonObject]:
     most = {"name": "most uncertain side", "colour": "bad", "dash": "dot"}
     return [
         *concepts,
-        {"x": x, "y": widest.tolist(), **most},
-        {"x": x, "y": mean.tolist(), "name": "mean", "colour": "accent", "width": 3},
+        {"x": x, "y": sides.max(axis=1).tolist(), **most},
+        {"x": x, "y": sides.mean(axis=1).tolist(), "name": "mean", "colour": "accent", "width": 3},
     ]
 
 
-def _over_sides(sides: Floats) -> tuple[Floats, Floats]:
-    """Mean and maximum over all sides that can still be asked about, each (T,)."""
-    return _quietly(np.nanmean, sides, (1, 2)), _quietly(np.nanmax, sides, (1, 2))
-
-
-def _quietly(reduce: Any, values: Floats, axis: Any) -> Floats:
-    """A NaN-skipping reduction; all NaN gives NaN without a warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.asarray(reduce(values, axis=axis))
+def _all_sides(evidence: Evidence) -> pd.DataFrame:
+    """T x 2 C: the uncertainty of each side of each concept, NaN where nothing is left to ask."""
+    sides = evidence.replay.uncertainty
+    return pd.DataFrame(sides.reshape(len(sides), -1))

@@ -136,30 +136,20 @@ def verdict_of(answer: AnswerRow | None) -> tuple[str, str]:
 
 def settings_section(evidence: Evidence) -> Section:
     """Model, dataset, strategy, rules, and the head that ``avtt verify`` looks for."""
-    space, chosen, told = evidence.facts.space, evidence.settings, evidence.facts.protocol
+    chosen = evidence.settings
     options = ", ".join(f"{k} {v}" for k, v in chosen.strategy_options.items())
-    template = reading = None
-    if told.template_hash is not None:
-        template = f"{told.template or 'not named'} (hash {told.template_hash})"
-    if told.regime is not None:
-        reading = told.regime + ("" if told.judge is None else f", judged by {told.judge}")
-    rows = [
-        ("Model", chosen.model),
-        ("Prompt template", template),
-        ("Temperature", None if told.temperature is None else f"{told.temperature:g}"),
-        ("Replies read by", reading),
-        ("Dataset", f"{space.dataset}, {amount(space.samples)} samples"),
-        ("Concepts", ", ".join(evidence.concepts)),
-        ("Relations", ", ".join(evidence.relations)),
-        ("Strategy", chosen.strategy + (f" ({options})" if options else "")),
-        ("Stops at", "; ".join(evidence.rules) or "no rule: until all is asked"),
-        ("Seed", str(chosen.seed)),
-        ("Uniform share of the proposal", percent(chosen.exploration)),
-        ("Candidates per draw", f"at most {amount(chosen.candidates)}"),
-        ("Head of the journal", evidence.head),
-    ]
-    known = [(name, text) for name, text in rows if text is not None]
-    return Section.of("Settings", "settings", "settings.html", settings=known)
+    return Section.of(
+        "Settings",
+        "settings",
+        "settings.html",
+        space=evidence.facts.space,
+        chosen=chosen,
+        told=evidence.facts.protocol,
+        strategy=chosen.strategy + (f" ({options})" if options else ""),
+        relations=evidence.relations,
+        rules=evidence.rules,
+        head=evidence.head,
+    )
 
 
 def grounds_section(evidence: Evidence) -> Section | None:

@@ -15,7 +15,7 @@ from .appendix import chance, verdict_of
 from .content import question_in_words
 from .evidence import Evidence
 from .plots import chart, frame
-from .section import SIGNIFICANT, Section, amount, packed, percent
+from .section import Section, amount, packed, percent, plain
 
 VALUES = 20_000
 """Of each column of a table, at most: beyond it moments are left out."""
@@ -148,7 +148,7 @@ def _columns(moments: Moments) -> JsonObject:
     return {
         "draws": moments.draws,
         "groups": [list(group) for group in moments.groups],
-        "columns": {name: _short(moments.columns[name]) for name in moments.columns},
+        "columns": {name: plain(moments.columns[name]) for name in moments.columns},
     }
 
 
@@ -165,12 +165,6 @@ def _hollow(figure: Mapping[str, Any]) -> JsonObject:
     return {**bare, "data": [unbound(trace) for trace in bare["data"]]}
 
 
-def _short(values: Any) -> Any:
-    if isinstance(values, list):
-        return [_short(value) for value in values]
-    return round(values, SIGNIFICANT) if isinstance(values, float) else values
-
-
 def _widest(moments: Moments) -> str | None:
     """How far the last moment's bands reach, in points; None where there are none."""
     ends = (moments.columns[name][-1] for name in ("above", "below"))
@@ -179,7 +173,6 @@ def _widest(moments: Moments) -> str | None:
 
 
 def _place(id: str, moments: Moments, label: str) -> Any:
-    """Where a figure goes, with the last moment's numbers."""
     heads = ["questions", "predicted", "sd", "asked", "failed", "raw"]
     told = [moments.columns[name][-1] for name in heads[1:]]
     rows = [
@@ -213,7 +206,7 @@ def _draw(evidence: Evidence, row: DrawRow, names: list[str]) -> list[Any]:
     for name in PARTS:
         if told.get(name) is not None:
             told[name] /= row.probability
-    told = {name: _short(value) for name, value in told.items()}
+    told = {name: plain(value) for name, value in told.items()}
     change = evidence.change_in_words(asked)
     image = f"{row.sample} after {change}" if change else row.sample
     answer = evidence.answers.get(row.question)

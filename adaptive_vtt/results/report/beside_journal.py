@@ -2,12 +2,11 @@
 draws took. Whoever reads a run folder need not trust them: they are checked, and small.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter
 
 from ...journal.facts import Facts
 from ...utils.files import write_text
@@ -115,10 +114,8 @@ def identity(facts: Facts) -> str:
 
 def _read(kind: type[AnyData], path: Path, facts: Facts) -> AnyData | None:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return None
-        found = kind.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValidationError, ValueError, RecursionError):
+        found = kind.model_validate_json(_small(path))
+    except (OSError, ValueError):
         return None
     return found if found.audit == identity(facts) else None
 
@@ -133,7 +130,16 @@ BASELINE_NAMES = {
     "uniform": "drawn at random, no predictions",
 }
 """By what they are called in the file, the stronger first."""
-LARGEST_FILE = 10_000
+
+
+class _Took(_Data):
+    model_config = ConfigDict(strict=True)
+
+    calls: PositiveInt
+    certified: bool
+
+
+_Baselines = TypeAdapter(dict[str, _Took])
 
 
 @dataclass(frozen=True)
@@ -153,14 +159,14 @@ class Baseline:
 def baselines(folder: Path) -> tuple[Baseline, ...]:
     """Those that were measured; none where the file is no such measurement."""
     try:
-        path = folder / BASELINES
-        if path.stat().st_size > LARGEST_FILE:
-            return ()
-        told = json.loads(path.read_text(encoding="utf-8"))
-        found = [
-            Baseline(k, told[k]["calls"], told[k]["certified"]) for k in BASELINE_NAMES if k in told
-        ]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        told = _Baselines.validate_json(_small(folder / BASELINES))
+    except (OSError, ValueError):
         return ()
-    whole = all(type(b.calls) is int and b.calls > 0 and type(b.certified) is bool for b in found)
-    return tuple(found) if whole else ()
+    return tuple(Baseline(k, told[k].calls, told[k].certified) for k in BASELINE_NAMES if k in told)
+
+
+def _small(path: Path) -> str:
+    """What a file holds; raises ValueError for one that is larger than any of these."""
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{path}: expected at most {MAX_BYTES} bytes")
+    return path.read_text(encoding="utf-8")

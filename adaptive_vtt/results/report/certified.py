@@ -10,7 +10,7 @@ from ...journal.facts import CertificateFacts
 from ...types import JsonObject
 from ...utils.figures import shorten
 from .evidence import Evidence, Standing, ordered
-from .section import Section, aim, exact, percent, span
+from .section import Section, aim, exact, span
 
 # -- intervals -------------------------------------------------------------------------------------
 
@@ -37,7 +37,6 @@ def section(evidence: Evidence) -> Section | None:
         certificate=certificate,
         width=certificate.half_width,
         limit=certificate.at_most,
-        columns=_columns(certificate),
         span=span,
         targets=[s for _, part in ordered(found) for s in part],
         bars=[
@@ -67,29 +66,6 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
     wide = [] if width is None else ["wider than asked"]
     lacking = " or ".join(wide + ([] if limit is None else ["open"]))
     return {"aim": " and ".join(aims), "done": certificate.done, "open": lacking}
-
-
-def _columns(certificate: CertificateFacts) -> list[tuple[str, str]]:
-    """Headings of the table after the first, and what they mean."""
-    width, limit = certificate.half_width, certificate.at_most
-    aimed = [] if width is None else [("certified", f"the half-width is at most {aim(width)}")]
-    side = "on which side the whole interval lies"
-    if certificate.decides:
-        side = "on which side the rate was decided to lie, by bets against the limit itself"
-    decided = [] if limit is None else [(f"against {exact(limit)}", side)]
-    return [
-        ("questions", "of the target, in the whole space"),
-        ("seen", "questions of the target answered"),
-        ("estimate", "of its mean loss: draws and predictions, weighed by their precision"),
-        ("by draws", "the estimate by the draws alone, which the choice does not bias"),
-        ("interval", "certified; sorted by its upper end"),
-        ("half-width", "half the length of the interval"),
-        *aimed,
-        *decided,
-        ("variance ratio", "of these draws against as many uniform ones within the target"),
-        ("uniform draws", "effective sample size: so many uniform draws would tell as much"),
-        *([("more calls", "until the half-width is reached, roughly")] if aimed else []),
-    ]
 
 
 def _scale(found: list[Standing], limit: float | None) -> tuple[float, list[float]]:
@@ -122,37 +98,8 @@ def _bar(standing: Standing, end: float) -> JsonObject:
 # -- figures that follow ---------------------------------------------------------------------------
 
 
-TITLES: dict[Kind, tuple[str, str]] = {
-    "classes": (
-        "All classes together",
-        "Macro figures are means over classes. The sizes of classes are those over all "
-        "follow-up images; an unanswered question counts as the oracle judged it.",
-    ),
-    "concept": (
-        "Balanced accuracy per concept",
-        "The mean of sensitivity and specificity: 1 less the mean of miss and false-alarm rate.",
-    ),
-    "difference": (
-        "Error beyond that on unchanged images",
-        "Above 0 the change of the image makes more answers wrong. The line marks 0.",
-    ),
-    "BE": (
-        "Balanced error (BE)",
-        "1 less balanced accuracy, over all severities of a relation. All relations: their mean, "
-        "unchanged images left out.",
-    ),
-    "normalised": (
-        "BE over AlexNet’s",
-        "The measure of MedMNIST-C, with AlexNet’s published errors on the same test set. The "
-        "line marks AlexNet: 1.",
-    ),
-    "relative": (
-        "Relative BE (rBE)",
-        "How far BE rises above that on unchanged images, over how far AlexNet’s does. The line "
-        "marks AlexNet: 1. What comes with a note may lie outside the bar.",
-    ),
-}
-"""Heading and explanation of each kind, in the order of the page."""
+KINDS: tuple[Kind, ...] = ("classes", "concept", "difference", "BE", "normalised", "relative")
+"""In the order of the page; derived.html says what each is."""
 LINES: dict[Kind, float] = {"difference": 0, "normalised": 1, "relative": 1}
 """Where a line stands in the bars of a kind."""
 SHARES: tuple[Kind, ...] = ("classes", "concept", "BE")
@@ -167,8 +114,8 @@ def derived_section(evidence: Evidence) -> Section | None:
     if not found:
         return None
     groups = [
-        (kind, *titles, _derived_rows(part, shared(evidence.relations)))
-        for kind, titles in TITLES.items()
+        (kind, _derived_rows(part, shared(evidence.relations)))
+        for kind in KINDS
         if (part := [f for f in found if f.kind == kind])
     ]
     return Section.of("Derived figures", "derived", "derived.html", groups=groups, span=span)
@@ -221,7 +168,6 @@ def _part_of(figure: Figure, low: float, high: float) -> JsonObject:
 # -- beliefs beside intervals ----------------------------------------------------------------------
 
 
-BELIEFS = {"raw": "the raw mean", "belief": "the answer GP’s belief"}
 FLAGS = 6
 """Disagreements that are listed before the reader asks for all."""
 
@@ -236,24 +182,8 @@ def disagreements_section(evidence: Evidence) -> Section | None:
         "disagreements",
         "disagreements.html",
         targets=[s for _, part in ordered(found) for s in part],
-        flags=[_flag(s, *told) for s in found for told in s.beliefs_outside],
+        flags=[(s, *told) for s in found for told in s.beliefs_outside],
         most=FLAGS,
         span=span,
         adaptive=evidence.adaptive,
     )
-
-
-def _flag(standing: Standing, what: str, value: float, where: str) -> dict[str, str]:
-    """A belief about a target that its interval rules out, as parts of a sentence."""
-    harder = "harder" if where == "above" else "easier"
-    why = f"the questions chosen were {harder} than the rest"
-    if what == "belief":
-        why = "it blurs answers, also over the line between absent and present"
-    return {
-        "name": standing.name,
-        "what": BELIEFS[what],
-        "value": percent(value),
-        "where": where,
-        "span": span(standing.lower, standing.upper),
-        "why": why,
-    }

@@ -78,7 +78,6 @@ def _grid(evidence: Evidence) -> JsonObject:
 
 
 def _lines(evidence: Evidence, by: list[str]) -> list[tuple[Any, list[Any]]]:
-    """Per group its key, and counts and figures in one list."""
     found = tally(evidence.counted, by)
     counts = found[list(COUNTS)].astype(int).to_numpy().tolist()
     figures = found[list(_figures(evidence))].to_numpy(float).tolist()

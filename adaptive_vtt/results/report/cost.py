@@ -3,6 +3,7 @@ and what narrower ones would have cost.
 """
 
 import numpy as np
+import pandas as pd
 
 from ...certify.further import Range
 from ...engine.repeat_probes import repeated
@@ -61,47 +62,34 @@ def spending_section(evidence: Evidence) -> Section | None:
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
         asked=len(evidence.table),
-        statistics=_flat(statistics, evidence.facts.currency),
+        statistics=_flat(statistics, evidence.facts.currency) if statistics else [],
     )
 
 
-def _read(evidence: Evidence) -> list[dict[str, str]]:
+def _read(evidence: Evidence) -> list[tuple[str, JsonObject]]:
     """What the judge was asked and said: where it and the rule disagree first."""
-    words = {True: "right", False: "wrong", None: "no verdict"}
     answers = [a for c in evidence.calls for a in c.answers if JUDGED in (a.details or {})]
     told = [(a.said or "", (a.details or {})[JUDGED]) for a in answers]
     told.sort(key=lambda one: (one[1]["judge"] == one[1]["rule"], one[1]["rule"] is None))
-    return [
-        {
-            "reply": reply,
-            "said": found["said"] or "nothing",
-            "judge": words[found["judge"]],
-            "rule": words[found["rule"]],
-        }
-        for reply, found in told[:READ]
-    ]
+    return told[:READ]
 
 
 def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
-    """Why questions went unanswered, and how many, the commonest first."""
     counts = evidence.table["unanswered"].dropna().value_counts()
     found = [(str(reason).removeprefix(EXCLUDED), int(n)) for reason, n in counts.items()]
     rest = sum(n for _, n in found[KINDS:])
     return found[:KINDS] + ([("other reasons", rest)] if rest else [])
 
 
-def _flat(statistics: JsonObject, currency: str, under: str = "") -> list[tuple[str, str]]:
+def _flat(statistics: JsonObject, currency: str) -> list[tuple[str, str]]:
     """What the endpoint counted, in words; names of what is nested have what it is nested in."""
     rows = []
-    for name, value in statistics.items():
-        told = under + name
-        if isinstance(value, dict):
-            rows += _flat(value, currency, f"{told}: ")
-        elif "cost" in name and isinstance(value, int | float):
-            rows.append((told.replace("_", " "), money(value, currency)))
-        elif value is not None:
-            number = isinstance(value, int | float)
-            rows.append((told.replace("_", " "), amount(value) if number else str(value)))
+    for name, value in pd.json_normalize(statistics, sep=": ").iloc[0].items():
+        said = str(value)
+        if isinstance(value, int | float):
+            said = money(value, currency) if "cost" in str(name).split(": ")[-1] else amount(value)
+        if value is not None:
+            rows.append((str(name).replace("_", " "), said))
     return rows
 
 
@@ -161,7 +149,6 @@ def slowest_section(evidence: Evidence) -> Section | None:
 
 
 def _summary(found: list[Standing]) -> str:
-    """How much of the audit went into the targets that took longest."""
     open_ = sum(not s.settled for s in found)
     if open_:
         return f"{amount(open_)} of {amount(len(found))} targets are still open."

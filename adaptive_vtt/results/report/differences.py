@@ -8,8 +8,8 @@ from ..difference import DECISIONS, UNFIT, brief, names_of, point_span, points, 
 from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence, Standing
-from .headline import Step, Tile, Verdict
-from .section import THIN, Section, amount, duration, percent, sure
+from .headline import Step, Tile, Verdict, tile_of_questions, tiles_of_cost
+from .section import THIN, Section, amount, sure
 
 SIDE = {1: "above", -1: "below", 0: "open"}
 """Of a target's limit; see ``Track.decided``."""
@@ -125,16 +125,12 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     told = "" if certificate is None or certificate.paired else "its answers were known"
     if evidence.facts.known_a:
         told = f"{amount(b - a)} answers were known"
-    asked, size = len(evidence.table), evidence.facts.space.size
-    share = f"{percent(asked / size)} of the {amount(size)} there are"
-    tiles = [
+    return [
         Tile("Calls of the old model", amount(a), told),
         Tile("Calls of the new model", amount(b)),
-        Tile("Questions judged", amount(asked), share),
+        tile_of_questions(evidence),
+        *tiles_of_cost(evidence, "of both models"),
     ]
-    if evidence.cost:
-        tiles.append(Tile("Cost", evidence.facts.money(evidence.cost), "of both models"))
-    return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 
 def _steps(evidence: Evidence, open_: int, decision: str) -> list[Step]:

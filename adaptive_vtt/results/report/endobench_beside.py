@@ -22,18 +22,21 @@ where medical models gave none, Qwen2.5-VL-72B as judge. It states no temperatur
 """
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from scipy.special import betaincinv
 
 from ...datasets.vqa.taxonomy import GRANULARITIES, IMAGE_LEVEL, PROMPTS, SCENES, TASKS
-from ...journal.facts import Facts, ProtocolFacts
+from ...errors import some
+from ...journal.facts import Facts
 from ...models.network.prompt_templates import TEMPLATES
 from ...types import IDENTITY, JsonObject
+from ...utils.web import sentences
+from ..outcomes import clopper_pearson
 from ..result import Result
 from .evidence import Evidence
 from .published import Row, published_tables
@@ -236,7 +239,7 @@ def baseline() -> pd.DataFrame:
             stored[task.short] = [sum(column) for column in zip(*parts, strict=True)]
     names = full_names()
     rows = {
-        names.get(short, short): (k, n, k / n, *clopper_pearson(k, n, CONFIDENCE))
+        names.get(short, short): (k, n, k / n, *map(float, clopper_pearson(k / n, n, CONFIDENCE)))
         for short, (k, n) in stored.items()
     }
     columns = ["right", "asked", "accuracy", "lower", "upper"]
@@ -265,18 +268,6 @@ def compared(table: pd.DataFrame) -> list[JsonObject]:
     return list(found.values())
 
 
-def clopper_pearson(right: int, asked: int, confidence: float) -> tuple[float, float]:
-    """The exact interval of a share of which ``right`` of ``asked`` independent draws are seen.
-
-    Clopper & Pearson, Biometrika 26 (1934). Too wide, if anything, for draws without replacement.
-    """
-    tail = (1 - confidence) / 2
-    wrong = asked - right
-    lower = betaincinv(right, wrong + 1, tail) if right else 0.0
-    upper = betaincinv(right + 1, wrong, 1 - tail) if wrong else 1.0
-    return float(lower), float(upper)
-
-
 # -- what distinguishes the two --------------------------------------------------------------------
 
 
@@ -287,7 +278,22 @@ NAMED = 3
 
 def differences(facts: Facts) -> list[str]:
     """A sentence each; [] where the audit asked as the published models were asked."""
-    return [*_of_questions(facts), *_of_prompt(facts), *_of_reading(facts)]
+    every, oracle = sum(task.questions for task in TASKS), facts.begun_with.get("oracle")
+    changed = [relation for relation in facts.space.relations if relation != IDENTITY]
+    return sentences(
+        Path(__file__).with_name("endobench_differences.txt"),
+        space=facts.space,
+        told=facts.protocol,
+        own=TEMPLATE,
+        own_hash=TEMPLATES[TEMPLATE].hash,
+        every=every,
+        questions=f"{every:,}",
+        samples=f"{facts.space.samples:,}",
+        changed=changed,
+        listed=some(changed, NAMED),
+        faithful=isinstance(oracle, dict) and oracle.get("faithful"),
+        quoted=repr,
+    )
 
 
 def temperature(facts: Facts) -> str:
@@ -295,58 +301,3 @@ def temperature(facts: Facts) -> str:
     at = facts.protocol.temperature
     here = "is not known" if at is None else f"was {at:g}"
     return f"EndoBench does not state at which temperature its models replied; here it {here}."
-
-
-def _of_questions(facts: Facts) -> Iterator[str]:
-    every = sum(task.questions for task in TASKS)
-    if facts.space.samples != every:
-        yield (
-            f"The questions: {facts.space.samples:,} here (dataset {facts.space.dataset!r}), which "
-            f"may or may not be among EndoBench's {every:,}."
-        )
-    changed = [relation for relation in facts.space.relations if relation != IDENTITY]
-    if changed:
-        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
-        which = "also" if len(changed) < len(facts.space.relations) else "only"
-        yield (
-            f"The images: unchanged there; the rates here are {which} of changed ones "
-            f"({', '.join(changed[:NAMED])}{more})."
-        )
-
-
-def _of_prompt(facts: Facts) -> Iterator[str]:
-    told = facts.protocol
-    if told.template_hash != TEMPLATES[TEMPLATE].hash:
-        yield (
-            f"The prompt: EndoBench's own words there, zero-shot, which the template {TEMPLATE!r} "
-            f"has; {_used(told)} here."
-        )
-    if told.per_call == "all":
-        yield "The calls: one question each there, all questions of an image together here."
-
-
-def _used(told: ProtocolFacts) -> str:
-    """Which template, in words."""
-    if told.template_hash is None:
-        return "in which words is not known"
-    if told.template is None:
-        return f"a template with the hash {told.template_hash}"
-    return f"the template {told.template!r}"
-
-
-def _of_reading(facts: Facts) -> Iterator[str]:
-    told, oracle = facts.protocol, facts.begun_with.get("oracle")
-    if told.regime is None:
-        yield "The replies: letters in words there, numbers here."
-        return
-    if told.regime != "exact" or told.judge is not None:
-        judge = "a judge model" if told.judge is None else f"the judge {told.judge!r}"
-        yield (
-            "The replies: read by their letter there, and, of medical models that gave none, by a "
-            f"judge (Qwen2.5-VL-72B); here {judge} helps to read them ({told.regime})."
-        )
-    if not (isinstance(oracle, dict) and oracle.get("faithful")):
-        yield (
-            "The rule that finds the letter: EndoBench's public one there (faithful = true in "
-            "[oracle] takes it); ours here, which minds how an answer is put."
-        )

@@ -122,7 +122,6 @@ def _measured(gp: "AnswerGP", content: Content, questions: Counts) -> Iterator[F
 
 
 def _learn(gp: "AnswerGP", concepts: Counts, coordinates: Floats) -> None:
-    """Observes what was answered, in order."""
     import torch
 
     from ...surrogates import AnswerPoints
@@ -199,6 +198,10 @@ class Standing:
     @property
     def half_width(self) -> float:
         return (self.upper - self.lower) / 2
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.estimate, self.lower, self.upper)
 
     @property
     def beliefs_outside(self) -> list[tuple[str, float, str]]:
@@ -307,7 +310,7 @@ class Evidence(Content):
     @property
     def bounds(self) -> dict[TargetId, Bounds]:
         """Every target's estimate and interval."""
-        return {s.id: Bounds(s.estimate, s.lower, s.upper) for s in self.standings}
+        return {s.id: s.bounds for s in self.standings}
 
     @cached_property
     def standings(self) -> list[Standing]:

@@ -136,7 +136,14 @@ def two_answers_section(evidence: Evidence) -> Section:
     album = Album()
     apart = [(call, rows) for call in evidence.calls if (rows := _lost_differently(call))]
     apart.sort(key=lambda told: (told[0].call not in evidence.pictures, -_apart(told[1][0])))
-    cards = [_disagreement(evidence, call, rows, album) for call, rows in apart]
+    cards = []
+    for call, rows in apart:
+        asked = evidence.asked(rows[0].question)
+        change = evidence.change(asked.relation, asked.severity)
+        views = _pair(evidence, call.call, change, album)
+        lines = [_both_said(evidence, row) for row in rows]
+        targets = evidence.targets_of(call.call, (row.question for row in rows))
+        cards.append(_card(evidence, call.call, views, lines, targets))
     sides: Options = [(1, "the new model, B"), (0, "the old model, A")]
     return _cards(evidence, cards, album, intro, ("Who lost less", sides))
 
@@ -244,7 +251,6 @@ def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
 
 
 def _about(evidence: Evidence, row: AnswerRow) -> JsonObject:
-    """What the lines about an answer have in common."""
     side = f"is {'present' if row.truth else 'absent'}"
     return {
         "key": row.question % len(evidence.concepts),
@@ -289,7 +295,6 @@ def captions_section(evidence: Evidence) -> Section | None:
 
 
 def _broken(answer: AnswerRow) -> list[Mapping[str, Any]]:
-    """The objects of a judged caption that break a rule."""
     return [one for one in (answer.details or {})["objects"] if one["rule"] is not None]
 
 
@@ -304,14 +309,10 @@ def _broken_caption(evidence: Evidence, answer: AnswerRow, album: Album) -> Card
     told, relation = answer.details or {}, evidence.asked(answer.question).relation
     source, follow_up = evidence.pictures.get(answer.call, (None, None))
     objects = told["objects"]
+    first, second = (f"“{told[name]}”" for name in ("source", "caption"))
     views = [
-        _boxed(album.view(source, _quoted(told["source"])), objects, "boxes", told["size"]),
-        _boxed(
-            album.view(follow_up, _quoted(told["caption"])),
-            objects,
-            "shown",
-            told.get("shown_size"),
-        ),
+        _boxed(album.view(source, first), objects, "boxes", told["size"]),
+        _boxed(album.view(follow_up, second), objects, "shown", told.get("shown_size")),
     ]
     lines = [
         {
@@ -333,10 +334,6 @@ def _broken_caption(evidence: Evidence, answer: AnswerRow, album: Album) -> Card
 
 def _status(one: Mapping[str, Any]) -> str:
     return one["status"] + ("" if one["visible"] is None else f", {one['visible']:.0%} in view")
-
-
-def _quoted(caption: str) -> str:
-    return f"“{caption}”"
 
 
 def _boxed(
@@ -376,14 +373,6 @@ def _lost_differently(call: CallRow) -> list[AnswerRow]:
 def _apart(row: AnswerRow) -> float:
     """How differently the models lost, 0 to 1/2."""
     return abs((row.loss or 0) - ALIKE)
-
-
-def _disagreement(evidence: Evidence, call: CallRow, rows: list[AnswerRow], album: Album) -> Card:
-    asked = evidence.asked(rows[0].question)
-    views = _pair(evidence, call.call, evidence.change(asked.relation, asked.severity), album)
-    lines = [_both_said(evidence, row) for row in rows]
-    targets = evidence.targets_of(call.call, (row.question for row in rows))
-    return _card(evidence, call.call, views, lines, targets)
 
 
 def _both_said(evidence: Evidence, row: AnswerRow) -> JsonObject:

@@ -24,6 +24,20 @@ class Tile(NamedTuple):
     note: str = ""
 
 
+def tile_of_questions(evidence: Evidence) -> Tile:
+    """How many were judged."""
+    asked, size = len(evidence.table), evidence.facts.space.size
+    share = f"{percent(asked / size)} of the {amount(size)} there are"
+    return Tile("Questions judged", amount(asked), share)
+
+
+def tiles_of_cost(evidence: Evidence, note: str) -> list[Tile]:
+    """Cost, where there was any, with a ``note``, and time."""
+    time = Tile("Time", duration(evidence.elapsed), "interruptions left out")
+    cost = Tile("Cost", evidence.facts.money(evidence.cost), note)
+    return [cost, time] if evidence.cost else [time]
+
+
 class Verdict(NamedTuple):
     """``before`` the ``figure`` and ``after`` it stand in large type, ``sure`` beneath."""
 
@@ -64,21 +78,15 @@ def section(evidence: Evidence) -> Section:
 
 
 def _tiles(evidence: Evidence) -> list[Tile]:
-    """What the audit took, each figure once."""
-    asked, size = len(evidence.table), evidence.facts.space.size
     calls = len(evidence.calls) + len(evidence.sources)
-    share = f"{percent(asked / size)} of the {amount(size)} there are"
     tiles = [Tile("Calls", amount(calls), _calls_note(evidence))]
     for one in evidence.baselines:
         took = f"{100 * calls / one.calls:.0f}{THIN}%"
         note = f"for the same guarantee; this audit took {took}"
         tiles.append(Tile(BASELINE_NAMES[one.kind].capitalize(), one.amount, note))
-    tiles.append(Tile("Questions judged", amount(asked), share))
-    if evidence.cost:
-        doubt = f"{evidence.facts.money(evidence.unconfirmed)} of it may not have been charged"
-        note = doubt if evidence.unconfirmed > 0 else "as the model reports it"
-        tiles.append(Tile("Cost", evidence.facts.money(evidence.cost), note))
-    return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
+    doubt = f"{evidence.facts.money(evidence.unconfirmed)} of it may not have been charged"
+    note = doubt if evidence.unconfirmed > 0 else "as the model reports it"
+    return [*tiles, tile_of_questions(evidence), *tiles_of_cost(evidence, note)]
 
 
 def _calls_note(evidence: Evidence) -> str:

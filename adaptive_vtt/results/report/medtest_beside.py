@@ -7,6 +7,7 @@ the figures are kept as printed, and compared with nothing but by eye.
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 import pandas as pd
 
@@ -98,11 +99,7 @@ def classification() -> pd.DataFrame:
     figures being accuracy, cohen_kappa and f1. Averages over rows are left out. Kept: never
     write to it."""
     tables = published_tables("medtest")["classification"]
-    parts = {
-        model: pd.DataFrame.from_dict(tables[model], orient="index", columns=tables["columns"])
-        for model in CLASSIFIERS
-    }
-    return pd.concat(parts, axis=1).drop(index="Average").rename(index=OURS)
+    return _by_classifier(tables, tables["columns"])
 
 
 def answers(questions: Iterable[str] | None = None) -> pd.DataFrame:
@@ -157,8 +154,12 @@ def retrained_segmentation(model: str) -> pd.DataFrame:
 def retrained_classification() -> pd.DataFrame:
     """Tables 22 and 23: accuracy of both classifiers before and after; rows as above."""
     tables = published_tables("medtest")["classification_retraining"]["accuracy_before_after"]
+    return _by_classifier(tables, ["before", "after"])
+
+
+def _by_classifier(tables: Mapping[str, Any], columns: list[str]) -> pd.DataFrame:
     parts = {
-        model: pd.DataFrame.from_dict(tables[model], orient="index", columns=["before", "after"])
+        model: pd.DataFrame.from_dict(tables[model], orient="index", columns=columns)
         for model in CLASSIFIERS
     }
     return pd.concat(parts, axis=1).drop(index="Average").rename(index=OURS)
@@ -207,7 +208,6 @@ def _efr(target: TargetId, relation: str | None, metric: str) -> Mapping[str, fl
 
 
 def _means(table: pd.DataFrame) -> dict[str, float]:
-    """Of each column."""
     return {str(name): float(table[name].mean()) for name in table}
 
 

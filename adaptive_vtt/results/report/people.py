@@ -135,7 +135,6 @@ def _realism_row(name: str, cells: Sequence[Cell]) -> RealismRow:
 
 
 def _sums(shares: Sequence[Share]) -> tuple[int, int]:
-    """How many pairs most say yes of, and how many were judged."""
     yes, count = map(sum, zip(*shares, strict=True))
     return yes, count
 

@@ -111,7 +111,7 @@ def _rows(evidence: Evidence) -> Rows:
         row = found.setdefault(_place(standing.id), {})
         row |= _told(evidence, standing)
     if certificate.guarantee == "all":  # figures of several rates need intervals that hold at once
-        for place, figure in _derived(evidence, {s.id: _bounds(s) for s in there}):
+        for place, figure in _derived(evidence, {s.id: s.bounds for s in there}):
             found.setdefault(place, {}).setdefault(figure.quantity, figure.bounds)
     relations = [None, *_relations(evidence)]
     concepts = [None, *evidence.concepts]
@@ -126,12 +126,12 @@ def _rows(evidence: Evidence) -> Rows:
 def _told(evidence: Evidence, standing: Standing) -> dict[str, Bounds]:
     """The rate that is certified, and where it is one of wrong answers, 1 less it."""
     name = ERROR if standing.id.rate in medtest_beside.ERRORS else standing.id.rate
-    found = {name: _bounds(standing)}
+    found = {name: standing.bounds}
     # of several classes one image is several answers, so that of images follows elsewhere
     images = evidence.facts.space.concepts_are == "classes" and len(evidence.concepts) > 2
     answers = {*COMPLEMENTS, *medtest_beside.ERRORS}.issuperset(evidence.settings.oracle.rates)
     if name in COMPLEMENTS and answers and (_place(standing.id).concept or not images):
-        found[COMPLEMENTS[name]] = _complement(_bounds(standing))
+        found[COMPLEMENTS[name]] = _complement(standing.bounds)
     return found
 
 
@@ -202,10 +202,6 @@ def _named(evidence: Evidence, found: Rows) -> pd.DataFrame:
 
 def _figures(found: Rows) -> list[str]:
     return list(dict.fromkeys(name for row in found.values() for name in row))
-
-
-def _bounds(standing: Standing) -> Bounds:
-    return Bounds(standing.estimate, standing.lower, standing.upper)
 
 
 def _complement(rate: Bounds) -> Bounds:

@@ -35,9 +35,10 @@ class Row:
     published: tuple[float | None, ...]
 
     @classmethod
-    def of(cls, what: str, target: Standing, published: Iterable[float | None]) -> "Row":
+    def of(cls, what: str, target: Standing | Bounds, published: Iterable[float | None]) -> "Row":
         """That of a target whose rate is compared as it is."""
-        return cls(what, target.estimate, span(target.lower, target.upper), tuple(published))
+        rate, lower, upper = map(float, (target.estimate, target.lower, target.upper))
+        return cls(what, rate, span(lower, upper), tuple(published))
 
 
 @cache
@@ -79,15 +80,7 @@ def medmnistc_section(evidence: Evidence) -> Section | None:
     if not ours:
         return None
     table = published_tables("medmnistc")
-    rows = [
-        Row(
-            what,
-            float(b.estimate),
-            span(float(b.lower), float(b.upper)),
-            tuple(table["rows"][what]),
-        )
-        for what, b in ours.items()
-    ]
+    rows = [Row.of(what, b, table["rows"][what]) for what, b in ours.items()]
     return table_of("medmnistc", rows, table["models"])
 
 

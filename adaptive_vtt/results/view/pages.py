@@ -3,7 +3,7 @@ stands at which address.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from mimetypes import guess_type
@@ -21,7 +21,7 @@ from ..report.plotly_library import installed
 from ..report.plots import frame
 from ..report.section import data
 from ..runs import Rates, Run
-from .comparison import Comparison, compare, figure, together
+from .comparison import compare, figure, together
 from .watching import PAGE, Latest, Report, Watch
 
 # -- pages -----------------------------------------------------------------------------------------
@@ -66,40 +66,6 @@ def _worst(rates: Latest[Rates]) -> float:
 def address(name: str) -> str:
     """Where the page of the run of this name stands."""
     return f"/run/{quote(name, safe='')}/"
-
-
-def runs_page(root: Path, rows: Sequence[Row], by: str) -> str:
-    """All runs as a table, sorted by one of ``ORDERS``."""
-    by = by if by in ORDERS else "written"
-    ordered = [(run, known(run, r), r.failure) for run, r in sorted(rows, key=ORDERS[by])]
-    return _fill("runs.html", root=root, rows=ordered, by=by)
-
-
-def run_page(run: Run, alone: bool) -> str:
-    """A run's page; ``alone``: there is no list to go back to."""
-    return _fill("run.html", run=run, alone=alone)
-
-
-def compare_page(
-    a: Run, b: Run, found: Comparison | None, among: Sequence[Rates], failure: str
-) -> str:
-    """Two runs; ``found`` is None while an interval is being computed, or where that failed.
-    ``among``: the intervals of all runs from which the two were chosen."""
-    certifying = [rates for rates in among if rates.rows]
-    chosen = {"count": len(certifying), "sure": together(certifying)}
-    chart = None
-    if found is not None and found.pairs:
-        drawn = data("pairs-chart-data", {"": figure(found, (a.name, b.name))})
-        chart = frame("pairs-chart", "Intervals of both runs", [], []) + drawn
-    return _fill(
-        "compare.html",
-        a=a,
-        b=b,
-        found=found,
-        chosen=chosen,
-        failure=failure,
-        chart=chart,
-    )
 
 
 def trouble(sentence: str) -> str:
@@ -212,11 +178,11 @@ class Site:
             parts = urlsplit(address)
             query = parse_qs(parts.query, max_num_fields=MAX_FIELDS)
         except ValueError:  # http://[bad/
-            return _page(trouble("Expected an address, got one that cannot be read."), 400)
+            return _trouble("Expected an address, got one that cannot be read.", 400)
         try:
             return self._at(parts.path, query)
         except InputError as error:  # the folder went while it was being watched
-            return _page(trouble(str(error)), 404)
+            return _trouble(str(error), 404)
 
     def _at(self, path: str, query: Mapping[str, list[str]]) -> Reply:
         match [unquote(step) for step in path.split("/")[1:]]:
@@ -235,33 +201,48 @@ class Site:
         if [run.folder for run in runs] == [self.watch.root]:
             return Reply(b"", status=302, location=address(runs[0].name))
         rows = [(run, self.watch.rates(run)) for run in runs]
-        return _page(runs_page(self.watch.root, rows, query.get("by", [""])[0]))
+        by = query.get("by", [""])[0]
+        by = by if by in ORDERS else "written"
+        ordered = [(run, known(run, r), r.failure) for run, r in sorted(rows, key=ORDERS[by])]
+        return _page(_fill("runs.html", root=self.watch.root, rows=ordered, by=by))
 
     def _compare(self, query: Mapping[str, list[str]]) -> Reply:
         names = query.get("run", [])
         chosen = [run for name in names if (run := self.watch.run(name)) is not None]
         if len(chosen) != 2 or len(names) != 2:
-            return _page(trouble("Choose two runs of the list to compare them."), 404)
+            return _trouble("Choose two runs of the list to compare them.", 404)
         a, b = chosen
         one, other = self.watch.rates(a), self.watch.rates(b)
         first, second = known(a, one), known(b, other)
         for run, rates in ((a, first), (b, second)):
             if rates is not None and rates.compared:
                 told = f"{run.name} compares two models already: {rates.compared}. "
-                return _page(trouble(told + "Choose two audits of one model each."), 409)
+                return _trouble(told + "Choose two audits of one model each.", 409)
         found = compare(first, second) if first and second else None
         everyone = [self.watch.rates(run).value for run in self.watch.runs()]
-        among = [rates for rates in everyone if rates is not None]
-        page = compare_page(a, b, found, among, one.failure or other.failure)
+        certifying = [rates for rates in everyone if rates is not None and rates.rows]
+        chart = None
+        if found is not None and found.pairs:
+            drawn = data("pairs-chart-data", {"": figure(found, (a.name, b.name))})
+            chart = frame("pairs-chart", "Intervals of both runs", [], []) + drawn
+        page = _fill(
+            "compare.html",
+            a=a,
+            b=b,
+            found=found,  # None while an interval is being computed, or where that failed
+            failure=one.failure or other.failure,
+            chosen={"count": len(certifying), "sure": together(certifying)},
+            chart=chart,
+        )
         return _page(page, policy=DRAWING)
 
     def _run(self, name: str, rest: list[str]) -> Reply:
         run = self.watch.run(name)
         if run is None:
-            return _page(trouble(f"There is no run {name!r} here."), 404)
+            return _trouble(f"There is no run {name!r} here.", 404)
         match rest:
             case [] | [""]:
-                return _page(run_page(run, self.watch.alone))
+                return _page(_fill("run.html", run=run, alone=self.watch.alone))
             case ["state"]:
                 state = state_of(run, self.watch.report(run), self.watch.rates(run))
                 return Reply(json.dumps(state).encode(), "application/json")
@@ -276,8 +257,12 @@ def _page(text: str, status: int = 200, policy: str = OURS) -> Reply:
     return Reply(text.encode(), status=status, policy=policy)
 
 
+def _trouble(sentence: str, status: int) -> Reply:
+    return _page(trouble(sentence), status)
+
+
 def _missing(what: str) -> Reply:
-    return _page(trouble(f"Nothing is served at {what!r}."), 404)
+    return _trouble(f"Nothing is served at {what!r}.", 404)
 
 
 def _own_file(name: str) -> Reply:

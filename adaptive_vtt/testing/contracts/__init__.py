@@ -17,14 +17,12 @@ from ...utils.importing import lazily
 if TYPE_CHECKING:
     from .answers import ModelContract, OracleContract
     from .inputs import DatasetContract, RelationContract
-    from .journals import JournalContract
     from .learners import StrategyContract, SurrogateContract
 
 __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "DatasetContract",
-    "JournalContract",
     "ModelContract",
     "OracleContract",
     "RelationContract",

@@ -1,0 +1,296 @@
+"""HTTP/1.1 (RFC 9112) for clients on this machine, as much of it as they need.
+
+One event loop serves all connections, in a thread of its own, so that clients that are slow, or
+mean no good, keep nobody else waiting.
+"""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any, Self
+from urllib.parse import parse_qsl
+
+from ..errors import InputError
+from ..types import JsonObject
+from .web import ADDRESS, is_loopback
+
+_HEAD = 64 * 1024
+"""Bytes of a request's head, at most; asyncio's own limit."""
+_DIGITS = 15
+"""Most digits of a Content-Length that is read."""
+
+
+class Rejected(Exception):
+    """A request that is wrong, whoever sends it again; each server words it its own way."""
+
+    def __init__(
+        self, status: int, message: str, code: str | None = None, param: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.code, self.param = status, message, code, param
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: ``address`` is path and query; the names of ``headers`` are lower case."""
+
+    method: str
+    address: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        return self.address.partition("?")[0]
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """One value for each name."""
+        return dict(parse_qsl(self.address.partition("?")[2]))
+
+    def json(self) -> JsonObject:
+        """The body as a JSON object; raises Rejected for anything else."""
+        try:
+            found = json.loads(self.body)
+        except RecursionError:
+            raise Rejected(400, "the body is JSON nested too deep") from None
+        except ValueError as error:
+            raise Rejected(400, f"the body is no JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise Rejected(400, "expected a JSON object as the body")
+        return found
+
+
+@dataclass(frozen=True)
+class Response:
+    """A body, bytes or JSON, with its status; ``headers`` may say what the bytes are."""
+
+    status: int
+    content: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def encoded(self, keep_alive: bool) -> tuple[bytes, bytes]:
+        """Head and body as they are sent."""
+        raw = isinstance(self.content, bytes)
+        body = self.content if raw else json.dumps(self.content).encode()
+        headers = {
+            "Content-Type": f"application/{'octet-stream' if raw else 'json'}",
+            "Content-Length": len(body),
+            "Connection": "keep-alive" if keep_alive else "close",
+            **self.headers,
+        }
+        known = self.status in set(HTTPStatus)  # 529, overloaded, is none of HTTP's
+        phrase = HTTPStatus(self.status).phrase if known else "Overloaded"
+        lines = [f"HTTP/1.1 {self.status} {phrase}", *(f"{k}: {v}" for k, v in headers.items())]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"), body
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request and the connection it came by.
+
+    ``keep``: whether that stays open; ``patience``: seconds in which an answer is to be taken.
+    """
+
+    request: Request
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    keep: bool
+    patience: float
+
+    @property
+    def gone(self) -> bool:
+        """Whether the client has hung up."""
+        return self.reader.at_eof() or self.writer.is_closing()
+
+    async def send(self, response: Response) -> None:
+        self.writer.write(b"".join(response.encoded(self.keep)))
+        async with asyncio.timeout(self.patience):
+            await self.writer.drain()
+
+    def send_half(self, response: Response) -> None:
+        head, body = response.encoded(keep_alive=False)
+        self.writer.write(head + body[: len(body) // 2])
+
+    async def until_gone(self) -> None:
+        """Says nothing until the client gives up."""
+        while await self.reader.read(65536):
+            pass
+
+
+class HttpServer:
+    """Serves on loopback, in a thread of its own, from ``start`` to ``close``.
+
+    A subclass says in ``serve`` what is answered, and in ``error`` how that a request is wrong.
+    ``port`` 0 takes a free one. Bodies above ``most_bytes`` get 413, and a Host other than this
+    machine's own names 421. A client is dropped that takes more than ``patience`` seconds to begin
+    its first request, to send the head of one, to send its body, or to take the answer; between
+    requests, after ``idle`` seconds. Also a context manager. Raises InputError where the port
+    cannot be had.
+    """
+
+    def __init__(self, port: int, *, most_bytes: int, patience: float, idle: float) -> None:
+        self.port = port
+        self._most_bytes, self._patience, self._idle = most_bytes, patience, idle
+        self._loop: asyncio.AbstractEventLoop  # from start on
+        self._thread: threading.Thread | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def serve(self, call: Call) -> bool:
+        """Answers a call; whether the connection may stay open."""
+        raise TypeError(f"{type(self).__name__} defines no serve")
+
+    def error(self, rejected: Rejected) -> Response:
+        """The response to a request that is wrong."""
+        raise TypeError(f"{type(self).__name__} defines no error")
+
+    @property
+    def url(self) -> str:
+        """The server's root."""
+        return f"http://{ADDRESS}:{self.port}"
+
+    def start(self) -> Self:
+        """Listens from now on; returns itself."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        try:
+            self._run(self._listen())
+        except (OSError, OverflowError) as error:
+            self.close()
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"--port: cannot listen on port {self.port}: {why}") from None
+        return self
+
+    def close(self) -> None:
+        """Ends every connection; nothing listens afterwards. A second call does nothing."""
+        if self._thread is None:
+            return
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._thread = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(
+            self._connected, ADDRESS, self.port, backlog=1024, limit=_HEAD
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _end(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._loop.shutdown_default_executor()
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = self._loop.create_task(self._talk(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            wait = self._patience
+            while await self._one(reader, writer, wait):
+                wait = self._idle
+        except (ConnectionError, TimeoutError):
+            pass  # the client has gone, or stalls
+        except asyncio.CancelledError:
+            writer.transport.abort()  # the server ends
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(self._patience):
+                    await writer.wait_closed()
+            writer.transport.abort()  # also where a client never takes what was sent
+
+    async def _one(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, wait: float
+    ) -> bool:
+        """Serves one request, which begins within ``wait`` seconds; whether the connection stays
+        open."""
+        try:
+            request = await _read(reader, writer, self._most_bytes, self._patience, wait)
+        except Rejected as rejected:  # where the next request begins is not known
+            refusal = Call(Request("", "", {}, b""), reader, writer, False, self._patience)
+            await refusal.send(self.error(rejected))
+            return False
+        if request is None:
+            return False
+        keep = request.headers.get("connection", "").lower() != "close"
+        return await self.serve(Call(request, reader, writer, keep, self._patience)) and keep
+
+
+async def _read(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    most_bytes: int,
+    patience: float,
+    idle: float,
+) -> Request | None:
+    """The next request of a connection, None at its end.
+
+    ``patience``: seconds that the head may take, and the body again; ``idle``: seconds until
+    the first byte. Raises TimeoutError where they pass, and Rejected for what is no HTTP/1.1,
+    for a Host that is not loopback (421), for a body without a length (411) and for one above
+    ``most_bytes`` (413).
+    """
+    try:
+        async with asyncio.timeout(idle):
+            first_byte = await reader.readexactly(1)
+        async with asyncio.timeout(patience):
+            head = first_byte + await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    except asyncio.LimitOverrunError:
+        raise Rejected(431, f"expected headers of at most {_HEAD} bytes") from None
+    first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        raise Rejected(400, "expected a request of HTTP/1.1")
+    headers = {n.strip().lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
+    host = headers.get("host", "")
+    if not is_loopback(host):
+        got = repr(host[:60]) if host else "none"
+        raise Rejected(421, f"expected the Host localhost or 127.0.0.1, got {got}")
+    length = _length(headers, most_bytes)
+    if headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    try:
+        async with asyncio.timeout(patience):
+            body = await reader.readexactly(length)
+    except asyncio.IncompleteReadError:
+        return None
+    return Request(words[0], words[1], headers, body)
+
+
+def _length(headers: Mapping[str, str], most_bytes: int) -> int:
+    length = headers.get("content-length", "0")
+    if "transfer-encoding" in headers:
+        raise Rejected(411, "expected a Content-Length, not a Transfer-Encoding")
+    if not (length.isascii() and length.isdigit() and len(length) <= _DIGITS):
+        raise Rejected(
+            400,
+            f"expected a number of up to {_DIGITS} digits as Content-Length, got {length[:40]!r}",
+        )
+    if int(length) > most_bytes:
+        raise Rejected(413, f"expected a body of at most {most_bytes} bytes, got {length}")
+    return int(length)
