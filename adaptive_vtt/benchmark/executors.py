@@ -1,8 +1,9 @@
 """Audits beside each other: in processes of this machine, or as tasks on a Ray cluster."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from contextlib import closing
+from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
 from ..errors import AvttError, InputError, one_line
@@ -17,13 +18,13 @@ PROCESSES, RAY = "processes", "ray"
 def run_all(
     work: Callable[[Job], Done],
     jobs: Sequence[Job],
-    advance: Callable[[], object] = lambda: None,
+    ended: Callable[[Done], object] = lambda _: None,
     *,
     executor: str = PROCESSES,
     workers: int | None = None,
 ) -> list[Done]:
-    """``work`` done on every job, in the order of the jobs; ``advance`` is called after each. The
-    first that fails ends the rest.
+    """``work`` done on every job, in the order of the jobs; ``ended`` is called with each result as
+    it comes. The first that fails ends the rest.
 
     ``work``: a function of a module, ``jobs`` and results can be pickled. ``executor``:
     "processes", "ray" or a cluster's "ray://HOST:PORT"; ``workers``: most processes at a time
@@ -31,15 +32,16 @@ def run_all(
     executor, and where Ray cannot be joined.
     """
     check_executor(executor)
-    ended = (
+    arriving = (
         _in_processes(work, jobs, workers)
         if executor == PROCESSES
         else _on_ray(work, jobs, None if executor == RAY else executor)
     )
     found: dict[int, Done] = {}
-    for number, done in ended:
-        found[number] = done
-        advance()
+    with closing(arriving):
+        for number, done in arriving:
+            found[number] = done
+            ended(done)
     return [found[number] for number in range(len(jobs))]
 
 
@@ -65,7 +67,8 @@ def check_executor(executor: str) -> None:
 
 def _in_processes(
     work: Callable[[Job], Done], jobs: Sequence[Job], workers: int | None
-) -> Iterator[tuple[int, Done]]:
+) -> Generator[tuple[int, Done], None, None]:
+    others = active_children()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         numbers = {pool.submit(_done, work, job): number for number, job in enumerate(jobs)}
         try:
@@ -73,12 +76,15 @@ def _in_processes(
                 yield numbers[future], future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in active_children():  # else what runs there would be waited for
+                if worker not in others:
+                    worker.terminate()
             raise
 
 
 def _on_ray(
     work: Callable[[Job], Done], jobs: Sequence[Job], address: str | None
-) -> Iterator[tuple[int, Done]]:
+) -> Generator[tuple[int, Done], None, None]:
     ray = joined(address)
     task = ray.remote(_done)
     numbers: dict[Any, int] = {task.remote(work, job): number for number, job in enumerate(jobs)}

@@ -28,7 +28,7 @@ from ..utils.figures import money
 from ..utils.files import write_text
 from .after import Before
 from .census import ask_everything
-from .dry_run import ASSUMED, Plan, census_is_cheaper, dry_run, planned
+from .dry_run import ASSUMED, Plan, census_is_cheaper, dry_run, likely_price, planned
 from .options import Json, Open, Out, Plotly, names
 from .progress import Live
 from .run_folder import begin, check_tracking, rewrite, run_and_report
@@ -292,10 +292,9 @@ def _sentence(estimate: Estimate, spec: Spec, plan: Plan) -> str:
     """What it takes; its cost at the price that is likely, and at most."""
     cost, certify, cap = "prices unknown", spec.certify, spec.audit.max_cost
     if estimate.cost is not None:
-        sums = (estimate.calls * (plan.likely_price or 0.0), estimate.cost)
-        likely, most = (money(value, plan.currency) for value in sums)
-        cost = f"about {likely}, at most {most}"
-        if cap is not None and sums[1] > cap:
+        most = money(estimate.cost, plan.currency)
+        cost = f"about {likely_price(plan, estimate.calls)}, at most {most}"
+        if cap is not None and estimate.cost > cap:
             cost += f", under a cap of {money(cap, plan.currency)}"
     done = goal_reached(certify.half_width, certify.at_most)
     end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"

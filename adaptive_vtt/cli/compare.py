@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,25 +12,33 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from .. import __version__
 from ..audit.census import MAX_CALLS, all_answers, all_losses, calls_of, means
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
 from ..benchmark.executors import check_executor, run_all
+from ..benchmark.kept import KeptRuns
 from ..benchmark.summary import certified_page, uncertainty_page
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_audit, build_model, build_space, unworked
+from ..config.journaled import content_of, contents
 from ..config.models import ModelSection, OwnSection
 from ..config.oracles import WordsSection
+from ..engine.assembly import metadata_used
+from ..engine.audit_key import version_of
 from ..errors import InputError
 from ..models import ModelUnderTest
 from ..models.base import adapted_model
 from ..space import QuestionSpace
+from ..strategies import REGISTRY as STRATEGIES
 from ..strategies import default, named
-from ..utils.files import write_text
+from ..utils.files import hash_file, write_text
+from ..utils.other_code import file_of
 from ..utils.tables import csv_text
 from .options import Json, names
 from .progress import counting
+from .signals import interrupted_as
 from .spec_changes import Set, field, read
 
 ANSWERS = "answers.csv"
@@ -82,6 +91,9 @@ def compare(
 ) -> None:
     """Run several strategies on the same space and show how fast each one learns.
 
+    The same command goes on with a comparison that was interrupted: audits that
+    ended are kept in runs.jsonl of its folder until all have.
+
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
     flags = {
@@ -112,10 +124,52 @@ def compare(
         )
     if exhaust and not certifying:
         raise InputError("--exhaust: expected a half-width to certify (--half-width), got none")
-    if goal is None:
-        _compare_uncertainty(chosen, base, compared, repeats, out, as_json, executor)
-    else:
-        _compare_certified(chosen, base, compared, repeats, out, as_json, exhaust, goal, executor)
+    kept = KeptRuns(out)
+    space = build_space(chosen, base)  # a spec that cannot be used ends here, not in a worker
+    kept.expect(**_made_of(chosen, base, space, exhaust), **_code_of(compared, base))
+    this = _Comparison(chosen, base, space, compared, repeats, executor, out, as_json, kept)
+    with interrupted_as(this.way_on):
+        if goal is None:
+            _compare_uncertainty(this)
+        else:
+            _compare_certified(this, goal, exhaust)
+    kept.remove()
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """What is compared, how often and where, and where it is written."""
+
+    spec: Spec
+    base: Path
+    space: QuestionSpace
+    names: list[str]
+    repeats: int
+    executor: str
+    out: Path
+    as_json: bool
+    kept: KeptRuns
+
+    def jobs(self, truth: tuple[float, ...] | None = None) -> list[work.Job]:
+        """Every strategy with every seed."""
+        alone = unworked(self.spec)  # audits run beside each other; each holds its model itself
+        begin, budget = partial(build_audit, alone, self.base), self.spec.audit.budget
+        return [
+            work.Job(begin, name, seed, budget, truth)
+            for name in self.names
+            for seed in range(self.repeats)
+        ]
+
+    def way_on(self) -> str:
+        """What is said where it is interrupted."""
+        if not self.kept.runs and "answers" in self.kept.facts:
+            return "interrupted; the answers to everything are kept; the same command goes on"
+        if not self.kept.runs:
+            return "interrupted before an audit had ended; the same command begins again"
+        return (
+            f"interrupted; {len(self.kept.runs)} of {len(self.names) * self.repeats} audits are "
+            f"kept in {self.kept.path}; the same command goes on"
+        )
 
 
 def _check_free(spec: Spec, base: Path) -> None:
@@ -147,55 +201,59 @@ def _checked(names: Sequence[str], certifying: bool, base: Path) -> list[str]:
     return [work.UNIFORM, *(n for n in names if n != work.UNIFORM)] if certifying else names
 
 
-def _jobs(
-    spec: Spec, base: Path, names: list[str], repeats: int, truth: tuple[float, ...] | None = None
-) -> list[work.Job]:
-    """Every strategy with every seed."""
-    alone = unworked(spec)  # audits run beside each other; each holds its model itself
-    begin, budget = partial(build_audit, alone, base), spec.audit.budget
-    seeds = range(repeats)
-    return [work.Job(begin, name, seed, budget, truth) for name in names for seed in seeds]
+# -- what is kept until all audits have ended ---------------------------------------------
+
+
+def _made_of(spec: Spec, base: Path, space: QuestionSpace, exhaust: bool) -> dict[str, Any]:
+    """What the runs of a comparison follow from, but for strategies and seeds."""
+    files = {"model": spec.model.file(), **(spec.certify.proxies or {})}
+    return {
+        "avtt": __version__,
+        "spec": spec.model_dump(mode="json"),
+        "exhaust": exhaust,
+        "space": [space.fingerprint, metadata_used(space)],
+        "code": contents(spec, base),
+        "files": {name: _content(file, base) for name, file in files.items() if file},
+    }
+
+
+def _content(file: str, base: Path) -> str | None:
+    """A hash of a file of answers, or of the file that holds FILE:NAME; None where neither is."""
+    path = file_of(file, base) or base / file
+    return hash_file(path) if path.is_file() else None
+
+
+def _code_of(names: Sequence[str], base: Path) -> dict[str, Any]:
+    """Of the strategies that are code of somebody's own, what it is."""
+    own = [n for n in names if n not in work.BASELINES and STRATEGIES.is_code(n)]
+    return {f"strategy {name}": content_of(STRATEGIES, name, base) for name in own}
 
 
 # -- without certificates -----------------------------------------------------------------
 
 
-def _compare_uncertainty(
-    spec: Spec, base: Path, names: list[str], repeats: int, out: Path, as_json: bool, executor: str
-) -> None:
-    build_space(spec, base)  # a spec that cannot be used ends here, not in a worker
-    jobs = _jobs(spec, base, names, repeats)
-    runs = _run(work.uncertainty_run, jobs, as_json, executor)
+def _compare_uncertainty(this: _Comparison) -> None:
+    runs = _run(work.uncertainty_run, this.jobs(), this)
     table = figures.uncertainty_summary(runs)
     record = {"summary": table.to_dict(orient="records"), "runs": runs}
-    _write(record, uncertainty_page(runs), out, as_json)
-    if not as_json:
+    _write(record, uncertainty_page(runs), this)
+    if not this.as_json:
         _show("median calls until the mean uncertainty is below a share of its prior", table)
-        _say(f"figure: {out / 'compare.html'}")
+        _say(f"figure: {this.out / 'compare.html'}")
 
 
 # -- with certificates --------------------------------------------------------------------
 
 
-def _compare_certified(
-    spec: Spec,
-    base: Path,
-    names: list[str],
-    repeats: int,
-    out: Path,
-    as_json: bool,
-    exhaust: bool,
-    goal: float,
-    executor: str,
-) -> None:
-    space = build_space(spec, base)
-    targets = named_targets(space, spec.certify.targets, spec.certify.where)
+def _compare_certified(this: _Comparison, goal: float, exhaust: bool) -> None:
+    spec = this.spec
+    targets = named_targets(this.space, spec.certify.targets, spec.certify.where)
     if exhaust and isinstance(spec.model, OwnSection):
-        spec = _recorded(spec, base, space, out, as_json)
-    truth = _truth(spec, base, space, as_json)
-    known = None if truth is None else tuple(truth)
-    jobs = _jobs(spec, base, names, repeats, known)
-    runs = _run(work.certified_run, jobs, as_json, executor)
+        this = replace(this, spec=_recorded(this))
+    truth = _truth(this)
+    this.kept.expect(truth=truth)
+    jobs = this.jobs(None if truth is None else tuple(truth))
+    runs = _run(work.certified_run, jobs, this)
     tables = {"strategies": figures.certified_summary(runs, truth)}
     if truth is not None:
         tables["estimators"] = figures.estimator_summary(runs, truth)
@@ -213,9 +271,9 @@ def _compare_certified(
     page = certified_page(
         runs, goal, spec.certify.confidence, _titled(tables, record["peeking"], goal)
     )
-    _write(record, page, out, as_json)
-    if not as_json:
-        _show_certified(record, tables, runs, out)
+    _write(record, page, this)
+    if not this.as_json:
+        _show_certified(record, tables, runs, this.out)
 
 
 def _titled(
@@ -235,9 +293,26 @@ def _titled(
     return titles
 
 
-def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bool) -> Spec:
-    """Asks the model everything once, keeps the answers, and gives a spec that replays them."""
-    model = build_model(spec, base, space.dataset)
+def _recorded(this: _Comparison) -> Spec:
+    """Asks the model everything once, unless a comparison that did not end has, keeps the answers,
+    and gives a spec that replays them.
+
+    Name and version stay the model's, so that the audits draw what they would of itself.
+    """
+    spec, kept = this.spec, this.kept
+    file = (this.out / ANSWERS).resolve()
+    with adapted_model(build_model(spec, this.base, this.space.dataset)) as model:
+        if not file.is_file() or kept.facts.get("answers") != hash_file(file):
+            write_text(file, csv_text(_everything(this.space, model, this.as_json)))
+            kept.note(answers=hash_file(file))
+        same = {"name": model.name, "version": version_of(model)}
+    replay = spec.model.model_dump(include=set(ModelSection.model_fields) - {"kind"}) | same
+    section = ModelSection.model_validate({**replay, "kind": "recorded", "answers": str(file)})
+    return spec.model_copy(update={"model": section})
+
+
+def _everything(space: QuestionSpace, model: ModelUnderTest, quiet: bool) -> pd.DataFrame:
+    """The model's answers to everything."""
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
         raise InputError(f"--exhaust: expected at most {MAX_CALLS:,} calls, got {calls:,}")
@@ -246,23 +321,19 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
             "--exhaust: expected a model whose call answers every concept, got one answer per call"
         )
     with counting("asking everything", calls, quiet) as advance:
-        answers = all_answers(space, model, advance)
-    write_text(out / ANSWERS, csv_text(answers))
-    replay = spec.model.model_dump(include=set(ModelSection.model_fields) - {"kind"})
-    answers_file = str((out / ANSWERS).resolve())
-    section = ModelSection.model_validate({**replay, "kind": "recorded", "answers": answers_file})
-    return spec.model_copy(update={"model": section})
+        return all_answers(space, model, advance)
 
 
-def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[float] | None:
+def _truth(this: _Comparison) -> list[float] | None:
     """The true mean loss of every target, where asking everything is free; else None."""
+    spec, space = this.spec, this.space
     if not spec.model.free:
         return None
-    model: ModelUnderTest = build_model(spec, base, space.dataset)
+    model: ModelUnderTest = build_model(spec, this.base, space.dataset)
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
         return None
-    with counting("finding the truth", calls, quiet) as advance:
+    with counting("finding the truth", calls, this.as_json) as advance:
         questions, losses = all_losses(space, model, advance)
     targets = named_targets(space, spec.certify.targets, spec.certify.where)
     return [float(mean) for mean in means(space, targets, questions, losses)]
@@ -272,16 +343,27 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
 
 
 def _run(
-    run: Callable[[work.Job], work.Run], jobs: list[work.Job], quiet: bool, executor: str
+    run: Callable[[work.Job], work.Run], jobs: list[work.Job], this: _Comparison
 ) -> list[work.Run]:
-    with counting("auditing", len(jobs), quiet) as advance:
-        return run_all(run, jobs, lambda: advance(1), executor=executor)
+    """The runs of the jobs, in their order: those that are kept, and the others, run now."""
+    kept = this.kept
+    left = [job for job in jobs if (job.strategy, job.seed) not in kept.runs]
+    if len(left) < len(jobs) and not this.as_json:
+        typer.echo(f"{len(jobs) - len(left)} of {len(jobs)} audits are in {kept.path}", err=True)
+    with counting("auditing", len(left), this.as_json) as advance:
+
+        def ended(done: work.Run) -> None:
+            kept.keep(done)
+            advance(1)
+
+        run_all(run, left, ended, executor=this.executor)
+    return [kept.runs[job.strategy, job.seed] for job in jobs]
 
 
-def _write(record: dict[str, Any], page: str, out: Path, as_json: bool) -> None:
-    write_text(out / "compare.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
-    write_text(out / "compare.html", page)
-    if as_json:
+def _write(record: dict[str, Any], page: str, this: _Comparison) -> None:
+    write_text(this.out / "compare.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+    write_text(this.out / "compare.html", page)
+    if this.as_json:
         short = {name: value for name, value in record.items() if name != "runs"}
         typer.echo(json.dumps(short, indent=1, allow_nan=False))
 

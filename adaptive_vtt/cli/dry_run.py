@@ -42,8 +42,9 @@ class Plan:
     ``targets``: of each by itself; ``together``: of all, None where nothing is certified;
     ``total``: the calls that there are. ``worst`` and ``usual``: the price of a call with all
     retries and with none, at the longest prompt and reply; None where prices are not known.
-    ``expected``: what calls that the audit draws are likely to cost on average, by what they send;
-    None where that is not known, or prices do not differ. All of them are in ``currency``.
+    ``expected``: what calls that the audit draws are likely to cost on average, by what they send,
+    and ``expected_most`` where the provider counts much; None where that is not known, or prices do
+    not differ. All of them are in ``currency``.
     """
 
     questions: int
@@ -53,12 +54,18 @@ class Plan:
     worst: float | None
     usual: float | None
     expected: float | None = None
+    expected_most: float | None = None
     currency: str = USD
 
     @property
     def likely_price(self) -> float | None:
         """Of a call, as well as it is known."""
         return self.expected or self.usual
+
+    @property
+    def dear_price(self) -> float | None:
+        """The same where the provider counts much: who goes by a cap had better go by this."""
+        return self.expected_most or self.likely_price
 
 
 def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
@@ -115,22 +122,26 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     usual = None if worst is None else worst / model.most_attempts
     draws = space.size if model.answers == "one" else space.images
     total = draws + sources.count * sources.most + spec.audit.repeat_probes
-    expected = _expected(spec, space, model, exploration) if known else None
+    expected, dear = _expected(spec, space, model, exploration) if known else (None, None)
+    if dear is not None and usual is not None:
+        dear = min(dear, usual)  # which no call without retries exceeds
     judge = space.oracle.judge_by
     currency = currency_paid(model, None if judge is None else judge.model, None)
-    return Plan(space.size, total, rows, together, worst, usual, expected, currency)
+    return Plan(space.size, total, rows, together, worst, usual, expected, dear, currency)
 
 
 def _expected(
     spec: Spec, space: QuestionSpace, model: ModelDefaults, exploration: float
-) -> float | None:
-    """The mean price of a call, where calls differ; even draws ask dear ones more often."""
-    prices = Prices.of(space, model, True, None)
-    if prices is None:
-        return None
+) -> tuple[float, float] | tuple[None, None]:
+    """The mean price of a call by the first guess and by the dear one, where calls differ; even
+    draws ask dear ones more often."""
+    prices, guess = Prices.of(space, model, True, None), model.dear_guess or model.price_guess
+    if prices is None or guess is None:
+        return None, None
     by_price = spec.audit.by_price and spec.audit.strategy in {None, "certify"}
     certifies = spec.certify.half_width or spec.certify.at_most
-    return prices.likely(exploration if by_price and certifies else 1.0)
+    even = exploration if by_price and certifies else 1.0
+    return prices.likely(even), Prices.guessed(space, model.answers, guess).likely(even)
 
 
 def _with_sources(
@@ -166,10 +177,14 @@ def _sentence(space: QuestionSpace, plan: Plan) -> str:
     cost = ""
     if plan.worst:
         likely = "likely" if plan.expected else "each"
-        prices = (plan.likely_price or 0.0, plan.worst)
-        usual, worst = (money(price, plan.currency) for price in prices)
-        cost = f", {usual} {likely}, {worst} at most"
+        cost = f", {likely_price(plan)} {likely}, {money(plan.worst, plan.currency)} at most"
     return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
+
+
+def likely_price(plan: Plan, calls: int = 1) -> str:
+    """What so many calls are likely to cost: a range, where a guess is all that is known."""
+    ends = (plan.likely_price or 0.0, plan.dear_price or 0.0)
+    return " to ".join(dict.fromkeys(money(calls * end, plan.currency) for end in ends))
 
 
 def _table(plan: Plan, together: Forecast) -> Table:
@@ -189,9 +204,9 @@ def _table(plan: Plan, together: Forecast) -> Table:
     name = "all targets" if len(rows) > 1 else "in all"
     table.add_row(name, *(f"{n:,}" for n in _calls(together)))
     if plan.likely_price and plan.worst:
-        prices = [plan.likely_price] * (len(ASSUMED) + 1) + [plan.worst]
-        costs = [money(n * p, plan.currency) for n, p in zip(_calls(together), prices, strict=True)]
-        table.add_row("cost", *costs)
+        *likely_calls, most = _calls(together)
+        worst = money(most * plan.worst, plan.currency)
+        table.add_row("cost", *(likely_price(plan, n) for n in likely_calls), worst)
     return table
 
 
@@ -221,9 +236,9 @@ def _of_limits(spec: Spec, plan: Plan) -> list[str]:
     limits: list[tuple[int, str]] = []
     if budget is not None:
         limits.append((min(budget, plan.total), f"the budget of {budget:,} calls"))
-    if cap is not None and plan.likely_price:
+    if cap is not None and plan.dear_price:
         limits.append(
-            (int(cap / plan.likely_price), f"the cap of {money(cap, plan.currency)} on cost")
+            (int(cap / plan.dear_price), f"the cap of {money(cap, plan.currency)} on cost")
         )
     if plan.together is None:
         calls, end = min([*limits, (plan.total, "the last question")])
@@ -290,8 +305,8 @@ def _of_model(model: ModelDefaults, priced: bool) -> list[str]:
     found = ["where failures have a pattern, or proxies foresee them, it takes fewer calls"]
     if priced:
         found.append(
-            "prices differ: a call's likely one is guessed from its image and words, and learnt "
-            "from the first answers on"
+            "prices differ: a call's likely one is guessed from its image and words, between the "
+            "ways in which providers count, and learnt from the first answers on"
         )
     if isinstance(model, NotImported):
         what = "every concept of an image" if model.answers == "all" else "one question"

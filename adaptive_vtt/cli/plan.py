@@ -35,8 +35,8 @@ class Step:
     """What all targets together take to +-``half_width``: calls ``at_least`` and ``at_most``,
     ``likely`` by loss rate, ``by_pilot`` as an earlier audit's journal foretells (None without
     one), in four of five audits within ``range_by_pilot``, and what the likely calls ``cost``, by
-    loss rate (None where prices are not known), and those by the pilot (None where that cost
-    nothing)."""
+    loss rate (None where prices are not known; ``cost_at_most`` where the provider counts much),
+    and those by the pilot (None where that cost nothing)."""
 
     half_width: float
     at_least: int
@@ -46,6 +46,7 @@ class Step:
     cost: dict[float, float] | None
     cost_by_pilot: float | None = None
     range_by_pilot: tuple[int, int] | None = None
+    cost_at_most: dict[float, float] | None = None
 
 
 def plan(
@@ -166,21 +167,23 @@ def _pilot(folder: Path) -> Pilot:
 def _step(width: float, found: Plan, pilot: Pilot | None) -> Step:
     together = found.together
     assert together is not None  # there is a half-width, so it certifies
-    price = found.likely_price
-    cost = {p: n * price for p, n in together.likely.items()} if price else None
+    cost, dear = (
+        {p: n * price for p, n in together.likely.items()} if price else None
+        for price in (found.likely_price, found.dear_price)
+    )
     bounds = (together.at_least, together.likely, together.at_most)
     told = None if pilot is None else pilot.content.calls_to(width)
     if pilot is None or told is None:
-        return Step(width, *bounds, None, cost)
+        return Step(width, *bounds, None, cost, cost_at_most=dear)
     calls = (told.likely, told.least, told.most)
     likely, *ends = (min(n, together.at_most) for n in calls)
     by_cost = likely * pilot.cost or None
-    return Step(width, *bounds, likely, cost, by_cost, (ends[0], ends[1]))
+    return Step(width, *bounds, likely, cost, by_cost, (ends[0], ends[1]), dear)
 
 
 def _reached(spec: Spec, found: Plan, steps: list[Step], pilot: Pilot | None) -> list[str]:
     """How far each limit of the spec reaches: calls, and the narrowest half-width of the table."""
-    budget, cap, price = spec.audit.budget, spec.audit.max_cost, found.likely_price
+    budget, cap, price = spec.audit.budget, spec.audit.max_cost, found.dear_price
     price = price if pilot is None else pilot.cost or price
     limits = [] if budget is None else [(budget, f"the budget of {budget:,} calls")]
     if cap is not None and price:
@@ -221,8 +224,9 @@ def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
             )
         if step.cost_by_pilot is not None:
             cells.append(money(step.cost_by_pilot, currency))
-        elif step.cost is not None:
-            cells.append(" to ".join(money(cost, currency) for cost in step.cost.values()))
+        elif step.cost is not None and step.cost_at_most is not None:
+            costs = min(step.cost.values()), max(step.cost_at_most.values())
+            cells.append(" to ".join(money(cost, currency) for cost in costs))
         table.add_row(*cells)
     console = Console(highlight=False)
     console.print(table)

@@ -72,7 +72,7 @@ def contents(spec: Spec, base: Path) -> dict[str, str | None]:
 
     None where there is neither. Relative files start at ``base``.
     """
-    return {field: _content(*part, base) for field, part in _parts(spec).items()}
+    return {field: content_of(*part, base) for field, part in _parts(spec).items()}
 
 
 def refuse_code(spec: Spec, where: str, remedy: str) -> None:
@@ -82,7 +82,9 @@ def refuse_code(spec: Spec, where: str, remedy: str) -> None:
         raise InputError(f"{where}: {told} is code, which is not run here; {remedy}")
 
 
-def _content(registry: Registry, name: str, base: Path) -> str | None:
+def content_of(registry: Registry, name: str, base: Path) -> str | None:
+    """What is known of one part that is code: a hash of its file, or its package and version; None
+    where there is neither. A relative file starts at ``base``."""
     if not is_target(name):
         package = registry.package_of(name)
         return None if package is None else " ".join(package)

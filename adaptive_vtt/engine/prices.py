@@ -30,7 +30,7 @@ import numpy as np
 from ..certify.strata import Strata
 from ..journal.facts import Facts
 from ..journal.rows import Reasons
-from ..models.base import ModelDefaults
+from ..models.base import ModelDefaults, PriceGuess
 from ..space import QuestionSpace
 from ..types import CallMode, Floats, Indices
 from ..utils.random_streams import generator
@@ -74,7 +74,14 @@ class Prices:
         guess = model.price_guess
         if not wanted or guess is None or guess.pixel == guess.character == 0 or not space.size:
             return None
-        sent = _sent(space, model.answers, *_reference(space), guess.most_pixels)
+        found = cls.guessed(space, model.answers, guess)
+        expected = found.expected(found.sent(*_reference(space)))
+        return found if np.ptp(expected) > 0 else None
+
+    @classmethod
+    def guessed(cls, space: QuestionSpace, answers: CallMode, guess: PriceGuess) -> "Prices":
+        """The prices of a space's calls by a guess, before any was made."""
+        sent = _sent(space, answers, *_reference(space), guess.most_pixels)
         pixels, characters = _mean(sent[:, 0]), _mean(sent[:, 1])
         facts = {
             "call": guess.call,
@@ -84,9 +91,7 @@ class Prices:
             "typical_characters": characters,
             "most_pixels": guess.most_pixels,
         }
-        found = cls(space, model.answers, facts)
-        expected = found.expected(found._relative(sent))
-        return found if np.ptp(expected) > 0 else None
+        return cls(space, answers, facts)
 
     # -- what calls send -------------------------------------------------------------------
 

@@ -120,6 +120,8 @@ class ModelDefaults:
     """Of what calls cost, as ISO 4217 calls it; None: US dollars, or they cost nothing."""
     price_guess: PriceGuess | None = None
     """What calls are likely to cost; None: not known, or the same for all."""
+    dear_guess: PriceGuess | None = None
+    """The same where the provider counts much; None: as ``price_guess``."""
     template_hash: str | None = None
     """A hash of the words that prompts are put in, where there are any; journaled."""
     takes_words: bool = False

@@ -91,6 +91,17 @@ class Pair(ModelDefaults):
         return a + b
 
     @property
+    def dear_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
+        """The sum of both, as ``price_guess``."""
+        if self.price_guess is None:
+            return None
+        a, b = (
+            m.dear_guess or m.price_guess or PriceGuess(m.most_cost or 0.0)
+            for m in (self.a, self.b)
+        )
+        return a + b
+
+    @property
     def doing(self) -> str:  # type: ignore[override]  # follows from theirs
         """What either is waiting for."""
         return "; ".join(filter(None, (self.a.doing, self.b.doing)))

@@ -12,6 +12,7 @@ import pytest
 
 from adaptive_vtt.audit.census import all_answers, all_losses, calls_of, means
 from adaptive_vtt.benchmark import executors
+from adaptive_vtt.benchmark.kept import KeptRuns
 from adaptive_vtt.benchmark.runs import MAX_ARGMAX, Job, certified_run, options_of
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli.init import write_start
@@ -214,7 +215,10 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, monkeypatch, capsys):
-    at_once = lambda one, jobs, *_, **__: [*map(one, jobs)]  # noqa: E731
+    def at_once(one, jobs, ended, **_):
+        for job in jobs:
+            ended(one(job))
+
     monkeypatch.setattr("adaptive_vtt.cli.compare.run_all", at_once)
     spec, out = str(recorded / "SPEC.toml"), tmp_path / "out"
     options = ["--strategies", "baselines,neyman", "--repeats", "1", "--budget", "4", "--json"]
@@ -260,6 +264,92 @@ def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys
     assert len(record["truth"]) == 1
     answers = pd.read_csv(out / "answers.csv")
     assert {"sample", "relation", "severity"} < set(answers)
+
+
+def _without_seconds(record: dict[str, Any]) -> dict[str, Any]:
+    """What a comparison found, but for how long it took."""
+    for row in [*record["runs"], *record["summary"]]:
+        row.pop("seconds", None)
+        row.pop("seconds per draw", None)
+    return record
+
+
+@pytest.mark.usefixtures("in_process")
+def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
+    recorded, tmp_path, monkeypatch, capsys
+):
+    spec, whole, cut = str(recorded / "SPEC.toml"), tmp_path / "whole", tmp_path / "cut"
+    options = ["--strategies", "random", "--repeats", "2"]
+    assert run("compare", spec, *options, "--out", str(whole), "--json") == 0
+    begun: list[tuple[str, int]] = []
+
+    def interrupted(job: Job) -> dict[str, Any]:
+        begun.append((job.strategy, job.seed))
+        if begun[3:]:
+            raise KeyboardInterrupt
+        return certified_run(job)
+
+    monkeypatch.setattr("adaptive_vtt.benchmark.runs.certified_run", interrupted)
+    assert run("compare", spec, *options, "--out", str(cut)) == 130
+    assert "interrupted; 3 of 4 audits are kept in" in capsys.readouterr().err
+    with (cut / "runs.jsonl").open("a") as file:
+        file.write('{"run": {"strategy": "random", "se')  # a crash while the last was written
+
+    for changed in (["--half-width", "0.1"], ["--set", "space.seed=5"]):
+        assert run("compare", spec, *options, *changed, "--out", str(cut)) == 2
+    half_width, seed = capsys.readouterr().err.strip().splitlines()
+    assert "did not end, with spec.certify.half_width 0.2, not 0.1: the command" in half_width
+    assert "did not end, with spec.space.seed 0, not 5: the command that began it" in seed
+
+    begun.clear()
+    assert run("compare", spec, *options, "--out", str(cut)) == 0
+    assert begun == [("random", 1)]
+    assert "3 of 4 audits are in" in capsys.readouterr().err
+    first, second = (json.loads((out / "compare.json").read_text()) for out in (whole, cut))
+    assert _without_seconds(first) == _without_seconds(second)
+    assert not (cut / "runs.jsonl").exists()
+
+
+def test_what_is_no_file_of_kept_runs_is_refused(tmp_path):
+    (tmp_path / "runs.jsonl").write_text('{"run": 3}\n')
+    with pytest.raises(
+        InputError, match=r"runs\.jsonl, line 1: expected a run that 'avtt compare'"
+    ):
+        KeptRuns(tmp_path)
+
+
+def test_answers_that_an_interrupted_exhaust_got_are_not_asked_again(tmp_path, monkeypatch, capsys):
+    write_start(tmp_path)
+    arguments = ["compare", str(tmp_path / "SPEC.toml"), "--strategies", "uniform"]
+    arguments += ["--repeats", "1", "--budget", "20", "--half-width", "0.4", "--exhaust"]
+    arguments += ["--out", str(tmp_path / "out")]
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("adaptive_vtt.cli.compare.run_all", interrupted)
+    assert run(*arguments) == 130
+    assert "the answers to everything are kept; the same command" in capsys.readouterr().err
+    monkeypatch.setattr("adaptive_vtt.cli.compare.all_answers", None)  # nothing is asked again
+    assert run(*arguments) == 130
+    with (tmp_path / "model.py").open("a") as file:
+        file.write("# changed\n")
+    assert run(*arguments) == 2
+    assert "with files.model" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("in_process")
+def test_exhaust_draws_what_is_drawn_without_it(tmp_path):
+    """Recorded answers keep the model's name and version, which the audit's key follows from."""
+    write_start(tmp_path)
+    arguments = ["compare", str(tmp_path / "SPEC.toml"), "--strategies", "uniform", "--json"]
+    arguments += ["--repeats", "1", "--budget", "20", "--half-width", "0.4"]
+    found = []
+    for more in ([], ["--exhaust"]):
+        assert run(*arguments, *more, "--out", str(tmp_path / "out")) == 0
+        record = json.loads((tmp_path / "out" / "compare.json").read_text())
+        found.append(record["runs"][0]["estimates"]["certified"])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

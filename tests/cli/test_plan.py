@@ -152,13 +152,16 @@ def test_where_prices_differ_a_plan_tells_what_calls_are_likely_to_cost(
         spec.write_text(PRICED.format(by_price=by_price))
         (step,) = steps(capsys, str(spec), "--half-width", "0.2")
         told.append(step["cost"]["0.3"] / step["likely"]["0.3"])
+        most = step["cost_at_most"]["0.3"] / step["likely"]["0.3"]
     cheap, dear = call + 0.09, call + 0.81
     even = (cheap + dear) / 2
     assert told[1] == pytest.approx(even, rel=0.05)  # which images a sample holds
     assert told[0] == pytest.approx(0.8 * (cheap * dear) ** 0.5 + 0.2 * even, rel=0.05)
+    many = (300**2 + 900**2) / 2 / 500  # tokens of an image, by a provider that counts many
+    assert most == pytest.approx(750 * (40 + 255 + many) / 1e6, rel=0.05)
     assert run("audit", str(spec), "--dry-run", "--half-width", "0.2") == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f", {money(told[1])} likely, $22.50 at most" in said
+    assert f", {money(told[1])} to {money(most)} likely, $22.50 at most" in said
     assert "prices differ: a call's likely one is guessed from its image and words" in said
 
 

@@ -22,8 +22,10 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo.phantom_frames import CONCEPTS
 from adaptive_vtt.demo.server import MODEL, STATISTICS, Behaviour, DemoModel, DemoServer
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.models import OpenAIChat, Prices
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import demo_server, tiny_dataset
+from adaptive_vtt.types import Prompt
 from adaptive_vtt.utils.image_codec import jpeg, png
 from tests.helpers.served import FRAMES, client_of, frame, get, messages, noisy, post
 
@@ -59,6 +61,22 @@ def test_the_openai_client_asks_and_is_answered_as_without_http(server: DemoServ
             assert reply.right == ((reply.yes > 0.5) == FRAMES.sample(index).truth["polyp"])
             assert said.usage.prompt_tokens == -(-len(text) // 4) + 85 + 170
             assert said.usage.completion_tokens == 1
+
+
+@pytest.mark.parametrize("side", [64, 256, 513, 1025])
+def test_what_it_bills_lies_within_what_was_guessed_before(server: DemoServer, side: int) -> None:
+    """It counts images by OpenAI's tiles, where the first guess goes by Anthropic's pixels."""
+    pytest.importorskip("openai")
+    table = Prices(input=2.5, output=10.0)
+    model = OpenAIChat(MODEL, base_url=server.url + "/v1", prices=table, max_tokens=64)
+    prompt = Prompt(np.zeros((side, side, 3), np.uint8), ("polyp",), "s", "identity", 0)
+    with model:
+        (answer,) = model.ask([prompt])
+    least, most = (
+        guess.call + guess.pixel * min(side**2, guess.most_pixels)
+        for guess in (model.price_guess, model.dear_guess)
+    )
+    assert least <= answer.cost <= most
 
 
 def test_a_json_schema_is_filled_by_concept_and_type(server: DemoServer) -> None:

@@ -45,8 +45,11 @@ that a provider is "likely" to bill, "all" that reached it, or "none"."""
 PIXELS_PER_TOKEN, CHARACTERS_PER_TOKEN, TEMPLATE_TOKENS = 750.0, 4.0, 40.0
 """Of a first guess: Anthropic's rule for images, everybody's for English, and a prompt's other
 words. What other providers count is learnt from their first answers."""
-REPLY = 1 / 8
-"""Tokens of a reply in a first guess, as a share of the most that it can have."""
+DEAR_IMAGE, DEAR_PIXELS_PER_TOKEN = 255.0, 500.0
+"""Of a dear guess: an image's tokens in any case, and pixels per further one. By OpenAI's rule, 85
+tokens and 170 per started tile of 512 x 512 pixels, no square image counts more."""
+REPLY, DEAR_REPLY = 1 / 8, 1 / 2
+"""Tokens of a reply in a first guess and in a dear one, as a share of the most it can have."""
 MAX_PIXELS = 1_200_000.0
 """Pixels above which large providers shrink images, and charge no more for them."""
 _SHOWN = 200  # characters of a server's own words in an error
@@ -188,13 +191,23 @@ class Paid(ModelDefaults):
     @property
     def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
         """None where tokens sent cost nothing, so that calls are not known to differ."""
+        return self._guess(TEMPLATE_TOKENS, PIXELS_PER_TOKEN, REPLY)
+
+    @property
+    def dear_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
+        """The same, by the rule for images that counts most, and for longer replies."""
+        return self._guess(TEMPLATE_TOKENS + DEAR_IMAGE, DEAR_PIXELS_PER_TOKEN, DEAR_REPLY)
+
+    def _guess(self, tokens: float, pixels_per_token: float, reply: float) -> PriceGuess | None:
+        """Of calls that send ``tokens`` in any case, and are answered by a ``reply`` of that share
+        of the longest; None where tokens sent cost nothing."""
         prices = self.prices
         if not (prices.known and prices.input):
             return None
         sent, said = prices.input / prices.tokens, (prices.output or 0.0) / prices.tokens
         return PriceGuess(
-            (prices.per_call or 0.0) + sent * TEMPLATE_TOKENS + said * REPLY * self._bound.output,
-            sent / PIXELS_PER_TOKEN,
+            (prices.per_call or 0.0) + sent * tokens + said * reply * self._bound.output,
+            sent / pixels_per_token,
             sent / CHARACTERS_PER_TOKEN,
             MAX_PIXELS,
         )

@@ -1,0 +1,113 @@
+"""The finished audits of a comparison that has not ended, in a file of its folder.
+
+Each line is JSON, appended as an audit ends: what the comparison is made of, or a run. A last line
+without its end was cut off by a crash, and is dropped; the audit it was of is run again.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..types import JsonObject
+from ..utils.files import write_text
+from .runs import Run
+
+RUNS = "runs.jsonl"
+MISSING = "nothing"
+"""What messages call a value that is not there."""
+
+
+class KeptRuns:
+    """The runs that the folder ``out`` keeps: ``runs``, by strategy and seed.
+
+    ``facts``: what the comparison is made of, as far as the file says. Nothing is written before
+    there is a run or a fact worth keeping. Raises InputError where the file is none of its kind.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.path = out / RUNS
+        self.facts: JsonObject = {}
+        self.runs: dict[tuple[str, int], Run] = {}
+        self._unwritten: JsonObject = {}
+        self._read()
+
+    def expect(self, **facts: Any) -> None:
+        """Says what the comparison is made of, in values that JSON can hold; written with the next
+        run. Raises InputError where runs are kept of another one."""
+        for name, value in facts.items():
+            now = json.loads(json.dumps(value, default=str))
+            if name not in self.facts:
+                self._unwritten[name] = self.facts[name] = now
+            elif self.facts[name] != now:
+                where, then, instead = _difference(name, self.facts[name], now)
+                raise InputError(
+                    f"{self.path}: is of a comparison that did not end, with {where} {then}, not "
+                    f"{instead}: the command that began it goes on with it; give another --out, or "
+                    "remove this file"
+                )
+
+    def note(self, **facts: Any) -> None:
+        """The same, written at once."""
+        self.expect(**facts)
+        self._append([])
+
+    def keep(self, run: Run) -> None:
+        """Writes one finished run, before this returns."""
+        self.runs[run["strategy"], run["seed"]] = run
+        self._append([{"run": run}])
+
+    def remove(self) -> None:
+        """Removes the file, once all that it holds stands in another."""
+        self.path.unlink(missing_ok=True)
+
+    def _append(self, records: list[JsonObject]) -> None:
+        if self._unwritten:
+            records = [{"facts": self._unwritten}, *records]
+        text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in records)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            why = error.strerror or error
+            raise InputError(f"{self.path}: cannot be written: {why}") from None
+        self._unwritten = {}
+
+    def _read(self) -> None:
+        try:
+            text = self.path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+        whole = text[: text.rfind("\n") + 1]
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                self._take(json.loads(line))
+            except (ValueError, TypeError, KeyError, RecursionError):
+                raise InputError(
+                    f"{self.path}, line {number}: expected a run that 'avtt compare' kept, got "
+                    "something else; remove the file to run everything again"
+                ) from None
+        if whole != text:
+            write_text(self.path, whole)
+
+    def _take(self, record: JsonObject) -> None:
+        if "run" in record:
+            run = record["run"]
+            self.runs[str(run["strategy"]), int(run["seed"])] = run
+        else:
+            self.facts |= record["facts"]
+
+
+def _difference(name: str, then: Any, now: Any) -> tuple[str, str, str]:
+    """The first field in which two values differ, and what each has there."""
+    while isinstance(then, dict) and isinstance(now, dict):
+        field = next(f for f in {**then, **now} if then.get(f) != now.get(f))
+        name, then, now = f"{name}.{field}", then.get(field), now.get(field)
+    first, second = (MISSING if v is None else json.dumps(v) for v in (then, now))
+    return name, first, second
