@@ -30,6 +30,7 @@ from .after import Before
 from .census import ask_everything
 from .dry_run import ASSUMED, Plan, census_is_cheaper, dry_run, planned
 from .options import Json, Open, Out, Plotly, names
+from .printing import plain_console
 from .progress import Live
 from .run_folder import begin, check_tracking, rewrite, run_and_report
 from .signals import Interrupted, interruptible
@@ -211,11 +212,10 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
     ``avtt compare`` on recorded answers.
     """
     calls = json.loads((out / "result.json").read_text())["calls"]
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(
         "the report is complete; to compare, the same audit is now drawn at random, with the same "
-        "predictions, then without any (Ctrl-C leaves that out)",
-        markup=False,
+        "predictions, then without any (Ctrl-C leaves that out)"
     )
     found = []
     try:
@@ -227,13 +227,11 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
         ) from None
     facts = {one.kind: {"calls": one.calls, "certified": one.certified} for one in found}
     write_text(out / BASELINES, json.dumps(facts, indent=1) + "\n")
-    console.print(f"for the same guarantee this audit took {calls:,} calls", markup=False)
+    console.print(f"for the same guarantee this audit took {calls:,} calls")
     for one in found:
         share = f"{calls / one.calls:.0%}"
-        console.print(
-            f"  {BASELINE_NAMES[one.kind]}: {one.amount}; this audit took {share}", markup=False
-        )
-    console.print(f"report, with that: {rewrite(out, plotly)}", markup=False)
+        console.print(f"  {BASELINE_NAMES[one.kind]}: {one.amount}; this audit took {share}")
+    console.print(f"report, with that: {rewrite(out, plotly)}")
 
 
 def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) -> Baseline:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from ..audit.census import MAX_CALLS, all_answers, all_losses, calls_of, means
 from ..benchmark import runs as work
@@ -29,6 +28,7 @@ from ..strategies import default, named
 from ..utils.files import write_text
 from ..utils.tables import csv_text
 from .options import Json, names
+from .printing import plain_console, table_of
 from .progress import counting
 from .spec_changes import Set, field, read
 
@@ -326,13 +326,9 @@ def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
 
 def _show(title: str, table: pd.DataFrame) -> None:
     """One word of a heading per line: numbers are narrow, and so are terminals."""
-    sheet = Table(title=title, padding=(0, 0), pad_edge=False)
-    for column in map(str, table):
-        words = column in ("strategy", "estimator")
-        sheet.add_column(column.replace(" ", "\n"), justify="left" if words else "right")
-    for row in table.itertuples(index=False):
-        sheet.add_row(*(_cell(value) for value in row))
-    Console(highlight=False).print(sheet)
+    columns = [str(column).replace(" ", "\n") for column in table]
+    rows = [map(_cell, row) for row in table.itertuples(index=False)]
+    plain_console().print(table_of(columns, rows, title, gap=0))
 
 
 def _cell(value: Any) -> str:
@@ -342,4 +338,4 @@ def _cell(value: Any) -> str:
 
 
 def _say(sentence: str) -> None:
-    Console(highlight=False).print(sentence, markup=False)
+    plain_console().print(sentence)

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from ..audit.overview import show
@@ -24,6 +22,7 @@ from ..space import QuestionSpace
 from ..stopping import SURELY_HARD
 from ..strategies import named
 from ..utils.figures import USD, money
+from .printing import plain_console, table_of
 
 ASSUMED = (0.1, 0.3)
 """Loss rates that "likely" is said for."""
@@ -72,13 +71,13 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({**asdict(plan), "notes": notes}, indent=1))
         return
-    console = Console(highlight=False)
+    console = plain_console()
     show(space, [row.target for row in plan.targets], model.answers, console)
-    console.print(_sentence(space, plan), markup=False)
+    console.print(_sentence(space, plan))
     if plan.together is not None:
         console.print(_table(plan, plan.together))
     for note in (*notes, "nothing was asked; --rehearse plays it through on coins, in minutes"):
-        console.print(note, markup=False)
+        console.print(note)
 
 
 def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) -> Plan:
@@ -178,21 +177,15 @@ def _table(plan: Plan, together: Forecast) -> Table:
     title = "calls until certified"
     if len(rows) > SHOWN:
         title += f", {SHOWN} of {len(rows)} targets"
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("target", overflow="fold")
-    likely = [f"{loss:.0%} fail" for loss in ASSUMED]
-    for column in ("at least", *likely, "at most"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows[:SHOWN]:
-        table.add_row(row.target, *(f"{n:,}" for n in _calls(row)))
-    table.add_section()
+    columns = ["target", "at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most"]
     name = "all targets" if len(rows) > 1 else "in all"
-    table.add_row(name, *(f"{n:,}" for n in _calls(together)))
+    sums = [[name, *(f"{n:,}" for n in _calls(together))]]
     if plan.likely_price and plan.worst:
         prices = [plan.likely_price] * (len(ASSUMED) + 1) + [plan.worst]
         costs = [money(n * p, plan.currency) for n, p in zip(_calls(together), prices, strict=True)]
-        table.add_row("cost", *costs)
-    return table
+        sums.append(["cost", *costs])
+    cells = [[row.target, *(f"{n:,}" for n in _calls(row))] for row in rows[:SHOWN]]
+    return table_of(columns, cells, title, sums=sums)
 
 
 def _calls(row: Forecast) -> list[int]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ..audit.fleet import FLEET, recount, wait_for_members
 from ..audit.fleet.broker import Broker, Caps, Member
@@ -22,6 +21,7 @@ from ..utils.files import Table
 from .fleet_processes import Crew, died
 from .fleet_table import FleetLive, dry_run, in_all, table, write_result
 from .options import Json
+from .printing import plain_console
 from .run_folder import tell
 from .signals import interrupted_as
 
@@ -177,18 +177,16 @@ def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "C
 
 def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
     """The table, why members ended, what holds, and what may be done next."""
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(table(members, caps))
-    console.print(in_all(members, caps), markup=False)
+    console.print(in_all(members, caps))
     lost = sum(m.money - m.spent for m in members)
     if lost > 1e-9:
-        console.print(
-            f"{caps.money(lost)} more may be charged for calls that were lost", markup=False
-        )
+        console.print(f"{caps.money(lost)} more may be charged for calls that were lost")
     for member in members:
         if member.told:
-            console.print(f"{member.name}: {member.told}", markup=False)
-    console.print(_promise(caps), markup=False)
+            console.print(f"{member.name}: {member.told}")
+    console.print(_promise(caps))
     tell(_next(members, caps, file, out))
 
 

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import typer
 from pydantic.fields import FieldInfo
-from rich.console import Console
 
 from ..audit.overview import show
 from ..audit.shortcut import RELATIONS, are_classes
@@ -37,6 +36,7 @@ from ..utils.files import Table, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
+from .printing import plain_console
 
 SAMPLES = 60
 FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
@@ -92,7 +92,7 @@ def init(
     else:
         typer.echo(f"found {written.found}")
         if written.first is not None:
-            show(written.first.space, written.first.targets, "all", Console(highlight=False))
+            show(written.first.space, written.first.targets, "all", plain_console())
         typer.echo(f"wrote {written.spec}\nnext:")
         if model is None:
             typer.echo(f"  make predict in {code} call your model")

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
 from ..utils.figures import percent, span
 from .options import Json, Open, RunDir
+from .printing import plain_console, table_of
 from .run_folder import open_report
 from .spec_changes import settings
 
@@ -67,28 +65,25 @@ def rejudge(
 
 
 def _show(before: "Result", now: "Result", out: Path) -> None:
-    console = Console(highlight=False)
+    console = plain_console()
     title = "error rates" if now.guarantee is not None else "raw rates, no guarantee"
-    table = Table(title=title)
-    table.add_column("target", overflow="fold")
-    for name in ("then", "now", "questions"):
-        table.add_column(name, justify="right")
     certified = now.guarantee is not None  # the oracle may call the same targets otherwise
     known = now.targets["target"] if certified else before.targets["target"]
     then = dict(zip(known, _cells(before), strict=False))  # slices, left out now, stand last
     shown = now.targets.assign(now=_cells(now)).sort_values("estimate", ascending=False)
-    for row in shown.head(SHOWN).itertuples():
-        cells = (row.target, then.get(row.target, "-"), row.now, str(row.questions))
-        table.add_row(*map(Text, map(str, cells)))
-    console.print(table)
+    cells = [
+        (row.target, then.get(row.target, "-"), row.now, row.questions)
+        for row in shown.head(SHOWN).itertuples()
+    ]
+    console.print(table_of(("target", "then", "now", "questions"), cells, title))
     if len(shown) > SHOWN:
         console.print(f"{SHOWN} of {len(shown)} targets; all are in the report")
-    console.print(f"{now.questions:,} questions judged anew, none asked", markup=False)
+    console.print(f"{now.questions:,} questions judged anew, none asked")
     if now.guarantee is not None:
-        console.print(now.guarantee, markup=False)
+        console.print(now.guarantee)
     for warning in now.warnings:
-        console.print(f"warning: {warning}", markup=False)
-    console.print(f"report: {out / 'report.html'}", markup=False)
+        console.print(f"warning: {warning}")
+    console.print(f"report: {out / 'report.html'}")
 
 
 def _cells(result: "Result") -> list[str]:

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ..audit.versus import Verdict, Versus, verdict_of
 from ..certify import named_targets
@@ -33,6 +30,7 @@ from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
 from ..utils.figures import percent
 from .options import Json, Open, names
+from .printing import plain_console, table_of
 from .progress import Live
 from .run_folder import check_tracking, following, open_report, tell, write
 from .signals import interruptible
@@ -315,29 +313,24 @@ def _short(value: Any) -> str:
 
 def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     """Which model errs less, by how much, what it took, and what may be done next."""
-    console, result = Console(highlight=False), verdict.result
-    console.print(f"stopped: {result.reason}", markup=False)
+    console, result = plain_console(), verdict.result
+    console.print(f"stopped: {result.reason}")
     a, b = verdict.names
     took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
     took += [result.paid] if result.cost else []
-    console.print(", ".join(took), markup=False)
-    table = Table(title=escape(f"error rate of {b} less that of {a}"), title_justify="left")
-    table.add_column("target", overflow="fold")
-    for column in ("difference", "decision", "disagreement"):
-        table.add_column(column, justify="right" if column == "disagreement" else "left")
+    console.print(", ".join(took))
+    rows = []
     for row, told in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):
-        apart = row["disagreement"]
-        table.add_row(
-            escape(str(row["target"])),
-            escape(told),
-            escape(DECISIONS[str(row["decision"])].format(b=brief(b))),
-            "-" if math.isnan(apart) else percent(apart),
-        )
-    console.print(table)
-    console.print(str(result.guarantee), markup=False)
+        apart = "-" if math.isnan(row["disagreement"]) else percent(row["disagreement"])
+        decision = DECISIONS[str(row["decision"])].format(b=brief(b))
+        rows.append((row["target"], told, decision, apart))
+    columns = ("target", "difference", "decision", "disagreement")
+    title = f"error rate of {b} less that of {a}"
+    console.print(table_of(columns, rows, title, words=columns[1:3]))
+    console.print(str(result.guarantee))
     for warning in result.warnings:
-        console.print(f"warning: {warning}", markup=False)
-    console.print(f"report: {out / 'report.html'}", markup=False)
+        console.print(f"warning: {warning}")
+    console.print(f"report: {out / 'report.html'}")
     tell(_next_steps(verdict, out, rules, gated))
 
 
