@@ -31,41 +31,12 @@ from ..utils.figures import money
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
 from .options import Json, names, pairs
+from .printing import text_of
 
 PER_CLASS = 20
 QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
 WIDTH = 78
 FEATURES = ("auto", "efficientnet-lite0", "thumbnails")
-_SPEC = """# An audit on these questions. avtt serve-demo --questions {questions} serves a model
-# that errs at set rates; put the address and the prices of yours in its place.
-[dataset]
-kind = "endobench"
-path = {questions}
-
-[model]
-kind = "openai"
-url = "http://127.0.0.1:8008/v1"  # <- your provider's address
-model = "demo-endoscopist"        # <- what it calls the model
-timeout = 5.0
-max_input_tokens = 1500
-max_tokens = 64                   # with the prices, what a call costs at most
-price_input = 2.5
-price_output = 10.0
-
-[oracle]
-kind = "multiple-choice"
-
-[space]
-relations = ["identity"]          # <- what is done to the images
-
-[audit]
-budget = 1000
-max_cost = 5.0
-
-[certify]
-half_width = 0.1
-targets = ["overall", "concepts"]
-"""
 
 
 @dataclass(frozen=True)
@@ -270,7 +241,7 @@ def _write_questions(
 
 def spec_text() -> str:
     """A SPEC.toml for the questions beside it."""
-    return _SPEC.format(questions=json.dumps(QUESTIONS))
+    return text_of("questions.toml", questions=json.dumps(QUESTIONS))
 
 
 def _noted(

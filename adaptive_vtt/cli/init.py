@@ -36,12 +36,13 @@ from ..utils.files import Table, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
-from .printing import plain_console
+from .printing import plain_console, text_of
 
 SAMPLES = 60
 FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
 """Endings of files, which no folder's name has."""
 ENDING = ".toml"
+SHOWN = ("examples", "defaults")
 
 
 def init(
@@ -191,26 +192,6 @@ def _holds_data(directory: Path) -> bool:
 # -- a folder that runs as it is ---------------------------------------------------------------
 
 
-SHAPES_MODEL = '''"""The model under test: change ``predict`` to call yours."""
-
-import numpy as np
-
-
-def predict(images):
-    """images: list of H x W x C uint8; returns an array n x 2 of P(yes), one column per
-    concept in the order of labels.csv: here "bright" and "round"."""
-    answers = np.empty((len(images), 2))
-    for row, image in enumerate(images):
-        values = image.astype(float).mean(axis=2) / 255
-        ink = values > values.mean()
-        box = ink[np.ix_(ink.any(axis=1), ink.any(axis=0))]
-        filled = box.mean() if box.size else 0.0
-        answers[row, 0] = 1 / (1 + np.exp(-12 * (values.max() - 0.7)))
-        answers[row, 1] = 1 / (1 + np.exp(25 * (filled - 0.89)))
-    return answers
-'''
-
-
 def write_start(directory: Path, full: bool = False) -> Path:
     """Writes SPEC.toml, model.py, labels.csv and images/; refuses to overwrite any.
 
@@ -225,7 +206,7 @@ def write_start(directory: Path, full: bool = False) -> Path:
         write_bytes(directory / "images" / f"{name}.png", png(_shape(bright, disc, rng)))
         labels.append({"id": name, "bright": int(bright), "round": int(disc)})
     write_text(directory / "labels.csv", csv_text(pd.DataFrame(labels)))
-    write_text(directory / "model.py", SHAPES_MODEL)
+    write_text(directory / "model.py", text_of("shapes_model.py"))
     write_text(directory / "SPEC.toml", commented_spec(SET) if full else _short(directory))
     return directory / "SPEC.toml"
 
@@ -252,80 +233,6 @@ def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:
 HEAD = "# What to audit, and how. Every field, with its default: avtt init DIR --full\n"
 WIDTH = 36
 """Columns before a comment, where the line leaves them free."""
-COMMENTS = {
-    "dataset.path": "the folder of images",
-    "dataset.labels": "a row per image, 0 or 1 per concept",
-    "dataset.images": "the folder of the images",
-    "dataset.id_column": "the column that names the image",
-    "dataset.file_column": "the column of file names",
-    "dataset.class_column": "the column that names the class",
-    "dataset.concepts": "the columns to ask about",
-    "dataset.metadata": "columns to group by, not to ask about",
-    "dataset.classes": "ask an image about its own class",
-    "dataset.concept": "what the masks show",
-    "dataset.empty": "images without anything in their mask",
-    "dataset.split": "which part of the data",
-    "model.target": "your function: images -> answers",
-    "model.concepts": "what its outputs are, in their order",
-    "space.relations": "what is done to the images",
-    "audit.budget": "calls, at most; max_cost limits money",
-    "certify.half_width": "until every rate is known to this",
-}
-KINDS = {
-    "classes": "a folder of images per class",
-    "masks": "images beside masks",
-    "images": "images without labels",
-    "voc": "images with boxes, as PASCAL VOC",
-    "coco": "images with boxes, as COCO",
-    "medmnist": "an archive of MedMNIST",
-    "endobench": "questions in words, as EndoBench",
-    "hf": "a Hugging Face dataset",
-    "onnx": "your network",
-}
-ORACLES = {
-    "top-class": "wrong where another class is likelier",
-    "mask-drop": "wrong where the mask gets much worse",
-    "consistency": "wrong where a change changes the answer",
-    "multiple-choice": "wrong where another option is chosen",
-    "contains-truth": "wrong where the reply lacks the answer",
-}
-TARGETS = {
-    ("misclassified", "relations"): "of all, and under each relation",
-    ("misclassified",): "the share of wrong classes",
-    ("overall", "relations"): "of all, and under each relation",
-    ("concepts", "relation-sides"): "of all, and of each relation",
-}
-"""What the targets of a first spec are, for a comment."""
-STUB_MODEL = '''"""The model under test: make ``predict`` call yours."""
-
-import numpy as np
-
-CONCEPTS = {concepts}
-
-
-def predict(images):
-    """images: list of H x W x C arrays of uint8; returns {returns}."""
-    return {stub}  # <- your model
-'''
-
-
-WORDED_MODEL = '''"""The model under test: make ``ask`` call yours."""
-
-from adaptive_vtt.models import Answer
-
-
-class Stub:
-    answers = "one"
-    takes_words = True
-
-    def ask(self, prompts):
-        """prompts: each with image, H x W x C of uint8, and asks[0], whose text and options are
-        the question; returns an Answer with the reply of each."""
-        return [Answer(("A",)) for prompt in prompts]  # <- your model
-
-
-predict = Stub()
-'''
 WRAPPED = (
     '"""The model under test: the file that holds it, wrapped."""\n\nfrom pathlib import Path\n\n'
 )
@@ -425,10 +332,9 @@ def _section(name: str, fields: Mapping[str, Any]) -> str:
     lines = [f"\n[{name}]\n"]
     for field, value in fields.items():
         line = f"{field} = {json.dumps(value, ensure_ascii=False)}"
-        comment = COMMENTS.get(f"{name}.{field}") or {**KINDS, **ORACLES}.get(str(value), "")
-        if field == "targets":
-            comment = TARGETS[tuple(value)]
-        lines.append(_line(line, comment))
+        known = _field_texts("comments")
+        told = ", ".join(value) if field == "targets" else str(value)
+        lines.append(_line(line, known.get(f"{name}.{field}") or known.get(told, "")))
     return "".join(lines)
 
 
@@ -443,7 +349,7 @@ def _line(line: str, comment: str) -> str:
 def _model(layout: Layout, dataset: Dataset) -> str:
     concepts = [*dataset.concepts]
     if adapted_dataset(dataset).asks(0):
-        return WORDED_MODEL
+        return text_of("worded_model.py")
     if layout.kind == "masks":
         returns = "n masks, 1 x H x W, of bool or P(yes)"
         stub = "[np.zeros((1, *image.shape[:2]), bool) for image in images]"
@@ -451,7 +357,7 @@ def _model(layout: Layout, dataset: Dataset) -> str:
         returns = "an array n x CONCEPTS of P(yes)"
         stub = "np.full((len(images), len(CONCEPTS)), 0.5)"
     names = json.dumps(concepts, ensure_ascii=False)
-    return STUB_MODEL.format(concepts=names, returns=returns, stub=stub)
+    return text_of("stub_model.py", concepts=names, returns=returns, stub=stub)
 
 
 def _found(layout: Layout, dataset: Dataset) -> str:
@@ -538,16 +444,16 @@ def _kind(
 
 
 @cache
-def _known_examples() -> Table:
+def _field_texts(*tables: str) -> Table:
+    """What the tables of field_examples.toml say of fields."""
     text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
-    return {**tables["examples"], **tables["defaults"]}
+    return {name: told for table in tables for name, told in tomllib.loads(text)[table].items()}
 
 
 def example(section: str, kind: str | None, name: str) -> Any:
     """The field's default, else a value it might have; None where neither is known."""
-    keys = (f"{section}.{kind}.{name}", f"{section}.{name}", name)
-    return next((_known_examples()[key] for key in keys if key in _known_examples()), None)
+    keys, known = (f"{section}.{kind}.{name}", f"{section}.{name}", name), _field_texts(*SHOWN)
+    return next((known[key] for key in keys if key in known), None)
 
 
 def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
