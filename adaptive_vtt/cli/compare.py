@@ -327,7 +327,7 @@ def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
 def _show(title: str, table: pd.DataFrame) -> None:
     """One word of a heading per line: numbers are narrow, and so are terminals."""
     columns = [str(column).replace(" ", "\n") for column in table]
-    rows = [map(_cell, row) for row in table.itertuples(index=False)]
+    rows = [[*map(_cell, row)] for row in table.itertuples(index=False)]
     plain_console().print(table_of(columns, rows, title, gap=0))
 
 

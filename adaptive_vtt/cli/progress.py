@@ -1,7 +1,7 @@
 """What a running audit shows on a terminal, and the table it ends with."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -263,7 +263,8 @@ def _table(targets: pd.DataFrame) -> Table:
     if len(targets) > SHOWN:
         title += f", {SHOWN} of {len(targets)} targets"
     shown = targets.sort_values("estimate", ascending=False).head(SHOWN)
-    columns = {"target": shown["target"], "estimate": shown["estimate"].map(percent)}
+    columns: dict[str, Iterable[object]] = {"target": shown["target"]}
+    columns["estimate"] = shown["estimate"].map(percent)
     if certified:
         columns["interval"] = [*map(span, shown["lower"], shown["upper"])]
     columns |= {name: shown[name] for name in ("decided", "questions") if name in shown}

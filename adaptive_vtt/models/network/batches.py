@@ -526,14 +526,14 @@ class BatchEndpoint(Paid):
             call = calls[number]
             if self.falls_back(batch.form, trouble, call.prompt):
                 continue
-            if trouble.reply is not None and call.failures == self.retries.times:
+            last = trouble.then == "leave" or call.failures == self.retries.times
+            if last and trouble.reply is not None:
                 self._answer(call, trouble.reply)
                 continue
             trouble.detail = self._shown(trouble.detail)
             call.bill += self._charge(trouble)
             self._stop_if_hopeless(trouble)
             call.failures += 1
-            last = trouble.then == "leave" or call.failures > self.retries.times
             self._counts.retries += not last
             if last and call.said is None:
                 call.said = Unanswered(trouble.kind)
