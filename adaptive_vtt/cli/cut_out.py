@@ -9,6 +9,7 @@ from ..people.cutting import CutOuts
 from ..relations.medtest.grabbing import grabbed, saved
 from ..results.view.server import Serving
 from ..utils.image_files import read_image
+from .options import OpenPage, Port
 from .view import until_interrupted
 
 
@@ -28,10 +29,8 @@ def cut_out(
         tuple[int, int] | None,
         typer.Option(help="A pixel of the object, in the box or alone.", metavar="X Y"),
     ] = None,
-    port: Annotated[int, typer.Option(help="Where the page listens; 0 takes a free one.")] = 0,
-    open_: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
-    ] = True,
+    port: Port = 0,
+    open_: OpenPage = True,
 ) -> None:
     """Cut an object out of a picture, for relations that paste it into others.
 

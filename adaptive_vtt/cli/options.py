@@ -28,6 +28,8 @@ Open = Annotated[
     bool, typer.Option("--open", help="Open the report in the browser once it is written.")
 ]
 
+Port = Annotated[int, typer.Option(help="Where the page listens; 0 takes a free one.")]
+OpenPage = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")]
 Plotly = Annotated[
     str,
     typer.Option(
