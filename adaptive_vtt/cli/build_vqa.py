@@ -227,7 +227,6 @@ def _asked_for(
 def _write_questions(
     folder: Path, chosen: Chosen, scene: str, name: str, more: Paraphrases | None
 ) -> list[dict[str, str]]:
-    """Writes the questions, a table of where each is from, and a SPEC.toml; gives that table."""
     rows: list[dict[str, str]] = []
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -250,7 +249,6 @@ def _noted(
     advance: Callable[[], object],
     more: Paraphrases | None,
 ) -> Iterator[Built]:
-    """The questions, and beside a row for each that says where it is from."""
     for one in built:
         rows.append(
             {
@@ -319,7 +317,6 @@ def _embed(features: str) -> Embed:
 
 
 def _told(written: Written, out: Path) -> str:
-    """What was written, a line per task, and what to do next."""
     wide = max(map(len, written.tasks))
     tasks = [f"  {task:{wide}}  {count:5}" for task, count in written.tasks.items()]
     missing = wrap(f"none of the kinds {', '.join(written.not_made)}", WIDTH)
@@ -344,7 +341,6 @@ def _told(written: Written, out: Path) -> str:
 
 
 def _more(more: Paraphrases) -> list[str]:
-    """What came of asking for more wordings."""
     count = sum(map(len, more.wordings.values()))
     what = "wording" if count == 1 else "wordings"
     lines = [f"{count} more {what} by {more.by}, for {money(more.cost)} now; {PARAPHRASES} has all"]

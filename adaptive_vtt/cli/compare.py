@@ -150,7 +150,6 @@ def _checked(names: Sequence[str], certifying: bool, base: Path) -> list[str]:
 def _jobs(
     spec: Spec, base: Path, names: list[str], repeats: int, truth: tuple[float, ...] | None = None
 ) -> list[work.Job]:
-    """Every strategy with every seed."""
     alone = unworked(spec)  # audits run beside each other; each holds its model itself
     begin, budget = partial(build_audit, alone, base), spec.audit.budget
     seeds = range(repeats)

@@ -209,7 +209,6 @@ def _of_census(spec: Spec, model: ModelDefaults, plan: Plan) -> list[str]:
 
 
 def _of_limits(spec: Spec, plan: Plan) -> list[str]:
-    """Which limit ends the audit, and whether before its goal."""
     budget, cap = spec.audit.budget, spec.audit.max_cost
     limits: list[tuple[int, str]] = []
     if budget is not None:
@@ -267,7 +266,6 @@ def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
 
 
 def _of_judge(space: QuestionSpace) -> list[str]:
-    """That a judge may be asked, too, and at which price."""
     if (judge := space.oracle.judge_by) is None:
         return []
     price = "at an unknown price each"

@@ -145,7 +145,6 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
 
 
 def _refuse_audits(found: "Fleet", out: Path) -> None:
-    """Raises InputError where an audit with answers stands in a member's folder."""
     for member in found.members:
         if not (out / FLEET).exists() and holds_answers(out / member.name / JOURNAL):
             raise InputError(
@@ -176,7 +175,6 @@ def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "C
 
 
 def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
-    """The table, why members ended, what holds, and what may be done next."""
     console = plain_console()
     console.print(table(members, caps))
     console.print(in_all(members, caps))

@@ -217,7 +217,6 @@ def _costs(rows: list[Row]) -> list[float]:
 
 
 def _of_caps(fleet: Fleet, rows: list[Row], total: list[int]) -> list[str]:
-    """Whether the caps are likely to be enough."""
     told = []
     if fleet.max_calls is not None:
         told.append(_enough(f"the cap of {fleet.max_calls:,} calls", fleet.max_calls, total))

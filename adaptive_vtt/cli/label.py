@@ -171,7 +171,6 @@ def _check(wanted: Wanted) -> None:
 
 
 def _about_captions(directory: Path, journal: Journal, wanted: Wanted) -> None:
-    """What an audit of captions reports: right, wrong, and which error is it?"""
     found, folder = captions.items(journal), directory / LABELS
     asked = known([captions.card_of(item) for item in found])
     if wanted.summary:
@@ -217,7 +216,6 @@ def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
 
 
 def _about_questions(directory: Path, journal: Journal, wanted: Wanted) -> None:
-    """The questions that the model was asked, in the order of its draws."""
     folder = directory / FOLDER
     space, spec = _built_space(journal)
     study = Study(journal, space)
@@ -262,7 +260,6 @@ def _named(wanted: Wanted) -> str:
 def _ask(
     directory: Path, folder: Path, journal: Journal, session: Session, shown: _Shown, html: bool
 ) -> None:
-    """Writes the page, or asks on the terminal."""
     if html:
         path, facts = folder / f"{session.reader}.html", journal.facts()
         option = f"{session.option} " if session.option else ""
@@ -308,7 +305,6 @@ def _take(path: Path, folder: Path, asked: Mapping[Key, Asked]) -> None:
 
 
 def _checked(folder: Path, asked: Mapping[Key, Asked], *, some: bool = False) -> dict[str, Answers]:
-    """All readers' answers. Raises InputError where there should be ``some`` and are none."""
     given = read_folder(folder)
     for reader, own in given.items():
         check_known(own.values(), asked, str(folder / f"{reader}.csv"))
@@ -318,7 +314,6 @@ def _checked(folder: Path, asked: Mapping[Key, Asked], *, some: bool = False) ->
 
 
 def _terms(study: Study, spec: Spec) -> dict[str, Any]:
-    """What the model's audit certifies; {} for nothing."""
     certificate = study.facts.certificate
     if certificate is None:
         return {}

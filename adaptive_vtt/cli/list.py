@@ -59,7 +59,6 @@ def _list_specs(as_json: bool) -> None:
 
 
 def _print(told: Mapping[str, str], as_json: bool) -> None:
-    """Names, each with a word about it."""
     if as_json:
         entries = [{"name": name, "about": said} for name, said in told.items()]
         typer.echo(json.dumps(entries, indent=1))

@@ -173,7 +173,6 @@ class Live:
         return fitted(parts, *self._widest(step, open_[1] if open_ else None), width)
 
     def _in_flight(self) -> str:
-        """How many calls may be on their way at a time, where that changes."""
         model = self._audit.model
         if isinstance(model, ConcurrentModel) and model.adapts:
             return f"{model.in_flight} at a time"

@@ -87,7 +87,6 @@ def _show(before: "Result", now: "Result", out: Path) -> None:
 
 
 def _cells(result: "Result") -> list[str]:
-    """Every target's interval, or its raw rate where nothing is certified."""
     if result.guarantee is None:
         return [percent(rate) for rate in result.targets["estimate"]]
     bounds = zip(result.targets["lower"], result.targets["upper"], strict=True)

@@ -88,7 +88,6 @@ def _told(
 
 
 def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[JsonObject]:
-    """Where the slices stand that the audit found."""
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
     rates = unseen(certificate, journal.calls(), [(r["lower"], r["upper"]) for r in rows])

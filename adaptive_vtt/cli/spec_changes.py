@@ -111,7 +111,6 @@ def _leave_options(table: Table, given: Mapping[str, Any]) -> None:
 
 
 def _explore(table: Table, demo: bool, called: Mapping[str, str]) -> None:
-    """Takes what is certified out of a spec's table, and what only certificates need."""
     for place, option in called.items():
         if place.startswith("certify."):
             raise one_too_many(option)

@@ -63,7 +63,6 @@ def check(out: Path, head: str | None = None) -> str:
 
 
 def _drawn(facts: Facts) -> str:
-    """What was recomputed of the draws."""
     if facts.replay is None:
         return "every draw follows from the audit's key"
     first = facts.replay.draws

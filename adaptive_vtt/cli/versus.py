@@ -202,7 +202,6 @@ def run(
 
 
 def _refuse_audit(out: Path) -> None:
-    """Raises InputError where an audit of one model stands in ``out``."""
     if not (out / JOURNAL).is_file():
         return
     with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
@@ -256,7 +255,6 @@ def _files(*specs: tuple[Spec, Path]) -> dict[str, list[str]]:
 
 
 def _same_space(a: tuple[Spec, Path], b: tuple[Spec, Path]) -> QuestionSpace:
-    """The space of both; raises InputError where they differ."""
     space, other = build_space(*a), build_space(*b)
     if difference := differs(space, other):
         raise InputError(
@@ -312,7 +310,6 @@ def _short(value: Any) -> str:
 
 
 def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
-    """Which model errs less, by how much, what it took, and what may be done next."""
     console, result = plain_console(), verdict.result
     console.print(f"stopped: {result.reason}")
     a, b = verdict.names

@@ -139,7 +139,6 @@ class Worked(Section):
 
 
 def _made(section: Any, base: Path) -> Any:
-    """The model of a section; runs in the worker."""
     build: Callable[..., Any] = section.build
     return build(base, None, captions=False)  # no kind that computes looks at the dataset
 

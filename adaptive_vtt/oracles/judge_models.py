@@ -169,7 +169,6 @@ def _listed(options: tuple[str, ...]) -> str:
 
 
 def _cut(reply: str) -> str:
-    """The reply, of a long one the beginning and the end."""
     whole = reply.encode("utf-8", "replace")
     if len(whole) <= MAX_BYTES:
         return whole.decode()

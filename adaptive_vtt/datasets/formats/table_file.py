@@ -174,7 +174,6 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 
 def _delimiter(path: Path) -> str:
-    """What separates the columns of a CSV: commas, unless its header has none but these."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline(MAX_HEADER)
@@ -245,12 +244,10 @@ def _are_files(cells: "pd.Series[str]", images: Path | str) -> bool:
 
 
 def _find(folder: Folder, name: str, where: str) -> Path | None:
-    """The image file of this name, with or without an ending; None where there is none."""
     return folder.find((f"{name}{ending}" for ending in ("", *ENDINGS)), where)
 
 
 def _not_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns most of whose cells are no labels."""
     return [name for name in columns if _share_of_labels(table[name]) < 0.5]
 
 

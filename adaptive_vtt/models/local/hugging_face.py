@@ -316,7 +316,6 @@ class TransformersSegmenter(TransformersModel):
 
 
 def _labels(config: Any) -> list[str]:
-    """The names of a model's classes, in the order of its outputs."""
     return [str(config.id2label[number]) for number in range(config.num_labels)]
 
 
@@ -348,7 +347,6 @@ class _Writer(TransformersModel):
         self._max_tokens = max_tokens
 
     def _written(self, inputs: Inputs) -> list[str]:
-        """What is written after each of n inputs."""
         made = self._generated(inputs, self._max_tokens)
         fresh = made.sequences[:, -len(made.logits) :]  # many models repeat what they were given
         return self._loaded.processor.batch_decode(fresh, skip_special_tokens=True)

@@ -175,7 +175,6 @@ def _end(process: "subprocess.Popen[bytes]", errors: IO[bytes], patience: float)
 
 
 def _hush(pipe: IO[bytes] | None) -> None:
-    """Closes a pipe, whether or not anyone still listens."""
     if pipe is not None:
         with suppress(OSError):
             pipe.close()

@@ -120,7 +120,6 @@ class AnthropicProtocol(Provider):
         return trouble
 
     def _used(self, message: Any) -> Usage | None:
-        """The tokens that are counted in a body."""
         counts = fields_of(fields_of(message).get("usage"))
         sent, *cached = (counts.get(name) for name in _TOKENS)
         return self.counted(sent, counts.get("output_tokens"), *cached)
@@ -251,5 +250,4 @@ def _undone(kind: str, error: Any) -> Trouble:
 
 
 def _seconds(moment: str) -> float:
-    """Seconds since 1970 of a moment in RFC 3339."""
     return datetime.fromisoformat(moment).timestamp()

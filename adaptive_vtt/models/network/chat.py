@@ -114,7 +114,6 @@ class Chat(Paid):
         return not (self._elicitation.settled or in_words(prompt))
 
     def _way(self, prompt: Prompt) -> str:
-        """Where P(yes) is to come from now; questions in words are answered in words."""
         return WORDS if in_words(prompt) else self._elicitation.now
 
     def _replied(self, received: Received, prompt: Prompt, way: str, usage: Usage | None) -> Reply:

@@ -157,7 +157,6 @@ class Endpoint(Paid):
                 return self._priced(reply, spent)
 
     async def _ready(self) -> None:
-        """Connected, by whichever call came first."""
         async with self._connecting:
             if not self._connected:
                 try:

@@ -134,7 +134,6 @@ class OpenAIProtocol(Provider):
         }
 
     def _used(self, said: Any) -> Usage | None:
-        """The tokens that are counted in a body."""
         counts = fields_of(fields_of(said).get("usage"))
         return self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
 
@@ -302,13 +301,11 @@ class OpenAIBatch(ChatBatch, OpenAIProtocol):
 
 
 def _done(counts: Any) -> int:
-    """How many requests have ended, as far as the provider says."""
     ended = [whole(fields_of(counts).get(name)) for name in ("completed", "failed")]
     return sum(count or 0 for count in ended)
 
 
 def _why(errors: Any) -> str:
-    """What the provider says of a batch that it refused."""
     listed = fields_of(errors).get("data")
     first = listed[0] if isinstance(listed, list) and listed else None
     return str(first.get("message")) if isinstance(first, dict) else "no reason was given"

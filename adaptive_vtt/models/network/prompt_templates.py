@@ -222,7 +222,6 @@ class Template:
         return Ask(self.wordings.get(concept, ask.text), ask.options)
 
     def _questions(self, asks: tuple[Ask, ...]) -> list[str]:
-        """Each question with its title and options."""
         title = self.title if len(asks) == 1 else self.numbered_title
         numbered = enumerate(asks, start=1)
         return [
@@ -278,13 +277,11 @@ def _has_words(prompt: Prompt, place: int) -> bool:
 
 
 def _options(ask: Ask) -> list[str]:
-    """A line per option."""
     pairs = zip(ascii_uppercase, ask.options, strict=False)
     return [f"{letter}. {option}" for letter, option in pairs]
 
 
 def _listed(ask: Ask) -> list[str]:
-    """The options under their title; nothing where there are none."""
     return ["Options:", *_options(ask)] if ask.options else []
 
 
