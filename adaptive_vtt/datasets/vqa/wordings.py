@@ -4,30 +4,23 @@
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
 
-from .taxonomy import LESION
-
-
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("data", name).read_text(encoding="utf-8"))
+from .taxonomy import LESION, data_of
 
 
 def _wordings() -> Mapping[str, tuple[str, ...]]:
-    told = _read("wordings.toml")
+    told = data_of("wordings")
     naming = told.pop("type")
     for role, thing in naming["things"].items():
-        told[f"type/{role}"] = [words.replace("{thing}", thing) for words in naming["words"]]
-    return MappingProxyType({kind: tuple(words) for kind, words in told.items()})
+        told[f"type/{role}"] = tuple(w.replace("{thing}", thing) for w in naming["words"])
+    return MappingProxyType(told)
 
 
 WORDS = _wordings()
 """Wordings of each kind, "type/ROLE" among them; one is drawn per question."""
-_ROLE_WORDS = {role: "|".join(words) for role, words in _read("role_words.toml").items()}
+_ROLE_WORDS = {role: "|".join(words) for role, words in data_of("role_words").items()}
 
 
 def role_of(name: str) -> str:
