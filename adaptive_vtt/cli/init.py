@@ -87,18 +87,18 @@ def init(
     if model is not None and not model.is_file():
         raise InputError(f"--model: file {str(model)!r} does not exist")
     written = write_first(directory, data, full, model)
-    spec, code = (shlex.quote(str(written.spec.with_name(n))) for n in ("SPEC.toml", "model.py"))
-    if written.found is None:
-        typer.echo(f"wrote {written.spec}, a model and images to try it on\nnext:")
+    path = directory / "SPEC.toml"
+    spec, code = (shlex.quote(str(path.with_name(name))) for name in ("SPEC.toml", "model.py"))
+    if written is None:
+        typer.echo(f"wrote {path}, a model and images to try it on\nnext:")
     else:
         typer.echo(f"found {written.found}")
-        if written.first is not None:
-            show(written.first.space, written.first.targets, "all", plain_console())
-        typer.echo(f"wrote {written.spec}\nnext:")
+        show(written.space, written.targets, "all", plain_console())
+        typer.echo(f"wrote {path}\nnext:")
         if model is None:
             typer.echo(f"  make predict in {code} call your model")
         else:
-            wraps = spec if written.first is not None and not written.first.model else code
+            wraps = code if written.model else spec
             typer.echo(f"  look whether {wraps} prepares images as your model was trained")
     typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")
 
@@ -130,21 +130,11 @@ def write_like(directory: Path, name: str) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Written:
-    """What ``write_start`` wrote: ``found`` says which images of the user's it is about, None where
-    it made some."""
-
-    spec: Path
-    found: str | None
-    first: "First | None" = None
-
-
 def write_first(
     directory: Path, data: Path | None = None, full: bool = False, model: Path | None = None
-) -> Written:
+) -> "First | None":
     """SPEC.toml and model.py about the images in ``data`` or, without it, in ``directory``; where
-    that holds none, as ``write_start``. Files that are there already are not overwritten.
+    that holds none, as ``write_start``, and None. Files that are there already are not overwritten.
     ``model``: a file that model.py wraps; one that exists already would be left as it is.
 
     Raises InputError where a SPEC.toml is there, and for images whose layout nobody knows.
@@ -154,7 +144,8 @@ def write_first(
     if data is None and not _holds_data(directory):
         if model is not None:
             raise InputError("--model: expected images, in DIR or by --data, beside it")
-        return Written(write_start(directory, full), None)
+        write_start(directory, full)
+        return None
 
     layout = recognised(directory if data is None else data)
     written = first(layout, directory, model=model)
@@ -165,7 +156,7 @@ def write_first(
     write_text(directory / "SPEC.toml", text)
     if written.model and not (directory / "model.py").exists():
         write_text(directory / "model.py", written.model)
-    return Written(directory / "SPEC.toml", written.found, written)
+    return written
 
 
 def _refuse_file(directory: Path) -> None:
