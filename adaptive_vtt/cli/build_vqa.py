@@ -30,7 +30,7 @@ from ..types import Image, JsonObject, Unanswered
 from ..utils.figures import money
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
-from .options import Json, names, pairs
+from .options import Json, arg, names, opt, pairs
 from .printing import text_of
 
 PER_CLASS = 20
@@ -57,73 +57,62 @@ class Written:
 def build_vqa(  # noqa: PLR0913, PLR0917 - a command's options
     data: Annotated[
         Path,
-        typer.Argument(
-            help="A folder of images with masks, boxes or classes, a table of labels, or a "
+        arg(
+            "A folder of images with masks, boxes or classes, a table of labels, or a "
             "SPEC.toml, for its \\[dataset].",
-            metavar="DATA",
+            "DATA",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write into; new, or empty.")],
+    out: Annotated[Path, opt("Folder to write into; new, or empty.")],
     kinds: Annotated[
-        str | None,
-        typer.Option(help="Kinds of questions, with commas. Default: all that can be made."),
+        str | None, opt("Kinds of questions, with commas. Default: all that can be made.")
     ] = None,
-    concepts: Annotated[
-        str | None, typer.Option(help="Labels to ask about, with commas. Default: all.")
-    ] = None,
+    concepts: Annotated[str | None, opt("Labels to ask about, with commas. Default: all.")] = None,
     role: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What a label names: lesion, instrument, landmark, organ, grade ... Default: "
+        opt(
+            "What a label names: lesion, instrument, landmark, organ, grade ... Default: "
             "what its words tell of.",
-            metavar="LABEL=ROLE",
+            "LABEL=ROLE",
         ),
     ] = None,
     word: Annotated[
-        list[str] | None,
-        typer.Option(help="What a label is called in questions.", metavar="LABEL=TEXT"),
+        list[str] | None, opt("What a label is called in questions.", "LABEL=TEXT")
     ] = None,
     count: Annotated[
-        list[str] | None,
-        typer.Option(help="The column that counts a label's objects.", metavar="LABEL=COLUMN"),
+        list[str] | None, opt("The column that counts a label's objects.", "LABEL=COLUMN")
     ] = None,
     grade: Annotated[
-        list[str] | None,
-        typer.Option(help="The column that grades a label.", metavar="LABEL=COLUMN"),
+        list[str] | None, opt("The column that grades a label.", "LABEL=COLUMN")
     ] = None,
     per_class: Annotated[
-        int,
-        typer.Option(
-            help="Most questions per kind, label and right answer, of images unlike each other."
-        ),
+        int, opt("Most questions per kind, label and right answer, of images unlike each other.")
     ] = PER_CLASS,
     sizes: Annotated[
-        tuple[float, float],
-        typer.Option(help="Sides of wrong boxes over those of the right one.", metavar="LOW HIGH"),
+        tuple[float, float], opt("Sides of wrong boxes over those of the right one.", "LOW HIGH")
     ] = SIZES,
     features: Annotated[
         str,
-        typer.Option(
-            help="What makes images alike: efficientnet-lite0 (extra 'embedding'), thumbnails, "
+        opt(
+            "What makes images alike: efficientnet-lite0 (extra 'embedding'), thumbnails, "
             "or auto: the first where it is installed."
         ),
     ] = "auto",
-    scene: Annotated[str, typer.Option(help="EndoBench's scene, such as Colonoscopy.")] = "",
-    seed: Annotated[int, typer.Option(help="Same seed, same questions.")] = 0,
+    scene: Annotated[str, opt("EndoBench's scene, such as Colonoscopy.")] = "",
+    seed: Annotated[int, opt("Same seed, same questions.")] = 0,
     paraphrase: Annotated[
         Path | None,
-        typer.Option(
-            help="A file with a \\[model] of words, which is asked for more wordings; what it is "
+        opt(
+            "A file with a \\[model] of words, which is asked for more wordings; what it is "
             "asked and says is kept in paraphrases.jsonl beside OUT, and never paid for again.",
-            metavar="SPEC.toml",
+            "SPEC.toml",
         ),
     ] = None,
     wordings: Annotated[
-        int, typer.Option(help="With --paraphrase: how many more per kind of question.", min=1)
+        int, opt("With --paraphrase: how many more per kind of question.", min=1)
     ] = 3,
     max_cost: Annotated[
-        float | None,
-        typer.Option(help="With --paraphrase: the most that all in paraphrases.jsonl may cost."),
+        float | None, opt("With --paraphrase: the most that all in paraphrases.jsonl may cost.")
     ] = None,
     as_json: Json = False,
 ) -> None:

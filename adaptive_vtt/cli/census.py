@@ -12,7 +12,7 @@ from ..config import Spec
 from ..config.building import build_model, build_space
 from ..models.base import adapted_model
 from ..utils.figures import outward
-from .options import Json, Open
+from .options import Json, Open, arg, opt
 from .printing import plain_console, table_of
 from .progress import counting
 from .run_folder import open_report
@@ -28,25 +28,24 @@ SHOWN = 16
 
 def census(
     spec: Annotated[
-        Path | None,
-        typer.Argument(help="What to ask about; its model must cost nothing.", metavar="SPEC.toml"),
+        Path | None, arg("What to ask about; its model must cost nothing.", "SPEC.toml")
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Ask the bundled model about bundled images instead.")
+        bool, opt("Ask the bundled model about bundled images instead.", flags="--demo")
     ] = False,
     processes: Annotated[
         int | None,
-        typer.Option(
-            help="Processes that make images beside the model. Default: one per spare processor, "
+        opt(
+            "Processes that make images beside the model. Default: one per spare processor, "
             "where that saves time.",
+            "NUMBER",
             min=0,
-            metavar="NUMBER",
         ),
     ] = None,
     sets: Set = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder to write census.db, census.html and tables/ into.")
-    ] = Path("runs/census"),
+    out: Annotated[Path, opt("Folder to write census.db, census.html and tables/ into.")] = Path(
+        "runs/census"
+    ),
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -81,12 +80,7 @@ def ask_everything(
         interrupted_as(lambda: again),
         adapted_model(build_model(spec, base, space.dataset)) as model,
         Census(
-            space,
-            model,
-            out=out,
-            processes=processes,
-            targets=certify.targets,
-            where=certify.where,
+            space, model, out=out, processes=processes, targets=certify.targets, where=certify.where
         ) as begun,
         counting("asking", begun.calls - begun.done, as_json) as advance,
     ):

@@ -27,7 +27,7 @@ from ..space import QuestionSpace
 from ..strategies import default, named
 from ..utils.files import write_text
 from ..utils.tables import csv_text
-from .options import Json, names
+from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .progress import counting
 from .spec_changes import Set, field, read
@@ -41,42 +41,39 @@ WIDE = 92
 
 def compare(
     spec: Annotated[
-        Path | None,
-        typer.Argument(help="What to audit; its model must cost nothing.", metavar="SPEC.toml"),
+        Path | None, arg("What to audit; its model must cost nothing.", "SPEC.toml")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Compare on the bundled model.")] = False,
+    demo: Annotated[bool, opt("Compare on the bundled model.", flags="--demo")] = False,
     strategies: Annotated[
         str | None,
-        typer.Option(
-            help="Names, separated by commas; 'baselines' stands for all there are. Default: "
+        opt(
+            "Names, separated by commas; 'baselines' stands for all there are. Default: "
             "random (with predictions), and the one that an audit would take. Where something is "
             "certified, uniform (by chance, without predictions) stands beside them.",
-            metavar="NAMES",
+            "NAMES",
         ),
     ] = None,
-    repeats: Annotated[
-        int, typer.Option(help="Audits per strategy, with the seeds 0, 1, 2 ...")
-    ] = 3,
+    repeats: Annotated[int, opt("Audits per strategy, with the seeds 0, 1, 2 ...")] = 3,
     half_width: Annotated[float | None, field("certify.half_width", "SHARE")] = None,
     targets: Annotated[str | None, field("certify.targets", "NAMES")] = None,
     budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
     exhaust: Annotated[
         bool,
-        typer.Option(
-            "--exhaust", help="Ask the model everything once, to compare estimates with the truth."
+        opt(
+            "Ask the model everything once, to compare estimates with the truth.", flags="--exhaust"
         ),
     ] = False,
     executor: Annotated[
         str,
-        typer.Option(
-            help="Where the audits run: in processes, or as tasks of a Ray cluster (ray, or its "
+        opt(
+            "Where the audits run: in processes, or as tasks of a Ray cluster (ray, or its "
             "address, ray://HOST:PORT).",
-            metavar="NAME",
+            "NAME",
         ),
     ] = "processes",
-    out: Annotated[
-        Path, typer.Option(help="Folder to write compare.html and compare.json into.")
-    ] = Path("runs/compare"),
+    out: Annotated[Path, opt("Folder to write compare.html and compare.json into.")] = Path(
+        "runs/compare"
+    ),
     sets: Set = None,
     as_json: Json = False,
 ) -> None:

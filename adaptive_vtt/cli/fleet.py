@@ -20,7 +20,7 @@ from ..utils.figures import USD
 from ..utils.files import Table
 from .fleet_processes import Crew, died
 from .fleet_table import FleetLive, dry_run, in_all, table, write_result
-from .options import Json
+from .options import Json, arg, opt
 from .printing import plain_console
 from .run_folder import tell
 from .signals import interrupted_as
@@ -28,39 +28,27 @@ from .signals import interrupted_as
 
 def fleet(
     file: Annotated[
-        Path,
-        typer.Argument(
-            help="The members, each a SPEC.toml, and the cap that they share.",
-            metavar="FLEET.toml",
-        ),
+        Path, arg("The members, each a SPEC.toml, and the cap that they share.", "FLEET.toml")
     ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder to write a run folder per member into.")
-    ] = Path("runs/fleet"),
+    out: Annotated[Path, opt("Folder to write a run folder per member into.")] = Path("runs/fleet"),
     max_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="Money, at most, all members together. Default: the file's.", metavar="MONEY"
-        ),
+        float | None, opt("Money, at most, all members together. Default: the file's.", "MONEY")
     ] = None,
     max_calls: Annotated[
-        int | None,
-        typer.Option(
-            help="Calls, at most, all members together. Default: the file's.", metavar="CALLS"
-        ),
+        int | None, opt("Calls, at most, all members together. Default: the file's.", "CALLS")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the fleet that stands in --out.")
+        bool, opt("Go on with the fleet that stands in --out.", flags="--resume")
     ] = False,
     require_certified: Annotated[
         bool,
-        typer.Option(
-            "--require-certified",
-            help="Exit with 3 where a target of any member is open in the end, for scripts.",
+        opt(
+            "Exit with 3 where a target of any member is open in the end, for scripts.",
+            flags="--require-certified",
         ),
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--dry-run", help="Say at once what it may take and cost; ask nothing.")
+        bool, opt("Say at once what it may take and cost; ask nothing.", flags="--dry-run")
     ] = False,
     as_json: Json = False,
 ) -> None:

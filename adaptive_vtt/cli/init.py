@@ -36,6 +36,7 @@ from ..utils.files import Table, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
+from .options import arg, opt
 from .printing import plain_console, text_of
 
 SAMPLES = 60
@@ -46,24 +47,22 @@ SHOWN = ("examples", "defaults")
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(help="Folder to write into.", metavar="DIR")],
+    directory: Annotated[Path, arg("Folder to write into.", "DIR")],
     data: Annotated[
-        Path | None,
-        typer.Option(help="Your images: a folder, or a table of labels. Default: those in DIR."),
+        Path | None, opt("Your images: a folder, or a table of labels. Default: those in DIR.")
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(
-            help="Your model's file, to be wrapped: .onnx, .pt or .pth (torch), .joblib or .pkl "
+        opt(
+            "Your model's file, to be wrapped: .onnx, .pt or .pth (torch), .joblib or .pkl "
             "(scikit-learn)."
         ),
     ] = None,
     like: Annotated[
-        str | None,
-        typer.Option(help="A spec to start from instead: see 'avtt list specs'.", metavar="NAME"),
+        str | None, opt("A spec to start from instead: see 'avtt list specs'.", "NAME")
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Every field that there is, described, with defaults.")
+        bool, opt("Every field that there is, described, with defaults.", flags="--full")
     ] = False,
 ) -> None:
     """Write a SPEC.toml and a model stub: for your images, or a few to try.

@@ -39,7 +39,7 @@ from ..results.report.beside_journal import Reading, Realism, write
 from ..results.report.people import reader_rows, realism_rows, wrong
 from ..results.report.section import figure
 from ..space import QuestionSpace
-from .options import Json, RunDir
+from .options import Json, RunDir, opt
 from .printing import plain_console, table_of
 from .run_folder import rewrite
 
@@ -80,47 +80,43 @@ def label(
     directory: RunDir,
     inspector: Annotated[
         str | None,
-        typer.Option(
-            "--inspector",
-            "--reader",
-            help="Who labels or reads; each one's answers are kept apart.",
-            metavar="NAME",
+        opt(
+            "Who labels or reads; each one's answers are kept apart.",
+            "NAME",
+            flags="--inspector --reader",
         ),
     ] = None,
     realism: Annotated[
         bool,
-        typer.Option(
-            "--realism",
-            help="Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?",
+        opt(
+            "Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?",
+            flags="--realism",
         ),
     ] = False,
     questions: Annotated[
         bool,
-        typer.Option(
-            "--questions",
-            help="A reader study: people answer what the model was asked, in that order, and "
+        opt(
+            "A reader study: people answer what the model was asked, in that order, and "
             "their error rates are certified by the same draws.",
+            flags="--questions",
         ),
     ] = False,
     sample: Annotated[
         int | None,
-        typer.Option(
-            help="Also everything in so many follow-ups drawn at random (default: 0); so many "
+        opt(
+            "Also everything in so many follow-ups drawn at random (default: 0); so many "
             "pairs (--realism; default: 60); the first so many questions (--questions; all)."
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also everything in all follow-ups; all pairs.")
+        bool, opt("Also everything in all follow-ups; all pairs.", flags="--all")
     ] = False,
     html: Annotated[
-        bool, typer.Option("--html", help="Write a page to label on, instead of asking here.")
+        bool, opt("Write a page to label on, instead of asking here.", flags="--html")
     ] = False,
-    take: Annotated[
-        Path | None, typer.Option(help="Add labels that such a page saved.", metavar="FILE")
-    ] = None,
+    take: Annotated[Path | None, opt("Add labels that such a page saved.", "FILE")] = None,
     summary: Annotated[
-        bool,
-        typer.Option("--summary", help="Say what all labels and answers come to so far."),
+        bool, opt("Say what all labels and answers come to so far.", flags="--summary")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -20,7 +20,7 @@ from ..results.report.content import Content
 from ..stopping import check_half_width
 from ..utils.figures import money
 from .dry_run import ASSUMED, Plan, census_is_cheaper, planned
-from .options import Json, names
+from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .spec_changes import Set, read
 
@@ -47,17 +47,15 @@ class Step:
 
 
 def plan(
-    spec: Annotated[Path, typer.Argument(help="What would be audited.", metavar="SPEC.toml")],
+    spec: Annotated[Path, arg("What would be audited.", "SPEC.toml")],
     half_width: Annotated[
-        str, typer.Option(help="Half-widths to tell of, separated by commas.", metavar="LIST")
+        str, opt("Half-widths to tell of, separated by commas.", "LIST")
     ] = WIDTHS,
     targets: Annotated[
-        str | None,
-        typer.Option(help="What is certified; commas. Default: the spec's.", metavar="LIST"),
+        str | None, opt("What is certified; commas. Default: the spec's.", "LIST")
     ] = None,
     pilot: Annotated[
-        Path | None,
-        typer.Option(help="Folder of an earlier audit of these targets to go by.", metavar="DIR"),
+        Path | None, opt("Folder of an earlier audit of these targets to go by.", "DIR")
     ] = None,
     sets: Set = None,
     as_json: Json = False,

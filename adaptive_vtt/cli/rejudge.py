@@ -11,7 +11,7 @@ from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
 from ..utils.figures import percent, span
-from .options import Json, Open, RunDir
+from .options import Json, Open, RunDir, opt
 from .printing import plain_console, table_of
 from .run_folder import open_report
 from .spec_changes import settings
@@ -22,25 +22,22 @@ SHOWN = 12
 
 def rejudge(
     directory: RunDir,
-    out: Annotated[
-        Path,
-        typer.Option("--out", help="New folder for journal.db, result.json and report.html."),
-    ],
+    out: Annotated[Path, opt("New folder for journal.db, result.json and report.html.")],
     oracle: Annotated[
         str | None,
-        typer.Option(
-            help="What makes an answer wrong: a name ('avtt list oracles') or file.py:name. "
+        opt(
+            "What makes an answer wrong: a name ('avtt list oracles') or file.py:name. "
             "Default: the audit's, with other options.",
-            metavar="NAME",
+            "NAME",
         ),
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            help="A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7; "
+        opt(
+            "A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7; "
             "oracle.judge=false takes the judge out; again for more.",
-            metavar="oracle.FIELD=VALUE",
+            "oracle.FIELD=VALUE",
+            flags="--set",
         ),
     ] = None,
     open_it: Open = False,

@@ -10,17 +10,14 @@ from ..people.reviewing import Review
 from ..results.view.server import Serving
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
-from .options import Json, OpenPage, Port
+from .options import Json, OpenPage, Port, arg, opt
 from .view import until_interrupted
 
 
 def review_vqa(
-    directory: Annotated[
-        Path, typer.Argument(help="What build-vqa wrote, or a TSV as EndoBench's.", metavar="DIR")
-    ],
+    directory: Annotated[Path, arg("What build-vqa wrote, or a TSV as EndoBench's.", "DIR")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write what was accepted here, a new folder; open no page."),
+        Path | None, opt("Write what was accepted here, a new folder; open no page.")
     ] = None,
     port: Port = 0,
     open_: OpenPage = True,

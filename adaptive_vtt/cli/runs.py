@@ -11,12 +11,12 @@ from ..errors import AvttError
 from ..families import told_apart
 from ..results.runs import Rates, Run, find, read_rates, read_run
 from ..utils.figures import money, shorten
-from .options import Json
+from .options import Json, arg
 from .printing import plain_console, table_of
 
 REST = 40
 """Columns of all but the names of model and target, which share what is left."""
-RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
+RunsDir = Annotated[Path, arg("Folder of run folders.", "DIR")]
 
 
 def runs(directory: RunsDir, as_json: Json = False) -> None:

@@ -26,6 +26,7 @@ from ..demo.server import (
 from ..demo.server.fake_models import FakeCaptioner, FakeJudge
 from ..demo.template_captioner import TemplateCaptioner
 from ..errors import InputError, check_known
+from .options import opt
 from .printing import text_of
 
 CAPTIONER = "demo-captioner"
@@ -47,57 +48,44 @@ class _Offer:
 def serve_demo(
     captions: Annotated[
         bool,
-        typer.Option(
-            "--captions", help="Describe drawn scenes; --error-rate is then what is left out."
-        ),
+        opt("Describe drawn scenes; --error-rate is then what is left out.", flags="--captions"),
     ] = False,
     questions: Annotated[
         Path | None,
-        typer.Option(
-            help="Answer these multiple-choice questions (a TSV as of build-vqa) instead.",
-            metavar="QUESTIONS.tsv",
+        opt(
+            "Answer these multiple-choice questions (a TSV as of build-vqa) instead.",
+            "QUESTIONS.tsv",
         ),
     ] = None,
     like: Annotated[
         str,
-        typer.Option(
-            help="Whose protocol the printed spec is for, and what chat completions imitate: "
+        opt(
+            "Whose protocol the printed spec is for, and what chat completions imitate: "
             "openai, anthropic, gemini, vllm, ollama or ollama-old.",
-            metavar="PROVIDER",
+            "PROVIDER",
         ),
     ] = "openai",
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8008,
+    port: Annotated[int, opt("Port on this machine; 0 takes a free one.")] = 8008,
     key_env: Annotated[
         str | None,
-        typer.Option(
-            help="Environment variable with a key to ask for. Default: none is asked.",
-            metavar="NAME",
-        ),
+        opt("Environment variable with a key to ask for. Default: none is asked.", "NAME"),
     ] = None,
-    latency: Annotated[float, typer.Option(help="Seconds until an answer, in the median.")] = 0.2,
-    error_rate: Annotated[
-        float, typer.Option(help="Share of wrong answers, in the mean over concepts.")
-    ] = 0.1,
-    worse: Annotated[
-        float, typer.Option(help="Added to that share for the most perturbed images.")
-    ] = 0.3,
-    faults: Annotated[
-        float, typer.Option(help="Share of failed calls: 429, 5xx, hangs, cut answers.")
-    ] = 0.05,
-    at_once: Annotated[
-        int, typer.Option(help="Calls at a time; more get 429. Default: any number.", metavar="N")
-    ] = 0,
-    refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
+    latency: Annotated[float, opt("Seconds until an answer, in the median.")] = 0.2,
+    error_rate: Annotated[float, opt("Share of wrong answers, in the mean over concepts.")] = 0.1,
+    worse: Annotated[float, opt("Added to that share for the most perturbed images.")] = 0.3,
+    faults: Annotated[float, opt("Share of failed calls: 429, 5xx, hangs, cut answers.")] = 0.05,
+    at_once: Annotated[int, opt("Calls at a time; more get 429. Default: any number.", "N")] = 0,
+    refusals: Annotated[float, opt("Share of questions refused.")] = 0.01,
     rambling: Annotated[
         float,
-        typer.Option(
-            help="Share of answers that are buried in words; of --questions as many again name "
+        opt(
+            "Share of answers that are buried in words; of --questions as many again name "
             "no option, for a judge to read."
         ),
     ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Same seed, same frames and answers.")] = 0,
-    count: Annotated[int, typer.Option(help="How many synthetic frames it knows.")] = 200,
-    size: Annotated[int, typer.Option(help="Side of the frames in pixels.")] = 256,
+    seed: Annotated[int, opt("Same seed, same frames and answers.")] = 0,
+    count: Annotated[int, opt("How many synthetic frames it knows.")] = 200,
+    size: Annotated[int, opt("Side of the frames in pixels.")] = 256,
 ) -> None:
     """Serve a model on this machine, asked as a paid one is, to try an audit on.
 
@@ -172,10 +160,7 @@ def _knowing(
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
     captioner = TemplateCaptioner(
-        omission=error_rate,
-        misclassification=error_rate / 2,
-        fabrication=error_rate / 3,
-        seed=seed,
+        omission=error_rate, misclassification=error_rate / 2, fabrication=error_rate / 3, seed=seed
     )
     fake = FakeCaptioner(captioner)
     told = ", ".join(f"{fault} {rate:.1%}" for fault, rate in captioner.rates.items())

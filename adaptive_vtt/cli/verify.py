@@ -19,10 +19,7 @@ from ..results.result import summarise
 from .options import Head, RunDir
 
 
-def verify(
-    directory: RunDir,
-    head: Head = None,
-) -> None:
+def verify(directory: RunDir, head: Head = None) -> None:
     """Check that a run folder is as it was written, and follows from its journal.
 
     The journal's file, chain and rows are checked, every interval is recomputed

@@ -29,7 +29,7 @@ from ..results.gate import Gated
 from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
 from ..utils.figures import percent
-from .options import Json, Open, names
+from .options import Json, Open, arg, names, opt
 from .printing import plain_console, table_of
 from .progress import Live
 from .run_folder import check_tracking, following, open_report, tell, write
@@ -55,82 +55,70 @@ class Asked:
 
 def versus(  # noqa: PLR0913, PLR0917 - a command's options
     spec_a: Annotated[
-        Path,
-        typer.Argument(
-            help="The old model A, and all settings: how sure, how to ask.", metavar="SPEC_A.toml"
-        ),
+        Path, arg("The old model A, and all settings: how sure, how to ask.", "SPEC_A.toml")
     ],
-    spec_b: Annotated[
-        Path, typer.Argument(help="The new model B, on the same questions.", metavar="SPEC_B.toml")
-    ],
+    spec_b: Annotated[Path, arg("The new model B, on the same questions.", "SPEC_B.toml")],
     margin: Annotated[
         float,
-        typer.Option(
-            help="A difference of error rates that does not matter; 0.02 is 2 percentage points. "
+        opt(
+            "A difference of error rates that does not matter; 0.02 is 2 percentage points. "
             "Default: 0, any matters, and a limit is needed.",
-            metavar="SHARE",
+            "SHARE",
         ),
     ] = 0.0,
     at_least: Annotated[
         float | None,
-        typer.Option(
-            help="A claim to be decided instead, by how much less often B errs: -0.02 says at "
+        opt(
+            "A claim to be decided instead, by how much less often B errs: -0.02 says at "
             "most 2 percentage points more often. It takes fewer calls than an interval.",
-            metavar="SHARE",
+            "SHARE",
         ),
     ] = None,
     recorded_a: Annotated[
-        Path | None,
-        typer.Option(
-            help="Model A's answers to every question (CSV): only B is asked.", metavar="TABLE"
-        ),
+        Path | None, opt("Model A's answers to every question (CSV): only B is asked.", "TABLE")
     ] = None,
     journal_a: Annotated[
-        Path | None,
-        typer.Option(help="Run folder of an earlier audit of model A.", metavar="DIR"),
+        Path | None, opt("Run folder of an earlier audit of model A.", "DIR")
     ] = None,
     use: Annotated[
         str,
-        typer.Option(
-            help="What is made of it: its answers stand, and cost nothing (condition); B is first "
+        opt(
+            "What is made of it: its answers stand, and cost nothing (condition); B is first "
             "asked what A was, in that order (replay; for a model B made without it); or what it "
             "found are hints alone (proxy).",
-            metavar="condition|replay|proxy",
+            "condition|replay|proxy",
         ),
     ] = "condition",
     gate: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again for "
+        opt(
+            "A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again for "
             "more: it ends once all are decided, and no sooner.",
-            metavar="RULE",
+            "RULE",
         ),
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(
-            help="Groups of questions on which the models are compared, separated by commas: "
+        opt(
+            "Groups of questions on which the models are compared, separated by commas: "
             "overall, relations, group:COLUMN ... Default: those of SPEC_A, else overall.",
-            metavar="NAMES",
+            "NAMES",
         ),
     ] = None,
     budget: Annotated[
-        int | None,
-        typer.Option(help="A limit: calls of both models together, at most.", metavar="CALLS"),
+        int | None, opt("A limit: calls of both models together, at most.", "CALLS")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(help="A limit: money for both models, at most.", metavar="MONEY")
+        float | None, opt("A limit: money for both models, at most.", "MONEY")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(help="Same seed, same comparison. Default: a new one.", metavar="NUMBER"),
+        int | None, opt("Same seed, same comparison. Default: a new one.", "NUMBER")
     ] = None,
     require_decided: Annotated[
-        bool,
-        typer.Option("--require-decided", help="Exit with 4 where a target stays open."),
+        bool, opt("Exit with 4 where a target stays open.", flags="--require-decided")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder to write journal.db, result.json and report.html into.")
+        Path, opt("Folder to write journal.db, result.json and report.html into.")
     ] = Path("runs/versus"),
     sets: Set = None,
     open_it: Open = False,
@@ -211,11 +199,7 @@ def _refuse_audit(out: Path) -> None:
 
 
 def _versus(
-    a: tuple[Spec, Path],
-    b: tuple[Spec, Path],
-    asked: Asked,
-    out: Path,
-    space: QuestionSpace | None,
+    a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, space: QuestionSpace | None
 ) -> Versus:
     space = _same_space(a, b) if space is None else space
     known = asked.recorded_a is not None
