@@ -30,8 +30,8 @@ from ..types import Image, JsonObject, Unanswered
 from ..utils.figures import money
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
+from ..utils.web import text_of
 from .options import Json, arg, names, opt, pairs
-from .printing import text_of
 
 PER_CLASS = 20
 QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
@@ -229,7 +229,7 @@ def _write_questions(
 
 def spec_text() -> str:
     """A SPEC.toml for the questions beside it."""
-    return text_of("questions.toml", questions=json.dumps(QUESTIONS))
+    return text_of(__package__, "questions.toml", questions=json.dumps(QUESTIONS))
 
 
 def _noted(

@@ -36,8 +36,9 @@ from ..utils.files import Table, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
+from ..utils.web import text_of
 from .options import arg, opt
-from .printing import plain_console, text_of
+from .printing import plain_console
 
 SAMPLES = 60
 FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
@@ -196,7 +197,7 @@ def write_start(directory: Path, full: bool = False) -> Path:
         write_bytes(directory / "images" / f"{name}.png", png(_shape(bright, disc, rng)))
         labels.append({"id": name, "bright": int(bright), "round": int(disc)})
     write_text(directory / "labels.csv", csv_text(pd.DataFrame(labels)))
-    write_text(directory / "model.py", text_of("shapes_model.py"))
+    write_text(directory / "model.py", text_of(__package__, "shapes_model.py"))
     write_text(directory / "SPEC.toml", commented_spec(SET) if full else _short(directory))
     return directory / "SPEC.toml"
 
@@ -339,7 +340,7 @@ def _line(line: str, comment: str) -> str:
 def _model(layout: Layout, dataset: Dataset) -> str:
     concepts = [*dataset.concepts]
     if adapted_dataset(dataset).asks(0):
-        return text_of("worded_model.py")
+        return text_of(__package__, "worded_model.py")
     if layout.kind == "masks":
         returns = "n masks, 1 x H x W, of bool or P(yes)"
         stub = "[np.zeros((1, *image.shape[:2]), bool) for image in images]"
@@ -347,7 +348,7 @@ def _model(layout: Layout, dataset: Dataset) -> str:
         returns = "an array n x CONCEPTS of P(yes)"
         stub = "np.full((len(images), len(CONCEPTS)), 0.5)"
     names = json.dumps(concepts, ensure_ascii=False)
-    return text_of("stub_model.py", concepts=names, returns=returns, stub=stub)
+    return text_of(__package__, "stub_model.py", concepts=names, returns=returns, stub=stub)
 
 
 def _found(layout: Layout, dataset: Dataset) -> str:

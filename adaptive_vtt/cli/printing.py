@@ -1,9 +1,7 @@
-"""What commands print and write: sentences as they are, tables, and texts from ``templates``."""
+"""What commands print: sentences as they are, and tables."""
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -40,19 +38,3 @@ def table_of(
     for row in sums:
         found.add_row(*map(str, row))
     return found
-
-
-def text_of(name: str, **values: object) -> str:
-    """The text of a template, filled in."""
-    return _templates().get_template(f"{name}.j2").render(values)
-
-
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader(__package__),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

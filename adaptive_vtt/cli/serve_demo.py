@@ -26,8 +26,8 @@ from ..demo.server import (
 from ..demo.server.fake_models import FakeCaptioner, FakeJudge
 from ..demo.template_captioner import TemplateCaptioner
 from ..errors import InputError, check_known
+from ..utils.web import text_of
 from .options import opt
-from .printing import text_of
 
 CAPTIONER = "demo-captioner"
 """What the served model is called that describes pictures."""
@@ -192,6 +192,7 @@ def _introduction(server: DemoServer, offer: _Offer, key_env: str | None, like: 
     if kind == "anthropic" and not key_env:
         needed += "; anything will do: export ANTHROPIC_API_KEY=demo"
     return text_of(
+        __package__,
         "serve_demo.txt",
         server=server.url,
         chat=chat,
