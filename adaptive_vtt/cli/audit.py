@@ -29,7 +29,8 @@ from ..utils.files import write_text
 from .after import Before
 from .census import ask_everything
 from .dry_run import ASSUMED, Plan, census_is_cheaper, dry_run, likely_price, planned
-from .options import Json, Open, Out, Plotly, names
+from .options import Json, Open, Out, Plotly, arg, names, opt
+from .printing import plain_console
 from .progress import Live
 from .run_folder import begin, check_tracking, rewrite, run_and_report
 from .signals import Interrupted, interruptible
@@ -42,13 +43,10 @@ ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
 def audit(  # noqa: PLR0913, PLR0917 - a command's options
     spec: Annotated[
         Path | None,
-        typer.Argument(
-            help="What to audit: images, model, questions. 'avtt init DIR' writes one.",
-            metavar="SPEC.toml",
-        ),
+        arg("What to audit: images, model, questions. 'avtt init DIR' writes one.", "SPEC.toml"),
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Audit the bundled model on bundled images instead.")
+        bool, opt("Audit the bundled model on bundled images instead.", flags="--demo")
     ] = False,
     budget: Annotated[int | None, field("audit.budget", "CALLS", ENDS)] = None,
     max_cost: Annotated[float | None, field("audit.max_cost", "MONEY", ENDS)] = None,
@@ -57,47 +55,47 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     targets: Annotated[str | None, field("certify.targets", "NAME,NAME", CERTIFIES)] = None,
     explore: Annotated[
         bool,
-        typer.Option(
-            "--explore",
-            help="Certify nothing: look for what is uncertain, as the paper does.",
+        opt(
+            "Certify nothing: look for what is uncertain, as the paper does.",
+            flags="--explore",
             rich_help_panel=CERTIFIES,
         ),
     ] = False,
     require_certified: Annotated[
         bool,
-        typer.Option(
-            "--require-certified",
-            help="Exit with 3 where a target is open or invalidated in the end, for scripts.",
+        opt(
+            "Exit with 3 where a target is open or invalidated in the end, for scripts.",
+            flags="--require-certified",
             rich_help_panel=CERTIFIES,
         ),
     ] = False,
     strategy: Annotated[str | None, field("audit.strategy", "NAME", ASKS)] = None,
     after: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Run folder of an audit of an earlier version of the model: what failed there "
+        opt(
+            "Run folder of an audit of an earlier version of the model: what failed there "
             "tells where to look, with draws of its own. Again for three or more other models, a "
             "cohort.",
-            metavar="DIR",
+            "DIR",
             rich_help_panel=ASKS,
         ),
     ] = None,
     seed: Annotated[int | None, field("audit.seed", "NUMBER", ASKS)] = None,
     census: Annotated[
         str | None,
-        typer.Option(
-            help="auto: where asking everything is cheaper than certifying, and costs no money, do "
+        opt(
+            "auto: where asking everything is cheaper than certifying, and costs no money, do "
             "that ('avtt census'); rates are exact then.",
-            metavar="auto",
+            "auto",
             rich_help_panel=ASKS,
         ),
     ] = None,
     sets: Set = None,
     plan: Annotated[
-        bool, typer.Option("--dry-run", help="Say at once what it may take and cost; ask nothing.")
+        bool, opt("Say at once what it may take and cost; ask nothing.", flags="--dry-run")
     ] = False,
     play: Annotated[
-        bool, typer.Option("--rehearse", help="Play it through on coins, in minutes; ask nothing.")
+        bool, opt("Play it through on coins, in minutes; ask nothing.", flags="--rehearse")
     ] = False,
     out: Out = Path("runs/audit"),
     plotly: Plotly = "inline",
@@ -211,11 +209,10 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
     ``avtt compare`` on recorded answers.
     """
     calls = json.loads((out / "result.json").read_text())["calls"]
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(
         "the report is complete; to compare, the same audit is now drawn at random, with the same "
-        "predictions, then without any (Ctrl-C leaves that out)",
-        markup=False,
+        "predictions, then without any (Ctrl-C leaves that out)"
     )
     found = []
     try:
@@ -227,13 +224,11 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
         ) from None
     facts = {one.kind: {"calls": one.calls, "certified": one.certified} for one in found}
     write_text(out / BASELINES, json.dumps(facts, indent=1) + "\n")
-    console.print(f"for the same guarantee this audit took {calls:,} calls", markup=False)
+    console.print(f"for the same guarantee this audit took {calls:,} calls")
     for one in found:
         share = f"{calls / one.calls:.0%}"
-        console.print(
-            f"  {BASELINE_NAMES[one.kind]}: {one.amount}; this audit took {share}", markup=False
-        )
-    console.print(f"report, with that: {rewrite(out, plotly)}", markup=False)
+        console.print(f"  {BASELINE_NAMES[one.kind]}: {one.amount}; this audit took {share}")
+    console.print(f"report, with that: {rewrite(out, plotly)}")
 
 
 def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) -> Baseline:

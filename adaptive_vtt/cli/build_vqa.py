@@ -30,42 +30,13 @@ from ..types import Image, JsonObject, Unanswered
 from ..utils.figures import money
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
-from .options import Json, names, pairs
+from ..utils.web import text_of
+from .options import Json, arg, names, opt, pairs
 
 PER_CLASS = 20
 QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
 WIDTH = 78
 FEATURES = ("auto", "efficientnet-lite0", "thumbnails")
-_SPEC = """# An audit on these questions. avtt serve-demo --questions {questions} serves a model
-# that errs at set rates; put the address and the prices of yours in its place.
-[dataset]
-kind = "endobench"
-path = {questions}
-
-[model]
-kind = "openai"
-url = "http://127.0.0.1:8008/v1"  # <- your provider's address
-model = "demo-endoscopist"        # <- what it calls the model
-timeout = 5.0
-max_input_tokens = 1500
-max_tokens = 64                   # with the prices, what a call costs at most
-price_input = 2.5
-price_output = 10.0
-
-[oracle]
-kind = "multiple-choice"
-
-[space]
-relations = ["identity"]          # <- what is done to the images
-
-[audit]
-budget = 1000
-max_cost = 5.0
-
-[certify]
-half_width = 0.1
-targets = ["overall", "concepts"]
-"""
 
 
 @dataclass(frozen=True)
@@ -86,73 +57,62 @@ class Written:
 def build_vqa(  # noqa: PLR0913, PLR0917 - a command's options
     data: Annotated[
         Path,
-        typer.Argument(
-            help="A folder of images with masks, boxes or classes, a table of labels, or a "
+        arg(
+            "A folder of images with masks, boxes or classes, a table of labels, or a "
             "SPEC.toml, for its \\[dataset].",
-            metavar="DATA",
+            "DATA",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write into; new, or empty.")],
+    out: Annotated[Path, opt("Folder to write into; new, or empty.")],
     kinds: Annotated[
-        str | None,
-        typer.Option(help="Kinds of questions, with commas. Default: all that can be made."),
+        str | None, opt("Kinds of questions, with commas. Default: all that can be made.")
     ] = None,
-    concepts: Annotated[
-        str | None, typer.Option(help="Labels to ask about, with commas. Default: all.")
-    ] = None,
+    concepts: Annotated[str | None, opt("Labels to ask about, with commas. Default: all.")] = None,
     role: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What a label names: lesion, instrument, landmark, organ, grade ... Default: "
+        opt(
+            "What a label names: lesion, instrument, landmark, organ, grade ... Default: "
             "what its words tell of.",
-            metavar="LABEL=ROLE",
+            "LABEL=ROLE",
         ),
     ] = None,
     word: Annotated[
-        list[str] | None,
-        typer.Option(help="What a label is called in questions.", metavar="LABEL=TEXT"),
+        list[str] | None, opt("What a label is called in questions.", "LABEL=TEXT")
     ] = None,
     count: Annotated[
-        list[str] | None,
-        typer.Option(help="The column that counts a label's objects.", metavar="LABEL=COLUMN"),
+        list[str] | None, opt("The column that counts a label's objects.", "LABEL=COLUMN")
     ] = None,
     grade: Annotated[
-        list[str] | None,
-        typer.Option(help="The column that grades a label.", metavar="LABEL=COLUMN"),
+        list[str] | None, opt("The column that grades a label.", "LABEL=COLUMN")
     ] = None,
     per_class: Annotated[
-        int,
-        typer.Option(
-            help="Most questions per kind, label and right answer, of images unlike each other."
-        ),
+        int, opt("Most questions per kind, label and right answer, of images unlike each other.")
     ] = PER_CLASS,
     sizes: Annotated[
-        tuple[float, float],
-        typer.Option(help="Sides of wrong boxes over those of the right one.", metavar="LOW HIGH"),
+        tuple[float, float], opt("Sides of wrong boxes over those of the right one.", "LOW HIGH")
     ] = SIZES,
     features: Annotated[
         str,
-        typer.Option(
-            help="What makes images alike: efficientnet-lite0 (extra 'embedding'), thumbnails, "
+        opt(
+            "What makes images alike: efficientnet-lite0 (extra 'embedding'), thumbnails, "
             "or auto: the first where it is installed."
         ),
     ] = "auto",
-    scene: Annotated[str, typer.Option(help="EndoBench's scene, such as Colonoscopy.")] = "",
-    seed: Annotated[int, typer.Option(help="Same seed, same questions.")] = 0,
+    scene: Annotated[str, opt("EndoBench's scene, such as Colonoscopy.")] = "",
+    seed: Annotated[int, opt("Same seed, same questions.")] = 0,
     paraphrase: Annotated[
         Path | None,
-        typer.Option(
-            help="A file with a \\[model] of words, which is asked for more wordings; what it is "
+        opt(
+            "A file with a \\[model] of words, which is asked for more wordings; what it is "
             "asked and says is kept in paraphrases.jsonl beside OUT, and never paid for again.",
-            metavar="SPEC.toml",
+            "SPEC.toml",
         ),
     ] = None,
     wordings: Annotated[
-        int, typer.Option(help="With --paraphrase: how many more per kind of question.", min=1)
+        int, opt("With --paraphrase: how many more per kind of question.", min=1)
     ] = 3,
     max_cost: Annotated[
-        float | None,
-        typer.Option(help="With --paraphrase: the most that all in paraphrases.jsonl may cost."),
+        float | None, opt("With --paraphrase: the most that all in paraphrases.jsonl may cost.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -256,7 +216,6 @@ def _asked_for(
 def _write_questions(
     folder: Path, chosen: Chosen, scene: str, name: str, more: Paraphrases | None
 ) -> list[dict[str, str]]:
-    """Writes the questions, a table of where each is from, and a SPEC.toml; gives that table."""
     rows: list[dict[str, str]] = []
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -270,7 +229,7 @@ def _write_questions(
 
 def spec_text() -> str:
     """A SPEC.toml for the questions beside it."""
-    return _SPEC.format(questions=json.dumps(QUESTIONS))
+    return text_of(__package__, "questions.toml", questions=json.dumps(QUESTIONS))
 
 
 def _noted(
@@ -279,7 +238,6 @@ def _noted(
     advance: Callable[[], object],
     more: Paraphrases | None,
 ) -> Iterator[Built]:
-    """The questions, and beside a row for each that says where it is from."""
     for one in built:
         rows.append(
             {
@@ -348,7 +306,6 @@ def _embed(features: str) -> Embed:
 
 
 def _told(written: Written, out: Path) -> str:
-    """What was written, a line per task, and what to do next."""
     wide = max(map(len, written.tasks))
     tasks = [f"  {task:{wide}}  {count:5}" for task, count in written.tasks.items()]
     missing = wrap(f"none of the kinds {', '.join(written.not_made)}", WIDTH)
@@ -373,7 +330,6 @@ def _told(written: Written, out: Path) -> str:
 
 
 def _more(more: Paraphrases) -> list[str]:
-    """What came of asking for more wordings."""
     count = sum(map(len, more.wordings.values()))
     what = "wording" if count == 1 else "wordings"
     lines = [f"{count} more {what} by {more.by}, for {money(more.cost)} now; {PARAPHRASES} has all"]

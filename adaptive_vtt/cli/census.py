@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import pandas as pd
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from ..config import Spec
 from ..config.building import build_model, build_space
 from ..models.base import adapted_model
 from ..utils.figures import outward
-from .options import Json, Open
+from .options import Json, Open, arg, opt
+from .printing import plain_console, table_of
 from .progress import counting
 from .run_folder import open_report
 from .signals import interrupted_as
@@ -30,25 +28,24 @@ SHOWN = 16
 
 def census(
     spec: Annotated[
-        Path | None,
-        typer.Argument(help="What to ask about; its model must cost nothing.", metavar="SPEC.toml"),
+        Path | None, arg("What to ask about; its model must cost nothing.", "SPEC.toml")
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Ask the bundled model about bundled images instead.")
+        bool, opt("Ask the bundled model about bundled images instead.", flags="--demo")
     ] = False,
     processes: Annotated[
         int | None,
-        typer.Option(
-            help="Processes that make images beside the model. Default: one per spare processor, "
+        opt(
+            "Processes that make images beside the model. Default: one per spare processor, "
             "where that saves time.",
+            "NUMBER",
             min=0,
-            metavar="NUMBER",
         ),
     ] = None,
     sets: Set = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder to write census.db, census.html and tables/ into.")
-    ] = Path("runs/census"),
+    out: Annotated[Path, opt("Folder to write census.db, census.html and tables/ into.")] = Path(
+        "runs/census"
+    ),
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -83,12 +80,7 @@ def ask_everything(
         interrupted_as(lambda: again),
         adapted_model(build_model(spec, base, space.dataset)) as model,
         Census(
-            space,
-            model,
-            out=out,
-            processes=processes,
-            targets=certify.targets,
-            where=certify.where,
+            space, model, out=out, processes=processes, targets=certify.targets, where=certify.where
         ) as begun,
         counting("asking", begun.calls - begun.done, as_json) as advance,
     ):
@@ -103,24 +95,24 @@ def ask_everything(
 
 
 def _show(result: "CensusResult", page: Path) -> None:
-    console = Console(highlight=False)
+    console = plain_console()
     rates = result.rates
     if len(rates) > SHOWN:  # the first is about everything; of the others the worst
         rates = pd.concat([rates.head(1), rates.iloc[1:].sort_values("exact", ascending=False)])
-    table = Table(title="exact rates", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("target", overflow="fold")
-    for name in ("rate", "questions", "other images (95 % each)"):
-        table.add_column(name, justify="right")
+    cells = []
     for row in rates.head(SHOWN).to_dict(orient="records"):
         low, high = outward(row["lower"], row["upper"])
-        cells = f"{100 * row['exact']:.2f} %", f"{row['questions']:,}"
-        table.add_row(row["target"], *cells, f"{100 * low:.1f} to {100 * high:.1f} %")
-    console.print(table)
+        others = f"{100 * low:.1f} to {100 * high:.1f} %"
+        cells.append(
+            (row["target"], f"{100 * row['exact']:.2f} %", f"{row['questions']:,}", others)
+        )
+    columns = ("target", "rate", "questions", "other images (95 % each)")
+    console.print(table_of(columns, cells, "exact rates"))
     if len(result.rates) > SHOWN:
         console.print(f"the {SHOWN - 1} highest of {len(rates)} rates; tables/rates.csv has all")
     silent, counts = result.outcomes["unanswered"] != "", result.outcomes["loss"].notna()
     asked = f"{len(result.outcomes):,} questions asked in {result.calls:,} calls"
     asked += f"; {int((silent & counts).sum()):,} without an answer"
     asked += f", {int((~counts).sum()):,} that do not count" if not counts.all() else ""
-    console.print(asked, markup=False)
-    console.print(f"tables: {page.parent / 'tables'}; page: {page}", markup=False, soft_wrap=True)
+    console.print(asked)
+    console.print(f"tables: {page.parent / 'tables'}; page: {page}", soft_wrap=True)

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from .. import __version__
 from ..audit.census import MAX_CALLS, all_answers, all_losses, calls_of, means
@@ -36,7 +35,8 @@ from ..strategies import default, named
 from ..utils.files import hash_file, write_text
 from ..utils.other_code import file_of
 from ..utils.tables import csv_text
-from .options import Json, names
+from .options import Json, arg, names, opt
+from .printing import plain_console, table_of
 from .progress import counting
 from .signals import interrupted_as
 from .spec_changes import Set, field, read
@@ -50,42 +50,39 @@ WIDE = 92
 
 def compare(
     spec: Annotated[
-        Path | None,
-        typer.Argument(help="What to audit; its model must cost nothing.", metavar="SPEC.toml"),
+        Path | None, arg("What to audit; its model must cost nothing.", "SPEC.toml")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Compare on the bundled model.")] = False,
+    demo: Annotated[bool, opt("Compare on the bundled model.", flags="--demo")] = False,
     strategies: Annotated[
         str | None,
-        typer.Option(
-            help="Names, separated by commas; 'baselines' stands for all there are. Default: "
+        opt(
+            "Names, separated by commas; 'baselines' stands for all there are. Default: "
             "random (with predictions), and the one that an audit would take. Where something is "
             "certified, uniform (by chance, without predictions) stands beside them.",
-            metavar="NAMES",
+            "NAMES",
         ),
     ] = None,
-    repeats: Annotated[
-        int, typer.Option(help="Audits per strategy, with the seeds 0, 1, 2 ...")
-    ] = 3,
+    repeats: Annotated[int, opt("Audits per strategy, with the seeds 0, 1, 2 ...")] = 3,
     half_width: Annotated[float | None, field("certify.half_width", "SHARE")] = None,
     targets: Annotated[str | None, field("certify.targets", "NAMES")] = None,
     budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
     exhaust: Annotated[
         bool,
-        typer.Option(
-            "--exhaust", help="Ask the model everything once, to compare estimates with the truth."
+        opt(
+            "Ask the model everything once, to compare estimates with the truth.", flags="--exhaust"
         ),
     ] = False,
     executor: Annotated[
         str,
-        typer.Option(
-            help="Where the audits run: in processes, or as tasks of a Ray cluster (ray, or its "
+        opt(
+            "Where the audits run: in processes, or as tasks of a Ray cluster (ray, or its "
             "address, ray://HOST:PORT).",
-            metavar="NAME",
+            "NAME",
         ),
     ] = "processes",
-    out: Annotated[
-        Path, typer.Option(help="Folder to write compare.html and compare.json into.")
-    ] = Path("runs/compare"),
+    out: Annotated[Path, opt("Folder to write compare.html and compare.json into.")] = Path(
+        "runs/compare"
+    ),
     sets: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -408,13 +405,9 @@ def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
 
 def _show(title: str, table: pd.DataFrame) -> None:
     """One word of a heading per line: numbers are narrow, and so are terminals."""
-    sheet = Table(title=title, padding=(0, 0), pad_edge=False)
-    for column in map(str, table):
-        words = column in ("strategy", "estimator")
-        sheet.add_column(column.replace(" ", "\n"), justify="left" if words else "right")
-    for row in table.itertuples(index=False):
-        sheet.add_row(*(_cell(value) for value in row))
-    Console(highlight=False).print(sheet)
+    columns = [str(column).replace(" ", "\n") for column in table]
+    rows = [[*map(_cell, row)] for row in table.itertuples(index=False)]
+    plain_console().print(table_of(columns, rows, title, gap=0))
 
 
 def _cell(value: Any) -> str:
@@ -424,4 +417,4 @@ def _cell(value: Any) -> str:
 
 
 def _say(sentence: str) -> None:
-    Console(highlight=False).print(sentence, markup=False)
+    plain_console().print(sentence)

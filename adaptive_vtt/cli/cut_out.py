@@ -9,29 +9,22 @@ from ..people.cutting import CutOuts
 from ..relations.medtest.grabbing import grabbed, saved
 from ..results.view.server import Serving
 from ..utils.image_files import read_image
+from .options import OpenPage, Port, arg, opt
 from .view import until_interrupted
 
 
 def cut_out(
-    image: Annotated[Path, typer.Argument(help="File of a picture.", metavar="IMAGE")],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for images/ and masks/; new ones are added.")
-    ],
+    image: Annotated[Path, arg("File of a picture.", "IMAGE")],
+    out: Annotated[Path, opt("Folder for images/ and masks/; new ones are added.")],
     box: Annotated[
         tuple[int, int, int, int] | None,
-        typer.Option(
-            help="Left, top, width and height in pixels, a little larger than the object.",
-            metavar="X Y W H",
-        ),
+        opt("Left, top, width and height in pixels, a little larger than the object.", "X Y W H"),
     ] = None,
     click: Annotated[
-        tuple[int, int] | None,
-        typer.Option(help="A pixel of the object, in the box or alone.", metavar="X Y"),
+        tuple[int, int] | None, opt("A pixel of the object, in the box or alone.", "X Y")
     ] = None,
-    port: Annotated[int, typer.Option(help="Where the page listens; 0 takes a free one.")] = 0,
-    open_: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
-    ] = True,
+    port: Port = 0,
+    open_: OpenPage = True,
 ) -> None:
     """Cut an object out of a picture, for relations that paste it into others.
 

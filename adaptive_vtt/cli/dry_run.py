@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from ..audit.overview import show
@@ -24,6 +22,7 @@ from ..space import QuestionSpace
 from ..stopping import SURELY_HARD
 from ..strategies import named
 from ..utils.figures import USD, money
+from .printing import plain_console, table_of
 
 ASSUMED = (0.1, 0.3)
 """Loss rates that "likely" is said for."""
@@ -79,13 +78,13 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({**asdict(plan), "notes": notes}, indent=1))
         return
-    console = Console(highlight=False)
+    console = plain_console()
     show(space, [row.target for row in plan.targets], model.answers, console)
-    console.print(_sentence(space, plan), markup=False)
+    console.print(_sentence(space, plan))
     if plan.together is not None:
         console.print(_table(plan, plan.together))
     for note in (*notes, "nothing was asked; --rehearse plays it through on coins, in minutes"):
-        console.print(note, markup=False)
+        console.print(note)
 
 
 def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) -> Plan:
@@ -193,21 +192,15 @@ def _table(plan: Plan, together: Forecast) -> Table:
     title = "calls until certified"
     if len(rows) > SHOWN:
         title += f", {SHOWN} of {len(rows)} targets"
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("target", overflow="fold")
-    likely = [f"{loss:.0%} fail" for loss in ASSUMED]
-    for column in ("at least", *likely, "at most"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows[:SHOWN]:
-        table.add_row(row.target, *(f"{n:,}" for n in _calls(row)))
-    table.add_section()
+    columns = ["target", "at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most"]
     name = "all targets" if len(rows) > 1 else "in all"
-    table.add_row(name, *(f"{n:,}" for n in _calls(together)))
+    sums = [[name, *(f"{n:,}" for n in _calls(together))]]
     if plan.likely_price and plan.worst:
         *likely_calls, most = _calls(together)
         worst = money(most * plan.worst, plan.currency)
-        table.add_row("cost", *(likely_price(plan, n) for n in likely_calls), worst)
-    return table
+        sums.append(["cost", *(likely_price(plan, n) for n in likely_calls), worst])
+    cells = [[row.target, *(f"{n:,}" for n in _calls(row))] for row in rows[:SHOWN]]
+    return table_of(columns, cells, title, sums=sums)
 
 
 def _calls(row: Forecast) -> list[int]:
@@ -231,7 +224,6 @@ def _of_census(spec: Spec, model: ModelDefaults, plan: Plan) -> list[str]:
 
 
 def _of_limits(spec: Spec, plan: Plan) -> list[str]:
-    """Which limit ends the audit, and whether before its goal."""
     budget, cap = spec.audit.budget, spec.audit.max_cost
     limits: list[tuple[int, str]] = []
     if budget is not None:
@@ -289,7 +281,6 @@ def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
 
 
 def _of_judge(space: QuestionSpace) -> list[str]:
-    """That a judge may be asked, too, and at which price."""
     if (judge := space.oracle.judge_by) is None:
         return []
     price = "at an unknown price each"

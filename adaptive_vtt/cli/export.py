@@ -23,7 +23,7 @@ from ..results.export.failures import Exported, Format, export_failures
 from ..results.export.questions import export_questions
 from ..space import QuestionSpace
 from ..types import IDENTITY, JsonObject
-from .options import Json, RunCode, names
+from .options import Json, RunCode, arg, names, opt
 from .progress import counting
 from .signals import interrupted_as
 
@@ -37,63 +37,48 @@ OTHERWISE = (
 def export(
     source: Annotated[
         Path | None,
-        typer.Argument(
-            help="Folder that an audit wrote (its --out); with --corrupted alone also a SPEC.toml, "
+        arg(
+            "Folder that an audit wrote (its --out); with --corrupted alone also a SPEC.toml, "
             "of whose model nothing is asked.",
-            metavar="DIR",
+            "DIR",
         ),
     ] = None,
-    failures: Annotated[
-        Path | None,
-        typer.Option("--failures", help="Folder to write into; new, or empty.", metavar="OUT"),
-    ] = None,
+    failures: Annotated[Path | None, opt("Folder to write into; new, or empty.", "OUT")] = None,
     tsv: Annotated[
         Path | None,
-        typer.Option(
-            "--tsv",
-            help="Of multiple choice: a table of questions with images, as EndoBench's.",
-            metavar="FILE.tsv",
-        ),
+        opt("Of multiple choice: a table of questions with images, as EndoBench's.", "FILE.tsv"),
     ] = None,
     corrupted: Annotated[
         Path | None,
-        typer.Option(
-            "--corrupted",
-            help="Folder for all images under all relations, as MedMNIST-C's .npz archives.",
-            metavar="OUT",
-        ),
+        opt("Folder for all images under all relations, as MedMNIST-C's .npz archives.", "OUT"),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="With --corrupted, in place of DIR: images and labels that 'avtt init' "
-            "recognises.",
-            metavar="PATH",
+        opt(
+            "With --corrupted, in place of DIR: images and labels that 'avtt init' recognises.",
+            "PATH",
         ),
     ] = None,
     relations: Annotated[
         str | None,
-        typer.Option(
-            help="With --data: relations and families, separated by commas, such as "
+        opt(
+            "With --data: relations and families, separated by commas, such as "
             "medmnistc/bloodmnist.",
-            metavar="NAMES",
+            "NAMES",
         ),
     ] = None,
-    least_loss: Annotated[
-        float, typer.Option(help="The least loss that counts as a failure, 0 to 1.")
-    ] = 0.5,
+    least_loss: Annotated[float, opt("The least loss that counts as a failure, 0 to 1.")] = 0.5,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --tsv: all questions that were asked.")
+        bool, opt("With --tsv: all questions that were asked.", flags="--all")
     ] = False,
     image_format: Annotated[
-        str,
-        typer.Option(help="With --tsv: jpeg, as EndoBench has it, or png, which keeps all."),
+        str, opt("With --tsv: jpeg, as EndoBench has it, or png, which keeps all.")
     ] = "jpeg",
     coco: Annotated[
-        bool, typer.Option("--coco", help="With --failures: also as COCO's JSON, coco.json.")
+        bool, opt("With --failures: also as COCO's JSON, coco.json.", flags="--coco")
     ] = False,
     fiftyone: Annotated[
-        bool, typer.Option("--fiftyone", help="With --failures: also for FiftyOne, fiftyone.json.")
+        bool, opt("With --failures: also for FiftyOne, fiftyone.json.", flags="--fiftyone")
     ] = False,
     run_code: RunCode = False,
     as_json: Json = False,

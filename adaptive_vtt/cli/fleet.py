@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ..audit.fleet import FLEET, recount, wait_for_members
 from ..audit.fleet.broker import Broker, Caps, Member
@@ -21,46 +20,35 @@ from ..utils.figures import USD
 from ..utils.files import Table
 from .fleet_processes import Crew, died
 from .fleet_table import FleetLive, dry_run, in_all, table, write_result
-from .options import Json
+from .options import Json, arg, opt
+from .printing import plain_console
 from .run_folder import tell
 from .signals import interrupted_as
 
 
 def fleet(
     file: Annotated[
-        Path,
-        typer.Argument(
-            help="The members, each a SPEC.toml, and the cap that they share.",
-            metavar="FLEET.toml",
-        ),
+        Path, arg("The members, each a SPEC.toml, and the cap that they share.", "FLEET.toml")
     ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder to write a run folder per member into.")
-    ] = Path("runs/fleet"),
+    out: Annotated[Path, opt("Folder to write a run folder per member into.")] = Path("runs/fleet"),
     max_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="Money, at most, all members together. Default: the file's.", metavar="MONEY"
-        ),
+        float | None, opt("Money, at most, all members together. Default: the file's.", "MONEY")
     ] = None,
     max_calls: Annotated[
-        int | None,
-        typer.Option(
-            help="Calls, at most, all members together. Default: the file's.", metavar="CALLS"
-        ),
+        int | None, opt("Calls, at most, all members together. Default: the file's.", "CALLS")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the fleet that stands in --out.")
+        bool, opt("Go on with the fleet that stands in --out.", flags="--resume")
     ] = False,
     require_certified: Annotated[
         bool,
-        typer.Option(
-            "--require-certified",
-            help="Exit with 3 where a target of any member is open in the end, for scripts.",
+        opt(
+            "Exit with 3 where a target of any member is open in the end, for scripts.",
+            flags="--require-certified",
         ),
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--dry-run", help="Say at once what it may take and cost; ask nothing.")
+        bool, opt("Say at once what it may take and cost; ask nothing.", flags="--dry-run")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -145,7 +133,6 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
 
 
 def _refuse_audits(found: "Fleet", out: Path) -> None:
-    """Raises InputError where an audit with answers stands in a member's folder."""
     for member in found.members:
         if not (out / FLEET).exists() and holds_answers(out / member.name / JOURNAL):
             raise InputError(
@@ -176,19 +163,16 @@ def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "C
 
 
 def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
-    """The table, why members ended, what holds, and what may be done next."""
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(table(members, caps))
-    console.print(in_all(members, caps), markup=False)
+    console.print(in_all(members, caps))
     lost = sum(m.money - m.spent for m in members)
     if lost > 1e-9:
-        console.print(
-            f"{caps.money(lost)} more may be charged for calls that were lost", markup=False
-        )
+        console.print(f"{caps.money(lost)} more may be charged for calls that were lost")
     for member in members:
         if member.told:
-            console.print(f"{member.name}: {member.told}", markup=False)
-    console.print(_promise(caps), markup=False)
+            console.print(f"{member.name}: {member.told}")
+    console.print(_promise(caps))
     tell(_next(members, caps, file, out))
 
 

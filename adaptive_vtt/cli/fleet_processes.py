@@ -118,7 +118,6 @@ class Crew:
         _told(process, json.dumps(order))
 
     def _look(self) -> None:
-        """Takes note of the members whose processes have ended."""
         for name, process in list(self._running.items()):
             code = process.poll()
             if code is None:

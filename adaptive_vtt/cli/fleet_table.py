@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Self
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +22,7 @@ from ..types import JsonObject
 from ..utils.figures import money
 from ..utils.files import write_text
 from .dry_run import ASSUMED, Plan, planned
+from .printing import plain_console, table_of
 from .progress import FIRST, LONGEST, clock
 
 SCHEMA_VERSION = 1
@@ -44,7 +44,7 @@ class FleetLive:
     """The table, redrawn on a terminal; elsewhere a line now and then, ever fewer."""
 
     def __init__(self, caps: Caps, *, quiet: bool) -> None:
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self.console = plain_console(stderr=True, quiet=quiet)
         self._caps, self._since, self._next = caps, time.monotonic(), FIRST
         self._redrawn = self.console.is_terminal and not self.console.is_dumb_terminal
         self._live = Live(console=self.console, transient=True, auto_refresh=False)
@@ -65,19 +65,13 @@ class FleetLive:
             self._live.update(Group(table(members, self._caps), Text(line)), refresh=True)
         elif passed >= self._next:
             self._next += min(self._next, LONGEST)
-            self.console.print(line, markup=False, soft_wrap=True)
+            self.console.print(line, soft_wrap=True)
 
 
 def table(members: Sequence[Member], caps: Caps) -> Table:
     """A row per member, within 80 columns."""
-    found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    found.add_column("member", overflow="fold", max_width=24)
-    for name in ("certified", "widest", "calls", "cost", "lost"):
-        found.add_column(name, justify="right", no_wrap=True)
-    found.add_column("state", no_wrap=True)
-    for member in members:
-        found.add_row(*map(Text, _cells(member, caps)))
-    return found
+    columns = ("member", "certified", "widest", "calls", "cost", "lost", "state")
+    return table_of(columns, [_cells(member, caps) for member in members], words=["state"])
 
 
 def _cells(member: Member, caps: Caps) -> list[str]:
@@ -185,10 +179,10 @@ def dry_run(fleet: Fleet, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"members": [vars(row) for row in rows], "calls": total}, indent=1))
         return
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(_table(rows, total, fleet.currency))
     for line in _of_caps(fleet, rows, total):
-        console.print(line, markup=False)
+        console.print(line)
     console.print("nothing was asked")
 
 
@@ -202,20 +196,17 @@ def _planned(member: FleetMember) -> Plan:
 
 
 def _table(rows: list[Row], total: list[int], currency: str) -> Table:
-    table = Table(title="calls until certified", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("member", overflow="fold")
     likely = [f"{loss:.0%} fail" for loss in ASSUMED]
-    for column in ("at least", *likely, "at most", "a call"):
-        table.add_column(column, justify="right", no_wrap=True)
+    cells = []
     for row in rows:
         ends = (row.usual, row.worst) if row.usual and row.worst else ()
         price = " - ".join(money(end, currency) for end in ends) or "-"
-        table.add_row(Text(row.name), *(f"{n:,}" for n in row.calls), price)
-    table.add_section()
-    table.add_row("all", *(f"{n:,}" for n in total), "")
+        cells.append([row.name, *(f"{n:,}" for n in row.calls), price])
+    sums = [["all", *(f"{n:,}" for n in total), ""]]
     if all(row.usual is not None for row in rows):
-        table.add_row("cost", *(money(cost, currency) for cost in _costs(rows)), "")
-    return table
+        sums.append(["cost", *(money(cost, currency) for cost in _costs(rows)), ""])
+    columns = ("member", "at least", *likely, "at most", "a call")
+    return table_of(columns, cells, "calls until certified", sums=sums)
 
 
 def _costs(rows: list[Row]) -> list[float]:
@@ -226,7 +217,6 @@ def _costs(rows: list[Row]) -> list[float]:
 
 
 def _of_caps(fleet: Fleet, rows: list[Row], total: list[int]) -> list[str]:
-    """Whether the caps are likely to be enough."""
     told = []
     if fleet.max_calls is not None:
         told.append(_enough(f"the cap of {fleet.max_calls:,} calls", fleet.max_calls, total))

@@ -18,7 +18,7 @@ from ..results.gate import gate as decide
 from ..results.result import Result, summarise
 from ..results.way_on import raised, rounded_down, way
 from ..utils.files import write_text
-from .options import Head, Json, RunDir
+from .options import Head, Json, RunDir, opt
 
 MIN_NARROWER, MAX_NARROWER = 1.25, 4
 """An interval is proposed to become so many times narrower: calls go with the square."""
@@ -27,16 +27,13 @@ MIN_NARROWER, MAX_NARROWER = 1.25, 4
 def gate(
     directory: RunDir,
     rule: Annotated[
-        list[str],
-        typer.Option(help="TARGET <= NUMBER; again for more. Targets: 'avtt gate DIR --list'."),
+        list[str], opt("TARGET <= NUMBER; again for more. Targets: 'avtt gate DIR --list'.")
     ] = [],  # noqa: B006 - typer copies it
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here, for a CI.")] = None,
+    junit: Annotated[Path | None, opt("Write JUnit XML here, for a CI.")] = None,
     summary: Annotated[
-        Path | None, typer.Option(help="Write a Markdown summary here, for a pull request.")
+        Path | None, opt("Write a Markdown summary here, for a pull request.")
     ] = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="Print the targets that rules can name.")
-    ] = False,
+    listed: Annotated[bool, opt("Print the targets that rules can name.", flags="--list")] = False,
     head: Head = None,
     as_json: Json = False,
 ) -> None:

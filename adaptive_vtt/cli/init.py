@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import typer
 from pydantic.fields import FieldInfo
-from rich.console import Console
 
 from ..audit.overview import show
 from ..audit.shortcut import RELATIONS, are_classes
@@ -37,32 +36,34 @@ from ..utils.files import Table, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
+from ..utils.web import text_of
+from .options import arg, opt
+from .printing import plain_console
 
 SAMPLES = 60
 FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
 """Endings of files, which no folder's name has."""
 ENDING = ".toml"
+SHOWN = ("examples", "defaults")
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(help="Folder to write into.", metavar="DIR")],
+    directory: Annotated[Path, arg("Folder to write into.", "DIR")],
     data: Annotated[
-        Path | None,
-        typer.Option(help="Your images: a folder, or a table of labels. Default: those in DIR."),
+        Path | None, opt("Your images: a folder, or a table of labels. Default: those in DIR.")
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(
-            help="Your model's file, to be wrapped: .onnx, .pt or .pth (torch), .joblib or .pkl "
+        opt(
+            "Your model's file, to be wrapped: .onnx, .pt or .pth (torch), .joblib or .pkl "
             "(scikit-learn)."
         ),
     ] = None,
     like: Annotated[
-        str | None,
-        typer.Option(help="A spec to start from instead: see 'avtt list specs'.", metavar="NAME"),
+        str | None, opt("A spec to start from instead: see 'avtt list specs'.", "NAME")
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Every field that there is, described, with defaults.")
+        bool, opt("Every field that there is, described, with defaults.", flags="--full")
     ] = False,
 ) -> None:
     """Write a SPEC.toml and a model stub: for your images, or a few to try.
@@ -86,18 +87,18 @@ def init(
     if model is not None and not model.is_file():
         raise InputError(f"--model: file {str(model)!r} does not exist")
     written = write_first(directory, data, full, model)
-    spec, code = (shlex.quote(str(written.spec.with_name(n))) for n in ("SPEC.toml", "model.py"))
-    if written.found is None:
-        typer.echo(f"wrote {written.spec}, a model and images to try it on\nnext:")
+    path = directory / "SPEC.toml"
+    spec, code = (shlex.quote(str(path.with_name(name))) for name in ("SPEC.toml", "model.py"))
+    if written is None:
+        typer.echo(f"wrote {path}, a model and images to try it on\nnext:")
     else:
         typer.echo(f"found {written.found}")
-        if written.first is not None:
-            show(written.first.space, written.first.targets, "all", Console(highlight=False))
-        typer.echo(f"wrote {written.spec}\nnext:")
+        show(written.space, written.targets, "all", plain_console())
+        typer.echo(f"wrote {path}\nnext:")
         if model is None:
             typer.echo(f"  make predict in {code} call your model")
         else:
-            wraps = spec if written.first is not None and not written.first.model else code
+            wraps = code if written.model else spec
             typer.echo(f"  look whether {wraps} prepares images as your model was trained")
     typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")
 
@@ -129,21 +130,11 @@ def write_like(directory: Path, name: str) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Written:
-    """What ``write_start`` wrote: ``found`` says which images of the user's it is about, None where
-    it made some."""
-
-    spec: Path
-    found: str | None
-    first: "First | None" = None
-
-
 def write_first(
     directory: Path, data: Path | None = None, full: bool = False, model: Path | None = None
-) -> Written:
+) -> "First | None":
     """SPEC.toml and model.py about the images in ``data`` or, without it, in ``directory``; where
-    that holds none, as ``write_start``. Files that are there already are not overwritten.
+    that holds none, as ``write_start``, and None. Files that are there already are not overwritten.
     ``model``: a file that model.py wraps; one that exists already would be left as it is.
 
     Raises InputError where a SPEC.toml is there, and for images whose layout nobody knows.
@@ -153,7 +144,8 @@ def write_first(
     if data is None and not _holds_data(directory):
         if model is not None:
             raise InputError("--model: expected images, in DIR or by --data, beside it")
-        return Written(write_start(directory, full), None)
+        write_start(directory, full)
+        return None
 
     layout = recognised(directory if data is None else data)
     written = first(layout, directory, model=model)
@@ -164,7 +156,7 @@ def write_first(
     write_text(directory / "SPEC.toml", text)
     if written.model and not (directory / "model.py").exists():
         write_text(directory / "model.py", written.model)
-    return Written(directory / "SPEC.toml", written.found, written)
+    return written
 
 
 def _refuse_file(directory: Path) -> None:
@@ -191,26 +183,6 @@ def _holds_data(directory: Path) -> bool:
 # -- a folder that runs as it is ---------------------------------------------------------------
 
 
-SHAPES_MODEL = '''"""The model under test: change ``predict`` to call yours."""
-
-import numpy as np
-
-
-def predict(images):
-    """images: list of H x W x C uint8; returns an array n x 2 of P(yes), one column per
-    concept in the order of labels.csv: here "bright" and "round"."""
-    answers = np.empty((len(images), 2))
-    for row, image in enumerate(images):
-        values = image.astype(float).mean(axis=2) / 255
-        ink = values > values.mean()
-        box = ink[np.ix_(ink.any(axis=1), ink.any(axis=0))]
-        filled = box.mean() if box.size else 0.0
-        answers[row, 0] = 1 / (1 + np.exp(-12 * (values.max() - 0.7)))
-        answers[row, 1] = 1 / (1 + np.exp(25 * (filled - 0.89)))
-    return answers
-'''
-
-
 def write_start(directory: Path, full: bool = False) -> Path:
     """Writes SPEC.toml, model.py, labels.csv and images/; refuses to overwrite any.
 
@@ -225,7 +197,7 @@ def write_start(directory: Path, full: bool = False) -> Path:
         write_bytes(directory / "images" / f"{name}.png", png(_shape(bright, disc, rng)))
         labels.append({"id": name, "bright": int(bright), "round": int(disc)})
     write_text(directory / "labels.csv", csv_text(pd.DataFrame(labels)))
-    write_text(directory / "model.py", SHAPES_MODEL)
+    write_text(directory / "model.py", text_of(__package__, "shapes_model.py"))
     write_text(directory / "SPEC.toml", commented_spec(SET) if full else _short(directory))
     return directory / "SPEC.toml"
 
@@ -252,80 +224,6 @@ def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:
 HEAD = "# What to audit, and how. Every field, with its default: avtt init DIR --full\n"
 WIDTH = 36
 """Columns before a comment, where the line leaves them free."""
-COMMENTS = {
-    "dataset.path": "the folder of images",
-    "dataset.labels": "a row per image, 0 or 1 per concept",
-    "dataset.images": "the folder of the images",
-    "dataset.id_column": "the column that names the image",
-    "dataset.file_column": "the column of file names",
-    "dataset.class_column": "the column that names the class",
-    "dataset.concepts": "the columns to ask about",
-    "dataset.metadata": "columns to group by, not to ask about",
-    "dataset.classes": "ask an image about its own class",
-    "dataset.concept": "what the masks show",
-    "dataset.empty": "images without anything in their mask",
-    "dataset.split": "which part of the data",
-    "model.target": "your function: images -> answers",
-    "model.concepts": "what its outputs are, in their order",
-    "space.relations": "what is done to the images",
-    "audit.budget": "calls, at most; max_cost limits money",
-    "certify.half_width": "until every rate is known to this",
-}
-KINDS = {
-    "classes": "a folder of images per class",
-    "masks": "images beside masks",
-    "images": "images without labels",
-    "voc": "images with boxes, as PASCAL VOC",
-    "coco": "images with boxes, as COCO",
-    "medmnist": "an archive of MedMNIST",
-    "endobench": "questions in words, as EndoBench",
-    "hf": "a Hugging Face dataset",
-    "onnx": "your network",
-}
-ORACLES = {
-    "top-class": "wrong where another class is likelier",
-    "mask-drop": "wrong where the mask gets much worse",
-    "consistency": "wrong where a change changes the answer",
-    "multiple-choice": "wrong where another option is chosen",
-    "contains-truth": "wrong where the reply lacks the answer",
-}
-TARGETS = {
-    ("misclassified", "relations"): "of all, and under each relation",
-    ("misclassified",): "the share of wrong classes",
-    ("overall", "relations"): "of all, and under each relation",
-    ("concepts", "relation-sides"): "of all, and of each relation",
-}
-"""What the targets of a first spec are, for a comment."""
-STUB_MODEL = '''"""The model under test: make ``predict`` call yours."""
-
-import numpy as np
-
-CONCEPTS = {concepts}
-
-
-def predict(images):
-    """images: list of H x W x C arrays of uint8; returns {returns}."""
-    return {stub}  # <- your model
-'''
-
-
-WORDED_MODEL = '''"""The model under test: make ``ask`` call yours."""
-
-from adaptive_vtt.models import Answer
-
-
-class Stub:
-    answers = "one"
-    takes_words = True
-
-    def ask(self, prompts):
-        """prompts: each with image, H x W x C of uint8, and asks[0], whose text and options are
-        the question; returns an Answer with the reply of each."""
-        return [Answer(("A",)) for prompt in prompts]  # <- your model
-
-
-predict = Stub()
-'''
 WRAPPED = (
     '"""The model under test: the file that holds it, wrapped."""\n\nfrom pathlib import Path\n\n'
 )
@@ -425,10 +323,9 @@ def _section(name: str, fields: Mapping[str, Any]) -> str:
     lines = [f"\n[{name}]\n"]
     for field, value in fields.items():
         line = f"{field} = {json.dumps(value, ensure_ascii=False)}"
-        comment = COMMENTS.get(f"{name}.{field}") or {**KINDS, **ORACLES}.get(str(value), "")
-        if field == "targets":
-            comment = TARGETS[tuple(value)]
-        lines.append(_line(line, comment))
+        known = _field_texts("comments")
+        told = ", ".join(value) if field == "targets" else str(value)
+        lines.append(_line(line, known.get(f"{name}.{field}") or known.get(told, "")))
     return "".join(lines)
 
 
@@ -443,7 +340,7 @@ def _line(line: str, comment: str) -> str:
 def _model(layout: Layout, dataset: Dataset) -> str:
     concepts = [*dataset.concepts]
     if adapted_dataset(dataset).asks(0):
-        return WORDED_MODEL
+        return text_of(__package__, "worded_model.py")
     if layout.kind == "masks":
         returns = "n masks, 1 x H x W, of bool or P(yes)"
         stub = "[np.zeros((1, *image.shape[:2]), bool) for image in images]"
@@ -451,7 +348,7 @@ def _model(layout: Layout, dataset: Dataset) -> str:
         returns = "an array n x CONCEPTS of P(yes)"
         stub = "np.full((len(images), len(CONCEPTS)), 0.5)"
     names = json.dumps(concepts, ensure_ascii=False)
-    return STUB_MODEL.format(concepts=names, returns=returns, stub=stub)
+    return text_of(__package__, "stub_model.py", concepts=names, returns=returns, stub=stub)
 
 
 def _found(layout: Layout, dataset: Dataset) -> str:
@@ -538,16 +435,16 @@ def _kind(
 
 
 @cache
-def _known_examples() -> Table:
+def _field_texts(*tables: str) -> Table:
+    """What the tables of field_examples.toml say of fields."""
     text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
-    return {**tables["examples"], **tables["defaults"]}
+    return {name: told for table in tables for name, told in tomllib.loads(text)[table].items()}
 
 
 def example(section: str, kind: str | None, name: str) -> Any:
     """The field's default, else a value it might have; None where neither is known."""
-    keys = (f"{section}.{kind}.{name}", f"{section}.{name}", name)
-    return next((_known_examples()[key] for key in keys if key in _known_examples()), None)
+    keys, known = (f"{section}.{kind}.{name}", f"{section}.{name}", name), _field_texts(*SHOWN)
+    return next((known[key] for key in keys if key in known), None)
 
 
 def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:

@@ -39,7 +39,8 @@ from ..results.report.beside_journal import Reading, Realism, write
 from ..results.report.people import reader_rows, realism_rows, wrong
 from ..results.report.section import figure
 from ..space import QuestionSpace
-from .options import Json, RunDir
+from .options import Json, RunDir, opt
+from .printing import plain_console, table_of
 from .run_folder import rewrite
 
 LABELS, REALISM = "labels", "realism"
@@ -79,47 +80,43 @@ def label(
     directory: RunDir,
     inspector: Annotated[
         str | None,
-        typer.Option(
-            "--inspector",
-            "--reader",
-            help="Who labels or reads; each one's answers are kept apart.",
-            metavar="NAME",
+        opt(
+            "Who labels or reads; each one's answers are kept apart.",
+            "NAME",
+            flags="--inspector --reader",
         ),
     ] = None,
     realism: Annotated[
         bool,
-        typer.Option(
-            "--realism",
-            help="Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?",
+        opt(
+            "Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?",
+            flags="--realism",
         ),
     ] = False,
     questions: Annotated[
         bool,
-        typer.Option(
-            "--questions",
-            help="A reader study: people answer what the model was asked, in that order, and "
+        opt(
+            "A reader study: people answer what the model was asked, in that order, and "
             "their error rates are certified by the same draws.",
+            flags="--questions",
         ),
     ] = False,
     sample: Annotated[
         int | None,
-        typer.Option(
-            help="Also everything in so many follow-ups drawn at random (default: 0); so many "
+        opt(
+            "Also everything in so many follow-ups drawn at random (default: 0); so many "
             "pairs (--realism; default: 60); the first so many questions (--questions; all)."
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also everything in all follow-ups; all pairs.")
+        bool, opt("Also everything in all follow-ups; all pairs.", flags="--all")
     ] = False,
     html: Annotated[
-        bool, typer.Option("--html", help="Write a page to label on, instead of asking here.")
+        bool, opt("Write a page to label on, instead of asking here.", flags="--html")
     ] = False,
-    take: Annotated[
-        Path | None, typer.Option(help="Add labels that such a page saved.", metavar="FILE")
-    ] = None,
+    take: Annotated[Path | None, opt("Add labels that such a page saved.", "FILE")] = None,
     summary: Annotated[
-        bool,
-        typer.Option("--summary", help="Say what all labels and answers come to so far."),
+        bool, opt("Say what all labels and answers come to so far.", flags="--summary")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -170,7 +167,6 @@ def _check(wanted: Wanted) -> None:
 
 
 def _about_captions(directory: Path, journal: Journal, wanted: Wanted) -> None:
-    """What an audit of captions reports: right, wrong, and which error is it?"""
     found, folder = captions.items(journal), directory / LABELS
     asked = known([captions.card_of(item) for item in found])
     if wanted.summary:
@@ -178,7 +174,7 @@ def _about_captions(directory: Path, journal: Journal, wanted: Wanted) -> None:
         if wanted.as_json:
             typer.echo(json.dumps(figures.as_dict(), indent=1, allow_nan=False))
         else:
-            _print_labels(figures, Console(highlight=False))
+            _print_labels(figures, plain_console())
     elif wanted.take is not None:
         _take(wanted.take, folder, asked)
     else:
@@ -216,7 +212,6 @@ def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
 
 
 def _about_questions(directory: Path, journal: Journal, wanted: Wanted) -> None:
-    """The questions that the model was asked, in the order of its draws."""
     folder = directory / FOLDER
     space, spec = _built_space(journal)
     study = Study(journal, space)
@@ -261,7 +256,6 @@ def _named(wanted: Wanted) -> str:
 def _ask(
     directory: Path, folder: Path, journal: Journal, session: Session, shown: _Shown, html: bool
 ) -> None:
-    """Writes the page, or asks on the terminal."""
     if html:
         path, facts = folder / f"{session.reader}.html", journal.facts()
         option = f"{session.option} " if session.option else ""
@@ -273,7 +267,7 @@ def _ask(
         return
     if not sys.stdin.isatty():
         raise InputError("expected a terminal to label on, got none; --html writes a page instead")
-    console = Console(highlight=False)
+    console = plain_console()
     run(session, shown, lambda given: keep(folder, [given]), typer.getchar, console, input)
 
 
@@ -307,7 +301,6 @@ def _take(path: Path, folder: Path, asked: Mapping[Key, Asked]) -> None:
 
 
 def _checked(folder: Path, asked: Mapping[Key, Asked], *, some: bool = False) -> dict[str, Answers]:
-    """All readers' answers. Raises InputError where there should be ``some`` and are none."""
     given = read_folder(folder)
     for reader, own in given.items():
         check_known(own.values(), asked, str(folder / f"{reader}.csv"))
@@ -317,7 +310,6 @@ def _checked(folder: Path, asked: Mapping[Key, Asked], *, some: bool = False) ->
 
 
 def _terms(study: Study, spec: Spec) -> dict[str, Any]:
-    """What the model's audit certifies; {} for nothing."""
     certificate = study.facts.certificate
     if certificate is None:
         return {}
@@ -341,89 +333,86 @@ def _told(
     if wanted.as_json:
         typer.echo(found.model_dump_json(indent=1))
         return
-    console = Console(highlight=False)
+    console = plain_console()
     show(found, console)
-    console.print(f"report: {page}", markup=False)
+    console.print(f"report: {page}")
 
 
 def _print_realism(found: Realism, console: Console) -> None:
     who = ", ".join(f"{name} ({count})" for name, count in found.readers.items())
-    console.print(f"judged pairs: {who}", markup=False)
-    table = Table("relation", "realistic", "same diagnosis", "pairs", title="what most say")
-    for row in realism_rows(found):
-        table.add_row(
+    console.print(f"judged pairs: {who}")
+    columns = ("relation", "realistic", "same diagnosis", "pairs")
+    cells = [
+        (
             row.name,
             f"{row.realistic} ({row.realistic_interval})",
             f"{row.same} ({row.same_interval})",
-            str(row.pairs),
+            row.pairs,
         )
-    console.print(table)
+        for row in realism_rows(found)
+    ]
+    console.print(table_of(columns, cells, "what most say", words=columns[1:3]))
     console.print("'I cannot tell', and a tie, do not count as yes")
     for name, (kappa, count) in found.kappa.items() if len(found.readers) > 1 else ():
-        console.print(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} pairs", markup=False)
+        console.print(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} pairs")
 
 
 def _print_reading(found: Reading, console: Console) -> None:
     for reader in found.readers:
         console.print(
             f"{reader.name}: {reader.answered} answered, {reader.certified} count; "
-            f"{wrong(reader)} of these were wrong",
-            markup=False,
+            f"{wrong(reader)} of these were wrong"
         )
         rows = reader_rows(reader)
         if rows:
-            table = Table()
-            for column in ("error rate", "model", reader.name, "difference", "decided"):
-                table.add_column(column, overflow="fold")
-            for row in rows[:SHOWN]:
-                table.add_row(row.target, row.model, row.reader, row.difference, row.words)
-            console.print(table)
+            columns = ("error rate", "model", reader.name, "difference", "decided")
+            cells = [(r.target, r.model, r.reader, r.difference, r.words) for r in rows[:SHOWN]]
+            console.print(table_of(columns, cells, words=columns))
             if len(rows) > SHOWN:
-                console.print(f"and {len(rows) - SHOWN} more, in the report", markup=False)
+                console.print(f"and {len(rows) - SHOWN} more, in the report")
         for note in reader.notes:
-            console.print(f"note: {note}", markup=False)
+            console.print(f"note: {note}")
     if len(found.readers) > 1:
         kappa, count = found.kappa
-        console.print(f"Fleiss' kappa: {figure(kappa)}, of {count} answers", markup=False)
+        console.print(f"Fleiss' kappa: {figure(kappa)}, of {count} answers")
 
 
 def _print_labels(figures: Summary, console: Console) -> None:
     who = ", ".join(f"{name} ({count})" for name, count in figures.labelled.items())
-    console.print(f"labelled objects: {who or 'none'}", markup=False)
+    console.print(f"labelled objects: {who or 'none'}")
     console.print(_scores_table(figures))
     console.print(_types_table(figures))
     for name, found in (("errors", figures.errors), ("types", figures.kinds)):
         if found.kappa is not None:
             console.print(
                 f"Fleiss' kappa of {name}: {found.kappa:.3f}, of {found.count} objects that all "
-                "labelled",
-                markup=False,
+                "labelled"
             )
     for note in figures.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}")
 
 
 def _scores_table(figures: Summary) -> Table:
     levels = (figures.objects, figures.cases)
     counts = ("reported", "others", "tp", "fp", "fn", "tn", "undecided")
-    table = Table("", "objects", "cases", title="verdicts against labels")
-    for name in counts:
-        word = name.upper() if len(name) == 2 else name
-        table.add_row(word, *(str(getattr(each, name)) for each in levels))
-    for name in Scores.__dataclass_fields__:
-        table.add_row(name, *(_percent(getattr(each.scores, name)) for each in levels))
-    return table
+    rows = [
+        [name.upper() if len(name) == 2 else name, *(getattr(each, name) for each in levels)]
+        for name in counts
+    ]
+    rows += [
+        [name, *(_percent(getattr(each.scores, name)) for each in levels)]
+        for name in Scores.__dataclass_fields__
+    ]
+    return table_of(("", "objects", "cases"), rows, "verdicts against labels")
 
 
 def _types_table(figures: Summary) -> Table:
     """Pre-labels down, labels across; the sums of right violations at the foot."""
     kinds = list(next(iter(figures.confusion.values()), {}))
-    table = Table("pre-label", *kinds, title="violations by error type, as labelled")
-    for guess, row in figures.confusion.items():
-        table.add_row(guess, *map(str, row.values()))
-    table.add_section()
-    table.add_row("sum", *(str(figures.types.get(kind, "")) for kind in kinds))
-    return table
+    rows = [[guess, *row.values()] for guess, row in figures.confusion.items()]
+    sums = [["sum", *(figures.types.get(kind, "") for kind in kinds)]]
+    title = "violations by error type, as labelled"
+    return table_of(["pre-label", *kinds], rows, title, sums=sums)
 
 
 def _percent(share: float | None) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from ..errors import check_known
 from ..utils.registry import Entry, Registry
-from .options import Json
+from .options import Json, arg
 
 SPECS = "specs"
 KINDS = {
@@ -25,10 +25,7 @@ KINDS = {
 
 
 def list_parts(
-    kind: Annotated[
-        str | None,
-        typer.Argument(help=f"{', '.join(KINDS)}. Default: names these.", metavar="KIND"),
-    ] = None,
+    kind: Annotated[str | None, arg(f"{', '.join(KINDS)}. Default: names these.", "KIND")] = None,
     as_json: Json = False,
 ) -> None:
     """Name all parts of a kind, those of installed packages with their version.
@@ -59,7 +56,6 @@ def _list_specs(as_json: bool) -> None:
 
 
 def _print(told: Mapping[str, str], as_json: bool) -> None:
-    """Names, each with a word about it."""
     if as_json:
         entries = [{"name": name, "about": said} for name, said in told.items()]
         typer.echo(json.dumps(entries, indent=1))

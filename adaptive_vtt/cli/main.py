@@ -66,10 +66,7 @@ SETTING = ("audit", "census", "plan", "versus", "retrain", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
 
 app = typer.Typer(
-    name="avtt",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    name="avtt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
 )
 
 
@@ -82,8 +79,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def avtt(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Say the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
     ] = False,
 ) -> None:
     """Audit an expensive vision model with few calls.

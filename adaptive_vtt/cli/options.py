@@ -1,47 +1,48 @@
 """Options and arguments that several commands take."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import InputError
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+
+def opt(about: str, metavar: str | None = None, flags: str = "", **more: Any) -> Any:
+    """An option as its help describes it; ``flags``: where the parameter's name will not do."""
+    return typer.Option(*flags.split(), help=about, metavar=metavar, **more)
+
+
+def arg(about: str, metavar: str) -> Any:
+    """An argument."""
+    return typer.Argument(help=about, metavar=metavar)
+
+
+Json = Annotated[bool, opt("Print the result as JSON, and nothing else.", flags="--json")]
 Out = Annotated[
-    Path,
-    typer.Option("--out", help="Folder to write journal.db, result.json and report.html into."),
+    Path, opt("Folder to write journal.db, result.json and report.html into.", flags="--out")
 ]
-RunDir = Annotated[
-    Path, typer.Argument(help="Folder that an audit wrote (its --out).", metavar="DIR")
-]
+RunDir = Annotated[Path, arg("Folder that an audit wrote (its --out).", "DIR")]
 
 Head = Annotated[
-    str | None,
-    typer.Option(
-        help="The journal's head as you kept it elsewhere: 32 hexadecimal digits.",
-        metavar="HASH",
-    ),
+    str | None, opt("The journal's head as you kept it elsewhere: 32 hexadecimal digits.", "HASH")
 ]
 
-Open = Annotated[
-    bool, typer.Option("--open", help="Open the report in the browser once it is written.")
-]
+Open = Annotated[bool, opt("Open the report in the browser once it is written.", flags="--open")]
 
+Port = Annotated[int, opt("Where the page listens; 0 takes a free one.")]
+OpenPage = Annotated[bool, opt("Open the page in the browser.", flags="--open/--no-open")]
 Plotly = Annotated[
     str,
-    typer.Option(
-        help="plotly.js of the report's figures: packed inside it, beside it in its folder, or "
+    opt(
+        "plotly.js of the report's figures: packed inside it, beside it in its folder, or "
         "loaded from Plotly's address.",
-        metavar="inline|folder|cdn",
+        "inline|folder|cdn",
     ),
 ]
 
 RunCode = Annotated[
-    bool,
-    typer.Option(
-        "--run-code", help="Run datasets, relations and oracles of the spec that are code."
-    ),
+    bool, opt("Run datasets, relations and oracles of the spec that are code.", flags="--run-code")
 ]
 """Of commands that build a run folder's space again, which otherwise run nothing of it."""
 

@@ -11,20 +11,17 @@ from ..config import read_spec
 from ..config.building import build_space
 from ..errors import InputError
 from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
+from .options import arg, opt
 
 
 def pictures(
-    spec: Annotated[
-        Path, typer.Argument(help="Whose questions: nothing is asked.", metavar="SPEC.toml")
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write into; new, or empty.")],
+    spec: Annotated[Path, arg("Whose questions: nothing is asked.", "SPEC.toml")],
+    out: Annotated[Path, opt("Folder to write into; new, or empty.")],
     sources: Annotated[
-        bool,
-        typer.Option("--sources", help="Only the images as they are: for captions in \\[space]."),
+        bool, opt("Only the images as they are: for captions in \\[space].", flags="--sources")
     ] = False,
     hidden: Annotated[
-        bool,
-        typer.Option("--hidden", help="With --sources: their versions with a box hidden, too."),
+        bool, opt("With --sources: their versions with a box hidden, too.", flags="--hidden")
     ] = False,
 ) -> None:
     """Write every picture an audit may ask about, with a table for a model's answers.

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from ..certify.further import KNOWN
 from ..config import Spec
@@ -23,7 +20,8 @@ from ..results.report.content import Content
 from ..stopping import check_half_width
 from ..utils.figures import money
 from .dry_run import ASSUMED, Plan, census_is_cheaper, planned
-from .options import Json, names
+from .options import Json, arg, names, opt
+from .printing import plain_console, table_of
 from .spec_changes import Set, read
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
@@ -50,17 +48,15 @@ class Step:
 
 
 def plan(
-    spec: Annotated[Path, typer.Argument(help="What would be audited.", metavar="SPEC.toml")],
+    spec: Annotated[Path, arg("What would be audited.", "SPEC.toml")],
     half_width: Annotated[
-        str, typer.Option(help="Half-widths to tell of, separated by commas.", metavar="LIST")
+        str, opt("Half-widths to tell of, separated by commas.", "LIST")
     ] = WIDTHS,
     targets: Annotated[
-        str | None,
-        typer.Option(help="What is certified; commas. Default: the spec's.", metavar="LIST"),
+        str | None, opt("What is certified; commas. Default: the spec's.", "LIST")
     ] = None,
     pilot: Annotated[
-        Path | None,
-        typer.Option(help="Folder of an earlier audit of these targets to go by.", metavar="DIR"),
+        Path | None, opt("Folder of an earlier audit of these targets to go by.", "DIR")
     ] = None,
     sets: Set = None,
     as_json: Json = False,
@@ -207,13 +203,11 @@ def _narrowest(steps: list[Step], needed: list[int], calls: int) -> str:
 
 
 def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
-    table = Table(title="calls until all targets are certified", box=SIMPLE_HEAD, pad_edge=False)
     losses = list(steps[0].likely)
     columns = ["half-width", "at least", *(f"{p:.0%} fail" for p in losses), "at most"]
     columns += ["by pilot"] * any(s.by_pilot is not None for s in steps)
     columns += ["cost"] * any(s.cost is not None or s.cost_by_pilot is not None for s in steps)
-    for column in columns:
-        table.add_column(column, justify="right")
+    rows = []
     for step in steps:
         cells = [f"±{step.half_width:g}"]
         cells += [f"{n:,}" for n in (step.at_least, *step.likely.values(), step.at_most)]
@@ -227,9 +221,9 @@ def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
         elif step.cost is not None and step.cost_at_most is not None:
             costs = min(step.cost.values()), max(step.cost_at_most.values())
             cells.append(" to ".join(money(cost, currency) for cost in costs))
-        table.add_row(*cells)
-    console = Console(highlight=False)
-    console.print(table)
+        rows.append(cells)
+    console = plain_console()
+    console.print(table_of(columns, rows, "calls until all targets are certified"))
     for line in limits:
-        console.print(line, markup=False)
+        console.print(line)
     console.print("nothing was asked; failures with a pattern take fewer calls")

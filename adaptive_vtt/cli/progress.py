@@ -1,7 +1,7 @@
 """What a running audit shows on a terminal, and the table it ends with."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +36,7 @@ from ..results.way_on import forecast, in_money
 from ..stopping import State
 from ..types import Floats
 from ..utils.figures import money, outward, percent, shorten, span, tenths
+from .printing import plain_console, table_of
 from .signals import heed
 
 BAR = 10
@@ -65,7 +66,7 @@ LAST = 28
 def counting(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A bar of so many steps, with the time left, on stderr; its value is what moves it on. Where
     stderr is no terminal, a line now and then."""
-    console = Console(stderr=True, quiet=quiet, highlight=False)
+    console = plain_console(stderr=True, quiet=quiet)
     if not console.is_terminal:
         yield _now_and_then(console, what, total)
         return
@@ -101,7 +102,7 @@ class Live:
     """
 
     def __init__(self, audit: Audit, *, quiet: bool, what: str = "") -> None:
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self.console = plain_console(stderr=True, quiet=quiet)
         self._audit, self._what = audit, what
         self._step: Step | None = None
         self._began: float | None = None  # the share of the way where this run goes on
@@ -133,7 +134,7 @@ class Live:
             f"stops at: {' or '.join(self._audit.rules) or 'every question is asked'}",
         ]
         for line in filter(None, lines):
-            self.console.print(line, markup=False)
+            self.console.print(line)
 
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
@@ -149,7 +150,7 @@ class Live:
             self._bar.update(self._task, completed=share or 0, total=None if share is None else 1)
         elif (passed := time.monotonic() - self._since) >= self._next:
             self._next += min(self._next, LONGEST)
-            self.console.print(self.line(10**6, passed), markup=False, soft_wrap=True)
+            self.console.print(self.line(10**6, passed), soft_wrap=True)
 
     def line(self, width: int, passed: float | None = None) -> str:
         """How far the audit is, in at most ``width`` columns, ``passed`` seconds from the start."""
@@ -172,7 +173,6 @@ class Live:
         return fitted(parts, *self._widest(step, open_[1] if open_ else None), width)
 
     def _in_flight(self) -> str:
-        """How many calls may be on their way at a time, where that changes."""
         model = self._audit.model
         if isinstance(model, ConcurrentModel) and model.adapts:
             return f"{model.in_flight} at a time"
@@ -203,46 +203,45 @@ class Live:
         statistics: Mapping[str, Any] = self._audit.model.statistics() or {}
         if not self._told and (first := statistics.get("first_malformed")):
             self._told = True
-            self.console.print(f"trouble: the first malformed reply: {first}", markup=False)
+            self.console.print(f"trouble: the first malformed reply: {first}")
         for said in fallen_back(self._audit.model.elicitation()):
             if said not in self._cautioned:
                 self._cautioned.append(said)
-                self.console.print(f"warning: {said}", markup=False)
+                self.console.print(f"warning: {said}")
 
     def finish(self, result: Result, out: Path) -> None:
         """Why it stopped, the targets that matter most, and where the report is."""
-        console = Console(highlight=False)
+        console = plain_console()
         if result.headline is not None:
-            console.print(result.headline, markup=False)
-        console.print(f"stopped: {result.reason}", markup=False)
+            console.print(result.headline)
+        console.print(f"stopped: {result.reason}")
         took = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
         took += [result.paid] if result.cost else []
         took.append(clock(time.monotonic() - self._since))
-        console.print(", ".join(took), markup=False)
+        console.print(", ".join(took))
         console.print(_table(result.targets))
         if result.guarantee is not None:
-            console.print(result.guarantee, markup=False)
+            console.print(result.guarantee)
         if result.captions is not None:
-            console.print(str(result.captions), markup=False)
+            console.print(str(result.captions))
             if not result.captions.comparable:
-                console.print(NOTHING_CHECKED, markup=False)
+                console.print(NOTHING_CHECKED)
         if result.judge is not None:
-            console.print(result.judge.told(result.currency), markup=False)
+            console.print(result.judge.told(result.currency))
         if "more_calls" in result.targets and not result.reached.all():
-            console.print(_still_open(result, self._audit.certify), markup=False)
+            console.print(_still_open(result, self._audit.certify))
         if result.repeat_probes is not None:
             again = result.repeat_probes
             console.print(
                 f"{again.calls} calls were asked again: {again.differ} of {again.answers} answers "
-                "differ",
-                markup=False,
+                "differ"
             )
         self._tell_trouble()
         for warning in result.warnings:
             if warning in self._cautioned:
                 continue
-            console.print(f"warning: {warning}", markup=False)
-        console.print(f"report: {out / 'report.html'}", markup=False)
+            console.print(f"warning: {warning}")
+        console.print(f"report: {out / 'report.html'}")
 
 
 class _Line(ProgressColumn):
@@ -262,22 +261,13 @@ def _table(targets: pd.DataFrame) -> Table:
     title = "highest error rates" if certified else "highest raw rates, no guarantee"
     if len(targets) > SHOWN:
         title += f", {SHOWN} of {len(targets)} targets"
-    table = Table(title=title)
-    decided = ["decided"] if "decided" in targets else []
-    intervals = ["interval"] if certified else []
-    table.add_column("target", overflow="fold")
-    for column in ("estimate", *intervals, *decided, "questions"):
-        table.add_column(column, justify="right")
-    for _, row in targets.sort_values("estimate", ascending=False).head(SHOWN).iterrows():
-        interval = [span(row["lower"], row["upper"])] if certified else []
-        table.add_row(
-            str(row["target"]),
-            percent(row["estimate"]),
-            *interval,
-            *(str(row[name]) for name in decided),
-            str(row["questions"]),
-        )
-    return table
+    shown = targets.sort_values("estimate", ascending=False).head(SHOWN)
+    columns: dict[str, Iterable[object]] = {"target": shown["target"]}
+    columns["estimate"] = shown["estimate"].map(percent)
+    if certified:
+        columns["interval"] = [*map(span, shown["lower"], shown["upper"])]
+    columns |= {name: shown[name] for name in ("decided", "questions") if name in shown}
+    return table_of([*columns], zip(*columns.values(), strict=True), title)
 
 
 def unreached(result: Result, certify: Certify) -> str:

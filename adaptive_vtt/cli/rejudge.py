@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
 from ..utils.figures import percent, span
-from .options import Json, Open, RunDir
+from .options import Json, Open, RunDir, opt
+from .printing import plain_console, table_of
 from .run_folder import open_report
 from .spec_changes import settings
 
@@ -24,25 +22,22 @@ SHOWN = 12
 
 def rejudge(
     directory: RunDir,
-    out: Annotated[
-        Path,
-        typer.Option("--out", help="New folder for journal.db, result.json and report.html."),
-    ],
+    out: Annotated[Path, opt("New folder for journal.db, result.json and report.html.")],
     oracle: Annotated[
         str | None,
-        typer.Option(
-            help="What makes an answer wrong: a name ('avtt list oracles') or file.py:name. "
+        opt(
+            "What makes an answer wrong: a name ('avtt list oracles') or file.py:name. "
             "Default: the audit's, with other options.",
-            metavar="NAME",
+            "NAME",
         ),
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            help="A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7; "
+        opt(
+            "A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7; "
             "oracle.judge=false takes the judge out; again for more.",
-            metavar="oracle.FIELD=VALUE",
+            "oracle.FIELD=VALUE",
+            flags="--set",
         ),
     ] = None,
     open_it: Open = False,
@@ -67,32 +62,28 @@ def rejudge(
 
 
 def _show(before: "Result", now: "Result", out: Path) -> None:
-    console = Console(highlight=False)
+    console = plain_console()
     title = "error rates" if now.guarantee is not None else "raw rates, no guarantee"
-    table = Table(title=title)
-    table.add_column("target", overflow="fold")
-    for name in ("then", "now", "questions"):
-        table.add_column(name, justify="right")
     certified = now.guarantee is not None  # the oracle may call the same targets otherwise
     known = now.targets["target"] if certified else before.targets["target"]
     then = dict(zip(known, _cells(before), strict=False))  # slices, left out now, stand last
     shown = now.targets.assign(now=_cells(now)).sort_values("estimate", ascending=False)
-    for row in shown.head(SHOWN).itertuples():
-        cells = (row.target, then.get(row.target, "-"), row.now, str(row.questions))
-        table.add_row(*map(Text, map(str, cells)))
-    console.print(table)
+    cells = [
+        (row.target, then.get(row.target, "-"), row.now, row.questions)
+        for row in shown.head(SHOWN).itertuples()
+    ]
+    console.print(table_of(("target", "then", "now", "questions"), cells, title))
     if len(shown) > SHOWN:
         console.print(f"{SHOWN} of {len(shown)} targets; all are in the report")
-    console.print(f"{now.questions:,} questions judged anew, none asked", markup=False)
+    console.print(f"{now.questions:,} questions judged anew, none asked")
     if now.guarantee is not None:
-        console.print(now.guarantee, markup=False)
+        console.print(now.guarantee)
     for warning in now.warnings:
-        console.print(f"warning: {warning}", markup=False)
-    console.print(f"report: {out / 'report.html'}", markup=False)
+        console.print(f"warning: {warning}")
+    console.print(f"report: {out / 'report.html'}")
 
 
 def _cells(result: "Result") -> list[str]:
-    """Every target's interval, or its raw rate where nothing is certified."""
     if result.guarantee is None:
         return [percent(rate) for rate in result.targets["estimate"]]
     bounds = zip(result.targets["lower"], result.targets["upper"], strict=True)

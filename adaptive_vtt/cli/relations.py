@@ -18,7 +18,7 @@ from ..types import Mask, Sample
 from ..utils.files import write_bytes
 from ..utils.image_files import read_image, read_mask
 from ..utils.random_streams import generator
-from .options import Json, names
+from .options import Json, arg, names, opt
 from .sheets import Cell, Row, Sheet
 
 app = typer.Typer(
@@ -28,9 +28,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_relations(
-    family: Annotated[
-        str | None, typer.Argument(help="List the relations of this one.", metavar="FAMILY")
-    ] = None,
+    family: Annotated[str | None, arg("List the relations of this one.", "FAMILY")] = None,
     as_json: Json = False,
 ) -> None:
     """Name the built-in relations and families; those of a family with severities and meaning.
@@ -42,22 +40,16 @@ def list_relations(
 
 @app.command()
 def preview(
-    image: Annotated[Path, typer.Argument(help="File of any image.", metavar="IMAGE")],
-    out: Annotated[Path, typer.Option(help="Where to write the sheet (.png or .html).")] = Path(
-        "preview.png"
-    ),
+    image: Annotated[Path, arg("File of any image.", "IMAGE")],
+    out: Annotated[Path, opt("Where to write the sheet (.png or .html).")] = Path("preview.png"),
     relations: Annotated[
-        str | None,
-        typer.Option(help="Names and families, separated by commas (default: the graded ones)."),
+        str | None, opt("Names and families, separated by commas (default: the graded ones).")
     ] = None,
     mask: Annotated[
         Path | None,
-        typer.Option(
-            help="Image of the size of IMAGE, white on black; relations leave the white alone.",
-            metavar="MASK",
-        ),
+        opt("Image of the size of IMAGE, white on black; relations leave the white alone.", "MASK"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same sheet.")] = 0,
+    seed: Annotated[int, opt("Same seed, same sheet.")] = 0,
 ) -> None:
     """Write a sheet of relations at every severity, applied to one image.
 

@@ -9,7 +9,7 @@ from ..audit.inspection import read_result
 from ..errors import InputError
 from ..results.census import holds_census, write_page
 from ..utils.tables import TABLES, write_tables
-from .options import Open, Plotly, RunDir
+from .options import Open, Plotly, RunDir, opt
 from .run_folder import open_report, rewrite
 
 
@@ -18,10 +18,10 @@ def report(
     plotly: Plotly = "inline",
     tables: Annotated[
         bool,
-        typer.Option(
-            "--tables",
-            help="Also tables/NAME.csv and .tex: targets, derived figures, and all per "
+        opt(
+            "Also tables/NAME.csv and .tex: targets, derived figures, and all per "
             "perturbation and concept.",
+            flags="--tables",
         ),
     ] = False,
     open_it: Open = False,

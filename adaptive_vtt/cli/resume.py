@@ -9,7 +9,7 @@ from ..audit.fleet import check_alone
 from ..config.going_on import new_limits
 from ..config.going_on import resume as go_on
 from ..utils.files import Table
-from .options import Json, Open, RunDir
+from .options import Json, Open, RunDir, opt
 from .run_folder import run_and_report
 from .signals import interruptible
 from .spec_changes import settings
@@ -18,56 +18,53 @@ from .spec_changes import settings
 def resume(
     directory: RunDir,
     budget: Annotated[
-        int | None,
-        typer.Option(help="Calls of the model, at most, with those made.", metavar="CALLS"),
+        int | None, opt("Calls of the model, at most, with those made.", "CALLS")
     ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Money, at most, with what was spent.", metavar="MONEY")
-    ] = None,
+    max_cost: Annotated[float | None, opt("Money, at most, with what was spent.", "MONEY")] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            help="Of a run that avtt.audit began in Python: its model, 'file.py:name' or "
+        opt(
+            "Of a run that avtt.audit began in Python: its model, 'file.py:name' or "
             "'package.module:name'.",
-            metavar="FILE:NAME",
+            "FILE:NAME",
         ),
     ] = None,
     half_width: Annotated[
         float | None,
-        typer.Option(
-            help="Certify every target to plus or minus this share; 0.05 is 5 percentage points.",
-            metavar="SHARE",
+        opt(
+            "Certify every target to plus or minus this share; 0.05 is 5 percentage points.",
+            "SHARE",
         ),
     ] = None,
     posthoc: Annotated[
         list[str],
-        typer.Option(
-            help="Certify this target, too, with draws to come; named as rules of a gate name it.",
-            metavar="TARGET",
+        opt(
+            "Certify this target, too, with draws to come; named as rules of a gate name it.",
+            "TARGET",
         ),
     ] = [],  # noqa: B006 - typer copies it
     sets: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            help="Another limit: stop.questions=, stop.seconds= or certify.discover= (slices, "
+        opt(
+            "Another limit: stop.questions=, stop.seconds= or certify.discover= (slices, "
             "looked for at once); again for more.",
-            metavar="SECTION.FIELD=VALUE",
+            "SECTION.FIELD=VALUE",
+            flags="--set",
         ),
     ] = None,
     give_up_batch: Annotated[
         list[str],
-        typer.Option(
-            help="Wait no more for this batch, which the provider has lost: it counts at its worst "
+        opt(
+            "Wait no more for this batch, which the provider has lost: it counts at its worst "
             "price, and its calls are sent again.",
-            metavar="ID",
+            "ID",
         ),
     ] = [],  # noqa: B006 - typer copies it
     leave_fleet: Annotated[
         bool,
-        typer.Option(
-            "--leave-fleet",
-            help="Go on alone with a member of a fleet, under its own limits, not the fleet's cap.",
+        opt(
+            "Go on alone with a member of a fleet, under its own limits, not the fleet's cap.",
+            flags="--leave-fleet",
         ),
     ] = False,
     open_it: Open = False,

@@ -36,7 +36,7 @@ from ..utils.files import Table, hash_files, merged, write_text
 from ..utils.random_streams import generator
 from ..utils.tables import TABLES, write_tables
 from . import versus
-from .options import Json, Open
+from .options import Json, Open, arg, opt
 from .progress import counting
 from .run_folder import open_report
 from .signals import interrupted_as
@@ -54,71 +54,66 @@ AGAIN = "the same command goes on where this stopped"
 
 def retrain(
     spec: Annotated[
-        Path,
-        typer.Argument(
-            help="The model as it is, and the questions before and after.", metavar="SPEC.toml"
-        ),
+        Path, arg("The model as it is, and the questions before and after.", "SPEC.toml")
     ],
     train: Annotated[
         str,
-        typer.Option(
-            help="Your training, run by the shell: it reads the folder $AVTT_DATA (labels.csv, "
+        opt(
+            "Your training, run by the shell: it reads the folder $AVTT_DATA (labels.csv, "
             "images/, masks/), and writes the new model to $AVTT_CHECKPOINT, a file or a folder.",
-            metavar="COMMAND",
+            "COMMAND",
         ),
     ],
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="What to train on: images and labels that 'avtt init' recognises, or a TOML with "
+        opt(
+            "What to train on: images and labels that 'avtt init' recognises, or a TOML with "
             "a \\[dataset]. Default: one half of the spec's images, and the other half is asked "
             "about.",
-            metavar="PATH",
+            "PATH",
         ),
     ] = None,
     by: Annotated[
         Path | None,
-        typer.Option(
-            help="Relations in proportion to how often the model failed under them in this audit. "
+        opt(
+            "Relations in proportion to how often the model failed under them in this audit. "
             "Default: equal shares.",
-            metavar="RUN",
+            "RUN",
         ),
     ] = None,
     new: Annotated[
         list[str] | None,
-        typer.Option(
-            help="How \\[model] names the new model, such as model.path={checkpoint} or "
+        opt(
+            "How \\[model] names the new model, such as model.path={checkpoint} or "
             "model.target=new.py:predict; again for more. Default: the one file that \\[model] "
             "names is replaced.",
-            metavar="FIELD=VALUE",
+            "FIELD=VALUE",
         ),
     ] = None,
     margin: Annotated[
         float,
-        typer.Option(
-            help="A difference of error rates that does not matter; 0.02 is 2 percentage points.",
-            metavar="SHARE",
+        opt(
+            "A difference of error rates that does not matter; 0.02 is 2 percentage points.",
+            "SHARE",
         ),
     ] = 0.02,
     budget: Annotated[
-        int | None,
-        typer.Option(help="Calls of both models in the comparison, at most.", metavar="CALLS"),
+        int | None, opt("Calls of both models in the comparison, at most.", "CALLS")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(help="Same seed, same mix, same comparison. Default: new.", metavar="NUMBER"),
+        int | None, opt("Same seed, same mix, same comparison. Default: new.", "NUMBER")
     ] = None,
     certified_only: Annotated[
         bool,
-        typer.Option(
-            "--certified-only",
-            help="Leave out the exact figures before and after, for which everything is asked.",
+        opt(
+            "Leave out the exact figures before and after, for which everything is asked.",
+            flags="--certified-only",
         ),
     ] = False,
     sets: Set = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for mix/, the checkpoint, versus/ and tables/.")
-    ] = Path("runs/retrained"),
+    out: Annotated[Path, opt("Folder for mix/, the checkpoint, versus/ and tables/.")] = Path(
+        "runs/retrained"
+    ),
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:

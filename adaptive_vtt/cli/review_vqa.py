@@ -10,22 +10,17 @@ from ..people.reviewing import Review
 from ..results.view.server import Serving
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
-from .options import Json
+from .options import Json, OpenPage, Port, arg, opt
 from .view import until_interrupted
 
 
 def review_vqa(
-    directory: Annotated[
-        Path, typer.Argument(help="What build-vqa wrote, or a TSV as EndoBench's.", metavar="DIR")
-    ],
+    directory: Annotated[Path, arg("What build-vqa wrote, or a TSV as EndoBench's.", "DIR")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write what was accepted here, a new folder; open no page."),
+        Path | None, opt("Write what was accepted here, a new folder; open no page.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Where the page listens; 0 takes a free one.")] = 0,
-    open_: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
-    ] = True,
+    port: Port = 0,
+    open_: OpenPage = True,
     as_json: Json = False,
 ) -> None:
     """Review questions on a page: accept, edit or reject each.

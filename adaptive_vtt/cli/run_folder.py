@@ -182,7 +182,6 @@ def warning(used: dict[str, str], strategy: str) -> str:
 
 
 def _facts(path: Path) -> Facts | None:
-    """What a journal says of its audit; None where it cannot be read."""
     try:
         with closing(read_journal(path)) as journal:
             return read_facts(journal.facts())

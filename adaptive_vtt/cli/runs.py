@@ -5,21 +5,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ..engine.audit_key import full_name
 from ..errors import AvttError
 from ..families import told_apart
 from ..results.runs import Rates, Run, find, read_rates, read_run
 from ..utils.figures import money, shorten
-from .options import Json
+from .options import Json, arg
+from .printing import plain_console, table_of
 
 REST = 40
 """Columns of all but the names of model and target, which share what is left."""
-RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
+RunsDir = Annotated[Path, arg("Folder of run folders.", "DIR")]
 
 
 def runs(directory: RunsDir, as_json: Json = False) -> None:
@@ -60,19 +57,14 @@ def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
 
 
 def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
-    console = Console(highlight=False)
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("run\nits model", overflow="fold")
-    for name in ("targets", "calls", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("state", "surely worst"):
-        table.add_column(name, no_wrap=True)
-    for run, rates in rows:
-        table.add_row(*map(Text, _cells(run, rates, max(12, (console.width - REST) // 2))))
-    console.print(table)
+    console = plain_console()
+    columns, words = ["run\nits model", "targets", "calls", "cost"], ["state", "surely worst"]
+    room = max(12, (console.width - REST) // 2)
+    cells = [_cells(run, rates, room) for run, rates in rows]
+    console.print(table_of([*columns, *words], cells, words=words))
     for run, _ in rows:
         if run.state in ("stopped", "unreadable"):
-            console.print(f"{run.name}: {run.words}", markup=False)
+            console.print(f"{run.name}: {run.words}")
     if any(run.paired for run, _ in rows):
         console.print("pairs: two models are compared, and each pair is a call of either")
     if any(rates for _, rates in rows):

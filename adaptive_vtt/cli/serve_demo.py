@@ -5,7 +5,7 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +26,8 @@ from ..demo.server import (
 from ..demo.server.fake_models import FakeCaptioner, FakeJudge
 from ..demo.template_captioner import TemplateCaptioner
 from ..errors import InputError, check_known
+from ..utils.web import text_of
+from .options import opt
 
 CAPTIONER = "demo-captioner"
 """What the served model is called that describes pictures."""
@@ -39,109 +41,51 @@ class _Offer:
     model: str
     images: str
     errors: str
-    spec: str
-    """The sections of a SPEC.toml that are its own."""
-
-
-_FRAMES = """[dataset]
-kind = "phantom"
-count = {count}
-size = {size}
-seed = {seed}
-[space]
-relations = ["identity", "medtest"]"""
-_SCENES = """[dataset]
-kind = "scenes"
-count = 100
-[oracle]
-kind = "captions"
-[space]
-relations = ["reic"]"""
-_QUESTIONS = """[dataset]
-kind = "endobench"
-path = {path}
-[space]
-relations = ["identity", "gaussian_noise"]
-[oracle]
-kind = "multiple-choice"
-[oracle.judge.model]  # reads what no rule can; this server is a judge, too
-kind = "openai"
-url = "{{url}}/v1"
-model = "{model}"{{key}}
-timeout = 5.0
-max_input_tokens = 1200
-max_tokens = 8
-price_input = 0.15
-price_output = 0.6"""
-_SPEC = """{own}
-[model]
-kind = "{kind}"
-url = "{url}"
-model = "{model}"{key}
-timeout = 5.0         # it hangs now and then
-max_input_tokens = 600
-max_tokens = 64       # with the prices, what a call costs at most
-price_input = 2.5
-price_output = 10.0
-[certify]
-half_width = 0.2
-targets = ["relations"]"""
+    data: dict[str, Any]
+    """What of demo.toml is its own."""
 
 
 def serve_demo(
     captions: Annotated[
         bool,
-        typer.Option(
-            "--captions", help="Describe drawn scenes; --error-rate is then what is left out."
-        ),
+        opt("Describe drawn scenes; --error-rate is then what is left out.", flags="--captions"),
     ] = False,
     questions: Annotated[
         Path | None,
-        typer.Option(
-            help="Answer these multiple-choice questions (a TSV as of build-vqa) instead.",
-            metavar="QUESTIONS.tsv",
+        opt(
+            "Answer these multiple-choice questions (a TSV as of build-vqa) instead.",
+            "QUESTIONS.tsv",
         ),
     ] = None,
     like: Annotated[
         str,
-        typer.Option(
-            help="Whose protocol the printed spec is for, and what chat completions imitate: "
+        opt(
+            "Whose protocol the printed spec is for, and what chat completions imitate: "
             "openai, anthropic, gemini, vllm, ollama or ollama-old.",
-            metavar="PROVIDER",
+            "PROVIDER",
         ),
     ] = "openai",
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8008,
+    port: Annotated[int, opt("Port on this machine; 0 takes a free one.")] = 8008,
     key_env: Annotated[
         str | None,
-        typer.Option(
-            help="Environment variable with a key to ask for. Default: none is asked.",
-            metavar="NAME",
-        ),
+        opt("Environment variable with a key to ask for. Default: none is asked.", "NAME"),
     ] = None,
-    latency: Annotated[float, typer.Option(help="Seconds until an answer, in the median.")] = 0.2,
-    error_rate: Annotated[
-        float, typer.Option(help="Share of wrong answers, in the mean over concepts.")
-    ] = 0.1,
-    worse: Annotated[
-        float, typer.Option(help="Added to that share for the most perturbed images.")
-    ] = 0.3,
-    faults: Annotated[
-        float, typer.Option(help="Share of failed calls: 429, 5xx, hangs, cut answers.")
-    ] = 0.05,
-    at_once: Annotated[
-        int, typer.Option(help="Calls at a time; more get 429. Default: any number.", metavar="N")
-    ] = 0,
-    refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
+    latency: Annotated[float, opt("Seconds until an answer, in the median.")] = 0.2,
+    error_rate: Annotated[float, opt("Share of wrong answers, in the mean over concepts.")] = 0.1,
+    worse: Annotated[float, opt("Added to that share for the most perturbed images.")] = 0.3,
+    faults: Annotated[float, opt("Share of failed calls: 429, 5xx, hangs, cut answers.")] = 0.05,
+    at_once: Annotated[int, opt("Calls at a time; more get 429. Default: any number.", "N")] = 0,
+    refusals: Annotated[float, opt("Share of questions refused.")] = 0.01,
     rambling: Annotated[
         float,
-        typer.Option(
-            help="Share of answers that are buried in words; of --questions as many again name "
+        opt(
+            "Share of answers that are buried in words; of --questions as many again name "
             "no option, for a judge to read."
         ),
     ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Same seed, same frames and answers.")] = 0,
-    count: Annotated[int, typer.Option(help="How many synthetic frames it knows.")] = 200,
-    size: Annotated[int, typer.Option(help="Side of the frames in pixels.")] = 256,
+    seed: Annotated[int, opt("Same seed, same frames and answers.")] = 0,
+    count: Annotated[int, opt("How many synthetic frames it knows.")] = 200,
+    size: Annotated[int, opt("Side of the frames in pixels.")] = 256,
 ) -> None:
     """Serve a model on this machine, asked as a paid one is, to try an audit on.
 
@@ -192,9 +136,8 @@ def _endoscopist(
 ) -> _Offer:
     frames = phantom(count, size=size, seed=seed)
     dataset = f"{count} synthetic ones, {size} x {size} pixels"
-    spec = _FRAMES.format(count=count, size=size, seed=seed)
     fake, rates = _knowing(frames, error_rate, seed, habits)
-    return _Offer(fake, MODEL, dataset, rates, spec)
+    return _Offer(fake, MODEL, dataset, rates, {"count": count, "size": size, "seed": seed})
 
 
 def _student(questions: Path, error_rate: float, seed: int, habits: dict[str, float]) -> _Offer:
@@ -202,7 +145,7 @@ def _student(questions: Path, error_rate: float, seed: int, habits: dict[str, fl
     path = json.dumps(str(questions.resolve()), ensure_ascii=False)
     fake, rates = _knowing(asked, error_rate, seed, habits)
     dataset = f"those of {len(asked)} questions in {questions}"
-    return _Offer(FakeJudge(fake), MODEL, dataset, rates, _QUESTIONS.format(path=path, model=MODEL))
+    return _Offer(FakeJudge(fake), MODEL, dataset, rates, {"path": path})
 
 
 def _knowing(
@@ -217,14 +160,11 @@ def _knowing(
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
     captioner = TemplateCaptioner(
-        omission=error_rate,
-        misclassification=error_rate / 2,
-        fabrication=error_rate / 3,
-        seed=seed,
+        omission=error_rate, misclassification=error_rate / 2, fabrication=error_rate / 3, seed=seed
     )
     fake = FakeCaptioner(captioner)
     told = ", ".join(f"{fault} {rate:.1%}" for fault, rate in captioner.rates.items())
-    return _Offer(fake, CAPTIONER, "drawn scenes, whatever their count and seed", told, _SCENES)
+    return _Offer(fake, CAPTIONER, "drawn scenes, whatever their count and seed", told, {})
 
 
 def spread_errors(concepts: tuple[str, ...], rate: float) -> dict[str, float]:
@@ -248,32 +188,24 @@ def _key(variable: str | None) -> str | None:
 def _introduction(server: DemoServer, offer: _Offer, key_env: str | None, like: str) -> str:
     kind = "anthropic" if like == "anthropic" else "openai"
     chat = DIALECTS.get(like, Dialect()).root
-    url = server.url if kind == "anthropic" else server.url + chat
-    key = f'\nkey = "{key_env}"' if key_env else ""
-    own = offer.spec.replace("{url}", server.url).replace("{key}", key)
-    spec = _SPEC.format(own=own, kind=kind, url=url, model=server.model, key=key)
     needed = f"the value of {key_env}" if key_env else "none is needed"
     if kind == "anthropic" and not key_env:
         needed += "; anything will do: export ANTHROPIC_API_KEY=demo"
-    return f"""
-serving   {server.url}{chat}   (OpenAI's chat completions, and batches of them)
-          {server.url}/v1/messages   (Anthropic's, and batches of them)
-          {server.url}/v2   (Open Inference Protocol), {server.url}/predict
-model     {server.model}
-key       {needed}
-frames    {offer.images}
-errors    {offer.errors}
-bill      {server.url}{STATISTICS}
-
-To audit it, write these lines into a file demo.toml:
-
-{spec}
-
-and in another terminal:
-  avtt audit demo.toml --dry-run
-  avtt audit demo.toml --max-cost 0.5 --out runs/endpoint
-
-Ctrl-C ends it."""
+    return text_of(
+        __package__,
+        "serve_demo.txt",
+        server=server.url,
+        chat=chat,
+        kind=kind,
+        url=server.url if kind == "anthropic" else server.url + chat,
+        model=server.model,
+        key_env=key_env,
+        needed=needed,
+        images=offer.images,
+        errors=offer.errors,
+        bill=STATISTICS,
+        **offer.data,
+    ).rstrip()
 
 
 def _bill(server: DemoServer) -> str:

@@ -119,7 +119,6 @@ class Sheet:
 
 
 def _band(row: Row, width: int) -> Image:
-    """The row's title, its severities, and its pictures."""
     pictures = [None if c.image is None else _fitted(c.image, CELL) for c in row.cells]
     tall = max((len(picture) for picture in pictures if picture is not None), default=0)
     top = 56 if len(row.cells) > 1 and tall else 38

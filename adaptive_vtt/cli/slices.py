@@ -22,7 +22,7 @@ from ..journal.files import JOURNAL
 from ..results.result import summarise
 from ..types import JsonObject
 from ..utils.figures import outward
-from .options import Json, RunCode, RunDir, names
+from .options import Json, RunCode, RunDir, names, opt
 
 OTHERWISE = (
     "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
@@ -34,15 +34,13 @@ EXAMPLES = 3
 
 def slices(
     directory: RunDir,
-    most: Annotated[
-        int, typer.Option(help="Slices to propose, at most.", metavar="COUNT", min=1)
-    ] = 5,
+    most: Annotated[int, opt("Slices to propose, at most.", "COUNT", min=1)] = 5,
     by: Annotated[
         str | None,
-        typer.Option(
-            help="What proposes them, separated by commas: metadata, cells, clusters, words. "
+        opt(
+            "What proposes them, separated by commas: metadata, cells, clusters, words. "
             "Default: as the audit does, metadata,cells.",
-            metavar="NAMES",
+            "NAMES",
         ),
     ] = None,
     run_code: RunCode = False,
@@ -88,7 +86,6 @@ def _told(
 
 
 def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[JsonObject]:
-    """Where the slices stand that the audit found."""
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
     rates = unseen(certificate, journal.calls(), [(r["lower"], r["upper"]) for r in rows])
@@ -192,10 +189,7 @@ def _proposal(row: JsonObject) -> list[str]:
 
 def _caution(told: JsonObject) -> list[str]:
     tried = max(row["tried"] for row in told["proposed"])
-    lines = [
-        "",
-        f"guesses: chosen among {tried} groups by these very answers; none is certified",
-    ]
+    lines = ["", f"guesses: chosen among {tried} groups by these very answers; none is certified"]
     if told["set_aside"]:
         return [*lines, f"certify them with draws to come: {told['next']}"]
     return [

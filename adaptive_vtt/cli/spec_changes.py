@@ -12,24 +12,25 @@ from ..config import DEMO, Spec, description, parse_spec, read_spec
 from ..config.section import kinds_of
 from ..errors import InputError
 from ..utils.files import Table, merged, toml_of
+from .options import opt
 
 DEMO_TAU = 0.25
 """Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""
 
 Set = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        help="Any field of SPEC.toml, its value as there, such as certify.discover=3 or "
+    opt(
+        "Any field of SPEC.toml, its value as there, such as certify.discover=3 or "
         "certify.self_taught=false; again for more.",
-        metavar="SECTION.FIELD=VALUE",
+        "SECTION.FIELD=VALUE",
+        flags="--set",
     ),
 ]
 
 
 def field(place: str, metavar: str, panel: str | None = None) -> Any:
     """The option that sets the field ``place``, SECTION.FIELD, described as the field is."""
-    return typer.Option(help=description(place), metavar=metavar, rich_help_panel=panel)
+    return opt(description(place), metavar, rich_help_panel=panel)
 
 
 def places_of(name: str) -> list[str]:
@@ -111,7 +112,6 @@ def _leave_options(table: Table, given: Mapping[str, Any]) -> None:
 
 
 def _explore(table: Table, demo: bool, called: Mapping[str, str]) -> None:
-    """Takes what is certified out of a spec's table, and what only certificates need."""
     for place, option in called.items():
         if place.startswith("certify."):
             raise one_too_many(option)

@@ -16,14 +16,10 @@ from ..journal import Journal, check_head, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import summarise
-from ..types import JsonObject
 from .options import Head, RunDir
 
 
-def verify(
-    directory: RunDir,
-    head: Head = None,
-) -> None:
+def verify(directory: RunDir, head: Head = None) -> None:
     """Check that a run folder is as it was written, and follows from its journal.
 
     The journal's file, chain and rows are checked, every interval is recomputed
@@ -64,7 +60,6 @@ def check(out: Path, head: str | None = None) -> str:
 
 
 def _drawn(facts: Facts) -> str:
-    """What was recomputed of the draws."""
     if facts.replay is None:
         return "every draw follows from the audit's key"
     first = facts.replay.draws
@@ -89,44 +84,25 @@ def _check_result(journal: Journal, path: Path) -> None:
         raise JournalError(f"{path}: {difference}")
 
 
-def _difference(found: Any, stated: Any, where: str) -> str | None:
-    """Where two JSON values differ first, in words; None where they agree."""
-    if isinstance(found, dict) and isinstance(stated, dict):
-        return _of_tables(found, stated, where)
-    if isinstance(found, list) and isinstance(stated, list):
-        if len(found) != len(stated):
-            return f"{where}: the journal comes to {len(found)} rows, the file has {len(stated)}"
-        pairs = zip(found, stated, strict=True)
-        differences = (_difference(f, s, f"{where}[{i}]") for i, (f, s) in enumerate(pairs))
-        return next((d for d in differences if d), None)
-    return (
-        None
-        if _same(found, stated)
-        else (
-            f"{where}: the journal comes to {json.dumps(found)}, the file says {json.dumps(stated)}"
-        )
-    )
-
-
-def _of_tables(found: JsonObject, stated: JsonObject, where: str) -> str | None:
-    prefix = f"{where}." if where else ""
-    for name in found:
-        if name not in stated:
-            return f"{prefix}{name} is missing"
-    for name, value in stated.items():
-        if name not in found:
-            return f"{prefix}{name} is no field of a result"
-        if difference := _difference(found[name], value, f"{prefix}{name}"):
-            return difference
-    return None
-
-
-def _same(found: Any, stated: Any) -> bool:
-    """Equal, numbers but for rounding; true is no number."""
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (found, stated))
-    if numbers:
-        return math.isclose(found, stated, rel_tol=AGREE, abs_tol=AGREE)
-    return type(found) is type(stated) and bool(found == stated)
+def _difference(found: Any, stated: Any, where: str) -> str:
+    """Where two JSON values differ first, in words; "" where they agree but for rounding."""
+    kinds = {type(found), type(stated)}
+    if kinds == {dict}:
+        if other := sorted(found.keys() ^ stated.keys()):
+            wrong = "is missing" if other[0] in found else "is no field of a result"
+            return f"{where}.{other[0]} {wrong}".lstrip(".")
+        told = (_difference(found[n], stated[n], f"{where}.{n}".lstrip(".")) for n in stated)
+        return next(filter(None, told), "")
+    if kinds == {list} and len(found) == len(stated):
+        told = (_difference(f, stated[i], f"{where}[{i}]") for i, f in enumerate(found))
+        return next(filter(None, told), "")
+    close = kinds <= {int, float} and math.isclose(found, stated, rel_tol=AGREE, abs_tol=AGREE)
+    if close or (len(kinds) == 1 and found == stated):
+        return ""
+    if kinds == {list}:
+        return f"{where}: the journal comes to {len(found)} rows, the file has {len(stated)}"
+    ours, theirs = json.dumps(found), json.dumps(stated)
+    return f"{where}: the journal comes to {ours}, the file says {theirs}"
 
 
 def _check_report(journal: Journal, path: Path) -> None:

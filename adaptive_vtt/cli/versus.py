@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ..audit.versus import Verdict, Versus, verdict_of
 from ..certify import named_targets
@@ -32,7 +29,8 @@ from ..results.gate import Gated
 from ..results.way_on import shipping_rule
 from ..space import QuestionSpace
 from ..utils.figures import percent
-from .options import Json, Open, names
+from .options import Json, Open, arg, names, opt
+from .printing import plain_console, table_of
 from .progress import Live
 from .run_folder import check_tracking, following, open_report, tell, write
 from .signals import interruptible
@@ -57,82 +55,70 @@ class Asked:
 
 def versus(  # noqa: PLR0913, PLR0917 - a command's options
     spec_a: Annotated[
-        Path,
-        typer.Argument(
-            help="The old model A, and all settings: how sure, how to ask.", metavar="SPEC_A.toml"
-        ),
+        Path, arg("The old model A, and all settings: how sure, how to ask.", "SPEC_A.toml")
     ],
-    spec_b: Annotated[
-        Path, typer.Argument(help="The new model B, on the same questions.", metavar="SPEC_B.toml")
-    ],
+    spec_b: Annotated[Path, arg("The new model B, on the same questions.", "SPEC_B.toml")],
     margin: Annotated[
         float,
-        typer.Option(
-            help="A difference of error rates that does not matter; 0.02 is 2 percentage points. "
+        opt(
+            "A difference of error rates that does not matter; 0.02 is 2 percentage points. "
             "Default: 0, any matters, and a limit is needed.",
-            metavar="SHARE",
+            "SHARE",
         ),
     ] = 0.0,
     at_least: Annotated[
         float | None,
-        typer.Option(
-            help="A claim to be decided instead, by how much less often B errs: -0.02 says at "
+        opt(
+            "A claim to be decided instead, by how much less often B errs: -0.02 says at "
             "most 2 percentage points more often. It takes fewer calls than an interval.",
-            metavar="SHARE",
+            "SHARE",
         ),
     ] = None,
     recorded_a: Annotated[
-        Path | None,
-        typer.Option(
-            help="Model A's answers to every question (CSV): only B is asked.", metavar="TABLE"
-        ),
+        Path | None, opt("Model A's answers to every question (CSV): only B is asked.", "TABLE")
     ] = None,
     journal_a: Annotated[
-        Path | None,
-        typer.Option(help="Run folder of an earlier audit of model A.", metavar="DIR"),
+        Path | None, opt("Run folder of an earlier audit of model A.", "DIR")
     ] = None,
     use: Annotated[
         str,
-        typer.Option(
-            help="What is made of it: its answers stand, and cost nothing (condition); B is first "
+        opt(
+            "What is made of it: its answers stand, and cost nothing (condition); B is first "
             "asked what A was, in that order (replay; for a model B made without it); or what it "
             "found are hints alone (proxy).",
-            metavar="condition|replay|proxy",
+            "condition|replay|proxy",
         ),
     ] = "condition",
     gate: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again for "
+        opt(
+            "A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again for "
             "more: it ends once all are decided, and no sooner.",
-            metavar="RULE",
+            "RULE",
         ),
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(
-            help="Groups of questions on which the models are compared, separated by commas: "
+        opt(
+            "Groups of questions on which the models are compared, separated by commas: "
             "overall, relations, group:COLUMN ... Default: those of SPEC_A, else overall.",
-            metavar="NAMES",
+            "NAMES",
         ),
     ] = None,
     budget: Annotated[
-        int | None,
-        typer.Option(help="A limit: calls of both models together, at most.", metavar="CALLS"),
+        int | None, opt("A limit: calls of both models together, at most.", "CALLS")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(help="A limit: money for both models, at most.", metavar="MONEY")
+        float | None, opt("A limit: money for both models, at most.", "MONEY")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(help="Same seed, same comparison. Default: a new one.", metavar="NUMBER"),
+        int | None, opt("Same seed, same comparison. Default: a new one.", "NUMBER")
     ] = None,
     require_decided: Annotated[
-        bool,
-        typer.Option("--require-decided", help="Exit with 4 where a target stays open."),
+        bool, opt("Exit with 4 where a target stays open.", flags="--require-decided")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder to write journal.db, result.json and report.html into.")
+        Path, opt("Folder to write journal.db, result.json and report.html into.")
     ] = Path("runs/versus"),
     sets: Set = None,
     open_it: Open = False,
@@ -204,7 +190,6 @@ def run(
 
 
 def _refuse_audit(out: Path) -> None:
-    """Raises InputError where an audit of one model stands in ``out``."""
     if not (out / JOURNAL).is_file():
         return
     with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
@@ -214,11 +199,7 @@ def _refuse_audit(out: Path) -> None:
 
 
 def _versus(
-    a: tuple[Spec, Path],
-    b: tuple[Spec, Path],
-    asked: Asked,
-    out: Path,
-    space: QuestionSpace | None,
+    a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, space: QuestionSpace | None
 ) -> Versus:
     space = _same_space(a, b) if space is None else space
     known = asked.recorded_a is not None
@@ -258,7 +239,6 @@ def _files(*specs: tuple[Spec, Path]) -> dict[str, list[str]]:
 
 
 def _same_space(a: tuple[Spec, Path], b: tuple[Spec, Path]) -> QuestionSpace:
-    """The space of both; raises InputError where they differ."""
     space, other = build_space(*a), build_space(*b)
     if difference := differs(space, other):
         raise InputError(
@@ -314,30 +294,24 @@ def _short(value: Any) -> str:
 
 
 def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
-    """Which model errs less, by how much, what it took, and what may be done next."""
-    console, result = Console(highlight=False), verdict.result
-    console.print(f"stopped: {result.reason}", markup=False)
+    console, result = plain_console(), verdict.result
+    console.print(f"stopped: {result.reason}")
     a, b = verdict.names
     took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
     took += [result.paid] if result.cost else []
-    console.print(", ".join(took), markup=False)
-    table = Table(title=escape(f"error rate of {b} less that of {a}"), title_justify="left")
-    table.add_column("target", overflow="fold")
-    for column in ("difference", "decision", "disagreement"):
-        table.add_column(column, justify="right" if column == "disagreement" else "left")
+    console.print(", ".join(took))
+    rows = []
     for row, told in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):
-        apart = row["disagreement"]
-        table.add_row(
-            escape(str(row["target"])),
-            escape(told),
-            escape(DECISIONS[str(row["decision"])].format(b=brief(b))),
-            "-" if math.isnan(apart) else percent(apart),
-        )
-    console.print(table)
-    console.print(str(result.guarantee), markup=False)
+        apart = "-" if math.isnan(row["disagreement"]) else percent(row["disagreement"])
+        decision = DECISIONS[str(row["decision"])].format(b=brief(b))
+        rows.append((row["target"], told, decision, apart))
+    columns = ("target", "difference", "decision", "disagreement")
+    title = f"error rate of {b} less that of {a}"
+    console.print(table_of(columns, rows, title, words=columns[1:3]))
+    console.print(str(result.guarantee))
     for warning in result.warnings:
-        console.print(f"warning: {warning}", markup=False)
-    console.print(f"report: {out / 'report.html'}", markup=False)
+        console.print(f"warning: {warning}")
+    console.print(f"report: {out / 'report.html'}")
     tell(_next_steps(verdict, out, rules, gated))
 
 

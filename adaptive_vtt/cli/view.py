@@ -8,19 +8,12 @@ from typing import Annotated
 import typer
 
 from ..results.view import View
+from .options import OpenPage, Port, arg
 
-ViewDir = Annotated[
-    Path, typer.Argument(help="Folder an audit writes, or a folder of such.", metavar="DIR|RUNS")
-]
+ViewDir = Annotated[Path, arg("Folder an audit writes, or a folder of such.", "DIR|RUNS")]
 
 
-def view(
-    directory: ViewDir,
-    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free one.")] = 0,
-    open_: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
-    ] = True,
-) -> None:
+def view(directory: ViewDir, port: Port = 0, open_: OpenPage = True) -> None:
     """Show a run as it goes on, or all runs of a folder and two beside each other.
 
     Example: avtt view runs

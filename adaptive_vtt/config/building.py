@@ -85,7 +85,6 @@ def build_parts(
 
 
 def _cohort(runs: str | list[str] | None, base: Path) -> Cohort | None:
-    """Of run folders, or patterns of them, in ``base``."""
     if runs is None:
         return None
     inside = glob.escape(str(base)) if base != Path() else ""
@@ -94,7 +93,6 @@ def _cohort(runs: str | list[str] | None, base: Path) -> Cohort | None:
 
 
 def _stop(spec: Spec, space: QuestionSpace) -> StoppingRule | None:
-    """The limits under [stop], and the gate."""
     limit, certify = spec.stop.limit(), spec.certify
     if spec.stop.gate is None:
         return limit

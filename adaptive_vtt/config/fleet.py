@@ -132,7 +132,6 @@ def _currency(members: Sequence[FleetMember], path: Path) -> str:
 
 
 def _check_caps(shared: FleetSpec, path: Path) -> None:
-    """Raises InputError for a fleet without a cap, and for a confidence that nothing takes."""
     if shared.max_cost is None and shared.max_calls is None:
         raise InputError(
             f"{path}: fleet: expected max_cost (money), max_calls, or both, as a fleet shares a "

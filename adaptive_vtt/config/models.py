@@ -16,7 +16,7 @@ from ..models.network.http_json import name_of_url
 from ..utils.files import why_unread
 from ..utils.options import arguments, parameters_of
 from ..utils.tables import check_width, restored
-from .secrets import Filled
+from .secrets import filled
 from .section import Kinds, PlugIn, Section
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class ModelSection(Kinds):
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         """The model; relative paths start at ``base``. ``captions``: whether answers are."""
         taken, made = self._taken, REGISTRY.get(self.kind)
-        with Filled(self.values() if "keys" in taken else {}) as (filled, keys):
-            options = arguments(made, {**self.values(), **filled}, base)
+        with filled(self.values() if "keys" in taken else {}) as (values, keys):
+            options = arguments(made, {**self.values(), **values}, base)
             own: dict[str, Any] = {"seed": self.seed, "version": self.version, "keys": keys or None}
             own |= {"directory": base, **self.named()}
             context = {n: value for n, value in own.items() if n in taken and value is not None}
@@ -139,7 +139,6 @@ class Worked(Section):
 
 
 def _made(section: Any, base: Path) -> Any:
-    """The model of a section; runs in the worker."""
     build: Callable[..., Any] = section.build
     return build(base, None, captions=False)  # no kind that computes looks at the dataset
 
@@ -201,7 +200,7 @@ class PlugInSection(OwnSection, PlugIn):
     kind: str = Field(description="its name; see 'avtt list models'")
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        with Filled({"options": self.options}) as (given, _):
+        with filled({"options": self.options}) as (given, _):
             options, found = given["options"], REGISTRY.get(self.kind, base)
             if isinstance(found, type) or options:  # a function without options is the model
                 found = REGISTRY.called(found, self.kind, options, base)

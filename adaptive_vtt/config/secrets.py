@@ -12,6 +12,7 @@ out, but for what can be told for a key: by its name, by its beginning, by looki
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
@@ -135,42 +136,39 @@ _REFERRING = ("url", "options", "provider", "request")
 """Fields whose texts may refer to the environment, and headers, which the endpoint fills in."""
 
 
-class Filled:
-    """A section's fields with keys filled in, while a model is built of them.
+@contextmanager
+def filled(given: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], list[Key]]]:
+    """A section's fields with keys filled in, and these, while a model is built of them.
 
     An InputError that is raised within is raised again without the keys.
     """
+    keys: list[Key] = []
+    found = {
+        field: _filled(value, f"model.{field}", REFERENCE, keys) if field in _REFERRING else value
+        for field, value in given.items()
+    }
+    try:
+        yield found, keys
+    except InputError as error:
+        raise InputError(scrubbed(str(error), keys)) from None
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self._given = dict(given)
-        self._keys: list[Key] = []
 
-    def __enter__(self) -> tuple[dict[str, Any], list[Key]]:
-        for field in self._given:
-            if field in _REFERRING:
-                self._given[field] = self._filled(self._given[field], f"model.{field}", REFERENCE)
-        return self._given, self._keys
+def _filled(value: Any, where: str, reference: re.Pattern[str], keys: list[Key]) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _filled(
+                inner, f"{where}.{name}", BARE if name == "extra_headers" else reference, keys
+            )
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_filled(inner, where, reference, keys) for inner in value]
+    if not isinstance(value, str):
+        return value
 
-    def __exit__(self, *error: object) -> None:
-        if isinstance(error, InputError):
-            raise InputError(scrubbed(str(error), self._keys)) from None
+    def found(match: re.Match[str]) -> str:
+        keys.append(from_environment(match[1], where))
+        key = keys[-1].reveal()
+        return quote(key, safe="") if where == "model.url" else key
 
-    def _filled(self, value: Any, where: str, reference: re.Pattern[str]) -> Any:
-        if isinstance(value, dict):
-            return {
-                name: self._filled(
-                    inner, f"{where}.{name}", BARE if name == "extra_headers" else reference
-                )
-                for name, inner in value.items()
-            }
-        if isinstance(value, list):
-            return [self._filled(inner, where, reference) for inner in value]
-        return self._text(value, where, reference) if isinstance(value, str) else value
-
-    def _text(self, text: str, where: str, reference: re.Pattern[str]) -> str:
-        def found(match: re.Match[str]) -> str:
-            self._keys.append(from_environment(match[1], where))
-            key = self._keys[-1].reveal()
-            return quote(key, safe="") if where == "model.url" else key
-
-        return reference.sub(found, text)
+    return reference.sub(found, value)

@@ -150,7 +150,6 @@ def _wrong_name(
 
 
 def _kind(section: str, spec: type[Section], table: Mapping[str, Any]) -> str | None:
-    """The kind that a section names, or has by default; None where it comes in no kinds."""
     if section not in spec.model_fields:
         return None
     given = table.get(section)
@@ -166,13 +165,11 @@ def _kinds(spec: type[Section], section: str) -> list[type[Section]]:
 
 
 def _fields(spec: type[Section], path: list[str], kind: str | None) -> list[str]:
-    """The fields that there are at a place."""
     if not path:
         return list(spec.model_fields)
     return list(_class(spec, path[0], kind).model_fields)
 
 
 def _class(spec: type[Section], section: str, kind: str | None) -> type[Section]:
-    """The class of a section's kind; that of other people's code where none is built in."""
     kinds = _kinds(spec, section)
     return next((each for each in kinds if kind_name(each) == kind), kinds[-1])

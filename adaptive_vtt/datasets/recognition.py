@@ -196,7 +196,6 @@ def as_dataset(
 
 
 def _only(dataset: Dataset, concepts: list[str] | None) -> Dataset:
-    """The dataset; raises InputError where its concepts are not these, in this order."""
     if concepts is not None and [*concepts] != [*dataset.concepts]:
         raise InputError(
             f"concepts: expected those of the data, {listed(dataset.concepts, 6)}, or to be left "
@@ -270,12 +269,10 @@ def _left_alone(tables: list[Path]) -> str:
 
 
 def _are_loose(path: Path | str) -> bool:
-    """Whether images lie right in a folder."""
     return Path(path).is_dir() and bool(image_files(Path(path), allow_outside=True))
 
 
 def _image_folders(root: Path) -> list[Path]:
-    """The folders below ``root`` that hold images."""
     return sorted(path for path in root.rglob("*") if _are_loose(path))
 
 

@@ -1,9 +1,9 @@
 """Two models asked the same: every prompt goes to both, and both answers come back as one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from threading import Lock
+from itertools import count
 from typing import Any, Literal, Protocol
 
 from ..errors import InputError
@@ -194,7 +194,21 @@ class ConcurrentPair(Pair):
     def submit(self, prompt: Prompt) -> "Future[Said]":
         """Sends the prompt to both."""
         both = self._sent("a", prompt), self._sent("b", prompt)
-        return _Together(partial(self._whole, prompt), both).result
+        together: Future[Said] = Future()
+        together.set_running_or_notify_cancel()
+        ended = count(1)
+
+        def one_ended(_: "Future[Said]") -> None:
+            if next(ended) < len(both):
+                return
+            try:
+                together.set_result(self._whole(prompt, *(sent.result() for sent in both)))
+            except BaseException as error:  # whatever ended one of them ends the pair
+                together.set_exception(error)
+
+        for sent in both:
+            sent.add_done_callback(one_ended)
+        return together
 
     def close(self) -> None:
         super().close()
@@ -222,31 +236,6 @@ class ConcurrentPair(Pair):
     def _came(self, side: Side, prompt: Prompt, sent: "Future[Said]") -> None:
         if not sent.cancelled() and sent.exception() is None:
             self._keep(side, prompt, sent.result())
-
-
-class _Together:
-    """One future of two: ends when both have, with what ``whole`` makes of them."""
-
-    def __init__(
-        self, whole: Callable[[Said, Said], Said], both: "tuple[Future[Said], Future[Said]]"
-    ) -> None:
-        self.result: Future[Said] = Future()
-        self.result.set_running_or_notify_cancel()
-        self._whole, self._sent, self._lock = whole, both, Lock()
-        self._ended = False
-        for sent in self._sent:
-            sent.add_done_callback(self._one_ended)
-
-    def _one_ended(self, _: "Future[Said]") -> None:
-        with self._lock:
-            if self._ended or not all(sent.done() for sent in self._sent):
-                return
-            self._ended = True
-        try:
-            a, b = (sent.result() for sent in self._sent)
-            self.result.set_result(self._whole(a, b))
-        except BaseException as error:  # whatever ended one of them ends the pair
-            self.result.set_exception(error)
 
 
 def pair(a: ModelUnderTest, b: ModelUnderTest) -> Pair:

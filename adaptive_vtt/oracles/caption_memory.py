@@ -250,7 +250,6 @@ class CaptionMemory:
         self._nearest[row, here] = np.minimum(self._nearest[row, here], far)
 
     def _reductions(self, source: Sample) -> Reductions:
-        """That of every variant; none where any is random."""
         chosen = [(v.relation, v.severity) for v in self.space.variants]
         known = [r.reduction(source, s) for r, s in chosen if isinstance(r, Reduced)]
         return known if len(known) == len(chosen) else ()
@@ -268,7 +267,6 @@ class CaptionMemory:
         return self._rows[sample]
 
     def _detected(self, sample: int) -> tuple[list[str], list[float]]:
-        """The labels of a sample's boxes, and the shares of the picture they take up."""
         if len(self.space.dataset) > MAX_IMAGES:
             return [], []
         source = self.space.dataset.sample(sample)

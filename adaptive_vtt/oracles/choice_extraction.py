@@ -102,7 +102,6 @@ def _lettered(options: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _lone_letters(reply: str, options: Sequence[str]) -> set[str]:
-    """The option letters that stand alone, in capitals."""
     tokens = set(reply.translate(_SPACED).split())
     return {letter for letter, _ in _lettered(options)} & tokens
 

@@ -140,7 +140,6 @@ def _part(value: Any, model: str) -> Any:
 
 
 def _lost(details: Mapping[str, Any] | None, model: str) -> PairedLoss:
-    """What one model lost, from the details of a pair."""
     told = (details or {}).get(model, {})
     return PairedLoss(float(told.get("loss", NEUTRAL)), told.get(MARGIN))
 

@@ -213,7 +213,6 @@ class ReducedCaptions(CaptionOracle):
         return by_detection(names, boxes if self.detection else (), self.same)
 
     def _located(self, sample: Sample, received: Received) -> tuple[Located, ...]:
-        """The objects of the source's caption, each where it is; none where there is no caption."""
         caption = caption_of(received.answer, sample.id)
         if caption is None:
             return ()
@@ -222,7 +221,6 @@ class ReducedCaptions(CaptionOracle):
         return completed(detected, boxes, self._hidden(received), self.same)
 
     def _hidden(self, received: Received) -> dict[int, tuple[str, ...]]:
-        """What the caption of each version of the source names."""
         return {
             place: self.reader.objects(said)
             for place, said in received.versions.items()

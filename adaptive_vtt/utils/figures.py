@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 from ..types import JsonObject
 
@@ -74,12 +75,10 @@ def shown(words: object) -> str:
     return escape(str(words), quote=False).replace("%{", "%&#123;")
 
 
-WIDTH, HEIGHT = 220, 16
-"""Of a bar's frame, in pixels; it stands for 0 to 100 %."""
 DONE, OPEN = "#2a7de1", "#e07b39"
 """Colours of a target that is certified, or not yet: 3:1 and more on white and on #111."""
-_SVG = f"display:block;width:clamp(90px,22vw,{WIDTH}px);height:auto"
-_CELL = "padding:2px 12px 2px 0;text-align:{};border:0;background:none;font-size:13px;{}"
+WIDTH = 220
+"""Of a bar's frame, in pixels; it stands for 0 to 100 %."""
 
 
 @dataclass(frozen=True)
@@ -107,17 +106,22 @@ class Bar:
         low, high = outward(self.lower, self.upper)
         return f"{share} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
 
+    def at(self, share: float) -> float:
+        """Where a share stands in a frame of WIDTH pixels."""
+        share = (share + 1) / 2 if self.signed else share
+        return 5 + min(max(share, 0.0), 1.0) * (WIDTH - 10)
+
+    @property
+    def colour(self) -> str:
+        return DONE if self.done else OPEN
+
 
 def bars(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
     """A title, a sentence, a line per bar and notes below, as HTML; everything is escaped."""
-    body = "".join(map(_row, rows))
-    after = "".join(f'<div style="opacity:.75">{escape(note)}</div>' for note in notes)
-    return (
-        '<div style="font:13px/1.5 system-ui,sans-serif;max-width:60em;overflow-x:auto">'
-        f'<div style="font-size:15px;font-weight:600">{escape(title)}</div>'
-        f"<div>{escape(told)}</div>"
-        f'<table style="border-collapse:collapse;margin:6px 0">{body}</table>{after}</div>'
-    )
+    from .web import templates_of  # reports and notebooks alone need jinja2
+
+    page = templates_of(Path(__file__).parent).get_template("bars.html")
+    return page.render(title=title, told=told, rows=rows, notes=notes, width=WIDTH)
 
 
 def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
@@ -135,7 +139,7 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
             "arrayminus": [100 * _reach(bar.estimate - bar.lower) for bar in drawn],
             "color": "#8a94a0",
         },
-        "marker": {"size": 9, "color": [DONE if bar.done else OPEN for bar in drawn]},
+        "marker": {"size": 9, "color": [bar.colour for bar in drawn]},
         "text": [bar.words for bar in drawn],
         "hovertemplate": "%{y}: %{text}<extra></extra>",
     }
@@ -161,39 +165,3 @@ def _difference(rows: Sequence[Bar]) -> JsonObject:
 
 def _reach(distance: float) -> float:
     return 0.0 if math.isnan(distance) else distance
-
-
-def _row(bar: Bar) -> str:
-    name = f'<td style="{_CELL.format("left", "max-width:22em")}">{escape(bar.name)}</td>'
-    words = f'<td style="{_CELL.format("right", "white-space:nowrap")}">{bar.words}</td>'
-    told = f'<td style="{_CELL.format("left", "opacity:.75")}">{escape(bar.told)}</td>'
-    drawn = f'<td style="{_CELL.format("left", "")}">{_drawn(bar)}</td>'
-    return f'<tr style="background:none">{name}{words}{drawn}{told}</tr>'
-
-
-def _drawn(bar: Bar) -> str:
-    colour, middle = DONE if bar.done else OPEN, HEIGHT / 2
-    parts = [_line(0, WIDTH, middle, "currentColor", 0.2, 1)]
-    if bar.signed:
-        parts.append(_line(WIDTH / 2, WIDTH / 2, middle, "currentColor", 0.6, HEIGHT))
-    if not math.isnan(bar.lower):
-        ends = _at(bar.lower, bar.signed), _at(bar.upper, bar.signed)
-        parts.append(_line(*ends, middle, colour, 0.55, 8))
-    if not math.isnan(bar.estimate):
-        place = _at(bar.estimate, bar.signed)
-        parts.append(f'<circle cx="{place:.1f}" cy="{middle:g}" r="4.5" fill="{colour}"/>')
-    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    alt = escape(f"{bar.name}: {bar.words}", quote=True)
-    return f'<svg {size} role="img" aria-label="{alt}" style="{_SVG}">{"".join(parts)}</svg>'
-
-
-def _at(share: float, signed: bool) -> float:
-    share = (share + 1) / 2 if signed else share
-    return 5 + min(max(share, 0.0), 1.0) * (WIDTH - 10)
-
-
-def _line(start: float, end: float, y: float, colour: str, opacity: float, width: float) -> str:
-    return (
-        f'<line x1="{start:.1f}" x2="{max(end, start + 1):.1f}" y1="{y:g}" y2="{y:g}" '
-        f'stroke="{colour}" stroke-opacity="{opacity:g}" stroke-width="{width:g}"/>'
-    )

@@ -194,6 +194,5 @@ def first_line(found: Any) -> str:
 
 
 def _package(point: EntryPoint) -> tuple[str, str]:
-    """The distribution that declares an entry point, and its version."""
     found = point.dist
     return ("unknown", "") if found is None else (found.name, found.version)

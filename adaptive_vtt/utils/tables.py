@@ -101,7 +101,6 @@ def check_columns(count: int, path: Path) -> None:
 
 
 def _changed(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
-    """The table with ``change`` of every name and cell; columns that stay are not touched."""
     texts = table.select_dtypes(exclude="number")
     columns: dict[str, list[Any]] = {}
     for name, cells in zip(texts, texts.to_numpy(dtype=object).T, strict=True):

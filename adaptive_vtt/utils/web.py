@@ -1,4 +1,4 @@
-"""What pages and servers of this package have alike.
+"""What pages, texts from templates and servers of this package have alike.
 
 HTML templates escape every value, and one that is lacking is an error. Servers listen on this
 machine alone, and answer to its own names alone.
@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, PackageLoader, StrictUndefined, Template
 
 
 def templates_of(*folders: Path) -> Environment:
@@ -17,6 +17,22 @@ def templates_of(*folders: Path) -> Environment:
         loader=FileSystemLoader(folders, encoding="utf-8"),
         autoescape=True,
         undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def text_of(package: str, name: str, **values: object) -> str:
+    """A plain text from the ``templates`` of a package, filled in."""
+    return _texts_of(package).get_template(f"{name}.j2").render(values)
+
+
+@cache
+def _texts_of(package: str) -> Environment:
+    return Environment(
+        loader=PackageLoader(package),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )

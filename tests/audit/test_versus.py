@@ -392,7 +392,7 @@ def test_recorded_answers_have_a_row_for_every_picture(tmp_path: Path):
     Versus(questions, None, b, recorded_a=answers_table(path), budget=9).close()
     recorded.assign(file=0.5).to_csv(path, index=False)
     assert "file" in answers_table(path)  # a concept of that name
-    with pytest.raises(InputError, match="expected whole numbers as severities"):
+    with pytest.raises(InputError, match="expected a whole number as severity"):
         Versus(questions, None, b, recorded_a=recorded.assign(severity="strong"), budget=9)
 
 

@@ -113,7 +113,8 @@ def test_a_short_spec_has_few_lines_with_half_a_line_of_comment_each(
 ) -> None:
     if name != "start":
         LAYOUTS[name][0](tmp_path)
-    text = write_first(tmp_path).spec.read_text()
+    write_first(tmp_path)
+    text = (tmp_path / "SPEC.toml").read_text()
     lines = [line for line in text.splitlines() if line]
     assert max(map(len, lines)) <= 80
     fields = [line for line in lines if "=" in line]
@@ -144,7 +145,7 @@ def test_a_path_that_would_climb_to_the_root_is_absolute(tmp_path: Path) -> None
 
 def test_a_folder_of_other_files_gets_images_to_try_it_on(tmp_path: Path) -> None:
     write_text(tmp_path / "README.md", "a project")
-    assert write_first(tmp_path).found is None
+    assert write_first(tmp_path) is None
     assert (tmp_path / "labels.csv").exists()
 
 

@@ -16,7 +16,6 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.cli.init import write_start
-from adaptive_vtt.cli.serve_demo import _FRAMES, _SCENES, _SPEC
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, unknown
@@ -44,6 +43,7 @@ from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, 
 from adaptive_vtt.utils import importing as extras
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
+from adaptive_vtt.utils.web import text_of
 from tests.helpers.command_line import run
 from tests.helpers.report_kinds import words
 from tests.helpers.report_pages import Tags, audit, block
@@ -265,10 +265,10 @@ def test_verify_counts_the_intervals_once(
     assert said.count("intervals hold") == 1
 
 
-@pytest.mark.parametrize("own", [_FRAMES.format(count=4, size=64, seed=0), _SCENES])
-def test_the_spec_that_serve_demo_prints_can_be_read(own: str) -> None:
-    given = {"kind": "openai", "url": "http://127.0.0.1:1/v1", "model": "m"}
-    text = _SPEC.format(own=own, key='\nkey = "NAME"', **given)
+@pytest.mark.parametrize("own", [{"count": 4, "size": 64, "seed": 0}, {"path": '"q.tsv"'}, {}])
+def test_the_spec_that_serve_demo_prints_can_be_read(own: dict[str, object]) -> None:
+    given = {"kind": "openai", "url": "http://127.0.0.1:1/v1", "model": "m", "key_env": "NAME"}
+    text = text_of("adaptive_vtt.cli", "demo.toml", server="http://127.0.0.1:1", **given, **own)
     spec = parse_spec(tomllib.loads(text), "printed")
     assert spec.certify.half_width == 0.2
 

@@ -6,8 +6,8 @@ import pytest
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.vqa.question_building import choose
-from adaptive_vtt.datasets.vqa.question_making import _WORDS, role_of
 from adaptive_vtt.datasets.vqa.taxonomy import ROLES
+from adaptive_vtt.datasets.vqa.wordings import _ROLE_WORDS, role_of
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_words_tell_of_a_role(name: str, role: str) -> None:
 
 
 def test_every_role_of_the_words_is_one_that_there_is() -> None:
-    assert {role for role, _ in _WORDS} <= {*ROLES}
+    assert {*_ROLE_WORDS} <= {*ROLES}
 
 
 def test_nothing_is_asked_about_artefacts_unless_they_are_said_to_be_more() -> None:

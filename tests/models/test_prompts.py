@@ -11,8 +11,6 @@ from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES, QUESTIONS
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal.facts import Facts, read_facts
-from adaptive_vtt.models.network.prompt_templates import MEDTEST_QUESTIONS as MEDTEST
-from adaptive_vtt.models.network.prompt_templates import MEDTEST_SAMPLES as SAMPLES
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, template
 from adaptive_vtt.oracles.choice import MultipleChoice
 from adaptive_vtt.results.report.endobench_beside import differences
@@ -46,9 +44,10 @@ def test_endobench_is_asked_as_its_appendix_prints() -> None:
 
 
 def test_medtest_is_asked_as_its_thesis_prints() -> None:
-    lines = template("medtest").render(MEDICAL).splitlines()
+    medtest = template("medtest")
+    lines = medtest.render(MEDICAL).splitlines()
     assert lines[0].startswith("I'm working on the Visual Question Answering tasks on medical")
-    assert lines[1:19] == [f'"Question": "{MEDTEST[name]}"' for name in NAMES]
+    assert lines[1:19] == [f'"Question": "{medtest.wordings[name]}"' for name in NAMES]
     assert lines[19] == (
         'Sample answers set1: "Polyp" "No" "Biopsy forceps" "No" "2" "1" "1" "No" "Yes" "Yes" '
         '"Red", "Pink" "Not relevant" ">20mm" "Paris ip" "Colonoscopy" "Center-right", '
@@ -57,7 +56,7 @@ def test_medtest_is_asked_as_its_thesis_prints() -> None:
     assert lines[20].startswith('Sample answers set2: "Polyp" "No" "No" "No" "1" "0" "1" "Yes"')
     assert lines[21].endswith("Please follow the format of the sample answers strictly.")
     assert len(lines) == 22
-    assert all(tuple(answers) == NAMES for answers in SAMPLES)
+    assert all(tuple(answers) == NAMES for answers in medtest.examples)
 
 
 def test_medtest_answers_in_quotation_marks_are_told_apart() -> None:
@@ -113,7 +112,7 @@ def test_what_a_value_says_in_braces_is_not_filled_in(tmp_path: Path) -> None:
             r"'my.txt', line 2: unknown placeholder 'quesion'; did you mean 'ques",
         ),
         ("Look!", r"'my.txt': expected {question}, {questions} or {concept} where"),
-        ("{question}" + " " * 70_000, "my.txt': expected at most 65,536 bytes"),
+        ("{question}" + " " * 70_000, "my.txt': expected at most 65,536 characters, got 70,010"),
     ],
 )
 def test_a_file_that_is_no_template_is_refused(tmp_path: Path, text: str, said: str) -> None:

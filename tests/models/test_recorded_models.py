@@ -31,8 +31,8 @@ def test_recorded_answers_of_follow_ups_stand_under_relation_and_severity() -> N
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"sample": ["a"], "drusen": [1.2]}, r"between 0 and 1, got 1.2 in row 0, column 'drusen'"),
-        ({"sample": ["a", "a"], "drusen": [0, 1]}, r"\('a', 'identity', 0\) stands twice.* row 1"),
+        ({"sample": ["a"], "drusen": [1.2]}, r"between 0 and 1, got 1.2 in row 1, column 'drusen'"),
+        ({"sample": ["a", "a"], "drusen": [0, 1]}, r"\('a', 'identity', 0\) stands twice.* row 2"),
         ({"sample": ["a"], "drusen": ["yes"]}, r"recorded answers: expected numbers"),
     ],
 )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.config.models import ModelSection
-from adaptive_vtt.config.secrets import refuse_secrets
+from adaptive_vtt.config.secrets import filled, refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
@@ -317,3 +317,14 @@ def test_a_variable_that_is_not_set_is_named(
     spec = spec_with(tmp_path / "start", HTTP.format(url="http://127.0.0.1:9"))
     assert run("audit", spec, "--out", str(tmp_path / "out")) == 2
     assert "model.url: expected the key in the environment variable QUERY" in capfd.readouterr().err
+
+
+def test_an_error_while_a_model_is_built_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", "planted-key-0815")
+
+    def built() -> None:
+        with filled({"url": "http://h/?k=${PLANTED}", "name": "m"}) as (values, _):
+            raise InputError(f"model.url: nobody knows {values['url']}")
+
+    with pytest.raises(InputError, match=r"nobody knows http://h/\?k=\[key\]"):
+        built()

@@ -173,7 +173,6 @@ class _Thing(NamedTuple):
 def _masks(
     pictures: Sequence[Picture], label: str, outlines: Mapping[str, list[Any]], path: Path
 ) -> list[Drawn | None]:
-    """What draws the mask of each picture that has outlines of ``label``."""
     found: list[Drawn | None] = []
     for picture in pictures:
         where = f"{path}, image {picture.id}, segmentation of {label!r}"

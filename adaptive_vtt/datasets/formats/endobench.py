@@ -132,7 +132,6 @@ def _task(said: str) -> str:
 
 
 def _question(row: Row, seen: set[str]) -> _Question:
-    """A row's question; raises InputError saying what is wrong with it."""
     cells = {column: text.strip() for column, text in row.cells.items()}
     for column in NEEDED:
         if not cells[column]:

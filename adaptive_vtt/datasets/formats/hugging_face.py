@@ -259,7 +259,6 @@ def splits_of(path: Path) -> dict[str, list[Path]]:
 
 
 def _shards(folder: Path) -> list[Path]:
-    """The Arrow files of one split."""
     told = _told(folder / "state.json", "_data_files")
     names = [one.get("filename") for one in told if isinstance(one, dict)]
     found = [_inside(folder, str(name)) for name in names]

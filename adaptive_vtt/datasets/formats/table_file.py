@@ -12,11 +12,11 @@ import pandas as pd
 
 from ...errors import InputError, check_known, listed, some, unknown
 from ...utils.files import near_file, why_unread
-from ...utils.importing import pip_install
 from ...utils.options import Option, at_base
 from ...utils.tables import MAX_HEADER, check_columns, check_width, restored
 from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, image_files, unreadable
 from ..table import TableDataset, from_table, not_labels, one_per_class
+from .image_rows import parquet_file
 
 EMPTY = ("", "NA", "NaN", "nan")
 """Texts of a cell that mean "unknown"."""
@@ -138,8 +138,11 @@ def _files(
             "counted below the header"
         )
     if missing:
-        pairs = [(ids.iloc[row - 1], names.iloc[row - 1]) for row in missing]
-        raise _images_missing(folder, pairs, len(table), table)
+        sample, name = ids.iloc[missing[0] - 1], names.iloc[missing[0] - 1]
+        said = f"sample {sample!r}: image file {str(folder.path / name)!r} does not exist"
+        if len(missing) > 1:
+            said += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
+        raise InputError(said + _where_images_are(folder.path, Path(name), table))
     return [file for file in found if file is not None]
 
 
@@ -174,7 +177,6 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 
 def _delimiter(path: Path) -> str:
-    """What separates the columns of a CSV: commas, unless its header has none but these."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline(MAX_HEADER)
@@ -184,30 +186,14 @@ def _delimiter(path: Path) -> str:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    _check_parquet_width(path)
+    file = parquet_file(path)
+    check_columns(len(file.schema_arrow.names), path)
     try:
-        table = pd.read_parquet(path, engine="pyarrow")
-    except ImportError:
-        raise InputError(
-            f"{path}: reading Parquet needs pyarrow: {pip_install('parquet')}"
-        ) from None
+        table: pd.DataFrame = file.read().to_pandas()
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: cannot read a table of labels: {why_unread(path, error)}"
-        ) from None
-    table = table.rename(columns=str)
+        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
     # text and empty cells, as from a CSV, so that both kinds of table mean the same
-    return table.map(_text)
-
-
-def _check_parquet_width(path: Path) -> None:
-    try:
-        from pyarrow import parquet  # type: ignore[import-untyped]
-
-        columns = parquet.read_schema(path).names
-    except (ImportError, OSError, ValueError):
-        return  # said when the table is read
-    check_columns(len(columns), path)
+    return table.rename(columns=str).map(_text)
 
 
 def _text(cell: object) -> str:
@@ -245,18 +231,13 @@ def _are_files(cells: "pd.Series[str]", images: Path | str) -> bool:
 
 
 def _find(folder: Folder, name: str, where: str) -> Path | None:
-    """The image file of this name, with or without an ending; None where there is none."""
     return folder.find((f"{name}{ending}" for ending in ("", *ENDINGS)), where)
 
 
 def _not_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """The columns most of whose cells are no labels."""
-    return [name for name in columns if _share_of_labels(table[name]) < 0.5]
-
-
-def _share_of_labels(cells: "pd.Series[str]") -> float:
-    said = cells[cells != ""]
-    return float(1 - not_labels(said).mean()) if len(said) else 1.0
+    said = {name: table[name][table[name] != ""] for name in columns}
+    return [name for name, cells in said.items() if len(cells) and not_labels(cells).mean() > 0.5]
 
 
 def _advised_use(
@@ -270,25 +251,10 @@ def _advised_use(
     quoted = ", ".join(f'"{name}"' for name in odd)
     if len(odd) == len(concepts) and classes:
         return f'; a column of class names: class_column = "{classes[0]}" in [dataset]'
-    if len(odd) == len(concepts) and _are_shares(table[odd[0]]):
+    numbers = pd.to_numeric(table[odd[0]], errors="coerce").dropna()
+    if len(odd) == len(concepts) and len(numbers) and numbers.between(0, 1).all():
         return "; cut probabilities at a threshold, into 0 and 1"
     return f"; if they describe samples and are no concepts: metadata = [{quoted}] in [dataset]"
-
-
-def _are_shares(cells: "pd.Series[str]") -> bool:
-    return bool(pd.to_numeric(cells, errors="coerce").dropna().between(0, 1).mean() == 1)
-
-
-def _images_missing(
-    folder: Folder, missing: Sequence[tuple[str, str]], count: int, table: pd.DataFrame
-) -> InputError:
-    """``missing``: sample and name of those without a file, among ``count`` samples."""
-    sample, name = missing[0]
-    path = folder.path / name
-    said = f"sample {sample!r}: image file {str(path)!r} does not exist"
-    if len(missing) > 1:
-        said += f", nor do those of {len(missing) - 1} more of {count} samples"
-    return InputError(said + _where_images_are(folder.path, Path(name), table))
 
 
 def _where_images_are(folder: Path, name: Path, table: pd.DataFrame) -> str:

@@ -1,14 +1,15 @@
 """EndoBench's tasks, subtasks, scenes and visual prompts, and how many questions each has.
 
-Source: EndoBench, appendix A.2. The counts follow from the published percentages, each of
-which must be k / N: they sum to 6,832. The table of results there has the names of the three
-lesion tasks permuted; here they are as the text has them.
+The figures and names stand in data/taxonomy.toml.
 """
 
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 
 IMAGE_LEVEL = "image-level"
 PRESENCE, POSITION = "{} Presence", "Region Position"
@@ -26,33 +27,21 @@ class Task:
     subtasks: tuple[tuple[str, str, int], ...] = ()
 
 
-_ANATOMY, _LESION = "Anatomical Structure Recognition", "Lesion Analysis and Grading"
-_SURGERY = "Surgical Workflow and Operation Analysis"
-_SPACE = "Spatial Localization and Region Understanding"
+def data_of(name: str) -> dict[str, Any]:
+    """What a TOML file of ``data`` holds, lists as tuples."""
+    text = files(__package__).joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = _frozen(tomllib.loads(text))
+    return found
 
-TASKS = (
-    Task("Landmark Identification", "LI", _ANATOMY, 625),
-    Task("Organ Identification", "OI", _ANATOMY, 418),
-    Task("Lesion Type Identification", "LT", _LESION, 1058,
-         (("Lesion Classification", "LC", 808), ("Polyp Type Classification", "PT", 250))),
-    Task("Lesion Severity Grading", "LS", _LESION, 194),
-    Task("Lesion Quantification", "LQ", _LESION, 323),
-    Task("Preoperative Assessment", "PA", _SURGERY, 100),
-    Task("Macro Phases Identification", "MP", _SURGERY, 738,
-         (("Surgical Phase Recognition", "SP", 350), ("Surgical Step Recognition", "SS", 388))),
-    Task("Micro Operation Analysis", "MO", _SURGERY, 666,
-         (("Surgical Action Recognition", "SA", 361),
-          ("Treatment Intervention Recognition", "TI", 305))),
-    Task("Instrument Management", "IM", _SURGERY, 297,
-         (("Instrument Counting", "IC", 199), ("Instrument Presence Verification", "IP", 98))),
-    Task("Visual Grounding", "VG", _SPACE, 669),
-    Task("Region Selection", "RS", _SPACE, 433),
-    Task("Region Recognition", "RR", _SPACE, 1311,
-         (("Bounding-box-based Region Recognition", "Box", 433),
-          ("Contour-based Region Recognition", "Cont", 182),
-          ("Multi-region Recognition", "Mul", 263),
-          ("Coordinate-based Region Recognition", "Coor", 433))),
-)  # fmt: skip
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _frozen(inner) for name, inner in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+_DATA = data_of("taxonomy")
+TASKS = tuple(Task(**told) for told in _DATA["tasks"])
 
 
 @dataclass(frozen=True)
@@ -63,63 +52,20 @@ class Role:
     """
 
     category: str
-    naming: tuple[str, str] | None
+    naming: tuple[str, str] | None = None
     counting: tuple[str, str] | None = None
     presence: tuple[str, str] | None = None
-
-
-def _same(task: str) -> tuple[str, str]:
-    return task, task
 
 
 LESION, ARTEFACT = "lesion", "artefact"
 """The role of a label of which nothing else is known; and that of text, glare and blur, about which
 nothing is asked."""
 
-ROLES: Mapping[str, Role] = MappingProxyType(
-    {
-        "lesion": Role(
-            _LESION,
-            ("Lesion Type Identification", "Lesion Classification"),
-            _same("Lesion Quantification"),
-            _same(PRESENCE.format("Lesion")),
-        ),
-        "polyp type": Role(_LESION, ("Lesion Type Identification", "Polyp Type Classification")),
-        "grade": Role(_LESION, _same("Lesion Severity Grading")),
-        "landmark": Role(
-            _ANATOMY, _same("Landmark Identification"), None, _same(PRESENCE.format("Landmark"))
-        ),
-        "organ": Role(
-            _ANATOMY, _same("Organ Identification"), None, _same(PRESENCE.format("Organ"))
-        ),
-        "instrument": Role(
-            _SURGERY,
-            None,
-            ("Instrument Management", "Instrument Counting"),
-            ("Instrument Management", "Instrument Presence Verification"),
-        ),
-        "preparation": Role(_SURGERY, _same("Preoperative Assessment")),
-        "phase": Role(_SURGERY, ("Macro Phases Identification", "Surgical Phase Recognition")),
-        "step": Role(_SURGERY, ("Macro Phases Identification", "Surgical Step Recognition")),
-        "action": Role(_SURGERY, ("Micro Operation Analysis", "Surgical Action Recognition")),
-        "treatment": Role(
-            _SURGERY, ("Micro Operation Analysis", "Treatment Intervention Recognition")
-        ),
-        ARTEFACT: Role("", None),
-    }
-)
+ROLES = {name: Role(**told) for name, told in _DATA["roles"].items()}
 """What labels may name, after the tasks of EndoBench, and what no question is about."""
 
-SCENES: Mapping[str, tuple[str, int]] = MappingProxyType(
-    {
-        "Gastroscopy": ("GS", 583),
-        "Colonoscopy": ("CS", 1888),
-        "Capsule Endoscopy": ("CE", 1678),
-        "Surgical Endoscopy": ("SE", 2683),
-    }
-)
-"""Abbreviation and count, as the table of results implies; the text says CS 1848, SE 2723."""
-
+SCENES: Mapping[str, tuple[str, int]] = _DATA["scenes"]
+"""Scene -> its abbreviation and how many questions it has."""
 PROMPTS: Mapping[str, str] = MappingProxyType(
     {"box": "Box", "contour": "Cont", "multi": "Mul", "coordinate": "Coor"}
 )
@@ -146,28 +92,6 @@ _SAYS_BOX = re.compile(r"\b(box(es|ed)?|rectang\w+|squares?)\b")
 _SAYS_CONTOUR = re.compile(r"\b(contour\w*|outlines?)\b")
 """Not "outlined": a region can be outlined by a rectangle."""
 
-_OTHERWISE = MappingProxyType(
-    {
-        "lesion type recognition": "Lesion Type Identification",
-        "lesion grading": "Lesion Severity Grading",
-        "polyp counting": "Lesion Quantification",
-        "lesion counting": "Lesion Quantification",
-        "macro phase identification": "Macro Phases Identification",
-        "surgery": "Surgical Endoscopy",
-        "surgical": "Surgical Endoscopy",
-        "gastroscope": "Gastroscopy",
-        "colonoscope": "Colonoscopy",
-        "capsule": "Capsule Endoscopy",
-        "wce": "Capsule Endoscopy",
-        "wireless capsule endoscopy": "Capsule Endoscopy",
-        "bounding box": "Bounding-box-based Region Recognition",
-        "contour": "Contour-based Region Recognition",
-        "multi region": "Multi-region Recognition",
-        "coordinate": "Coordinate-based Region Recognition",
-    }
-)
-"""Other wordings that mean the same, in lower case without punctuation."""
-
 
 def _plain(name: str) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", name.lower()))
@@ -177,7 +101,7 @@ def _table() -> dict[str, str]:
     pairs = [(n, t.name) for t in TASKS for n in (t.name, t.short)]
     pairs += [(n, s) for t in TASKS for s, short, _ in t.subtasks for n in (s, short)]
     pairs += [(n, scene) for scene, (short, _) in SCENES.items() for n in (scene, short)]
-    return {_plain(said): name for said, name in [*pairs, *_OTHERWISE.items()]}
+    return {_plain(said): name for said, name in [*pairs, *_DATA["otherwise"].items()]}
 
 
 _ALIASES = _table()
@@ -211,7 +135,7 @@ def granularity(task: str, subtask: str, question: str) -> str:
 
 def category_of(task: str) -> str:
     """EndoBench's category of a task, of those made here that it does not have, too; else ""."""
-    known = {t.name: t.category for t in TASKS} | {POSITION: _SPACE}
+    known = {t.name: t.category for t in TASKS} | {POSITION: TASKS[-1].category}
     known |= {role.presence[0]: role.category for role in ROLES.values() if role.presence}
     return known.get(task, "")
 

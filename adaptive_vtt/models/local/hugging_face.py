@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import signature
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from ...errors import InputError, check_known, one_line, unknown
 from ...types import Answer, Ask, Image, JsonObject, Mask, Prompt, Unanswered, Value
 from ...utils.importing import needed
-from ...utils.options import Group, Option
+from ...utils.options import Group, Option, parameters_of
 from ..base import ModelDefaults
 from ..checking import image_of
 from ..network.prompt_templates import TEMPLATES, Template
@@ -238,8 +237,6 @@ class TransformersClassifier(TransformersModel):
         self,
         source: Source,
         *,
-        name: str | None = None,
-        batch_size: BatchSize = 16,
         class_names: ClassNamesOption = None,
         activation: Annotated[
             Activation | None,
@@ -248,8 +245,9 @@ class TransformersClassifier(TransformersModel):
                 "configuration says)"
             ),
         ] = None,
+        **options: Any,
     ) -> None:
-        super().__init__(source, name=name, batch_size=batch_size)
+        super().__init__(source, **options)
         config = self._loaded.model.config
         self._classes = Classes(_labels(config), class_names or {}, self.name)
         several = config.problem_type == "multi_label_classification" or config.num_labels == 1
@@ -278,14 +276,9 @@ class TransformersSegmenter(TransformersModel):
     )
 
     def __init__(
-        self,
-        source: Source,
-        *,
-        name: str | None = None,
-        batch_size: BatchSize = 16,
-        class_names: ClassNamesOption = None,
+        self, source: Source, *, class_names: ClassNamesOption = None, **options: Any
     ) -> None:
-        super().__init__(source, name=name, batch_size=batch_size)
+        super().__init__(source, **options)
         self._labels = _labels(self._loaded.model.config)
         self._classes = Classes(self._labels, class_names or {}, self.name)
 
@@ -316,7 +309,6 @@ class TransformersSegmenter(TransformersModel):
 
 
 def _labels(config: Any) -> list[str]:
-    """The names of a model's classes, in the order of its outputs."""
     return [str(config.id2label[number]) for number in range(config.num_labels)]
 
 
@@ -336,19 +328,11 @@ class _Writer(TransformersModel):
 
     answers = "one"
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        name: str | None = None,
-        batch_size: BatchSize = 16,
-        max_tokens: MaxTokens = 64,
-    ) -> None:
-        super().__init__(source, name=name, batch_size=batch_size)
+    def __init__(self, source: Source, *, max_tokens: MaxTokens = 64, **options: Any) -> None:
+        super().__init__(source, **options)
         self._max_tokens = max_tokens
 
     def _written(self, inputs: Inputs) -> list[str]:
-        """What is written after each of n inputs."""
         made = self._generated(inputs, self._max_tokens)
         fresh = made.sequences[:, -len(made.logits) :]  # many models repeat what they were given
         return self._loaded.processor.batch_decode(fresh, skip_special_tokens=True)
@@ -460,9 +444,7 @@ class TransformersChat(_Writer):
         self,
         source: Source,
         *,
-        name: str | None = None,
         batch_size: BatchSize = 4,
-        max_tokens: MaxTokens = 64,
         template: Annotated[
             Template,
             Option(
@@ -479,8 +461,9 @@ class TransformersChat(_Writer):
                 "what the reply says"
             ),
         ] = "logprobs",
+        **options: Any,
     ) -> None:
-        super().__init__(source, name=name, batch_size=batch_size, max_tokens=max_tokens)
+        super().__init__(source, batch_size=batch_size, **options)
         self._template, self._yes_from = template, yes_from
         self.template_hash, self.takes_words = template.hash, template.takes_words
         self.hard_answers = yes_from == "words"
@@ -584,7 +567,7 @@ def transformers_model(
     Raises InputError for a task or options that there are not, and for models that cannot be used.
     """
     check_known("task", task, TASKS, "model.task")
-    known = [name for name in signature(TASKS[task]).parameters if name != "source"]
+    known = sorted(parameters_of(TASKS[task]) - {"self", "source", "options"})
     for name in options:
         if name not in known:
             error = unknown("option", name, known, f"a model of the task {task!r}")

@@ -96,7 +96,6 @@ def _no_parameters(path: Path, instead: str) -> InputError:
 
 
 def _is_script(path: Path) -> bool:
-    """Whether a file is TorchScript's: an archive with code in it."""
     if not is_zipfile(path):
         return False
     with ZipFile(path) as archive:

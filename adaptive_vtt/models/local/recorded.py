@@ -4,13 +4,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ...datasets.base import Dataset
-from ...errors import InputError, one_line
+from ...errors import InputError
 from ...relations.base import Variant
 from ...types import IDENTITY, Answer, CallMode, JsonObject, Prompt, Unanswered
 from ...utils.files import why_unread
@@ -47,13 +46,8 @@ class Recorded(ModelDefaults):
         )
         self._columns = {str(c): i for i, c in enumerate(c for c in table if c not in KEYS)}
         self._values = self._numbers(table[[c for c in table if c not in KEYS]])
-        keys = zip(table["sample"].astype(str), table["relation"], _severities(table), strict=True)
         self.hard_answers = bool((np.isnan(self._values) | np.isin(self._values, (0, 1))).all())
-        self._rows: dict[tuple[str, str, int], int] = {}
-        for row, key in enumerate(keys):
-            if key in self._rows:
-                raise InputError(f"recorded answers: {key} stands twice, again in row {row}")
-            self._rows[key] = row
+        self._rows = _rows(table, "recorded answers")
 
     def holds(self, sample: str, relation: str, severity: int) -> bool:
         """Whether there is a row for that picture."""
@@ -93,18 +87,24 @@ class Recorded(ModelDefaults):
             row, column = map(int, np.argwhere(wrong)[0])
             raise InputError(
                 f"recorded answers: expected P(yes) between 0 and 1, got {values[row, column]} "
-                f"in row {row}, column {table.columns[column]!r}"
+                f"in row {row + 1}, column {table.columns[column]!r}"
             )
         return values
 
 
-def _severities(table: pd.DataFrame) -> "pd.Series[int]":
-    try:
-        return table["severity"].astype(int)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"recorded answers: expected whole numbers as severities: {one_line(error)}"
-        ) from None
+def _rows(table: pd.DataFrame, where: str) -> dict[tuple[str, str, int], int]:
+    """Sample, relation and severity of each picture -> its row."""
+    found: dict[tuple[str, str, int], int] = {}
+    for row, (sample, relation, told) in enumerate(table[[*KEYS]].itertuples(index=False)):
+        try:
+            key = str(sample), str(relation), int(told)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{where}: expected a whole number as severity, got {told!r} in row {row + 1}"
+            ) from None
+        if found.setdefault(key, row) != row:
+            raise InputError(f"{where}: {key} stands twice, again in row {row + 1}")
+    return found
 
 
 COLUMNS = (*KEYS, "caption")
@@ -129,14 +129,8 @@ class RecordedCaptions(ModelDefaults):
         self.name = name
         self._where = where
         require_columns(captions, COLUMNS, where)
-        self._captions: dict[tuple[str, str, int], str] = {}
-        for row, (sample, relation, severity, caption) in enumerate(
-            captions[list(COLUMNS)].itertuples(index=False), start=1
-        ):
-            key = str(sample), str(relation), self._number(severity, row)
-            if key in self._captions:
-                raise InputError(f"{where}: {key} stands twice, again in row {row}")
-            self._captions[key] = "" if pd.isna(caption) else str(caption)
+        words = captions["caption"].fillna("").astype(str)
+        self._captions = dict(zip(_rows(captions, where), words, strict=True))
 
         if not any(caption.strip() for caption in self._captions.values()):
             raise InputError(
@@ -184,14 +178,6 @@ class RecordedCaptions(ModelDefaults):
             )
         caption = self._captions[key]
         return Answer((caption,)) if caption.strip() else Unanswered("an empty caption")
-
-    def _number(self, severity: Any, row: int) -> int:
-        try:
-            return int(severity)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{self._where}: expected a whole number as severity, got {severity!r} in row {row}"
-            ) from None
 
 
 def require_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:

@@ -266,7 +266,6 @@ def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Ge
 
 
 def _untaught(pixels: Tensor, concepts: int, rng: np.random.Generator) -> Nets:
-    """Nets with small random weights."""
     width = pixels.shape[1]
 
     def random(*shape: int, fan: int) -> Tensor:

@@ -145,7 +145,9 @@ class _Program:
                 return b""
 
     def _exchange(self, line: bytes, longest: int) -> bytes:
-        asked, answered = _open(self._process.stdin), _open(self._process.stdout)
+        asked, answered = self._process.stdin, self._process.stdout
+        assert asked is not None  # both are pipes
+        assert answered is not None
         asked.write(line)
         asked.flush()
         return answered.readline(longest + 1)
@@ -172,14 +174,7 @@ def _end(process: "subprocess.Popen[bytes]", errors: IO[bytes], patience: float)
     return f"ended with code {process.returncode}" + (f": {said[-1][:200]}" if said else "")
 
 
-def _open(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise OSError("the program has no such pipe")
-    return pipe
-
-
 def _hush(pipe: IO[bytes] | None) -> None:
-    """Closes a pipe, whether or not anyone still listens."""
     if pipe is not None:
         with suppress(OSError):
             pipe.close()

@@ -69,37 +69,21 @@ class Preprocessing:
         if not all(s > 0 for s in self.std):
             raise InputError(f"std: expected numbers above 0, got {list(self.std)}")
 
-    def levels(self, channels: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """ch x 256: what each pixel value of each channel becomes."""
-        pixels = np.arange(256, dtype=np.float64)
-        if dtype == np.uint8:
-            return np.tile(pixels.astype(np.uint8), (channels, 1))
-        for name, given in (("mean", self.mean), ("std", self.std)):
-            if len(given) not in (1, channels):
-                raise InputError(
-                    f"{name}: expected one number, or {channels} (one per channel), got "
-                    f"{len(given)}"
-                )
-        mean, std = np.array(self.mean)[:, None], np.array(self.std)[:, None]
-        levels = (pixels / 255 - mean) / std
-        return np.broadcast_to(levels, (channels, 256)).astype(dtype)
-
     def apply(
-        self,
-        image: Image,
-        shape: InputShape,
-        table: npt.NDArray[Any] | None = None,
-        dtype: npt.DTypeLike = np.float32,
+        self, image: Image, shape: InputShape, dtype: npt.DTypeLike = np.float32
     ) -> npt.NDArray[Any]:
-        """The image H x W x C as ch x H x W or H x W x ch of ``dtype``, or of ``table``.
-
-        ``table``: ch x 256, instead of ``levels``.
-        """
-        pixels = fitted(image, shape)
+        """The image H x W x C as ch x H x W or H x W x ch of ``dtype``."""
+        pixels: npt.NDArray[Any] = fitted(image, shape)
         channels = pixels.shape[2]
-        table = self.levels(channels, dtype) if table is None else table
-        planes = [table[channel].take(pixels[:, :, channel]) for channel in range(channels)]
-        return np.stack(planes, axis=0 if shape.channels_first else -1)
+        if dtype != np.uint8:
+            for name, given in (("mean", self.mean), ("std", self.std)):
+                if len(given) not in (1, channels):
+                    raise InputError(
+                        f"{name}: expected one number, or {channels} (one per channel), got "
+                        f"{len(given)}"
+                    )
+            pixels = ((pixels / 255 - np.array(self.mean)) / np.array(self.std)).astype(dtype)
+        return np.ascontiguousarray(pixels.transpose(2, 0, 1) if shape.channels_first else pixels)
 
 
 def fitted(image: Image, shape: InputShape) -> Image:

@@ -202,7 +202,6 @@ def _parts(config: Path, folder: Path, changes: Mapping[str, Any]) -> list[Any]:
 
 
 def _classes(folder: Path) -> Sequence[str] | None:
-    """The names that metadata.json gives to the channels of the prediction."""
     path = folder / "configs" / "metadata.json"
     told = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     for key in ("network_data_format", "outputs", "pred", "channel_def"):

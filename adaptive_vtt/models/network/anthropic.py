@@ -14,7 +14,7 @@ answered in words.
 """
 
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -23,21 +23,10 @@ from ...utils.options import Option
 from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
 from .attempts import Reply, Trouble, of_status, reading
 from .batches import GONE, NO_LIST, UNLISTED, ChatBatch, Job, checked_id, known
-from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
+from .chat import WORDS, ChatEndpoint, MaxTokens, ModelName, PerCall, Provider, Received, lacks
 from .elicitation import Elicitation
-from .endpoint import Endpoint
-from .http import (
-    MAX_REPLY_BYTES,
-    MaxReplyBytes,
-    client_options,
-    fields_of,
-    host_of,
-    lost_in,
-    parsed,
-    read_or_none,
-    words_of,
-)
-from .keys import QUERY, Key, from_environment, texts_of_options, texts_of_query, written_out
+from .http import fields_of, host_of, read_or_none, words_of
+from .keys import QUERY
 from .prices import Usage, whole
 from .prompt_templates import Template
 
@@ -51,13 +40,14 @@ _NO_FUNDS = "credit balance"
 """In the words of a 400 that no waiting helps."""
 
 
-class AnthropicProtocol(Chat):
+class AnthropicProtocol(Provider):
     """``model`` at Anthropic, or at ``base_url``, through the anthropic library.
 
-    ``yes_from``: see the module. ``wire``: what bounds the bodies that come back, from
-    `client_options`. ``chat`` are the options of `Chat`. Raises InputError for a key that is not
-    set. Needs anthropic (the extra ``anthropic``).
+    ``yes_from``: see the module. ``chat`` are the options of `Chat` and `Provider`. Needs anthropic
+    (the extra ``anthropic``).
     """
+
+    library, client = "anthropic", "AsyncAnthropic"
 
     def __init__(
         self,
@@ -75,35 +65,23 @@ class AnthropicProtocol(Chat):
             Option("P(yes): a number given to a tool, or stated, or 1 or 0 (auto: what works)"),
         ] = "auto",
         max_tokens: MaxTokens = 512,
-        wire: Mapping[str, Any] | None = None,
         options: Annotated[
             Mapping[str, Any] | None,
             Option("goes into the request; ${NAME} in a text is read from the environment"),
         ] = None,
-        keys: Sequence[Key] = (),
         **chat: Any,
     ) -> None:
-        secret = from_environment(key, "model.key")
-        found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url)])
         super().__init__(
             model,
+            base_url=base_url.rstrip("/").removesuffix("/v1"),  # the library adds it
+            key=key,
+            options=options,
             elicitation=Elicitation(ELICITATIONS if yes_from == "auto" else (yes_from,)),
             host=host_of(base_url),
             answers=answers,
             max_tokens=max_tokens,
-            keys=[secret, *keys, *found],
             **chat,
         )
-        address = base_url.rstrip("/").removesuffix("/v1")  # the library adds it
-        self._client = client_of(
-            "anthropic",
-            "AsyncAnthropic",
-            "Anthropic needs anthropic",
-            address,
-            secret.reveal(),
-            wire or client_options(MAX_REPLY_BYTES),
-        )
-        self._background.at_the_end(self._client.close)
         self._options = {"model": model, "max_tokens": max_tokens, **(options or {})}
 
     def prepare(self, prompt: Prompt) -> JsonObject:
@@ -132,22 +110,16 @@ class AnthropicProtocol(Chat):
         content = [*message["content"], {"type": "text", "text": wanted}]
         return {**request, "messages": [{**message, "content": content}]}
 
-    async def _body(self, exchange: Awaitable[Any]) -> bytes:
-        import anthropic
-
-        try:
-            found: bytes = (await exchange).http_response.content
-            return found
-        except anthropic.APIStatusError as error:
-            reply = error.response
-            trouble = _refused(reply.status_code, words_of(reply.content), reply.headers)
-            trouble.usage = self._used(read_or_none(reply.content))
-            raise trouble from None
-        except anthropic.APIConnectionError as error:
-            raise lost_in(error) from None
+    def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
+        words = words_of(body)
+        if status == 400 and _NO_FUNDS in words.lower():
+            trouble = Trouble("http 400", words, then="stop", refused=True)
+        else:
+            trouble = of_status(status, headers, words)
+        trouble.usage = self._used(read_or_none(body))
+        return trouble
 
     def _used(self, message: Any) -> Usage | None:
-        """The tokens that are counted in a body."""
         counts = fields_of(fields_of(message).get("usage"))
         sent, *cached = (counts.get(name) for name in _TOKENS)
         return self.counted(sent, counts.get("output_tokens"), *cached)
@@ -158,25 +130,14 @@ class AnthropicProtocol(Chat):
             return self._replied(_received(message, prompt, way, self.template), prompt, way, usage)
 
 
-class AnthropicMessages(AnthropicProtocol, Endpoint):
+class AnthropicMessages(ChatEndpoint, AnthropicProtocol):
     """A model behind Anthropic's messages, one call each.
 
-    The options are those of `AnthropicProtocol` and `Endpoint`.
-    ``max_reply_bytes``: a longer reply is a failed attempt.
+    The options are those of `ChatEndpoint`, `AnthropicProtocol` and `Endpoint`.
     """
 
-    def __init__(
-        self, model: str, *, max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES, **options: Any
-    ) -> None:
-        super().__init__(model, wire=client_options(max_reply_bytes), **options)
-
-    async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
-        async def exchange(way: str) -> Reply:
-            asked = self.worded(way, request, prompt)
-            body = await self._body(self._client.messages.with_raw_response.create(**asked))
-            return self._reply(parsed(body), prompt, way)
-
-        return await self._asked(prompt, exchange)
+    def created(self, request: JsonObject) -> Awaitable[Any]:
+        return self._client.messages.with_raw_response.create(**request)
 
 
 def _received(message: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Received:
@@ -195,13 +156,6 @@ def _received(message: Mapping[str, Any], prompt: Prompt, way: str, template: Te
     if said is not None:
         return Received(said, True)
     return Received(words, lacks(text, cut=message.get("stop_reason") == "max_tokens"))
-
-
-def _refused(status: int, words: str, headers: Mapping[str, str]) -> Trouble:
-    """The trouble with a status that is no success."""
-    if status == 400 and _NO_FUNDS in words.lower():
-        return Trouble("http 400", words, then="stop", refused=True)
-    return of_status(status, headers, words)
 
 
 MAX_BYTES = 256_000_000
@@ -296,5 +250,4 @@ def _undone(kind: str, error: Any) -> Trouble:
 
 
 def _seconds(moment: str) -> float:
-    """Seconds since 1970 of a moment in RFC 3339."""
     return datetime.fromisoformat(moment).timestamp()

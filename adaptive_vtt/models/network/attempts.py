@@ -51,7 +51,7 @@ class Trouble(Exception):
     sentence; ``asked`` is the Retry-After in seconds; ``billed``: the server may have charged
     for the attempt, and nobody told us: ``usage`` where it did tell; ``refused``: it replied with
     a status that providers do not charge for; ``reply``: what was said all
-    the same, though not as it was asked for: it is taken where no attempt is left.
+    the same, though not as it was asked for: it is taken where no attempt is left, or made.
     """
 
     def __init__(

@@ -167,7 +167,6 @@ class _Call:
     said: Answer | Unanswered | None = None
 
     def final(self, said: Answer | Unanswered) -> Answer | Unanswered:
-        """What was said, at the cost of all attempts."""
         return replace(said, cost=self.bill.cost, unconfirmed=self.bill.unconfirmed)
 
 
@@ -526,14 +525,14 @@ class BatchEndpoint(Paid):
             call = calls[number]
             if self.falls_back(batch.form, trouble, call.prompt):
                 continue
-            if trouble.reply is not None and call.failures == self.retries.times:
+            last = trouble.then == "leave" or call.failures == self.retries.times
+            if last and trouble.reply is not None:
                 self._answer(call, trouble.reply)
                 continue
             trouble.detail = self._shown(trouble.detail)
             call.bill += self._charge(trouble)
             self._stop_if_hopeless(trouble)
             call.failures += 1
-            last = trouble.then == "leave" or call.failures > self.retries.times
             self._counts.retries += not last
             if last and call.said is None:
                 call.said = Unanswered(trouble.kind)
@@ -574,7 +573,6 @@ class ChatBatch(Chat, BatchEndpoint):
         return self._refuses(WORDS if in_words(prompt) else form, trouble)
 
     def _check_size(self, size: int, most: int, requests: Mapping[str, Any]) -> None:
-        """Raises InputError where requests are longer than the provider takes."""
         if size > most:
             raise InputError(
                 f"model {self.name!r}: expected batches of at most {most:,} bytes, got "
@@ -589,7 +587,6 @@ class ChatBatch(Chat, BatchEndpoint):
         return said
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
-        """What an exchange brings, as it came."""
         try:
             found: bytes = await super()._body(exchange)  # type: ignore[misc]  # the provider's
         except Trouble as trouble:

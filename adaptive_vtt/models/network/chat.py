@@ -1,18 +1,19 @@
 """What the chat models of all providers share: the words of prompts, and the way to P(yes)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from ...errors import InputError
 from ...journal.facts import WayFacts
 from ...types import CallMode, JsonObject, Prompt, Unanswered, Value
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 from ...utils.options import Group, Option
 from ..replies import in_words, refused
 from .attempts import Reply, Trouble
 from .elicitation import Elicitation, kind
-from .http import Encoding
+from .endpoint import Endpoint
+from .http import MAX_REPLY_BYTES, Encoding, MaxReplyBytes, client_options, lost_in, parsed
+from .keys import Key, from_environment, texts_of_options, texts_of_query, written_out
 from .paid import Paid
 from .prices import Usage
 from .prompt_templates import TEMPLATES, Template
@@ -49,25 +50,6 @@ PerCall = Annotated[
     Option("questions that one call answers, all in one list or one", name="per_call"),
 ]
 MaxTokens = Annotated[int, Option("longest reply", ge=1)]
-
-
-def client_of(
-    library: str, kind: str, needs: str, base_url: str | None, key: str, wire: Mapping[str, Any]
-) -> Any:
-    """A provider's client, a class ``kind`` of its ``library``; raises InputError where that is
-    missing, which begins with ``needs``. ``wire``: what bounds the bodies that come back."""
-    try:
-        found = import_module(library)
-    except ImportError:
-        raise InputError(f"{needs}: {pip_install(library)}") from None
-    # retries and timeouts are the endpoint's, which counts and pays for them
-    return getattr(found, kind)(
-        base_url=base_url,
-        api_key=key,
-        max_retries=0,
-        timeout=None,
-        http_client=found.DefaultAsyncHttpxClient(**wire),
-    )
 
 
 class Chat(Paid):
@@ -132,7 +114,6 @@ class Chat(Paid):
         return not (self._elicitation.settled or in_words(prompt))
 
     def _way(self, prompt: Prompt) -> str:
-        """Where P(yes) is to come from now; questions in words are answered in words."""
         return WORDS if in_words(prompt) else self._elicitation.now
 
     def _replied(self, received: Received, prompt: Prompt, way: str, usage: Usage | None) -> Reply:
@@ -166,6 +147,88 @@ class Chat(Paid):
         if trouble.kind not in _REFUSED or trouble.then == "stop" or way == WORDS:
             return False
         return self._elicitation.gives_way(way, "refused")
+
+
+class Provider(Chat):
+    """A chat model through a ``library`` of its provider's, whose ``client`` is a class of it.
+
+    ``key``: the environment variable with the key, None: none is needed. ``wire``: what bounds the
+    bodies that come back, from `client_options`. Raises InputError for a key that is not set, and
+    where the library is missing, which is an extra of its name.
+    """
+
+    library: ClassVar[str]
+    client: ClassVar[str]
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None,
+        key: str | None,
+        options: Mapping[str, Any] | None,
+        wire: Mapping[str, Any] | None = None,
+        keys: Sequence[Key] = (),
+        **chat: Any,
+    ) -> None:
+        secret = None if key is None else from_environment(key, "model.key")
+        with needed(self.library, f"this kind of model needs {self.library}"):
+            self._library = import_module(self.library)
+        found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
+        super().__init__(model, keys=[*filter(None, [secret]), *keys, *found], **chat)
+        # retries and timeouts are the endpoint's, which counts and pays for them
+        self._client = getattr(self._library, self.client)(
+            base_url=base_url,
+            api_key="none" if secret is None else secret.reveal(),
+            max_retries=0,
+            timeout=None,
+            http_client=self._library.DefaultAsyncHttpxClient(
+                **(wire or client_options(MAX_REPLY_BYTES))
+            ),
+        )
+        self._background.at_the_end(self._client.close)
+
+    async def _body(self, exchange: Awaitable[Any]) -> bytes:
+        """What an exchange brings; raises Trouble with the tokens that a failed one counts."""
+        try:
+            found: bytes = (await exchange).http_response.content
+            return found
+        except self._library.APIStatusError as error:
+            reply = error.response
+            raise self._refusal(reply.status_code, reply.content, reply.headers) from None
+        except self._library.APIConnectionError as error:
+            raise lost_in(error) from None
+
+    def _reply(self, said: Any, prompt: Prompt, way: str) -> Reply:
+        """What a body says; raises Trouble where that is no answer."""
+        raise TypeError(f"{type(self).__name__} defines no _reply")
+
+    def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
+        """The trouble with a status that is no success."""
+        raise TypeError(f"{type(self).__name__} defines no _refusal")
+
+
+class ChatEndpoint(Provider, Endpoint):
+    """A chat model, one call each; first among a provider's bases.
+
+    ``max_reply_bytes``: a longer reply is a failed attempt.
+    """
+
+    def __init__(
+        self, model: str, *, max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES, **options: Any
+    ) -> None:
+        super().__init__(model, wire=client_options(max_reply_bytes), **options)
+
+    async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
+        async def exchange(way: str) -> Reply:
+            body = await self._body(self.created(self.worded(way, request, prompt)))
+            return self._reply(parsed(body), prompt, way)
+
+        return await self._asked(prompt, exchange)
+
+    def created(self, request: JsonObject) -> Awaitable[Any]:
+        """The exchange that sends a request."""
+        raise TypeError(f"{type(self).__name__} defines no created")
 
 
 def lacks(text: str, *, cut: bool) -> Literal[False] | None:

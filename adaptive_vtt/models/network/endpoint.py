@@ -143,7 +143,7 @@ class Endpoint(Paid):
                 reply = await self._attempt(request, prompt)
             except Trouble as trouble:
                 last = attempt == self.retries.times
-                if last and trouble.reply is not None:
+                if trouble.reply is not None and (last or trouble.then == "leave"):
                     return self._priced(trouble.reply, spent)
                 trouble.detail = self._shown(trouble.detail)
                 spent += self._charge(trouble)
@@ -157,7 +157,6 @@ class Endpoint(Paid):
                 return self._priced(reply, spent)
 
     async def _ready(self) -> None:
-        """Connected, by whichever call came first."""
         async with self._connecting:
             if not self._connected:
                 try:

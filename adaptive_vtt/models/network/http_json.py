@@ -113,7 +113,6 @@ class HttpJson(HttpEndpoint):
 
     @property
     def _path(self) -> str:
-        """Where answers are looked for, in words."""
         paths = self._response
         return paths if isinstance(paths, str) else ", ".join(paths.values())
 
@@ -145,7 +144,6 @@ def at(body: Any, path: str) -> Any:
 
 
 def _aligned(found: Any, prompt: Prompt, path: str) -> list[Any]:
-    """One value per concept of the prompt."""
     count = len(prompt.concepts)
     if isinstance(found, dict):
         missing = [c for c in prompt.concepts if c not in found]
@@ -177,7 +175,6 @@ def _value(found: Any, *, words: bool) -> Value:
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """The template with its placeholders replaced."""
     if isinstance(template, Mapping):
         return {key: _filled(part, values) for key, part in template.items()}
     if isinstance(template, list):

@@ -243,7 +243,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _choice(output: "ModelOutput") -> JsonObject:
-    """The first choice as OpenAI's protocol has it."""
     choice = output.choices[0]
     text, filtered = choice.message.text, choice.stop_reason == "content_filter"
     return {

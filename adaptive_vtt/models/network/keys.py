@@ -81,7 +81,6 @@ def _forms(secret: str) -> re.Pattern[str]:
 
 
 def _character(one: str) -> str:
-    """A pattern for a character and its escapes."""
     number, octets = ord(one), one.encode()
     percent = "".join(f"%{octet:02x}" for octet in octets)
     escapes = (

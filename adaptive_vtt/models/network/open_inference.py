@@ -88,22 +88,17 @@ class OpenInference(HttpEndpoint):
         tensors, dtype = self._tensors, TYPES[self._tensors.datatype]
         outputs: list[JsonObject] = [{"name": tensors.output}]
         tensor: JsonObject = {"name": tensors.name, "datatype": tensors.datatype}
-        if tensors.binary:
-            array = self._preprocessing.apply(image, tensors.shape, dtype=dtype)
-            little = np.dtype(dtype).newbyteorder("<")
-            data = array.astype(little, copy=False).tobytes()
-            tensor |= {"shape": [1, *array.shape], "parameters": {"binary_data_size": len(data)}}
-            outputs[0]["parameters"] = {"binary_data": False}
-            described = json.dumps({"inputs": [tensor], "outputs": outputs}).encode()
-            kind = {"content_type": "application/octet-stream"}
-            length = {"inference_header_content_length": str(len(described))}
-            return described + data, kind | length
-        written = self._written(tensors.shape.channels or image.shape[2], dtype)
-        array = self._preprocessing.apply(image, tensors.shape, written)
-        head = json.dumps({"outputs": outputs, "inputs": [tensor | {"shape": [1, *array.shape]}]})
-        numbers = array.tobytes().rstrip(b", ")
-        body = head.removesuffix("}]}").encode() + b', "data": [' + numbers + b"]}]}"
-        return body, {"content_type": "application/json"}
+        array = self._preprocessing.apply(image, tensors.shape, dtype=dtype)
+        tensor["shape"] = [1, *array.shape]
+        if not tensors.binary:
+            body = {"outputs": outputs, "inputs": [tensor | {"data": array.ravel().tolist()}]}
+            return json.dumps(body).encode(), {"content_type": "application/json"}
+        data = array.astype(np.dtype(dtype).newbyteorder("<"), copy=False).tobytes()
+        tensor["parameters"] = {"binary_data_size": len(data)}
+        outputs[0]["parameters"] = {"binary_data": False}
+        described = json.dumps({"inputs": [tensor], "outputs": outputs}).encode()
+        kind = {"content_type": "application/octet-stream"}
+        return described + data, kind | {"inference_header_content_length": str(len(described))}
 
     async def send(self, request: tuple[bytes, dict[str, str]], prompt: Prompt) -> Reply:
         content, headers = request
@@ -116,16 +111,6 @@ class OpenInference(HttpEndpoint):
         output = np.asarray(found["data"], float).reshape(found["shape"])
         answers = self._outputs.answers(output, [prompt], self._tensors.shape, self._who)
         return Reply(answers[0].values)
-
-    def _written(self, channels: int, dtype: npt.DTypeLike) -> npt.NDArray[np.bytes_]:
-        """ch x 256: each level's digits and a comma, all of one width.
-
-        So a tensor's JSON is gathered like any tensor, and no number is written twice.
-        """
-        levels = self._preprocessing.levels(channels, dtype)
-        digits = [[f"{level!s}," for level in row] for row in levels]
-        width = max(len(text) for row in digits for text in row)
-        return np.array([[text.ljust(width).encode() for text in row] for row in digits])
 
 
 def _read(said: Mapping[str, Any], output: str | None, binary: bool, who: str) -> _Tensors:

@@ -32,21 +32,10 @@ from ..replies import (
 )
 from .attempts import Reply, Trouble, of_status, reading
 from .batches import NO_LIST, UNLISTED, ChatBatch, Job, checked_id, known
-from .chat import WORDS, Chat, MaxTokens, ModelName, PerCall, Received, client_of, lacks
+from .chat import WORDS, ChatEndpoint, MaxTokens, ModelName, PerCall, Provider, Received, lacks
 from .elicitation import Elicitation, kind
-from .endpoint import Endpoint
-from .http import (
-    MAX_REPLY_BYTES,
-    MaxReplyBytes,
-    client_options,
-    fields_of,
-    host_of,
-    lost_in,
-    parsed,
-    read_or_none,
-    words_of,
-)
-from .keys import QUERY, Key, from_environment, texts_of_options, texts_of_query, written_out
+from .http import fields_of, host_of, read_or_none, words_of
+from .keys import QUERY
 from .prices import Usage, whole
 from .prompt_templates import Template
 
@@ -60,12 +49,13 @@ _FILTERS = ("content_filter", "content_policy_violation")
 _FILTERED = Unanswered(f"{REFUSED}the server's content filter")
 
 
-class OpenAIProtocol(Chat):
+class OpenAIProtocol(Provider):
     """``model`` at ``base_url`` (default: OpenAI), through the openai library.
 
-    ``wire``: what bounds the bodies that come back, from `client_options`. ``chat`` are the options
-    of `Chat`. Raises InputError for a key that is not set. Needs openai (the extra ``openai``).
+    ``chat`` are the options of `Chat` and `Provider`. Needs openai (the extra ``openai``).
     """
+
+    library, client = "openai", "AsyncOpenAI"
 
     def __init__(
         self,
@@ -90,7 +80,6 @@ class OpenAIProtocol(Chat):
             Option("how closely to look, where the server offers it"),
         ] = None,
         max_tokens: MaxTokens = 512,
-        wire: Mapping[str, Any] | None = None,
         options: Annotated[
             Mapping[str, Any] | None,
             Option(
@@ -98,33 +87,19 @@ class OpenAIProtocol(Chat):
                 "environment; extra_headers and extra_query as headers and the url's query"
             ),
         ] = None,
-        keys: Sequence[Key] = (),
         **chat: Any,
     ) -> None:
-        host = "api.openai.com" if base_url is None else host_of(base_url)
-        if key is None and base_url is None:
-            key = "OPENAI_API_KEY"
-        secret = None if key is None else from_environment(key, "model.key")
-        found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
-        shown = "none" if secret is None else secret.reveal()
-        self._client = client_of(
-            "openai",
-            "AsyncOpenAI",
-            "OpenAI-compatible endpoints need openai",
-            base_url,
-            shown,
-            wire or client_options(MAX_REPLY_BYTES),
-        )
         super().__init__(
             model,
+            base_url=base_url,
+            key="OPENAI_API_KEY" if key is None and base_url is None else key,
+            options=options,
             elicitation=Elicitation(elicitations_of(ELICITATIONS, yes_from, answers)),
-            host=host,
+            host="api.openai.com" if base_url is None else host_of(base_url),
             answers=answers,
             max_tokens=max_tokens,
-            keys=[*([] if secret is None else [secret]), *keys, *found],
             **chat,
         )
-        self._background.at_the_end(self._client.close)
         self._model, self._detail = model, detail
         # OpenAI's newer models refuse the older name; other servers may ignore the newer one.
         limit = "max_completion_tokens" if base_url is None else "max_tokens"
@@ -158,33 +133,20 @@ class OpenAIProtocol(Chat):
             "response_format": {"type": "json_schema", "json_schema": what},
         }
 
-    async def _body(self, exchange: Awaitable[Any]) -> bytes:
-        """What an exchange that asks nothing of the model brings."""
-        import openai
-
-        try:
-            found: bytes = (await exchange).http_response.content
-            return found
-        except openai.APIStatusError as error:
-            words, headers = words_of(error.response.content), error.response.headers
-            raise refused(error.status_code, error.code, words, headers) from None
-        except openai.APIConnectionError as error:
-            raise lost_in(error) from None
-
     def _used(self, said: Any) -> Usage | None:
-        """The tokens that are counted in a body."""
         counts = fields_of(fields_of(said).get("usage"))
         return self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
 
-    def _refusal(self, status: int, code: object, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """A status that is no success: the content filter's refusal of this image is an answer,
-        anything else raises Trouble."""
-        usage = self._used(read_or_none(body))
+    def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
+        """The content filter's refusal of an image is an answer."""
+        found, usage = read_or_none(body), self._used(read_or_none(body))
+        code = fields_of(fields_of(found).get("error")).get("code")
         if code in _FILTERS:
-            return Reply(_FILTERED, usage or self._refused)
+            said = Reply(_FILTERED, usage or self._refused)
+            return Trouble("content filter", then="leave", reply=said)
         trouble = refused(status, code, words_of(body), headers)
         trouble.usage = usage
-        raise trouble from None
+        return trouble
 
     def _reply(self, said: Any, prompt: Prompt, way: str) -> Reply:
         usage = self._used(said)
@@ -198,33 +160,14 @@ class OpenAIProtocol(Chat):
             )
 
 
-class OpenAIChat(OpenAIProtocol, Endpoint):
+class OpenAIChat(ChatEndpoint, OpenAIProtocol):
     """A model behind OpenAI's chat completions, of whatever provider, one call each.
 
-    The options are those of `OpenAIProtocol` and `Endpoint`.
-    ``max_reply_bytes``: a longer reply is a failed attempt.
+    The options are those of `ChatEndpoint`, `OpenAIProtocol` and `Endpoint`.
     """
 
-    def __init__(
-        self, model: str, *, max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES, **options: Any
-    ) -> None:
-        super().__init__(model, wire=client_options(max_reply_bytes), **options)
-
-    async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
-        import openai
-
-        async def exchange(way: str) -> Reply:
-            asked = self.worded(way, request, prompt)
-            try:
-                raw = await self._client.chat.completions.with_raw_response.create(**asked)
-            except openai.APIStatusError as error:
-                reply = error.response
-                return self._refusal(error.status_code, error.code, reply.content, reply.headers)
-            except openai.APIConnectionError as error:
-                raise lost_in(error) from None
-            return self._reply(parsed(raw.http_response.content), prompt, way)
-
-        return await self._asked(prompt, exchange)
+    def created(self, request: JsonObject) -> Awaitable[Any]:
+        return self._client.chat.completions.with_raw_response.create(**request)
 
 
 def elicitations_of(ways: Sequence[str], yes_from: YesFrom, answers: str) -> list[str]:
@@ -352,20 +295,17 @@ class OpenAIBatch(ChatBatch, OpenAIProtocol):
             raise _undone(error)
         status, body = response["status_code"], response["body"]
         if status != 200:
-            code = fields_of(fields_of(body).get("error")).get("code")
-            return self._refusal(status, code, json.dumps(body).encode(), {})
+            raise self._refusal(status, json.dumps(body).encode(), {})
         way = known(form, ELICITATIONS)
         return self._reply(body, prompt, WORDS if in_words(prompt) else way)
 
 
 def _done(counts: Any) -> int:
-    """How many requests have ended, as far as the provider says."""
     ended = [whole(fields_of(counts).get(name)) for name in ("completed", "failed")]
     return sum(count or 0 for count in ended)
 
 
 def _why(errors: Any) -> str:
-    """What the provider says of a batch that it refused."""
     listed = fields_of(errors).get("data")
     first = listed[0] if isinstance(listed, list) and listed else None
     return str(first.get("message")) if isinstance(first, dict) else "no reason was given"

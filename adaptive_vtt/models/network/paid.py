@@ -155,7 +155,6 @@ class Paid(ModelDefaults):
 
     @property
     def _per_token(self) -> bool:
-        """Whether tokens have a price."""
         return self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage())
 
     @property
@@ -235,7 +234,6 @@ class Paid(ModelDefaults):
             )
 
     def _unforeseen(self, error: Exception) -> ModelError:
-        """An exception that nobody thought of, without keys."""
         said = scrubbed(one_line(error), self._keys)
         return ModelError(f"{self._who}: {type(error).__name__}: {said}")
 
@@ -280,12 +278,10 @@ class Paid(ModelDefaults):
         return value
 
     def _shown(self, text: str) -> str:
-        """The beginning of a server's words, as it may stand in an error."""
         text = writable(scrubbed(text, self._keys))
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
     def _charge(self, trouble: Trouble) -> Bill:
-        """What a failed attempt costs."""
         self._counts.failures[trouble.kind] += 1
         if trouble.kind == MALFORMED and self._counts.first_malformed is None:
             self._counts.first_malformed = trouble.detail

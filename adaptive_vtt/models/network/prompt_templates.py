@@ -1,21 +1,21 @@
 """Prompt templates: the words in which a call's questions are put to a model, and how several
 answers are told apart.
 
-``zero-shot`` asks and says in which form to answer. ``chain-of-thought`` asks for reasons
-before the answer (EndoBench, Table 6, reports such a variant and not its words).
-``few-shot`` shows two sets of sample answers first, as MedTest does (thesis LYU2308, CUHK 2024,
-section 4.1.2), in the order of the questions. ``verbatim`` adds nothing, as
-judges need. The words of these four are ours; ``endobench`` is
-EndoBench's prompt for evaluation (appendix B.2) and ``medtest`` is MedTest's,
-as printed. Neither paper prints where words about the image would go: here they come before the
-questions. The image goes first and is the adapter's business. Every template has a hash, which
-belongs into the journal: answers to other words are answers of another audit.
+The built-in ones stand in data/prompt_templates.toml: ``zero-shot`` asks and says in which form to
+answer; ``chain-of-thought`` asks for reasons before the answer (EndoBench, Table 6, reports such a
+variant and not its words); ``few-shot`` shows two sets of sample answers first, as MedTest does
+(section 4.1.2), in the order of the questions; ``verbatim`` adds nothing, as judges need;
+``endobench`` and ``medtest`` are the papers' own. Neither paper prints where words about the image
+would go: here they come before the questions. The image goes first and is the adapter's business.
+Every template has a hash, which belongs into the journal.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from importlib.resources import files
 from pathlib import Path
 from string import ascii_uppercase
 from types import MappingProxyType
@@ -24,59 +24,6 @@ from typing import Any
 from ...errors import InputError, unknown
 from ...types import Ask, JsonObject, Prompt, Unanswered
 from ...utils.files import near_file
-
-# MedTest's prompt (thesis LYU2308, CUHK 2024, section 7.2.1): its 18 questions in its words, two
-# sets of sample answers in their order. Choices of ours: where fewer questions are asked, samples
-# of those alone are shown; a question that is not MedTest's is put as its data set has it.
-MEDTEST_OPENING = (
-    "I'm working on the Visual Question Answering tasks on medical endoscopic images. I will be "
-    "sending you some endoscopic images, you need to answer all the questions I give you following "
-    "the format of sample answer sets. You must not repeat the question or elaborate on your "
-    "answer. From now on, answer all the questions below for the images that I send you."
-)
-MEDTEST_CLOSING = (
-    "In case the question is not applicable to the image or you don't know, please answer "
-    '"Not relevant". Please follow the format of the sample answers strictly.'
-)
-_NOT_RELEVANT = "Not relevant"
-
-MEDTEST_QUESTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "abnormalities present": "What types of abnormalities are there in the image?",
-        "landmarks present": "Are there any anatomical landmarks in the image?",
-        "instruments present": "Are there any instruments in the image?",
-        "polyps removed": "Have all polyps been removed?",
-        "number of findings": "How many findings are present?",
-        "number of instruments": "How many instruments are in the image?",
-        "number of polyps": "How many polyps are in the image?",
-        "box artefact": "Is there a green/black box artefact?",
-        "text present": "Is there text?",
-        "easy to detect": "Is this finding easy to detect?",
-        "abnormality colour": "What color is the abnormality?",
-        "landmark colour": "What color is the anatomical landmark?",
-        "polyp size": "What is the size of the polyp?",
-        "polyp type": "What type of polyp is present?",
-        "procedure": "What type of procedure is the image taken from?",
-        "abnormality position": "Where in the image is the abnormality?",
-        "landmark position": "Where in the image is the anatomical landmark?",
-        "instrument position": "Where in the image is the instrument?",
-    }
-)
-"""Question -> MedTest's words; names as in ``datasets.vqa.medvqa_questions``."""
-_MEDTEST_ANSWERS = (
-    '"Polyp" | "No" | "Biopsy forceps" | "No" | "2" | "1" | "1" | "No" | "Yes" | "Yes" | '
-    '"Red", "Pink" | "Not relevant" | ">20mm" | "Paris ip" | "Colonoscopy" | '
-    '"Center-right", "Upper-left" | "Not relevant" | "Lower-right"',
-    '"Polyp" | "No" | "No" | "No" | "1" | "0" | "1" | "Yes" | "Yes" | "No" | "Pink", '
-    '"White" | "Not relevant" | "11-20mm" | "Paris iia" | "Colonoscopy" | "Center", '
-    '"Lower-right" | "Not relevant" | "Not relevant"',
-)
-MEDTEST_SAMPLES = tuple(
-    MappingProxyType(dict(zip(MEDTEST_QUESTIONS, answers.split(" | "), strict=True)))
-    for answers in _MEDTEST_ANSWERS
-)
-"""The two sets of sample answers, each answer in quotation marks."""
-
 
 # Layouts: the whole text of a prompt, with placeholders where questions and options go. A line of
 # which nothing is left once its placeholders are filled, such as {words} where there is nothing to
@@ -90,7 +37,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "examples": "sample answers, where the template has some",
 }
 """What may stand in a layout, and what it becomes."""
-MAX_BYTES = 65_536
+MAX_LENGTH = 65_536
 """A longer file is no prompt."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -119,9 +66,7 @@ def read_layout(path: Path) -> str:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        text = data.decode("utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         why = f"{error.strerror or error}{near_file(path)}"
         raise InputError(f"template {str(path)!r}: cannot be read: {why}") from None
@@ -129,8 +74,10 @@ def _text(path: Path) -> str:
         raise InputError(
             f"template {str(path)!r}: expected text in UTF-8, got other bytes"
         ) from None
-    if len(data) > MAX_BYTES:
-        raise InputError(f"template {str(path)!r}: expected at most {MAX_BYTES:,} bytes, got more")
+    if len(text) > MAX_LENGTH:
+        raise InputError(
+            f"template {str(path)!r}: expected at most {MAX_LENGTH:,} characters, got {len(text):,}"
+        )
     return text
 
 
@@ -275,7 +222,6 @@ class Template:
         return Ask(self.wordings.get(concept, ask.text), ask.options)
 
     def _questions(self, asks: tuple[Ask, ...]) -> list[str]:
-        """Each question with its title and options."""
         title = self.title if len(asks) == 1 else self.numbered_title
         numbered = enumerate(asks, start=1)
         return [
@@ -331,93 +277,22 @@ def _has_words(prompt: Prompt, place: int) -> bool:
 
 
 def _options(ask: Ask) -> list[str]:
-    """A line per option."""
     pairs = zip(ascii_uppercase, ask.options, strict=False)
     return [f"{letter}. {option}" for letter, option in pairs]
 
 
 def _listed(ask: Ask) -> list[str]:
-    """The options under their title; nothing where there are none."""
     return ["Options:", *_options(ask)] if ask.options else []
 
 
-_REASONS = "First describe what the image shows that bears on the question, step by step. "
-
-_POLYP: Mapping[str, str] = {
-    "abnormalities present": "Polyp",
-    "landmarks present": "No",
-    "instruments present": "Polyp snare",
-    "polyps removed": "No",
-    "number of findings": "2",
-    "number of instruments": "1",
-    "number of polyps": "1",
-    "box artefact": "Yes",
-    "text present": "No",
-    "easy to detect": "Yes",
-    "abnormality colour": "Pink, Red",
-    "polyp size": "11-20mm",
-    "polyp type": "Paris is",
-    "procedure": "Colonoscopy",
-    "abnormality position": "Center, Center-left",
-    "instrument position": "Lower-right",
-}
-_INFLAMED: Mapping[str, str] = {
-    "abnormalities present": "Oesophagitis",
-    "landmarks present": "Z-line",
-    "instruments present": "No",
-    "number of findings": "1",
-    "number of instruments": "0",
-    "number of polyps": "0",
-    "box artefact": "No",
-    "text present": "Yes",
-    "easy to detect": "No",
-    "abnormality colour": "Red",
-    "landmark colour": "Pink",
-    "procedure": "Gastroscopy",
-    "abnormality position": "Lower-center",
-    "landmark position": "Center",
-}
+def _built_in() -> Iterator[tuple[str, Template]]:
+    text = files(__package__).joinpath("data", "prompt_templates.toml").read_text(encoding="utf-8")
+    for name, told in tomllib.loads(text).items():
+        examples = tuple(told.pop("examples", ()))
+        yield name, Template(name, examples=examples, **told)
 
 
-_BUILT_IN = (
-    Template("zero-shot"),
-    Template(
-        "chain-of-thought",
-        letter=_REASONS + "Then end with a line 'Final answer: X', X being the letter.",
-        words=_REASONS + "Then end with a line 'Final answer: ' and the answer in few words.",
-        yes_no=_REASONS + "Then end with a line 'Final answer: Yes' or 'Final answer: No'.",
-        several=_REASONS + "Then answer every question on a line of its own that begins with "
-        "the question's number, like this: 1: answer.",
-    ),
-    Template(
-        "few-shot",
-        opening="You are shown an image from an endoscopy. Answer in the form of the sample "
-        "answers, without repeating a question and without explaining. Where a question "
-        "does not apply to the image, or you do not know, answer: Not relevant.",
-        examples=(_POLYP, _INFLAMED),
-        absent="Not relevant",
-    ),
-    Template(
-        "endobench",
-        layout="{words}\n{question}:\n{options}\nPlease select the correct answer from the options "
-        "above.",
-    ),
-    Template(
-        "medtest",
-        layout="\n".join(
-            [MEDTEST_OPENING, "{words}", "{questions}", "{examples}", MEDTEST_CLOSING]
-        ),
-        title='"Question": "{text}"',
-        numbered_title='"Question": "{text}"',
-        examples=MEDTEST_SAMPLES,
-        absent=f'"{_NOT_RELEVANT}"',
-        example_title="Sample answers set{number}:",
-        quoted=True,
-        wordings=MEDTEST_QUESTIONS,
-    ),
-    Template("verbatim", layout="{question}"),
-)
-TEMPLATES: Mapping[str, Template] = MappingProxyType({each.name: each for each in _BUILT_IN})
+TEMPLATES: Mapping[str, Template] = MappingProxyType(dict(_built_in()))
 """The built-in templates, by name."""
 
 

@@ -110,7 +110,6 @@ class LocalProcess:
         return opened(told)
 
     def _how(self) -> str:
-        """How the process ended."""
         process = self._process
         if process is None:
             return "was closed"

@@ -183,7 +183,6 @@ class WorkerPool:
             return tasks
 
     def _lost(self, tasks: Sequence[Task], died: Died) -> None:
-        """Tells what became of the tasks of a worker that died."""
         with self._changed:
             self._ready -= 1
             self.deaths += 1

@@ -331,7 +331,6 @@ class OnnxDetector:
             self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
 
     def _canvas(self, image: Image) -> Image:
-        """The image as the network takes it, H x W x C."""
         if self.layout == "ssd":
             return fitted(image, self._shape)
         side = SIDES[self.layout]

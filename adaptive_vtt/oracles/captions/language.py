@@ -133,7 +133,6 @@ class _Place:
 
     @property
     def last(self) -> str:
-        """The class of the word before."""
         return self.kinds[-1] if self.at else "mark"
 
     @property
@@ -154,7 +153,6 @@ class _Place:
 
 
 def _kind(place: _Place) -> str:
-    """The class of a word."""
     classes = _listed()
     for kind in CLOSED:
         if place.word in classes[kind]:
@@ -288,7 +286,6 @@ class NounReader:
         return tuple(found.values())
 
     def _joined(self, tokens: list[Token]) -> list[Token]:
-        """The tokens, with every word of a known compound made a noun."""
         words = [word for word, _ in tokens]
         nouns = [noun for _, noun in tokens]
         for start in range(len(words)):

@@ -88,40 +88,14 @@ def tidy(phrase: str) -> str:
     return VOC.get(words, words)
 
 
-IRREGULAR = {
-    "people": "person",
-    "children": "child",
-    "feet": "foot",
-    "teeth": "tooth",
-    "geese": "goose",
-    "mice": "mouse",
-    "oxen": "ox",
-    "dice": "die",
-    "lenses": "lens",
-    "gases": "gas",
-    "canvases": "canvas",
-    "irises": "iris",
-    "axes": "ax",
-    "cacti": "cactus",
-}
-ALIKE = """lens gas canvas atlas christmas series species news tennis trellis debris iris chassis
-    ibis oasis axis ramen specimen abdomen stamen"""
-"""Words that are singular already, though they end like plurals."""
-F, FE = (
-    "calves elves halves hooves leaves loaves scarves shelves thieves wolves",
-    "knives lives wives",
-)
-IE_OE = """brownies birdies calories collies cookies hippies hoodies movies prairies rookies
-    selfies smoothies veggies zombies ties neckties bowties pies magpies shoes snowshoes
-    horseshoes toes canoes hoes menus mustaches moustaches headaches avalanches"""
-"""Plurals whose singular is the word without its -s, though their endings suggest otherwise."""
-FORMS = {
-    **IRREGULAR,
-    **{word: word for word in ALIKE.split()},
-    **{word: word[:-3] + "f" for word in F.split()},
-    **{word: word[:-3] + "fe" for word in FE.split()},
-    **{word: word[:-1] for word in IE_OE.split()},
-}
+def data_lines(name: str) -> list[str]:
+    """The lines of a file in ``data``, but for comments and empty ones."""
+    lines = files(__package__).joinpath("data", name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and line[0] != "#"]
+
+
+FORMS = dict(line.split() for line in data_lines("plurals.txt"))
+"""Plurals that no ending tells, and words that are singular though they end like plurals."""
 ENDINGS = (
     ("men", "man"),
     ("ies", "y"),
@@ -154,12 +128,6 @@ def _singular(word: str) -> str:
         if word.endswith(ending):
             return word.removesuffix(ending) + put
     return word
-
-
-def data_lines(name: str) -> list[str]:
-    """The lines of a file in ``data``, but for comments and empty ones."""
-    lines = files(__package__).joinpath("data", name).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and line[0] != "#"]
 
 
 # -- a short list of everyday things, which needs nothing installed --------------------------------

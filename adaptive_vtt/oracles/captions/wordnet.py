@@ -68,13 +68,11 @@ class WordNetSame(Matcher):
         return any(self._related(a, b) for a in first for b in second)
 
     def _senses(self, phrase: str) -> list[int]:
-        """Those of a phrase that count."""
         senses = self.nouns.senses(phrase)[: self.senses]
         person = bool(senses) and self.nouns.is_person(senses[0])
         return [sense for sense in senses if person or not self.nouns.is_person(sense)]
 
     def _related(self, one: int, other: int) -> bool:
-        """For two synsets."""
         if one == other:
             return True
         depth, nouns = self.least_depth, self.nouns
@@ -167,7 +165,6 @@ class Nouns:
 
     @cached_property
     def _index(self) -> dict[str, str]:
-        """Word -> the rest of its line in index.noun."""
         text = (self.folder / "index.noun").read_text(encoding="utf-8")
         parted = (line.partition(" ") for line in text.splitlines() if not line.startswith(" "))
         return {word: rest for word, _, rest in parted}
