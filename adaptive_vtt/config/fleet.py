@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from ..errors import InputError, one_line
+from ..models.checking import one_currency
 from ..utils.figures import USD
 from ..utils.files import Table, near_file, toml_of
 from . import Spec, parse_spec, read_spec
@@ -120,15 +121,12 @@ def read_fleet(path: Path, *, max_cost: float | None = None, max_calls: int | No
 
 def _currency(members: Sequence[FleetMember], path: Path) -> str:
     """Of all members that pay; raises InputError where they pay in several, as they share a cap."""
-    paid = [member for member in members if member.spec.model.costs_money]
-    found = {getattr(m.spec.model, "currency", None) or USD: m.name for m in paid}
-    if len(found) > 1:
-        told = " and ".join(f"{currency} of {name!r}" for currency, name in found.items())
-        raise InputError(
-            f"{path}: member: model.currency: expected one for all, as they share a cap, got "
-            f"{told}; convert the prices of one"
-        )
-    return next(iter(found), USD)
+    paid = [
+        (getattr(member.spec.model, "currency", None) or USD, member.name)
+        for member in members
+        if member.spec.model.costs_money
+    ]
+    return one_currency(paid, f"{path}: member: model") or USD
 
 
 def _check_caps(shared: FleetSpec, path: Path) -> None:
