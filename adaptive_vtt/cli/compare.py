@@ -22,8 +22,6 @@ from ..config.building import build_audit, build_model, build_space, unworked
 from ..config.models import ModelSection, OwnSection
 from ..config.oracles import WordsSection
 from ..errors import InputError
-from ..models import ModelUnderTest
-from ..models.base import adapted_model
 from ..space import QuestionSpace
 from ..strategies import default, named
 from ..utils.files import write_text
@@ -123,7 +121,7 @@ def _check_free(spec: Spec, base: Path) -> None:
     costs = spec.model.costs_money
     if not costs and isinstance(spec.model, OwnSection):
         space = build_space(spec, base)
-        with adapted_model(build_model(spec, base, space.dataset)) as model:
+        with build_model(spec, base, space.dataset) as model:
             costs = model.costs_money
     if costs:
         raise InputError(
@@ -258,7 +256,7 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
     """The true mean loss of every target, where asking everything is free; else None."""
     if not spec.model.free:
         return None
-    model: ModelUnderTest = build_model(spec, base, space.dataset)
+    model = build_model(spec, base, space.dataset)
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
         return None
