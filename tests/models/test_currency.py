@@ -100,7 +100,7 @@ def test_costs_are_not_added_up_across_currencies(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=expected):
         read_fleet(fleet)
     fleet.write_text(f"[fleet]\nmax_cost = 2.0\n{other}")
-    assert read_fleet(fleet).currency == "EUR"
+    assert read_fleet(fleet).caps.currency == "EUR"
 
 
 def test_a_currency_is_three_capitals() -> None:
