@@ -5,14 +5,14 @@ Source: Geman, Geman, Hallonquist & Younes, Visual Turing test for computer visi
 fraction of reference samples that agree with the history and have the concept.
 """
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from adaptive_vtt.types import UNKNOWN, Floats, Indices, Truths
+
+from .base import History
 
 DIRECT = 2**20
 """Image number up to which rows are looked up in an array (16 MB at most), which is faster than a
@@ -35,7 +35,7 @@ class Predictability:
         samples: Indices,
         truths: Truths,
         *,
-        history: Literal["truth", "answer"] = "truth",
+        history: History = "truth",
         prior: float = 0.0,
         leave_one_out: bool = True,
     ) -> None:

@@ -175,7 +175,7 @@ def test_calls_lost_in_an_interruption_count_against_the_cap(tmp_path: Path) -> 
 def test_a_cap_needs_prices() -> None:
     with pytest.raises(InputError, match=r"max_cost: expected the prices of model 'f' to be known"):
         Audit(space(), PythonModel(lambda images: [], name="f"), max_cost=5)
-    with pytest.raises(InputError, match="expected a number of cost above 0, got -1"):
+    with pytest.raises(InputError, match="max_cost: expected a number above 0, got -1"):
         Audit(space(), ScriptedModel(), max_cost=-1)
 
 

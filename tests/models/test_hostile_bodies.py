@@ -225,5 +225,5 @@ def test_a_spec_sets_the_bound_of_replies_and_the_share_of_failures(tmp_path: Pa
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
 def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="fail_on_error: expected a share above 0 and up to 1"):
+    with pytest.raises(InputError, match="fail_on_error: expected a number above 0 and at most 1"):
         failing("http://127.0.0.1:9", share)
