@@ -14,7 +14,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError, ModelError
-from adaptive_vtt.models import Answer, ConcurrentModel, Prompt, PythonModel, Unanswered
+from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.oracles import Consistency, Correctness, MaskConsistency, Outcome
 from adaptive_vtt.strategies import Combined
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -57,11 +57,6 @@ def space(**options: Any) -> QuestionSpace:
 
 
 CERTIFIED: dict[str, Any] = {"half_width": 0.2, "targets": ["overall", "relations"]}
-
-
-def test_a_scripted_model_with_submit_is_concurrent() -> None:
-    assert isinstance(Busy(3), ConcurrentModel)
-    assert not isinstance(ScriptedModel(), ConcurrentModel)
 
 
 @pytest.mark.parametrize("in_flight", [1, 4, 100])
