@@ -166,6 +166,15 @@ def test_errors_that_stay_end_the_audit(reply: Any, message: str) -> None:
         asked(lambda request: reply, ONE)
 
 
+def test_an_error_in_place_of_choices_is_a_reply_that_broke_off() -> None:
+    replies: list[Any] = [{"error": "busy"}, completion("Yes")]
+    prices, patience = Prices(per_call=1.0), Retries(first_wait=0.01)
+    options: dict[str, Any] = {"prices": prices, "retries": patience, "yes_from": "words"}
+    answer, _, model = asked(lambda request: replies.pop(0), ONE, **options)
+    assert answer == Answer((1.0,), 2.0)
+    assert model.statistics()["failures"] == {"truncated": 1}
+
+
 def test_a_model_that_is_dropped_leaves_nothing_open() -> None:
     """``conftest.nothing_left_open`` looks; here it is known to have been open before."""
     good: Said = (200, {}, json.dumps(completion("Yes")).encode())

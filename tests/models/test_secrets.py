@@ -15,13 +15,7 @@ from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.config.secrets import refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import (
-    AnthropicBatch,
-    AnthropicMessages,
-    HttpJson,
-    OpenAIBatch,
-    OpenAIChat,
-)
+from adaptive_vtt.models import AnthropicBatch, AnthropicMessages, HttpJson, OpenAIBatch, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
 from adaptive_vtt.models.network.keys import PLAIN_HEADERS, PLAIN_PARAMETERS, names_secret
 from adaptive_vtt.types import Ask, Prompt
@@ -111,10 +105,7 @@ user = "${{OPTION}}"
 
 @pytest.mark.parametrize("model", [pytest.param(HTTP, marks=pytest.mark.slow), CHAT])
 def test_keys_reach_the_server_and_nothing_else(
-    model: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for name, key in KEYS.items():
         monkeypatch.setenv(name, key)
