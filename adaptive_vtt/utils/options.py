@@ -10,6 +10,7 @@ Fields of SPEC.toml, its reference and messages follow from these annotations. A
 not annotated so is for callers in Python alone.
 """
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -134,7 +135,9 @@ def _check(told: Told, value: Any, where: str) -> None:
     if is_number and all(_HOLDS[name](value, limit) for name, limit in limits.items()):
         return
     place = f"{where}: " if where else ""
-    expected = [_NUMBERS[kind] + _range(limits) for kind in numbers] + [*map(repr, words)]
+    finite = "a finite number" if value in (math.inf, -math.inf) else "a number"
+    names = {**_NUMBERS, float: finite}
+    expected = [names[kind] + _range(limits) for kind in numbers] + [*map(repr, words)]
     raise InputError(f"{place}{told.name}: expected {' or '.join(expected)}, got {value!r}")
 
 
@@ -149,11 +152,11 @@ def _sides(annotation: Any) -> tuple[Any, ...]:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Whether a value is a number of this kind; NaN is none, and truth values are 0 and 1 alone."""
+    """Whether a value is a finite number of this kind; truth values are 0 and 1 alone."""
     if kind is bool:
         return isinstance(value, Integral | np.bool_) and value in (0, 1)
     number = Integral if kind is int else Real
-    return isinstance(value, number) and not isinstance(value, bool) and value == value
+    return isinstance(value, number) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _range(limits: Mapping[str, Any]) -> str:

@@ -310,9 +310,9 @@ def test_regions_keep_to_their_limits_for_any_image(image: Image, most: int) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"most": 0}, "expected most of 1 or more, got 0"),
+        ({"most": 0}, "most: expected a whole number of at least 1, got 0"),
         ({"smallest": 0.6}, "expected 0 <= smallest < largest <= 1, got 0.6, 0.5"),
-        ({"overlap": 0}, r"expected overlap in \(0, 1\], got 0"),
+        ({"overlap": 0}, "overlap: expected a number above 0 and at most 1, got 0"),
     ],
 )
 def test_regions_refuse_limits_that_leave_nothing(options: Any, message: str) -> None:

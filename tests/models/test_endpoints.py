@@ -357,10 +357,10 @@ def test_tokens_reserved_and_not_used_are_given_back() -> None:
     [
         (lambda: Limits(in_flight=0), "in_flight: expected a number above 0, got 0"),
         (lambda: Limits(calls_per_minute=-1), "calls_per_minute: expected .*, got -1"),
-        (lambda: Retries(times=-1), "retries: expected 0 or more, got -1"),
-        (lambda: Retries(timeout=0), "timeout: expected seconds above 0, got 0"),
-        (lambda: Prices(input=-1.0), "price input: expected 0 or more, got -1.0"),
-        (lambda: Prices(tokens=0), "price tokens: expected a number above 0, got 0"),
+        (lambda: Retries(times=-1), "retries: expected a whole number of at least 0, got -1"),
+        (lambda: Retries(timeout=0), "timeout: expected a number above 0, got 0"),
+        (lambda: Prices(input=-1.0), "price_input: expected a number of at least 0, got -1.0"),
+        (lambda: Prices(tokens=0), "price_tokens: expected a whole number of at least 1, got 0"),
     ],
 )
 def test_limits_and_prices_that_are_none_are_refused(make: Any, message: str) -> None:
