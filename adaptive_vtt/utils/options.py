@@ -24,6 +24,10 @@ import numpy as np
 
 from ..errors import InputError, check_known
 
+_NUMBERS = {bool: "true or false", int: "a whole number", float: "a number"}
+_LIMITS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+_HOLDS = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
+
 
 def at_base(value: str, base: Path) -> Path:
     """A path of a SPEC.toml, which starts at the file's folder."""
@@ -135,15 +139,10 @@ def _check(told: Told, value: Any, where: str) -> None:
     if is_number and all(_HOLDS[name](value, limit) for name, limit in limits.items()):
         return
     place = f"{where}: " if where else ""
-    finite = "a finite number" if value in (math.inf, -math.inf) else "a number"
-    names = {**_NUMBERS, float: finite}
+    infinite = isinstance(value, float) and math.isinf(value)
+    names = {**_NUMBERS, float: "a finite number"} if infinite else _NUMBERS
     expected = [names[kind] + _range(limits) for kind in numbers] + [*map(repr, words)]
     raise InputError(f"{place}{told.name}: expected {' or '.join(expected)}, got {value!r}")
-
-
-_NUMBERS = {bool: "true or false", int: "a whole number", float: "a number"}
-_LIMITS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
-_HOLDS = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
 
 
 def _sides(annotation: Any) -> tuple[Any, ...]:
