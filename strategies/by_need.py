@@ -14,11 +14,13 @@ unpredictability. Any share is valid, as any proposal over the candidates is.
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import Candidates, Floats
+from adaptive_vtt.utils.options import Option, check_options
 
 from .base import BeliefView
 
@@ -38,16 +40,22 @@ class ByNeed:
     """Targets that are open, by the draws they need; losses in them that cannot be foreseen.
 
     Each call weighs sqrt(need / cost), shared out among its questions by their parts of the
-    need. Needs targets to certify. ``curiosity``: in [0, 1), the share of the weights that goes
-    by the paper's uncertainty and unpredictability instead, over questions of open targets.
+    need. Needs targets to certify.
     """
 
-    def __init__(self, curiosity: float = CURIOSITY) -> None:
-        if not 0 <= curiosity < 1:
-            raise InputError(
-                f"strategy {NAME!r}: curiosity: expected a share of at least 0 and below 1, got "
-                f"{curiosity}"
-            )
+    def __init__(
+        self,
+        curiosity: Annotated[
+            float,
+            Option(
+                "share of the weights that goes by the paper's uncertainty and unpredictability, "
+                "over questions of open targets",
+                ge=0,
+                lt=1,
+            ),
+        ] = CURIOSITY,
+    ) -> None:
+        check_options(ByNeed, {"curiosity": curiosity}, f"strategy {NAME!r}")
         self.curiosity = curiosity
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Floats:

@@ -15,7 +15,7 @@ the caption. Of an image without any located object no more is asked. An audit w
 should look at all ``candidates`` of the space, or it chooses among those that come up.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
@@ -24,9 +24,10 @@ from torch import Tensor
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.reic import select
 from adaptive_vtt.types import Candidates, Floats, Indices
+from adaptive_vtt.utils.options import Option
 
 from .base import BeliefView
-from .common import sharpened
+from .common import Power, sharpened
 
 if TYPE_CHECKING:
     from adaptive_vtt.oracles.caption_memory import CaptionMemory
@@ -42,13 +43,20 @@ def caption_memory(belief: BeliefView, name: str) -> "CaptionMemory":
 
 
 class DistinctViolations:
-    """Of captions: objects whose violation is not known yet, by their promise per call.
+    """Of captions: objects whose violation is not known yet, by their promise per call."""
 
-    ``power``: how concentrated on the best. ``ahead``: follow-ups of an image that was not
-    captioned yet are looked at up to so many together.
-    """
-
-    def __init__(self, power: float = 16.0, ahead: int = 9) -> None:
+    def __init__(
+        self,
+        power: Power = 16.0,
+        ahead: Annotated[
+            int,
+            Option(
+                "follow-ups of an image that was not captioned yet that are looked at together, at "
+                "most",
+                ge=1,
+            ),
+        ] = 9,
+    ) -> None:
         self.power = power
         self.ahead = ahead
 
@@ -79,14 +87,19 @@ class DistinctViolations:
 
 
 class Reic:
-    """Of captions: image by image, so many follow-ups of each relation, as REIC chooses them.
-
-    ``follow_ups`` per image and relation (the paper's 3). Ablations of the paper: without
-    ``by_ambiguity`` or ``by_diversity`` that score does not count.
-    """
+    """Of captions: image by image, so many follow-ups of each relation, as REIC chooses them."""
 
     def __init__(
-        self, follow_ups: int = 3, by_ambiguity: bool = True, by_diversity: bool = True
+        self,
+        follow_ups: Annotated[
+            int, Option("follow-ups of each image and relation; the paper's are 3", ge=1)
+        ] = 3,
+        by_ambiguity: Annotated[
+            bool, Option("count REIC's score of ambiguity, as in all but an ablation")
+        ] = True,
+        by_diversity: Annotated[
+            bool, Option("count REIC's score of diversity, as in all but an ablation")
+        ] = True,
     ) -> None:
         self.follow_ups = follow_ups
         self.by_ambiguity = by_ambiguity

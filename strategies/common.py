@@ -6,6 +6,7 @@ given to its questions in equal parts.
 """
 
 from dataclasses import replace
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -13,9 +14,14 @@ from torch import Tensor
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.types import Candidates
+from adaptive_vtt.utils.options import Option
 from adaptive_vtt.utils.random_streams import generator
 
 from .base import BeliefView
+
+Power = Annotated[
+    float, Option("calls weigh score ** power: the higher, the nearer to the best alone", ge=0)
+]
 
 
 def per_call(candidates: Candidates, values: Tensor) -> Tensor:

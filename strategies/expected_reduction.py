@@ -23,11 +23,13 @@ have GPs of their own, so that too is exact. All calls within TIE of the best we
 """
 
 from functools import lru_cache
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from adaptive_vtt.types import Candidates
+from adaptive_vtt.utils.options import Option
 
 from .base import BeliefView
 from .common import per_call, per_question
@@ -39,18 +41,33 @@ TIE = 1e-9
 class ExpectedReduction:
     """The calls that will probably lower the answer GPs' total uncertainty most.
 
-    ``prior``: pseudo-answers spread evenly over a side's bins. ``pool``: pseudo-answers that
-    all concepts' answers on that side count for. ``smoothing``: standard deviation of K in
-    units of the answer coordinate (half the answer GP's lengthscale; 0: none).
-    ``variant_weight``: see above; 0 does not tell variants apart.
+    By default the kernel's standard deviation is half the answer GP's lengthscale.
     """
 
     def __init__(
         self,
-        prior: float = 2.0,
-        pool: float = 1.0,
-        smoothing: float = 0.05,
-        variant_weight: float = 0.0,
+        prior: Annotated[
+            float, Option("pseudo-answers spread evenly over a side's bins", ge=0)
+        ] = 2.0,
+        pool: Annotated[
+            float, Option("pseudo-answers that all concepts' answers on that side count for", ge=0)
+        ] = 1.0,
+        smoothing: Annotated[
+            float,
+            Option(
+                "standard deviation of the smoothing kernel, in units of the answer coordinate; "
+                "0: none",
+                ge=0,
+            ),
+        ] = 0.05,
+        variant_weight: Annotated[
+            float,
+            Option(
+                "pseudo-answers that hold what is predicted of one variant to what is predicted of "
+                "all; 0 does not tell variants apart",
+                ge=0,
+            ),
+        ] = 0.0,
     ) -> None:
         self.prior = prior
         self.pool = pool

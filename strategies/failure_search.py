@@ -16,13 +16,17 @@ intervals are valid but wide: the engine raises the exploration where draws turn
 uniform ones.
 """
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from adaptive_vtt.types import Candidates
+from adaptive_vtt.utils.options import Option
 
 from .base import BeliefView
 from .common import (
+    Power,
     expected_losses,
     per_call,
     per_question,
@@ -36,18 +40,22 @@ from .common import (
 class FailureSearch:
     """Calls that may bring failures not seen yet, by an upper bound on the expected loss.
 
-    ``beta``: standard deviations of f added to f. ``power``: how concentrated. ``again``:
-    what a failure found before still counts for. ``bounded``: the sd takes a triangular
-    solve, so it is worked out for about so many candidates: half of them with the highest
-    f * again, half random; the others are judged by f alone.
+    The sd takes a triangular solve, so it is worked out for about ``bounded`` candidates: half of
+    them with the highest f * again, half random; the others are judged by f alone.
     """
 
     def __init__(
         self,
-        beta: float = 0.25,
-        power: float = 8.0,
-        again: float = 0.05,
-        bounded: int = 512,
+        beta: Annotated[
+            float, Option("standard deviations of the expected loss that are added to it", ge=0)
+        ] = 0.25,
+        power: Power = 8.0,
+        again: Annotated[
+            float, Option("what a failure found before still counts for", ge=0, le=1)
+        ] = 0.05,
+        bounded: Annotated[
+            int, Option("candidates whose standard deviation is worked out, about", ge=2)
+        ] = 512,
     ) -> None:
         self.beta = beta
         self.power = power

@@ -21,14 +21,17 @@ call's questions add up; the engine adds them. Scores are proportions of the pro
 affordable, and the rest has weight 0: exploration keeps those in the proposal.
 """
 
+from typing import Annotated
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from adaptive_vtt.types import Candidates
+from adaptive_vtt.utils.options import Option
 
 from .base import BeliefView
-from .common import per_call, per_question, question_gp, sharpened, some_calls, taken
+from .common import Power, per_call, per_question, question_gp, sharpened, some_calls, taken
 
 NODES = 40
 """Nodes of the quadrature."""
@@ -36,15 +39,20 @@ NODES = 40
 ROUNDING = 1e-12
 """Less information than this is rounding."""
 
+Scored = Annotated[int, Option("candidates that are scored, at most, about", ge=1)]
+
 
 class Bald:
     """What the next loss tells of the question GP: their mutual information.
 
-    ``scored``: at most about so many candidates are scored, each for a triangular solve with
-    all units seen. ``power``: calls weigh score ** power.
+    Each candidate that is scored takes a triangular solve with all units seen.
     """
 
-    def __init__(self, scored: int = 1024, power: float = 1.0) -> None:
+    def __init__(
+        self,
+        scored: Scored = 1024,
+        power: Power = 1.0,
+    ) -> None:
         self.scored = scored
         self.power = power
 
@@ -61,12 +69,18 @@ class Bald:
 class Nipv:
     """What lowers the question GP's mean variance over unseen questions most (BoTorch).
 
-    ``scored``: at most about so many candidates are scored; ``points``: over about so many
-    candidates the variance is averaged. A draw costs one joint posterior of the two
-    together. ``power``: calls weigh score ** power.
+    A draw costs one joint posterior of the candidates that are scored and of those that the
+    variance is averaged over.
     """
 
-    def __init__(self, scored: int = 256, points: int = 256, power: float = 1.0) -> None:
+    def __init__(
+        self,
+        scored: Scored = 256,
+        points: Annotated[
+            int, Option("candidates that the variance is averaged over, about", ge=1)
+        ] = 256,
+        power: Power = 1.0,
+    ) -> None:
         self.scored = scored
         self.points = points
         self.power = power

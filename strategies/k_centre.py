@@ -18,7 +18,7 @@ from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.types import UNKNOWN, Candidates
 
 from .base import BeliefView
-from .common import once_per_call, sharpened
+from .common import Power, once_per_call, sharpened
 
 BLOCK = 1 << 22
 """Distances held at a time."""
@@ -28,14 +28,13 @@ SAME = 1e-6
 
 
 class KCentre:
-    """Samples far from all that were asked about: (distance to the nearest) ** ``power``.
+    """Samples far from all that were asked about, by the distance to the nearest.
 
     Distances are Euclidean, in the question GP's features, or between truth vectors (unknown
-    truths as 1/2) where there is no question GP or it has none. The higher ``power``, the
-    nearer to farthest-first. Before any answer all weigh alike.
+    truths as 1/2) where there is no question GP or it has none. Before any answer all weigh alike.
     """
 
-    def __init__(self, power: float = 1.0) -> None:
+    def __init__(self, power: Power = 1.0) -> None:
         self.power = power
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:

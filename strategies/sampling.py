@@ -30,10 +30,13 @@ use for accuracy. Certificates here do subtract predictions; for those ``neyman`
 the best proposal.
 """
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from adaptive_vtt.types import Candidates, Floats
+from adaptive_vtt.utils.options import Option
 
 from .base import BeliefView
 from .common import expected_losses, once_per_call, per_call, per_question, sharpened
@@ -71,11 +74,18 @@ class Neyman:
     For a call that answers several questions, sqrt(sum of f (1 - f)).
 
     f comes from the question GP, or is the mean of a question's targets where there is none.
-    ``stratified``: every question gets its stratum's mean of f (1 - f); questions of the same
-    relation, severity, concept and truth are one stratum.
     """
 
-    def __init__(self, stratified: bool = False) -> None:
+    def __init__(
+        self,
+        stratified: Annotated[
+            bool,
+            Option(
+                "every question gets the mean of f (1 - f) over all of its relation, severity, "
+                "concept and truth"
+            ),
+        ] = False,
+    ) -> None:
         self.stratified = bool(stratified)
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:

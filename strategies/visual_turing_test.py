@@ -8,10 +8,13 @@ the next most uncertain; all sides equally uncertain are candidates together; wh
 lies within ``epsilon`` of 1/2, those nearest to it are.
 """
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from adaptive_vtt.types import Candidates
+from adaptive_vtt.utils.options import Option
 
 from .base import BeliefView
 
@@ -20,6 +23,9 @@ TIE = 1e-9
 
 EPSILON = 0.15
 """Half-width of "unpredictable"; the paper names no value, Geman et al. used this one."""
+Epsilon = Annotated[
+    float, Option("an answer is left open where P(yes) is nearer to 1/2 than this", ge=0)
+]
 
 
 Reasons = dict[str, float | int]
@@ -28,7 +34,7 @@ Reasons = dict[str, float | int]
 class Unpredictability:
     """(b) of the paper: any candidate whose answer the history leaves open, |p - 1/2| < epsilon."""
 
-    def __init__(self, epsilon: float = EPSILON) -> None:
+    def __init__(self, epsilon: Epsilon = EPSILON) -> None:
         self.epsilon = epsilon
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
@@ -76,7 +82,7 @@ class Combined:
     strategy's, which keeps the intervals valid. ``certify`` is the strategy made for that.
     """
 
-    def __init__(self, epsilon: float = EPSILON) -> None:
+    def __init__(self, epsilon: Epsilon = EPSILON) -> None:
         self.epsilon = epsilon
         self._b, self._c = Unpredictability(epsilon), Uncertainty()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from adaptive_vtt.utils.importing import lazily
 from adaptive_vtt.utils.registry import Registry
 
-from .base import BINS, Posterior, Surrogate
+from .base import BINS, Form, History, Posterior, Surrogate
 
 if TYPE_CHECKING:
     from .answer_gp import AnswerGP, AnswerPoints, lowest_with_hard_answers
@@ -26,6 +26,8 @@ __all__ = [
     "REGISTRY",
     "AnswerGP",
     "AnswerPoints",
+    "Form",
+    "History",
     "LossSurrogate",
     "Losses",
     "Named",

@@ -21,9 +21,7 @@ from torch import Tensor
 
 from adaptive_vtt.utils.devices import pick
 
-from .base import BINS, Posterior
-
-Form = Literal["std", "variance"]
+from .base import BINS, Form, Posterior
 
 BLOCK = 64
 """Concepts looked ahead for at a time: bounds memory to BLOCK x bins x bins numbers."""

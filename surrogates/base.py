@@ -1,13 +1,25 @@
 """What a surrogate is."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar, runtime_checkable
+
+from adaptive_vtt.utils.options import Option
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 BINS = 101
 """Of an answer's coordinate in [0, 1], both ends included."""
+Form = Annotated[
+    Literal["std", "variance"],
+    Option("uncertainty as area of 95 % regions (std) or integral of variances"),
+]
+"""What the uncertainty of an ``AnswerGP`` measures."""
+History = Annotated[
+    Literal["truth", "answer"],
+    Option("predictability given true answers (Geman) or the model's"),
+]
+"""What ``Predictability`` conditions on."""
 
 Points = TypeVar("Points", contravariant=True)
 Observations = TypeVar("Observations", contravariant=True)

@@ -5,14 +5,14 @@ Source: Geman, Geman, Hallonquist & Younes, Visual Turing test for computer visi
 fraction of reference samples that agree with the history and have the concept.
 """
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from adaptive_vtt.types import UNKNOWN, Floats, Indices, Truths
+
+from .base import History
 
 
 class Predictability:
@@ -30,7 +30,7 @@ class Predictability:
         samples: Indices,
         truths: Truths,
         *,
-        history: Literal["truth", "answer"] = "truth",
+        history: History = "truth",
     ) -> None:
         self.history = history
         self._samples = samples

@@ -109,12 +109,12 @@ class Audit:
 
     def _check(self) -> None:
         """Raises InputError or ModelError for options that are out of range or do not fit."""
-        certifies = self.certify.certifies
         check_model(self.model, self.space)
-        self.sampling.check(certifies)
+        self.sampling.check()
+        self.limits.check()
         check_cost(self.model, self.limits.max_cost)
         check_judge(self.space, self.model, self.limits.max_cost)
-        self.certify.check(self.sampling.share(certifies))
+        self.certify.check(self.sampling.share(self.certify.certifies))
 
     # -- ask and tell ------------------------------------------------------------------
 

@@ -3,14 +3,15 @@
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
 import typer
 
 from ..config import Spec
 from ..config.building import build_model, build_space
-from ..models.base import adapted_model
+from ..models.base import ModelDefaults
+from ..space import QuestionSpace
 from ..utils.figures import outward
 from .options import Json, Open, arg, opt
 from .printing import plain_console, table_of
@@ -72,19 +73,11 @@ def ask_everything(
     open_it: bool = False,
 ) -> None:
     """The census of a spec, its tables written into ``out``, and the rates on the terminal."""
-    from ..audit.census import Census
-
     space, certify = build_space(spec, base), spec.certify
     again = f"'avtt census' goes on with it ({shlex.quote(str(out))} keeps what was answered)"
-    with (
-        interrupted_as(lambda: again),
-        adapted_model(build_model(spec, base, space.dataset)) as model,
-        Census(
-            space, model, out=out, processes=processes, targets=certify.targets, where=certify.where
-        ) as begun,
-        counting("asking", begun.calls - begun.done, as_json) as advance,
-    ):
-        result = begun.run(advance)
+    with interrupted_as(lambda: again), build_model(spec, base, space.dataset) as model:
+        wanted = {"targets": certify.targets, "where": certify.where}
+        result = taken(space, model, out, "asking", as_json, processes=processes, **wanted)
     page = result.save(out)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
@@ -92,6 +85,25 @@ def ask_everything(
         _show(result, page)
     if open_it:
         open_report(page)
+
+
+def taken(
+    space: QuestionSpace,
+    model: ModelDefaults,
+    out: Path,
+    doing: str,
+    quiet: bool,
+    **options: Any,
+) -> "CensusResult":
+    """The census of a model, kept in ``out``, counted on the terminal as ``doing``; ``options`` are
+    those of ``Census``."""
+    from ..audit.census import Census
+
+    with (
+        Census(space, model, out=out, **options) as begun,
+        counting(doing, begun.calls - begun.done, quiet) as advance,
+    ):
+        return begun.run(advance)
 
 
 def _show(result: "CensusResult", page: Path) -> None:

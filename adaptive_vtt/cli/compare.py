@@ -27,8 +27,7 @@ from ..config.oracles import WordsSection
 from ..engine.assembly import metadata_used
 from ..engine.audit_key import version_of
 from ..errors import InputError
-from ..models import ModelUnderTest
-from ..models.base import adapted_model
+from ..models.base import ModelDefaults
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..strategies import default, named
@@ -174,7 +173,7 @@ def _check_free(spec: Spec, base: Path) -> None:
     costs = spec.model.costs_money
     if not costs and isinstance(spec.model, OwnSection):
         space = build_space(spec, base)
-        with adapted_model(build_model(spec, base, space.dataset)) as model:
+        with build_model(spec, base, space.dataset) as model:
             costs = model.costs_money
     if costs:
         raise InputError(
@@ -298,7 +297,7 @@ def _recorded(this: _Comparison) -> Spec:
     """
     spec, kept = this.spec, this.kept
     file = (this.out / ANSWERS).resolve()
-    with adapted_model(build_model(spec, this.base, this.space.dataset)) as model:
+    with build_model(spec, this.base, this.space.dataset) as model:
         if not file.is_file() or kept.facts.get("answers") != hash_file(file):
             write_text(file, csv_text(_everything(this.space, model, this.as_json)))
             kept.note(answers=hash_file(file))
@@ -308,7 +307,7 @@ def _recorded(this: _Comparison) -> Spec:
     return spec.model_copy(update={"model": section})
 
 
-def _everything(space: QuestionSpace, model: ModelUnderTest, quiet: bool) -> pd.DataFrame:
+def _everything(space: QuestionSpace, model: ModelDefaults, quiet: bool) -> pd.DataFrame:
     """The model's answers to everything."""
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
@@ -326,7 +325,7 @@ def _truth(this: _Comparison) -> list[float] | None:
     spec, space = this.spec, this.space
     if not spec.model.free:
         return None
-    model: ModelUnderTest = build_model(spec, this.base, space.dataset)
+    model = build_model(spec, this.base, space.dataset)
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
         return None

@@ -5,18 +5,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..audit.fleet import FLEET, recount, wait_for_members
 from ..audit.fleet.broker import Broker, Caps, Member
-from ..config.fleet import Fleet, read_fleet
+from ..config.fleet import Fleet, FleetSpec, read_fleet
+from ..config.section import described
 from ..errors import InputError, listed
 from ..journal import holds_answers
 from ..journal.files import JOURNAL, Lock
 from ..results.way_on import rounded_up
-from ..utils.figures import USD
 from ..utils.files import Table
 from .fleet_processes import Crew, died
 from .fleet_table import FleetLive, dry_run, in_all, table, write_result
@@ -26,16 +26,23 @@ from .run_folder import tell
 from .signals import interrupted_as
 
 
+def _cap(name: str, metavar: str) -> Any:
+    """The option that sets a field of [fleet], described as the field is."""
+    return opt(f"{described(FleetSpec, name)} Default: the file's.", metavar)
+
+
 def fleet(
     file: Annotated[
         Path, arg("The members, each a SPEC.toml, and the cap that they share.", "FLEET.toml")
     ],
     out: Annotated[Path, opt("Folder to write a run folder per member into.")] = Path("runs/fleet"),
     max_cost: Annotated[
-        float | None, opt("Money, at most, all members together. Default: the file's.", "MONEY")
+        float | None,
+        _cap("max_cost", "MONEY"),
     ] = None,
     max_calls: Annotated[
-        int | None, opt("Calls, at most, all members together. Default: the file's.", "CALLS")
+        int | None,
+        _cap("max_calls", "CALLS"),
     ] = None,
     resume: Annotated[
         bool, opt("Go on with the fleet that stands in --out.", flags="--resume")
@@ -112,24 +119,21 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
     """The broker, held by this process alone; and whether members that ended may go on, as its
     caps are others now."""
     path, names = out / FLEET, [member.name for member in found.members]
-    notes: Table = {"guarantee": found.guarantee, "confidence": found.confidence}
-    notes |= {} if found.currency == USD else {"currency": found.currency}
-    caps = Caps(found.max_cost, found.max_calls, found.at_a_time, notes)
     if resume and not path.is_file():
         raise InputError(f"{out}: expected a fleet to go on with, found none; leave --resume out")
     out.mkdir(parents=True, exist_ok=True)
     with Lock(path):
         if not resume:
             _refuse_audits(found, out)
-            Broker.create(path, caps, names).close()
+            Broker.create(path, found.caps, names).close()
         with closing(Broker(path)) as broker:
             before = broker.caps()
-            _check_same(broker, names, before, caps)
+            _check_same(broker, names, before, found.caps)
             wait_for_members(broker)
             if resume:
                 recount(broker)
-            broker.change_caps(caps)
-            yield broker, before != caps
+            broker.change_caps(found.caps)
+            yield broker, before != found.caps
 
 
 def _refuse_audits(found: "Fleet", out: Path) -> None:
@@ -149,11 +153,11 @@ def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "C
             f"member: expected the members that the fleet began with, {listed(begun)}, got "
             f"{listed(names)}; another --out begins a new fleet"
         )
-    was, now = (each.get("currency", USD) for each in (before.notes, caps.notes))
-    if was != now:
+    was = before.currency
+    if was != caps.currency:
         raise InputError(
-            f"model.currency: expected {was}, as the fleet began, got {now}; give prices and caps "
-            f"in {was}, or begin a new fleet with another --out"
+            f"model.currency: expected {was}, as the fleet began, got {caps.currency}; give prices "
+            f"and caps in {was}, or begin a new fleet with another --out"
         )
     if before.notes != caps.notes:
         raise InputError(
@@ -177,9 +181,9 @@ def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
 
 
 def _promise(caps: "Caps") -> str:
-    sure = caps.notes.get("confidence")
-    if sure is not None:
-        return f"with probability {sure:g} all intervals of all members hold at every moment"
+    if caps.confidence is not None:
+        sure = f"{caps.confidence:g}"
+        return f"with probability {sure} all intervals of all members hold at every moment"
     return (
         "each member's certificate holds as its own report says, whatever the others found; of "
         "several members, some may fail"

@@ -180,9 +180,9 @@ def dry_run(fleet: Fleet, as_json: bool) -> None:
         typer.echo(json.dumps({"members": [vars(row) for row in rows], "calls": total}, indent=1))
         return
     console = plain_console()
-    console.print(_table(rows, total, fleet.currency))
-    for line in _of_caps(fleet, rows, total):
-        console.print(line)
+    console.print(_table(rows, total, fleet.caps.currency))
+    for line in _of_caps(fleet.caps, rows, total):
+        console.print(line, markup=False)
     console.print("nothing was asked")
 
 
@@ -216,13 +216,14 @@ def _costs(rows: list[Row]) -> list[float]:
     return [*sums, sum(row.at_most * (row.worst or 0.0) for row in rows)]
 
 
-def _of_caps(fleet: Fleet, rows: list[Row], total: list[int]) -> list[str]:
+def _of_caps(caps: Caps, rows: list[Row], total: list[int]) -> list[str]:
+    """Whether the caps are likely to be enough."""
     told = []
-    if fleet.max_calls is not None:
-        told.append(_enough(f"the cap of {fleet.max_calls:,} calls", fleet.max_calls, total))
-    if fleet.max_cost is not None and all(row.usual is not None for row in rows):
-        cap = f"the cap of {money(fleet.max_cost, fleet.currency)} on cost"
-        told.append(_enough(cap, fleet.max_cost, _costs(rows)))
+    if caps.max_calls is not None:
+        told.append(_enough(f"the cap of {caps.max_calls:,} calls", caps.max_calls, total))
+    if caps.max_cost is not None and all(row.usual is not None for row in rows):
+        cap = f"the cap of {caps.money(caps.max_cost)} on cost"
+        told.append(_enough(cap, caps.max_cost, _costs(rows)))
     return told
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from ..audit.census import MAX_CALLS, Census, calls_of
+from ..audit.census import MAX_CALLS, calls_of
 from ..audit.retraining import CHANGED, by_relation, check_apart, halves, table_of
 from ..audit.shortcut import misclassified_under
 from ..config import Spec, parse_spec
@@ -27,7 +27,6 @@ from ..engine.options import Filters
 from ..errors import InputError, listed
 from ..journal import read_journal
 from ..journal.files import JOURNAL, Lock
-from ..models.base import adapted_model
 from ..results.export.mix import weights_of, write_mix
 from ..space import QuestionSpace
 from ..types import IDENTITY, JsonObject
@@ -36,8 +35,8 @@ from ..utils.files import Table, hash_files, merged, write_text
 from ..utils.random_streams import generator
 from ..utils.tables import TABLES, write_tables
 from . import versus
+from .census import taken
 from .options import Json, Open, arg, opt
-from .progress import counting
 from .run_folder import open_report
 from .signals import interrupted_as
 from .spec_changes import Set, read, settings
@@ -254,15 +253,12 @@ class Retraining:
         """Of the old model or the new one, everything being asked; None where it may cost money, or
         is too much."""
         when = "before" if spec is self.spec else "after"
-        with adapted_model(build_model(spec, self.base, self.tested.dataset)) as model:
+        with build_model(spec, self.base, self.tested.dataset) as model:
             judged = self.tested.oracle.judge_by is not None
             if model.costs_money or judged or calls_of(self.tested, model) > MAX_CALLS:
                 return None
-            with (
-                Census(self.tested, model, out=self.out / when) as census,
-                counting(f"asking, {when}", census.calls - census.done, quiet) as advance,
-            ):
-                return by_relation(census.run(advance), model)
+            census = taken(self.tested, model, self.out / when, f"asking, {when}", quiet)
+            return by_relation(census, model)
 
     def compared(
         self, new: Spec, figures: list[pd.DataFrame | None], margin: float, as_json: bool

@@ -1,6 +1,5 @@
 """SPEC.toml: what to audit, written down. Every field is described here, and only here."""
 
-import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from .datasets import DatasetSpec, DetectorSpec, RegionsSpec
 from .models import ModelSpec
 from .oracles import OracleSection, OracleSpec, check_judge
 from .secrets import refuse_secrets
-from .section import Section, kinds_of
+from .section import Section, described, kinds_of
 from .sentences import sentence
 
 __all__ = [
@@ -92,10 +91,7 @@ def description(place: str) -> str:
     """What the field SECTION.FIELD is, and its default, in a sentence."""
     section, name = place.split(".")
     (kind,) = kinds_of(Spec.model_fields[section].annotation)
-    field = kind.model_fields[name]
-    told = f" (default: {json.dumps(field.default)})" if field.default else ""
-    words = f"{field.description}{told}."
-    return words[0].upper() + words[1:]
+    return described(kind, name)
 
 
 def read_spec(path: Path) -> Spec:

@@ -14,6 +14,7 @@ from ..relations.metaic_rome import ROME, cut_outs
 from ..results.tracking.backends import Name
 from ..results.tracking.following import tracked
 from ..stopping import AllOf, FirstOf, MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
+from ..surrogates import Form, History
 from ..types import Guarantee
 from .section import Section, told
 
@@ -103,8 +104,8 @@ class AuditSpec(Section):
     exploration: float | None = told(Sampling, "exploration")
     candidates: int = told(Sampling, "candidates")
     batch: int = told(Sampling, "batch")
-    form: Literal["std", "variance"] = told(Sampling, "form")
-    history: Literal["truth", "answer"] = told(Sampling, "history")
+    form: Form = told(Sampling, "form")
+    history: History = told(Sampling, "history")
     keep_masks: bool = told(Sampling, "keep_masks")
     by_price: bool = told(Sampling, "by_price")
     device: str = Field(

@@ -237,7 +237,7 @@ def _completed(name: str, options: dict[str, Any], dataset: Dataset, base: Path)
 # -- the model ---------------------------------------------------------------------------------
 
 
-def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
+def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelDefaults:
     """The model of a spec, with its version; relative paths start at ``base``."""
     captions = isinstance(spec.oracle, CaptionOracleSection)
     section = _section(spec)

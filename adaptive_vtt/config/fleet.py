@@ -9,40 +9,29 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from ..audit.fleet.broker import Caps
 from ..errors import InputError, one_line
+from ..models.checking import one_currency
 from ..utils.figures import USD
 from ..utils.files import Table, near_file, toml_of
 from . import Spec, parse_spec, read_spec
-from .section import Section
+from .section import Section, told
 from .sentences import sentence
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+DEFAULT_CONFIDENCE = 0.95
+"""That all intervals of all members hold, where that is promised."""
 _SHAPE = "a FLEET.toml has [fleet] with max_cost = ..., and [[member]] with spec = ... per audit"
 
 
 class FleetSpec(Section):
     """What the members share."""
 
-    max_cost: float | None = Field(
-        None,
-        description="at most so much money, all members together, in the unit of their prices",
-        gt=0,
-    )
-    max_calls: int | None = Field(
-        None, description="at most so many calls, all members together", ge=1
-    )
-    at_a_time: int = Field(1, description="members that may ask at a time", ge=1)
-    guarantee: Literal["each", "all"] = Field(
-        "each",
-        description="what holds with its probability: each member's certificate, or all at once",
-    )
-    confidence: float | None = Field(
-        None,
-        description="with guarantee all: the probability that all intervals of all members hold "
-        "at all times (default: 0.95)",
-        gt=0,
-        le=1 - 1e-6,  # each member has a part of the rest
-    )
+    max_cost: float | None = told(Caps, "max_cost")
+    max_calls: int | None = told(Caps, "max_calls")
+    at_a_time: int = told(Caps, "at_a_time")
+    guarantee: Literal["each", "all"] = told(Caps, "guarantee")
+    confidence: float | None = told(Caps, "confidence")
 
 
 class MemberSpec(Section):
@@ -74,13 +63,8 @@ class FleetMember:
 class Fleet:
     """A FLEET.toml, read and checked."""
 
-    max_cost: float | None
-    max_calls: int | None
-    at_a_time: int
-    guarantee: Literal["each", "all"]
-    confidence: float | None
+    caps: Caps
     members: tuple[FleetMember, ...]
-    currency: str = USD
 
 
 def read_fleet(path: Path, *, max_cost: float | None = None, max_calls: int | None = None) -> Fleet:
@@ -106,29 +90,19 @@ def read_fleet(path: Path, *, max_cost: float | None = None, max_calls: int | No
     ]
     _check_names([member.name for member in found], path)
     members = tuple(_limited(member, shared, len(found), path) for member in found)
-    sure = (shared.confidence or 0.95) if shared.guarantee == "all" else None
-    return Fleet(
-        shared.max_cost,
-        shared.max_calls,
-        shared.at_a_time,
-        shared.guarantee,
-        sure,
-        members,
-        _currency(members, path),
-    )
+    sure = (shared.confidence or DEFAULT_CONFIDENCE) if shared.guarantee == "all" else None
+    agreed = {**shared.model_dump(), "confidence": sure, "currency": _currency(members, path)}
+    return Fleet(Caps(**agreed), members)
 
 
 def _currency(members: Sequence[FleetMember], path: Path) -> str:
     """Of all members that pay; raises InputError where they pay in several, as they share a cap."""
-    paid = [member for member in members if member.spec.model.costs_money]
-    found = {getattr(m.spec.model, "currency", None) or USD: m.name for m in paid}
-    if len(found) > 1:
-        told = " and ".join(f"{currency} of {name!r}" for currency, name in found.items())
-        raise InputError(
-            f"{path}: member: model.currency: expected one for all, as they share a cap, got "
-            f"{told}; convert the prices of one"
-        )
-    return next(iter(found), USD)
+    paid = [
+        (getattr(member.spec.model, "currency", None) or USD, member.name)
+        for member in members
+        if member.spec.model.costs_money
+    ]
+    return one_currency(paid, f"{path}: member: model") or USD
 
 
 def _check_caps(shared: FleetSpec, path: Path) -> None:
@@ -225,7 +199,7 @@ def _limited(member: FleetMember, shared: FleetSpec, count: int, path: Path) -> 
                 f'{path}: fleet.guarantee: expected members with guarantee = "all" where all '
                 f'are to hold at once, got "each" of member {member.name!r}'
             )
-        sure = 1 - (1 - (shared.confidence or 0.95)) / count
+        sure = 1 - (1 - (shared.confidence or DEFAULT_CONFIDENCE)) / count
         part = certify.model_copy(update={"confidence": sure})
         spec = spec.model_copy(update={"certify": part})
     return replace(member, spec=spec)

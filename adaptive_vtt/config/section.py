@@ -1,5 +1,6 @@
 """What all sections of a SPEC.toml have in common, and those that come in kinds."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from inspect import Parameter
@@ -175,6 +176,14 @@ def shown_default(field: FieldInfo) -> Any:
     if isinstance(field.json_schema_extra, dict):
         return field.json_schema_extra["default"]
     return field.get_default(call_default_factory=True)
+
+
+def described(section: type[Section], name: str) -> str:
+    """What a field is, and its default, in a sentence."""
+    field = section.model_fields[name]
+    default = f" (default: {json.dumps(field.default)})" if field.default else ""
+    words = f"{field.description}{default}."
+    return words[0].upper() + words[1:]
 
 
 def classes_in(annotation: Any) -> list[type[Section]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -103,8 +103,8 @@ class Belief:
         losses: "LossSurrogate | None" = None,
         certifier: Certifier | None = None,
         memory: Memory | None = None,
-        form: Literal["std", "variance"] = "std",
-        history: Literal["truth", "answer"] = "truth",
+        form: surrogates.Form = "std",
+        history: surrogates.History = "truth",
         prices: Prices | None = None,
     ) -> None:
         self.space = space

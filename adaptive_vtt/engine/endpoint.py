@@ -119,12 +119,9 @@ class Failing(Hook):
 
     ``share``: raise ModelError when more than this share of calls stays unanswered, of
     ``FEWEST`` calls or more; 1: never; None: when none of the first ``FEWEST`` was answered.
-    Raises InputError for a share outside (0, 1].
     """
 
     def __init__(self, share: float | None, model: ModelDefaults) -> None:
-        if share is not None and not 0 < share <= 1:
-            raise InputError(f"fail_on_error: expected a share above 0 and up to 1, got {share}")
         self._share, self._model = share, model
         self._answered = False
         self._calls, self._reasons = 0, Counter[str]()

@@ -15,7 +15,7 @@ from ..certify.rules import Rules, by_size, shares
 from ..certify.sequences import BETS
 from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
 from ..cohort import Cohort
-from ..errors import InputError, check_known, unknown
+from ..errors import InputError, check_known
 from ..families import ASKED, OfSlice
 from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
@@ -28,16 +28,16 @@ from ..stopping import (
     Compared,
     Decided,
     StoppingRule,
-    check_confidence,
     check_half_width,
     check_rule,
     limits_of,
 )
 from ..strategies import Named, Strategy, default, named
+from ..surrogates import Form, History
 from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode, Guarantee, JsonObject
 from ..utils.figures import USD
-from ..utils.options import Option
+from ..utils.options import Option, check_options
 from .budget import Lease
 from .selector import Replay
 
@@ -194,20 +194,12 @@ class Certify:
         """Raises InputError for anything out of range."""
         if self.half_width is not None:
             check_half_width(self.half_width)
-        if self.at_most is not None and not 0 < self.at_most < 1:
-            raise InputError(f"at_most: expected a number between 0 and 1, got {self.at_most}")
-        check_confidence(self.confidence)
-        if self.guarantee not in ("all", "each"):
-            raise unknown("guarantee", str(self.guarantee), ("all", "each"))
+        check_options(Certify, vars(self))
         if self.guarantee == "each" and self.weights:
             raise InputError(
                 'weights: expected none where the guarantee is "each", as no target shares with '
                 f"others there; got {dict(self.weights)}"
             )
-        if self.unanswered not in ("loss", "both"):
-            raise unknown("policy", str(self.unanswered), ("loss", "both"), "unanswered")
-        if self.self_taught not in (True, False, "auto"):
-            raise unknown("choice", str(self.self_taught), ("true", "false", "auto"), "self_taught")
         self._check_discovery()
         if self.certifies and exploration <= 0:
             raise InputError(
@@ -216,10 +208,6 @@ class Certify:
             )
 
     def _check_discovery(self) -> None:
-        if self.discover < 0:
-            raise InputError(f"discover: expected 0 or more slices, got {self.discover}")
-        if self.set_aside is not None and not 0 < self.set_aside < 1:
-            raise InputError(f"set_aside: expected a share between 0 and 1, got {self.set_aside}")
         if not (self.discover or self.set_aside):
             return
         if self.half_width is None or self.at_most is not None or self.compare is not None:
@@ -401,14 +389,8 @@ class Sampling:
     repeat_probes: Annotated[
         int, Option("answered questions asked again, to notice a model that changes", ge=0)
     ] = 0
-    form: Annotated[
-        Literal["std", "variance"],
-        Option("uncertainty as area of 95 % regions (std) or integral of variances"),
-    ] = "std"
-    history: Annotated[
-        Literal["truth", "answer"],
-        Option("predictability given true answers (Geman) or the model's"),
-    ] = "truth"
+    form: Form = "std"
+    history: History = "truth"
     keep_masks: Annotated[
         bool,
         Option(
@@ -442,19 +424,9 @@ class Sampling:
             return self.exploration
         return DEFAULT_EXPLORATION if certifies else 0.0
 
-    def check(self, certifies: bool) -> None:
+    def check(self) -> None:
         """Raises InputError for anything out of range."""
-        exploration = self.share(certifies)
-        if not 0 <= exploration <= 1:
-            raise InputError(f"exploration: expected a share between 0 and 1, got {exploration}")
-        for name, value in (("candidates", self.candidates), ("batch", self.batch)):
-            if value < 1:
-                raise InputError(f"{name}: expected at least 1, got {value}")
-        for kind, reading, choices in (
-            ("form", self.form, ("std", "variance")),
-            ("history", self.history, ("truth", "answer")),
-        ):
-            check_known(kind, reading, choices)
+        check_options(Sampling, vars(self))
 
 
 @dataclass(frozen=True)
@@ -492,6 +464,10 @@ class Limits:
     stop: StoppingRule | None = None
     goal: StoppingRule | None = None
     lease: Lease | None = None
+
+    def check(self) -> None:
+        """Raises InputError for anything out of range."""
+        check_options(Limits, vars(self))
 
     def rules(self, certified: StoppingRule | None, currency: str = USD) -> list[StoppingRule]:
         """The stopping rules, any of which ends the audit: all goals together, ``certified`` among
@@ -532,8 +508,8 @@ class Shorthands(TypedDict, total=False):
     batch: int
     seed: int | None
     repeat_probes: int
-    form: Literal["std", "variance"]
-    history: Literal["truth", "answer"]
+    form: Form
+    history: History
     keep_masks: bool
     by_price: bool
     replay: Replay | None

@@ -9,7 +9,6 @@ number, P(yes) or None, and loss.
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from ..errors import InputError
 from ..journal.rows import AnswerRow, CallRow, SourceRow
 from ..types import Answer, JsonObject, Unanswered
 from ..utils.random_streams import generator
@@ -34,8 +33,6 @@ class RepeatProbes(Hook):
     def __init__(
         self, key: int | str, count: int, judge: Judge, queue: CallQueue, draw_order: DrawOrder
     ) -> None:
-        if count < 0:
-            raise InputError(f"repeat_probes: expected a number of at least 0, got {count}")
         self.count = count
         self._key, self._judge, self._queue, self._draw_order = key, judge, queue, draw_order
         self._chosen: set[int] = set()

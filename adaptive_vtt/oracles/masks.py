@@ -13,7 +13,7 @@ from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..errors import InputError, check_known
 from ..types import UNKNOWN, Mask, Outcome, Question, Sample, Unanswered, Value
-from ..utils.options import Option
+from ..utils.options import Option, check_options
 from .base import OracleDefaults, Premise, UnansweredLoss
 from .labels import Agreement
 
@@ -128,8 +128,7 @@ class MaskConsistency(Agreement):
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         check_known("metric", metric, METRICS, "mask consistency")
-        if not 0 < threshold <= 1:
-            raise InputError(f"mask consistency: expected a threshold in (0, 1], got {threshold}")
+        check_options(MaskConsistency, {"threshold": threshold}, "mask consistency")
         self.metric: Metric = metric
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import CAPTION, Box, Filler, FollowUp, Image, Mask, Sample, around, common
-from ..utils.options import Option
+from ..utils.options import Option, check_options
 from ..utils.other_code import fingerprint_of
 from ..utils.random_streams import generator
 from .base import LabelPreserving
@@ -358,8 +358,7 @@ class ROME(LabelPreserving):
     edits = True  # one object more or less; see oracles.caption_classes
 
     def __post_init__(self) -> None:
-        if self.choices < 1:
-            raise InputError(f"{self.name}: expected at least one choice, got {self.choices}")
+        check_options(ROME, vars(self), self.name)
         if not 1 <= self.depth <= self.choices:
             raise InputError(
                 f"{self.name}: expected a depth of 1 to {self.choices} (choices), got {self.depth}"

@@ -20,7 +20,7 @@ from ..journal.files import JOURNAL, RECORD, connect_to_read
 from ..types import JsonObject
 from ..utils.figures import shown
 from ..utils.files import write_text
-from .report.plots import figure_page, frame, table
+from .report.plots import MAX_ROWS, figure_page, frame, table
 from .report.section import data
 
 TOLD, PAGE = "census.json", "census.html"
@@ -41,8 +41,6 @@ TITLES = {
 """In the order of the page."""
 WHOLE = ["kappa", "auc", "f1", "value"]
 """Figures that nobody gives in per cent."""
-MAX_ROWS = 400
-"""Rows of a table that the page shows; the files have all."""
 SHOWN = ["target", "exact", "questions", "unanswered", "images", "lower", "upper"]
 """Of the rates; the files have what every target is about as well."""
 

@@ -10,11 +10,23 @@ Fields of SPEC.toml, its reference and messages follow from these annotations. A
 not annotated so is for callers in Python alone.
 """
 
+import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, isclass, signature
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import numpy as np
+
+from ..errors import InputError, check_known
+
+_NUMBERS = {bool: "true or false", int: "a whole number", float: "a number"}
+_LIMITS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+_HOLDS = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
 
 
 def at_base(value: str, base: Path) -> Path:
@@ -99,6 +111,57 @@ def arguments(made: Callable[..., Any], values: Mapping[str, Any], base: Path) -
             name, group = told.group
             groups.setdefault(name, (group, {**group.defaults}))[1][told.parameter] = argument
     return found | {name: group.made(**own) for name, (group, own) in groups.items()}
+
+
+def check_options(made: Callable[..., Any], values: Mapping[str, Any], where: str = "") -> None:
+    """Raises InputError for the first of the arguments ``values`` of ``made`` that is none of its
+    option's words, no number where one is expected, or one outside of its range.
+
+    Options of other types are checked by what takes them; None leaves an option to its default.
+    """
+    for told in options_of(made):
+        value = values.get(told.parameter)
+        if value is not None and told.group is None:
+            _check(told, value, where)
+
+
+def _check(told: Told, value: Any, where: str) -> None:
+    kinds = [kind for kind in _sides(told.annotation) if kind is not NoneType]
+    words = [word for kind in kinds for word in get_args(kind) if get_origin(kind) is Literal]
+    numbers = [kind for kind in kinds if get_origin(kind) is not Literal]
+    if words and not numbers:
+        check_known(told.name, str(value), words, where)
+        return
+    if value in words or not all(kind in _NUMBERS for kind in numbers):
+        return
+    limits = {name: told.option.limits[name] for name in _HOLDS if name in told.option.limits}
+    is_number = any(_is(value, kind) for kind in numbers)
+    if is_number and all(_HOLDS[name](value, limit) for name, limit in limits.items()):
+        return
+    place = f"{where}: " if where else ""
+    infinite = isinstance(value, float) and math.isinf(value)
+    names = {**_NUMBERS, float: "a finite number"} if infinite else _NUMBERS
+    expected = [names[kind] + _range(limits) for kind in numbers] + [*map(repr, words)]
+    raise InputError(f"{place}{told.name}: expected {' or '.join(expected)}, got {value!r}")
+
+
+def _sides(annotation: Any) -> tuple[Any, ...]:
+    """The sides of a union; another type by itself."""
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a value is a finite number of this kind; truth values are 0 and 1 alone."""
+    if kind is bool:
+        return isinstance(value, Integral | np.bool_) and value in (0, 1)
+    number = Integral if kind is int else Real
+    return isinstance(value, number) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _range(limits: Mapping[str, Any]) -> str:
+    """A range in words, after what is in it."""
+    said = " and ".join(f"{_LIMITS[name]} {limit:.10g}" for name, limit in limits.items())
+    return f" of {said}" if said.startswith("at ") else f" {said}" * bool(said)
 
 
 def _constructors(made: Callable[..., Any]) -> Iterator[Callable[..., Any]]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from inspect import getdoc, isclass, isroutine, signature
+from inspect import Parameter, Signature, getdoc, isclass, isroutine, signature
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, one_line, unknown
+from ..errors import InputError, check_known, one_line, unknown
+from .options import check_options
 from .other_code import is_target, load_object
 
 
@@ -165,18 +166,30 @@ class Registry:
     def _fitting(
         self, made: Any, name: str, options: Mapping[str, Any], base: Path | None
     ) -> dict[str, Any]:
-        """The options as arguments; raises InputError for one that is missing or not taken."""
+        """The options as arguments; raises InputError for one that is missing, not taken, or out of
+        the range that its annotation tells."""
         try:
             taken = signature(made)
         except (TypeError, ValueError):  # of some that are written in C there is none
             return dict(options)
+        self._check_names(taken, name, options)
         if "base" in taken.parameters and "base" not in options:
             options = {**options, "base": base or Path()}
         try:
             taken.bind(**options)
         except TypeError as error:
             raise InputError(f"{self.kind} {name!r}: {one_line(error)}") from None
+        check_options(made, options, f"{self.kind} {name!r}")
         return dict(options)
+
+    def _check_names(self, taken: Signature, name: str, options: Mapping[str, Any]) -> None:
+        """Raises InputError, naming the nearest one, for an option that is not among several."""
+        parameters = taken.parameters.values()
+        if any(each.kind is Parameter.VAR_KEYWORD for each in parameters):
+            return
+        known = [each.name for each in parameters if each.name != "base"]
+        for option in options if known else ():
+            check_known("option", option, [*known, "base"], f"{self.kind} {name!r}")
 
 
 def _imported(found: object) -> Any:

@@ -13,10 +13,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
+from adaptive_vtt import strategies
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.fleet import FleetSpec, MemberSpec
 from adaptive_vtt.config.oracles import JudgeSpec
-from adaptive_vtt.config.section import Section, kind_name, kinds_of, shown_default
+from adaptive_vtt.config.section import Section, kind_name, kinds_of, plain, shown_default
+from adaptive_vtt.utils.options import Told, options_of
+from adaptive_vtt.utils.registry import first_line
 
 SPEC_HEAD = """# SPEC.toml
 
@@ -39,6 +42,11 @@ be used, one sentence says why; 3 with `--require-certified`, a target is open o
 """
 TABLE = "\n| {} | type | default | what it is |\n|---|---|---|---|\n"
 
+STRATEGY_HEAD = """
+### `[audit.strategy_options]`
+
+What the strategies take that take anything.
+"""
 JUDGE_MODEL = """
 Its `model` is a table with the fields of `[model]`; see [judges](../how-to/judges.md).
 """
@@ -56,10 +64,27 @@ def spec_page() -> str:
         parts += [_kind(name, kind, len(kinds) > 1) for kind in kinds]
         if name == "oracle":
             parts += ["\n### `[oracle.judge]`\n", _kind(name, JudgeSpec, False), JUDGE_MODEL]
+        if name == "audit":
+            parts += _strategies()
     parts.append(FLEET_HEAD)
     for name, section in (("[fleet]", FleetSpec), ("[[member]]", MemberSpec)):
         parts.append(f"\n### `{name}`\n{_kind(name, section, False)}")
     return "".join(parts)
+
+
+def _strategies() -> Iterator[str]:
+    """What each strategy that takes options is, and those."""
+    yield STRATEGY_HEAD
+    for name in strategies.names():
+        made = strategies.REGISTRY.get(name)
+        if options := options_of(made):
+            rows = "".join(map(_told, options))
+            yield f"\n#### strategy: `{name}`\n\n{first_line(made)}\n{TABLE.format('option')}{rows}"
+
+
+def _told(option: Told) -> str:
+    default = f"`{_json(plain(option.default))}`"
+    return _row(f"`{option.name}`", _type(option.annotation), default, option.option.about)
 
 
 def _kind(section: str, kind: type[Section], several: bool) -> str:

@@ -24,7 +24,7 @@ CENTS = 1e-9
 
 
 def caps(money: float | None = 10.0, calls: int | None = None, at_a_time: int = 9) -> Caps:
-    return Caps(money, calls, at_a_time, {})
+    return Caps(money, calls, at_a_time)
 
 
 def account(

@@ -129,7 +129,7 @@ def test_the_table_fits_80_columns_and_says_what_was_lost(
         Member(long, 0, 2.0, 1234, 1.5, 1234, "stopped", 0.0, "was killed by signal 9", figures),
         Member("b", 1, 0.5, 10, 0.5, 10, "done", 0.0, "all 5 targets are certified", {}),
     ]
-    caps = Caps(5.0, 9000, 1, {"guarantee": "each", "confidence": None})
+    caps = Caps(5.0, 9000, 1)
     Console(width=80).print(table(members, caps))
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80

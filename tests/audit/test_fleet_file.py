@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from adaptive_vtt.audit.fleet.broker import Caps
 from adaptive_vtt.config.fleet import read_fleet
 from adaptive_vtt.errors import InputError
 from tests.helpers.command_line import run
@@ -62,7 +63,7 @@ set.certify = {{ half_width = 0.1, targets = ["overall", "relations"] }}
 set.audit.budget = 30
 """
     found = read_fleet(written(folder, text))
-    assert (found.max_cost, found.max_calls, found.at_a_time) == (2.0, 50, 1)
+    assert found.caps == Caps(2.0, 50)
     assert [m.name for m in found.members] == ["a", "c", "strict"]
     assert [m.base for m in found.members] == [folder / "a", folder, folder / "b"]
     assert [m.spec.audit.budget for m in found.members] == [50, 50, 30]
@@ -71,14 +72,14 @@ set.audit.budget = 30
     assert found.members[2].spec.certify.targets == ["overall", "relations"]
     assert {m.spec.certify.confidence for m in found.members} == {0.95}
     other = read_fleet(folder / "FLEET.toml", max_cost=0.25, max_calls=20)
-    assert (other.max_cost, other.max_calls) == (0.25, 20)
+    assert other.caps == Caps(0.25, 20)
     assert {m.spec.audit.max_cost for m in other.members} == {0.25}
 
 
 def test_where_all_are_to_hold_members_share_what_may_go_wrong(folder: Path) -> None:
     head = '[fleet]\nmax_calls = 9\nguarantee = "all"\nconfidence = 0.9\n'
     found = read_fleet(written(folder, head + MEMBER + '[[member]]\nspec = "c.toml"\n'))
-    assert found.confidence == 0.9
+    assert found.caps.confidence == 0.9
     assert [m.spec.certify.confidence for m in found.members] == [0.95, 0.95]
 
 

@@ -265,7 +265,7 @@ def killed_until_the_end(folder: Path, deadly: float, most: int) -> int:
 @needs_fork
 def test_members_that_are_killed_keep_the_cap_and_pay_for_nothing_twice(tmp_path: Path) -> None:
     """20 kills among three audits, before and after a call was charged."""
-    Broker.create(tmp_path / FLEET, Caps(CAP, None, 2, {}), list(SEEDS)).close()
+    Broker.create(tmp_path / FLEET, Caps(CAP, None, 2), list(SEEDS)).close()
     assert killed_until_the_end(tmp_path, 0.25, 20) >= 20
     bills = {
         name: [float(x) for x in (tmp_path / f"{name}.bill").read_text().split()] for name in SEEDS

@@ -59,7 +59,7 @@ def test_a_journal_tells_what_its_audit_told_the_broker(kind: Callable[[], dict[
 
 
 def test_members_that_ended_before_any_lease_are_counted_before_the_first(tmp_path: Path) -> None:
-    Broker.create(tmp_path / FLEET, Caps(17.0, None, 1, {}), list(SEEDS)).close()
+    Broker.create(tmp_path / FLEET, Caps(17.0, None, 1), list(SEEDS)).close()
     spent = member(tmp_path, "a").cost
     assert spent > 12.0
     forged(tmp_path)
@@ -71,7 +71,7 @@ def test_members_that_ended_before_any_lease_are_counted_before_the_first(tmp_pa
 
 def test_calls_that_were_lost_count_at_their_worst(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    with closing(Broker.create(tmp_path / FLEET, Caps(90.0, None, 1, {}), ["a"])) as broker:
+    with closing(Broker.create(tmp_path / FLEET, Caps(90.0, None, 1), ["a"])) as broker:
         with asked(broker, Interrupted(), budget=30) as audit, pytest.raises(KeyboardInterrupt):
             audit.run()
         before = broker.member("a")
@@ -85,7 +85,7 @@ def test_calls_that_were_lost_count_at_their_worst(tmp_path: Path) -> None:
 
 
 def test_a_file_that_tells_more_is_believed(tmp_path: Path) -> None:
-    Broker.create(tmp_path / FLEET, Caps(6.0, None, 1, {}), list(SEEDS)).close()
+    Broker.create(tmp_path / FLEET, Caps(6.0, None, 1), list(SEEDS)).close()
     member(tmp_path, "a")
     with closing(sqlite3.connect(tmp_path / FLEET)) as db, db:
         db.execute("UPDATE members SET money = 6 WHERE name = 'a'")
@@ -94,7 +94,7 @@ def test_a_file_that_tells_more_is_believed(tmp_path: Path) -> None:
 
 @needs_fork
 def test_members_that_were_killed_are_counted_as_they_were_leased(tmp_path: Path) -> None:
-    Broker.create(tmp_path / FLEET, Caps(CAP, None, 2, {}), list(SEEDS)).close()
+    Broker.create(tmp_path / FLEET, Caps(CAP, None, 2), list(SEEDS)).close()
     killed_until_the_end(tmp_path, 0.25, 6)
     with closing(Broker(tmp_path / FLEET)) as broker:
         before = broker.members()
@@ -105,7 +105,7 @@ def test_members_that_were_killed_are_counted_as_they_were_leased(tmp_path: Path
 
 
 def test_a_member_that_is_still_written_is_waited_for_and_named(tmp_path: Path) -> None:
-    Broker.create(tmp_path / FLEET, Caps(6.0, None, 1, {}), list(SEEDS)).close()
+    Broker.create(tmp_path / FLEET, Caps(6.0, None, 1), list(SEEDS)).close()
     member(tmp_path, "a")
     lock = Lock(tmp_path / "a" / "journal.db")
     with (
@@ -117,7 +117,7 @@ def test_a_member_that_is_still_written_is_waited_for_and_named(tmp_path: Path) 
 
 
 def test_a_member_goes_on_alone_only_where_it_leaves(tmp_path: Path) -> None:
-    Broker.create(tmp_path / FLEET, Caps(6.0, None, 1, {}), ["a"]).close()
+    Broker.create(tmp_path / FLEET, Caps(6.0, None, 1), ["a"]).close()
     (tmp_path / "a").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a")
     for name in ("a", "link"):

@@ -38,7 +38,7 @@ class Interrupted(Dear):
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
     (tmp_path / "a").mkdir()
-    with closing(Broker.create(tmp_path / "fleet.db", Caps(90.0, None, 1, {}), ["a"])) as broker:
+    with closing(Broker.create(tmp_path / "fleet.db", Caps(90.0, None, 1), ["a"])) as broker:
         yield broker
 
 

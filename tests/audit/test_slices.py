@@ -137,8 +137,8 @@ def test_each_interval_by_itself_sets_nothing_aside():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"discover": -1}, "discover: expected 0 or more slices, got -1"),
-        ({"set_aside": 1.0}, "set_aside: expected a share between 0 and 1, got 1.0"),
+        ({"discover": -1}, "discover: expected a whole number of at least 0, got -1"),
+        ({"set_aside": 1.0}, "set_aside: expected a number above 0 and below 1, got 1.0"),
         ({"half_width": None, "at_most": 0.1}, "to a half_width alone.*got at_most"),
         ({"half_width": None, "targets": ["overall"]}, "half_width alone.*got nothing certified"),
         ({"discover_by": ["metdata"]}, "unknown proposer 'metdata'.*did you mean 'metadata'"),

@@ -281,9 +281,9 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
         ({"half_width": 0.0}, "half_width: expected a number above 0 and below 0.5, .*; got 0$"),
         ({"half_width": 0.5}, "interval, 0 to 1, before any question; got 0.5$"),
         ({"half_width": 0.1, "confidence": 1.0}, "confidence: expected .* got 1.0"),
-        ({"at_most": -1}, "at_most: expected a number between 0 and 1, got -1"),
+        ({"at_most": -1}, "at_most: expected a number above 0 and below 1, got -1"),
         ({"half_width": 0.1, "exploration": 0.0}, "exploration: expected a share above 0"),
-        ({"half_width": 0.1, "unanswered": "maybe"}, "unanswered: unknown policy 'maybe'"),
+        ({"half_width": 0.1, "unanswered": "maybe"}, "unknown unanswered 'maybe'"),
         ({"half_width": 0.1, "proxies": {"p": np.zeros((2, 2))}}, r"proxy 'p': expected an array"),
         (
             {"half_width": 0.1, "proxies": {"p": np.full((60, 4, 2), np.nan)}},

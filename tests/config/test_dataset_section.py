@@ -38,10 +38,7 @@ def test_every_kind_of_dataset_is_reached_from_a_spec(isic: Path, idrid: Path) -
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        (
-            {"kind": "masks"},
-            r"dataset\.path: expected .*, got nothing; kind .masks. needs path = ",
-        ),
+        ({"kind": "masks"}, r"dataset\.path: expected .*, got nothing; kind .masks. needs path = "),
         (
             {"kind": "phantom"},
             r"dataset\.count: expected .* got nothing; kind .phantom. needs count",

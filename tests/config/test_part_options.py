@@ -1,20 +1,23 @@
 """What a part can be told is written at its constructor: SPEC.toml follows from it."""
 
+import math
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
+from adaptive_vtt import strategies
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.section import kinds_of, shown_default
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import REGISTRY
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.network.endpoint import Endpoint
-from adaptive_vtt.utils.options import Group, Option, arguments, at_base, options_of
+from adaptive_vtt.utils.options import Group, Option, arguments, at_base, check_options, options_of
 
 
 @dataclass(frozen=True)
@@ -135,3 +138,32 @@ def test_every_option_of_a_built_in_part_is_described() -> None:
         for kind in kinds_of(info.annotation):
             for name, field in kind.model_fields.items():
                 assert name == "kind" or field.description, (section, kind.__name__, name)
+
+
+def test_every_argument_of_a_built_in_strategy_is_an_option() -> None:
+    for name in strategies.names():
+        made = strategies.REGISTRY.get(name)
+        taken = set(signature(made).parameters) if made.__init__ is not object.__init__ else set()
+        assert {told.name for told in options_of(made)} == taken, name
+        for told in options_of(made):
+            check_options(made, {told.name: told.default})
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("bald", {"pwer": 2.0}, r"unknown option 'pwer'; did you mean 'power'"),
+        ("bald", {"power": "2"}, r"power: expected a number of at least 0, got '2'"),
+        ("bald", {"power": math.nan}, r"power: expected a number of at least 0, got nan"),
+        ("bald", {"scored": 1.5}, r"scored: expected a whole number of at least 1, got 1\.5"),
+        ("neyman", {"stratified": "no"}, r"stratified: expected true or false, got 'no'"),
+        ("certify", {"curiosity": -0.1}, r"curiosity: expected .* least 0 and below 1, got -0\.1"),
+        ("certify", {"curiosity": 1}, r"curiosity: expected a number .* and below 1, got 1"),
+        ("failure-search", {"again": 2}, r"again: expected .* at least 0 and at most 1, got 2"),
+    ],
+)
+def test_options_of_a_strategy_are_checked_by_its_constructor(
+    name: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=f"^strategy '{name}': {said}"):
+        strategies.get(name, **options)

@@ -173,7 +173,10 @@ def test_every_part_says_what_it_is(kind: str, capsys: pytest.CaptureFixture[str
     [
         ({"kind": "parts.py:gone"}, r"dataset: parts\.py: unknown name 'gone'"),
         ({"kind": "none.py:x"}, r"none\.py' does not exist"),
-        ({"kind": "parts.py:greys", "options": {"cuont": 3}}, r"unexpected keyword .*'cuont'"),
+        (
+            {"kind": "parts.py:greys", "options": {"cuont": 3}},
+            r"unknown option 'cuont'; did .* 'count'",
+        ),
         ({"kind": "parts.py:Evenly"}, r"expected a dataset .* got Evenly without 'name'"),
         ({"kind": "nowhere.at.all:x"}, r"dataset: cannot import 'nowhere\.at\.all'"),
     ],

@@ -220,12 +220,7 @@ def served_at(server: DemoServer) -> dict[str, tuple[str, str]]:
 ENDPOINTS = [
     ("endpoint.toml", "openai", "/v1", '"demo-endoscopist"', None),
     pytest.param(
-        "anthropic.toml",
-        "openai",
-        "",
-        '"claude-sonnet-4-5"',
-        None,
-        marks=pytest.mark.slow,
+        "anthropic.toml", "openai", "", '"claude-sonnet-4-5"', None, marks=pytest.mark.slow
     ),
     ("gemini.toml", "gemini", "/v1beta/openai", '"gemini-2.5-flash"', "refuses log-probabilities"),
     pytest.param(

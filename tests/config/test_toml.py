@@ -46,19 +46,10 @@ def test_what_is_too_deep_or_too_large_is_no_toml(
             "--set certify.confidence: expected less than or equal to 0.99",
         ),
         (("--set", "certify.confidence=95"), "it is a share: write 0.95 for 95 %"),
-        (
-            ("--set", "certify.discovr=3"),
-            "unknown field 'discovr'; did you mean 'discover'",
-        ),
+        (("--set", "certify.discovr=3"), "unknown field 'discovr'; did you mean 'discover'"),
         (("--set", "discover=3"), "unknown field 'discover': expected one of"),
-        (
-            ("--set", "certify.discover=some"),
-            "discover: expected a valid integer, got 'some'",
-        ),
-        (
-            ("--set", "certify.discover="),
-            "expected SECTION.FIELD=VALUE, such as",
-        ),
+        (("--set", "certify.discover=some"), "discover: expected a valid integer, got 'some'"),
+        (("--set", "certify.discover="), "expected SECTION.FIELD=VALUE, such as"),
         (("--set", "certify=3"), "certify: expected a table of fields"),
     ],
 )

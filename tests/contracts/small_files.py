@@ -1,13 +1,9 @@
 """Small files of each format, written into a folder; each function gives what reads them."""
 
-import base64
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-
-import cv2
-import numpy as np
-import pandas as pd
 
 from adaptive_vtt.datasets import (
     Dataset,
@@ -20,7 +16,8 @@ from adaptive_vtt.datasets import (
     from_voc,
     read_table,
 )
-from adaptive_vtt.datasets.vqa.taxonomy import TASKS
+from tests.helpers import annotated
+from tests.helpers.endobench_rows import row, write
 from tests.helpers.small_datasets import mask, picture
 
 
@@ -51,32 +48,7 @@ def images(folder: Path) -> Callable[[], Dataset]:
 
 
 def endobench(folder: Path) -> Callable[[], Dataset]:
-    pixels = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
-    text = base64.b64encode(cv2.imencode(".jpg", pixels)[1].tobytes()).decode()
-    rows = [
-        {
-            "index": k,
-            "image": text,
-            "image_path": f"{k}.jpg",
-            "question": f"What is this ({k})?",
-            "category": TASKS[k % 3].category,
-            "task": TASKS[k % 3].name,
-            "subtask": "any",
-            "scene": "WCE",
-            "answer": "B",
-            "dataset": "Kid",
-            "gt": "two",
-            "A": "one",
-            "B": "two",
-            "C": "three",
-            "D": "four",
-            "E": "",
-            "F": "",
-        }
-        for k in range(6)
-    ]
-    pd.DataFrame(rows).to_csv(folder / "e.tsv", sep="\t", index=False)
-    return lambda: from_endobench(folder / "e.tsv")
+    return partial(from_endobench, write(folder / "e.tsv", [row(k) for k in range(6)]))
 
 
 def medvqa(folder: Path) -> Callable[[], Dataset]:
@@ -94,40 +66,9 @@ def medvqa(folder: Path) -> Callable[[], Dataset]:
 
 
 def coco(folder: Path) -> Callable[[], Dataset]:
-    for name in "ab":
-        picture(folder / "images" / f"{name}.png", 20, 30)
-    described = {
-        "images": [
-            {"id": k, "file_name": f"{name}.png", "width": 30, "height": 20}
-            for k, name in enumerate("ab")
-        ],
-        "categories": [{"id": 1, "name": "dog"}, {"id": 2, "name": "kite"}],
-        "annotations": [
-            {
-                "id": 5,
-                "image_id": 0,
-                "category_id": 1,
-                "bbox": [2, 4, 10, 10],
-                "iscrowd": 0,
-                "segmentation": [[2, 4, 12, 4, 12, 14, 2, 14]],
-            }
-        ],
-    }
-    (folder / "instances.json").write_text(json.dumps(described))
-    return lambda: from_coco(folder / "instances.json", folder / "images", outlines=True)
+    return partial(from_coco, *annotated.coco(folder), outlines=True)
 
 
 def voc(folder: Path) -> Callable[[], Dataset]:
-    thing = (
-        "<object><name>{}</name><difficult>{}</difficult><bndbox><xmin>2</xmin><ymin>3</ymin>"
-        "<xmax>9</xmax><ymax>8</ymax></bndbox></object>"
-    )
-    size = "<size><width>30</width><height>20</height><depth>3</depth></size>"
-    (folder / "Annotations").mkdir()
-    for name, things in {"a": [("dog", 0), ("cat", 1)], "b": [("cat", 0)]}.items():
-        picture(folder / "JPEGImages" / f"{name}.jpg", 20, 30)
-        said = "".join(thing.format(*each) for each in things)
-        (folder / "Annotations" / f"{name}.xml").write_text(
-            f"<annotation>{size}{said}</annotation>"
-        )
-    return lambda: from_voc(folder)
+    annotated.voc(folder, "a", ("dog", 0, 2, 3, 9, 8), ("cat", 1, 2, 3, 9, 8))
+    return partial(from_voc, annotated.voc(folder, "b", ("cat", 0, 2, 3, 9, 8)))

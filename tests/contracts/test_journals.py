@@ -138,7 +138,7 @@ class TestJournals:
         journal = self.make()
         journal.set_facts(space={"size": 3}, ended=None, seed=5)
         journal.add_draws([DRAW, replace(DRAW, draw=1, call=8, question=80)])
-        journal.add_calls([CALL])
+        journal.add_calls([replace(CALL, answers=ANSWERS[::-1])])  # read by their questions
         journal.add_sources([SOURCE])
         return journal
 

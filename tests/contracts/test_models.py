@@ -42,6 +42,7 @@ from adaptive_vtt.types import Ask, Image
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.batch_service import BatchService, MessageBatches
 from tests.helpers.loopback import Said, serving
+from tests.helpers.onnx_graphs import channels
 
 from .apis import chat_api, inference_api, json_api, share
 from .registered import assert_covered
@@ -90,15 +91,7 @@ def recorded_captions() -> RecordedCaptions:
 def onnx_file(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     """The mean of each channel."""
     pytest.importorskip("onnxruntime")
-    onnx = pytest.importorskip("onnx")
-    of = onnx.TensorProto.FLOAT
-    step = onnx.helper.make_node("ReduceMean", ["image"], ["p"], axes=[2, 3], keepdims=0)
-    image = onnx.helper.make_tensor_value_info("image", of, ("n", 3, "h", "w"))
-    output = onnx.helper.make_tensor_value_info("p", of, None)
-    graph = onnx.helper.make_graph([step], "means", [image], [output])
-    opset = [onnx.helper.make_opsetid("", 13)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "m.onnx")
-    return lambda: OnnxModel(folder / "m.onnx")
+    return partial(OnnxModel, channels(folder / "m.onnx"))
 
 
 def classifier(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:

@@ -1,12 +1,10 @@
 """Boxes: annotated in COCO's and VOC's formats, detected by networks, or proposed as regions."""
 
-import json
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,56 +20,10 @@ from adaptive_vtt.oracles.captions.detectors import Detected
 from adaptive_vtt.oracles.captions.regions import Regions
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Box, Image
-
-
-def picture(path: Path, height: int = 20, width: int = 30) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    assert cv2.imwrite(str(path), np.full((height, width, 3), 90, np.uint8))
-
-
-def truths(dataset: Any) -> list[list[int]]:
-    rows, columns = np.arange(len(dataset)), np.arange(len(dataset.concepts))
-    return dataset.truth(rows[:, None], columns[None, :]).tolist()
-
+from tests.helpers.annotated import SIZE, coco, voc
+from tests.helpers.small_datasets import truths
 
 # -- COCO ----------------------------------------------------------------------------------
-
-SQUARE = [[2, 4, 12, 4, 12, 14, 2, 14]]
-
-
-def coco(folder: Path, change: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """Two images with a dog, a crowd of people and, in the other, nothing; then changed."""
-    for name in ("a.png", "b.png"):
-        picture(folder / "images" / name)
-    images = [
-        {"id": k, "file_name": f, "width": 30, "height": 20}
-        for k, f in ((7, "a.png"), (9, "b.png"))
-    ]
-    kinds = [{"id": 3, "name": "dog"}, {"id": 1, "name": "person"}, {"id": 2, "name": "kite"}]
-    crowd = {"size": [20, 30], "counts": [40, 5, 555]}
-    things = [
-        {
-            "id": 70,
-            "image_id": 7,
-            "category_id": 3,
-            "bbox": [2, 4, 10, 10],
-            "iscrowd": 0,
-            "segmentation": SQUARE,
-        },
-        {
-            "id": 71,
-            "image_id": 7,
-            "category_id": 1,
-            "bbox": [0, 0, 30, 20],
-            "iscrowd": 1,
-            "segmentation": crowd,
-        },
-    ]
-    content = {"images": images, "categories": kinds, "annotations": things}
-    if change is not None:
-        change(content)
-    (folder / "instances.json").write_text(json.dumps(content))
-    return folder / "instances.json", folder / "images"
 
 
 def test_coco_annotations_are_boxes_and_their_categories_concepts(tmp_path: Path) -> None:
@@ -201,20 +153,6 @@ def test_an_image_of_another_size_than_annotated_is_named(tmp_path: Path) -> Non
 
 
 # -- VOC -----------------------------------------------------------------------------------
-
-THING = (
-    "<object><name>{0}</name><difficult>{1}</difficult><part><name>head</name></part><bndbox>"
-    "<xmin>{2}</xmin><ymin>{3}</ymin><xmax>{4}</xmax><ymax>{5}</ymax></bndbox></object>"
-)
-SIZE = "<size><width>30</width><height>20</height><depth>3</depth></size>"
-
-
-def voc(top: Path, name: str, *things: tuple[Any, ...], text: str | None = None) -> Path:
-    picture(top / "JPEGImages" / f"{name}.jpg")
-    (top / "Annotations").mkdir(exist_ok=True)
-    said = f"<annotation>{SIZE}{''.join(THING.format(*t) for t in things)}</annotation>"
-    (top / "Annotations" / f"{name}.xml").write_text(said if text is None else text)
-    return top
 
 
 def test_voc_boxes_count_from_one_and_difficult_classes_are_unknown(tmp_path: Path) -> None:
@@ -372,9 +310,9 @@ def test_regions_keep_to_their_limits_for_any_image(image: Image, most: int) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"most": 0}, "expected most of 1 or more, got 0"),
+        ({"most": 0}, "most: expected a whole number of at least 1, got 0"),
         ({"smallest": 0.6}, "expected 0 <= smallest < largest <= 1, got 0.6, 0.5"),
-        ({"overlap": 0}, r"expected overlap in \(0, 1\], got 0"),
+        ({"overlap": 0}, "overlap: expected a number above 0 and at most 1, got 0"),
     ],
 )
 def test_regions_refuse_limits_that_leave_nothing(options: Any, message: str) -> None:

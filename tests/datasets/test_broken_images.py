@@ -22,17 +22,16 @@ def with_broken_image(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_broken_image_is_refused_when_it_is_met(with_broken_image: Path) -> None:
+def test_a_broken_image_is_refused_when_it_is_met_or_skipped_by_name(
+    with_broken_image: Path,
+) -> None:
     dataset = datasets.from_masks(with_broken_image)
     assert dataset.sample(0).image is not None
     with pytest.raises(InputError, match=r"sample 'b': '.*b\.png' is not an image that can be re"):
         dataset.sample(1)
-
-
-def test_broken_image_is_skipped_by_name(with_broken_image: Path) -> None:
-    dataset = datasets.from_masks(with_broken_image, broken="skip")
-    assert ids(dataset) == ["a", "c"]
-    assert dataset.skipped == (str(with_broken_image / "images" / "b.png"),)
+    left = datasets.from_masks(with_broken_image, broken="skip")
+    assert ids(left) == ["a", "c"]
+    assert left.skipped == (str(with_broken_image / "images" / "b.png"),)
 
 
 def test_broken_images_of_a_table_are_skipped_by_name(with_broken_image: Path) -> None:

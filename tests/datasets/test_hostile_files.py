@@ -29,6 +29,7 @@ from adaptive_vtt.errors import AvttError, InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.answer_json import from_json, to_json
 from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
+from adaptive_vtt.models import Unanswered
 from adaptive_vtt.people.answers import Given, read_file, to_csv
 from adaptive_vtt.utils.files import why_unread
 from adaptive_vtt.utils.image_codec import png
@@ -326,8 +327,7 @@ FIELDS_SAID = st.sampled_from(["mask", "shape", "unanswered"])
 
 @given(
     st.recursive(
-        ATOMS,
-        lambda inner: st.dictionaries(FIELDS_SAID, inner | st.lists(inner, max_size=2)),
+        ATOMS, lambda inner: st.dictionaries(FIELDS_SAID, inner | st.lists(inner, max_size=2))
     )
 )
 def test_any_json_is_an_answer_or_a_journal_error(said: Any) -> None:
@@ -340,7 +340,13 @@ def test_masks_come_back_as_they_were(height: int, width: int, seed: int) -> Non
     mask = np.random.default_rng(seed).random((height, width)) < 0.5
     again = from_json(json.loads(json.dumps(to_json(mask))))
     assert isinstance(again, np.ndarray)
+    assert again.dtype == bool
     assert np.array_equal(again, mask)
+
+
+@pytest.mark.parametrize("value", [0.25, "a cup", Unanswered("late")])
+def test_other_answers_come_back_as_they_were(value: Any) -> None:
+    assert from_json(json.loads(json.dumps(to_json(value)))) == value
 
 
 READS: dict[str, Callable[[SQLiteJournal], Any]] = {

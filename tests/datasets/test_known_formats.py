@@ -12,8 +12,8 @@ from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import recognised
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
+from tests.helpers import annotated
 from tests.helpers.command_line import run
 from tests.helpers.endobench_rows import row, write
 from tests.helpers.small_datasets import medmnist
@@ -22,13 +22,7 @@ PIXELS = png(np.full((20, 30, 3), 90, np.uint8))
 
 
 def coco(folder: Path) -> Path:
-    images = [{"id": k, "file_name": f"{k}.png", "width": 30, "height": 20} for k in (1, 2)]
-    for image in images:
-        write_bytes(folder / "val2017" / str(image["file_name"]), PIXELS)
-    thing = {"id": 1, "image_id": 1, "category_id": 3, "bbox": [2, 4, 9, 9], "iscrowd": 0}
-    kinds = [{"id": 3, "name": "dog"}]
-    content = {"images": images, "categories": kinds, "annotations": [thing]}
-    write_bytes(folder / "annotations" / "instances_val2017.json", json.dumps(content).encode())
+    annotated.coco(folder, images="val2017", file="annotations/instances_val2017.json")
     return folder
 
 
@@ -83,7 +77,7 @@ def test_a_spec_is_written_that_reads_them(name: str, of_folder: bool, tmp_path:
 def test_boxes_without_their_images_are_told_what_to_name(tmp_path: Path) -> None:
     file = coco(tmp_path) / "annotations" / "instances_val2017.json"
     (tmp_path / "val2017").rename(tmp_path.parent / f"{tmp_path.name}-elsewhere")
-    with pytest.raises(InputError, match=r"with its images, such as '1\.png', .*labels = "):
+    with pytest.raises(InputError, match=r"with its images, such as 'a\.png', .*labels = "):
         recognised(file)
     other = tmp_path / "other.json"
     other.write_text("[1]")

@@ -111,31 +111,20 @@ def test_mask_and_image_of_different_size_are_named(tmp_path: Path) -> None:
         datasets.from_masks(tmp_path)
 
 
-@pytest.fixture
-def with_empty_mask(tmp_path: Path) -> Path:
+def test_an_empty_mask_is_refused_skipped_by_name_or_means_absent(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         picture(tmp_path / "images" / f"{name}.png")
         mask(tmp_path / "masks" / f"{name}.png", inside=name != "b")
-    return tmp_path
-
-
-def test_empty_mask_is_refused(with_empty_mask: Path) -> None:
     message = r"masks.b\.png': expected a mask with something inside .*empty one; 1 of 3 are"
     with pytest.raises(InputError, match=message):
-        datasets.from_masks(with_empty_mask)
-
-
-def test_empty_mask_is_skipped_by_name(with_empty_mask: Path) -> None:
-    dataset = datasets.from_masks(with_empty_mask, empty="skip")
-    assert ids(dataset) == ["a", "c"]
-    assert dataset.skipped == (str(with_empty_mask / "masks" / "b.png"),)
-
-
-def test_empty_mask_may_mean_absent(with_empty_mask: Path) -> None:
-    dataset = datasets.from_masks(with_empty_mask, empty="absent")
-    assert truths(dataset) == [[1], [0], [1]]
-    assert len(dataset.sample(1).masks) == 0
-    assert dataset.skipped == ()
+        datasets.from_masks(tmp_path)
+    left = datasets.from_masks(tmp_path, empty="skip")
+    assert ids(left) == ["a", "c"]
+    assert left.skipped == (str(tmp_path / "masks" / "b.png"),)
+    absent = datasets.from_masks(tmp_path, empty="absent")
+    assert truths(absent) == [[1], [0], [1]]
+    assert len(absent.sample(1).masks) == 0
+    assert absent.skipped == ()
 
 
 def test_image_without_mask_and_mask_without_image_are_named(tmp_path: Path) -> None:

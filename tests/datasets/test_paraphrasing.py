@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_vtt.datasets.vqa.paraphrasing import (
-    Paraphrases,
-    Say,
-    fault,
-    kept_words,
-    paraphrased,
-)
+from adaptive_vtt.datasets.vqa.paraphrasing import Paraphrases, Say, fault, kept_words, paraphrased
 from adaptive_vtt.datasets.vqa.wordings import WORDS
 from adaptive_vtt.errors import InputError, ModelError
 

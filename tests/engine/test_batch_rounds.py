@@ -389,7 +389,7 @@ def test_what_is_no_id_never_gets_into_an_address():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"batch_size": 0}, "batch_size: expected at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size: expected a whole number of at least 1, got 0"),
         ({"polling": Polling}, "polling first: expected a number above 0, got 0"),
     ],
 )

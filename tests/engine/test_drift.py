@@ -295,7 +295,7 @@ def test_resuming_pays_for_no_repeat_probe_twice(tmp_path):
 
 
 def test_a_negative_number_of_repeat_probes_is_refused(space):
-    with pytest.raises(InputError, match=r"repeat_probes: expected a number of at least 0, got -1"):
+    with pytest.raises(InputError, match=r"repeat_probes: expected a whole number .* 0, got -1"):
         Audit(space, ScriptedModel(), repeat_probes=-1)
     with pytest.raises(InputError, match=r"budget: expected at least 4 calls.* all repeat probes"):
         Audit(space, ScriptedModel(), repeat_probes=3, budget=3)

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
-from adaptive_vtt.types import Answer, Prompt
+from adaptive_vtt.types import Answer, Ask, Prompt
 from tests.helpers.command_line import run
 
 DRAWS = np.random.default_rng(0)
@@ -23,8 +23,9 @@ HALVES[:10, 15:, 0] = 255
 QUICK = ('relations = ["medtest"]', 'relations = ["gaussian_noise"]')
 
 
-def prompts(*concepts: str, shown: list[Any] = SHOWN) -> list[Prompt]:
-    return [Prompt(im, concepts, f"s{k}", "identity", 0) for k, im in enumerate(shown)]
+def prompts(*concepts: str, shown: list[Any] = SHOWN, ask: Ask | None = None) -> list[Prompt]:
+    asks = () if ask is None else (ask,)
+    return [Prompt(im, concepts, f"s{k}", "identity", 0, asks) for k, im in enumerate(shown)]
 
 
 def said(model: Any, asked: list[Prompt]) -> list[Any]:

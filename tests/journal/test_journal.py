@@ -3,8 +3,10 @@
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -160,55 +162,27 @@ def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]
 # -- both kinds ----------------------------------------------------------------------------
 
 
-def test_what_was_written_is_read_back(journal: Journal) -> None:
-    journal.set_facts(space={"size": 4}, ended=None)
-    journal.set_facts(ended={"reason": "4 calls were made"})
-    draws = [draw_row(0, 5), draw_row(1, 3, learned=1, why={"uncertainty": 0.5})]
-    journal.add_draws(draws[:1])
-    journal.add_draws(draws[1:])
-    first = call_row(3, 31, 30, pictures=(b"png", b"gnp"))
-    second = CallRow(5, 0.0, 3.0, (AnswerRow(50, 5, None, 0.5, None, None, None),))
-    journal.add_calls([first])
-    journal.add_calls([second])
-    assert journal.facts() == {"space": {"size": 4}, "ended": {"reason": "4 calls were made"}}
-    assert journal.draws() == draws
-    # In the order of commit; answers by question; pictures apart.
-    by_question = tuple(sorted(first.answers, key=lambda answer: answer.question))
-    assert journal.calls() == [replace(first, answers=by_question, pictures=None), second]
-    assert journal.pictures() == {3: (b"png", b"gnp")}
+REFUSED: dict[str, list[DrawRow] | list[CallRow]] = {
+    "draw stands there": [draw_row(2, 2), draw_row(0, 3)],
+    "its call stands there": [draw_row(2, 2), draw_row(3, 0)],
+    "draw twice in one write": [draw_row(2, 2), draw_row(2, 3)],
+    "call drawn twice in one write": [draw_row(2, 2), draw_row(3, 2)],
+    "not drawn": [call_row(1, 10), call_row(2, 20)],
+    "answered already": [call_row(1, 10), call_row(0, 1)],
+    "call twice in one write": [call_row(1, 10), call_row(1, 11)],
+    "question twice in one call": [call_row(1, 10, 10)],
+    "question answered already": [call_row(1, 10, 0)],
+}
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        pytest.param([draw_row(1, 1), draw_row(0, 2)], id="draw stands there"),
-        pytest.param([draw_row(1, 1), draw_row(2, 0)], id="call stands there"),
-        pytest.param([draw_row(1, 1), draw_row(1, 2)], id="draw twice in one write"),
-        pytest.param([draw_row(1, 1), draw_row(2, 1)], id="call twice in one write"),
-    ],
-)
-def test_draw_that_stands_there_is_refused_whole(journal: Journal, rows: list[DrawRow]) -> None:
-    journal.add_draws([draw_row(0, 0)])
-    with pytest.raises(JournalError, match=r"^journal"):
-        journal.add_draws(rows)
-    assert journal.draws() == [draw_row(0, 0)]
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        pytest.param([call_row(1, 10), call_row(2, 20)], id="not drawn"),
-        pytest.param([call_row(1, 10), call_row(0, 1)], id="answered already"),
-        pytest.param([call_row(1, 10), call_row(1, 11)], id="call twice in one write"),
-        pytest.param([call_row(1, 10, 10)], id="question twice in one call"),
-        pytest.param([call_row(1, 10, 0)], id="question answered already"),
-    ],
-)
-def test_call_that_cannot_be_is_refused_whole(journal: Journal, rows: list[CallRow]) -> None:
+@pytest.mark.parametrize("why", REFUSED)
+def test_rows_that_cannot_be_are_refused_whole(journal: Journal, why: str) -> None:
     journal.add_draws([draw_row(0, 0), draw_row(1, 1)])
     journal.add_calls([call_row(0, 0)])
+    rows: list[Any] = REFUSED[why]
     with pytest.raises(JournalError, match=r"^journal"):
-        journal.add_calls(rows)
+        (journal.add_draws if isinstance(rows[0], DrawRow) else journal.add_calls)(rows)
+    assert journal.draws() == [draw_row(0, 0), draw_row(1, 1)]
     assert journal.calls() == [call_row(0, 0)]
     journal.add_calls([call_row(1, 10)])  # and the journal goes on
     assert len(journal.calls()) == 2
@@ -235,47 +209,41 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "gone.db").exists()
 
 
-@pytest.mark.parametrize("other", [VERSION - 1, VERSION + 1])
-def test_another_schema_is_refused_and_left_alone(tmp_path: Path, other: int) -> None:
-    path = tmp_path / "journal.db"
+def of_schema(path: Path, version: int) -> None:
     SQLiteJournal(path).close()
-    with sqlite3.connect(path) as database:
-        database.execute(f"PRAGMA user_version={other}")
-    database.close()
-    before = path.read_bytes()
-    with pytest.raises(
-        JournalError, match=rf"schema version {other}, and this program reads {VERSION}: take"
-    ):
-        SQLiteJournal(path)
-    assert path.read_bytes() == before
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"PRAGMA user_version={version}")
 
 
-def test_other_database_is_no_journal_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as database:
+def of_recipes(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE recipes (name TEXT)")
-    database.close()
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (partial(of_schema, version=VERSION - 1), rf"version {VERSION - 1}, and this .* {VERSION}"),
+        (partial(of_schema, version=VERSION + 1), rf"version {VERSION + 1}, and this .* {VERSION}"),
+        (of_recipes, r"other\.db' is a database, but not a journal"),
+        (lambda path: path.write_text("no database " * 99), r"cannot be opened: .*not a database"),
+    ],
+    ids=["older", "newer", "another database", "another file"],
+)
+def test_what_is_no_journal_is_refused_and_left_alone(
+    tmp_path: Path, write: Callable[[Path], object], message: str
+) -> None:
+    path = tmp_path / "other.db"
+    write(path)
     before = path.read_bytes()
-    with pytest.raises(JournalError, match=r"other\.db' is a database, but not a journal"):
+    with pytest.raises(JournalError, match=message):
         SQLiteJournal(path)
     assert path.read_bytes() == before
 
 
-def test_other_file_is_no_journal_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database at all, " * 50)
-    before = path.read_bytes()
-    with pytest.raises(JournalError, match=r"notes\.txt' cannot be opened: .*not a database"):
-        SQLiteJournal(path)
-    assert path.read_bytes() == before
-
-
-def test_folder_is_no_journal(tmp_path: Path) -> None:
+def test_a_folder_and_a_file_in_the_way_are_named(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"cannot be opened: unable to open"):
         SQLiteJournal(tmp_path)
-
-
-def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(JournalError, match=r"journal '.*journal\.db' cannot be opened"):
         SQLiteJournal(tmp_path / "file" / "journal.db")

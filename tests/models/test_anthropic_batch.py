@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.config.models import ModelSection
-from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import AnthropicBatch, Polling, Prices, Retries
 from adaptive_vtt.models.network.batches import Unkept
@@ -168,31 +167,6 @@ def test_requests_go_to_the_address_that_was_given_and_keys_are_never_shown():
         service.instead["POST"] = (401, {}, b'{"error": {"message": "sk-ant-secret is wrong"}}')
         with pytest.raises(ModelError, match=r"\[key\] is wrong"):
             model.ask([ONE])
-
-
-def test_a_spec_says_all_of_it():
-    given = {
-        "kind": "anthropic-batch",
-        "model": "claude",
-        "template": "few-shot",
-        "yes_from": "words",
-        "price_input": 8.0,
-        "price_output": 16.0,
-        "max_input_tokens": 100,
-        "max_tokens": 10,
-    }
-    section = ModelSection.model_validate(given)
-    model: Any = section.build(None, None, captions=False)  # type: ignore[arg-type]
-    assert (model.host, model.batch, model.hard_answers) == ("api.anthropic.com", 64, True)
-    assert model.template.name == "few-shot"
-    assert model.most_cost == pytest.approx(3 * 0.5 * (8 * 100 + 16 * 10) / 1e6)
-    model.close()
-
-
-def test_a_key_that_is_not_set_is_said_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    with pytest.raises(InputError, match="ANTHROPIC_API_KEY, which is not set"):
-        AnthropicBatch("claude")
 
 
 @pytest.mark.parametrize("gone", [(404, {}, b"{}"), (410, {}, b"{}"), (200, {}, b"x" * 300_000)])

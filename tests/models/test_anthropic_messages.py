@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.demo.server import MODEL, Behaviour, DemoModel
-from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Answer, Unanswered
@@ -164,28 +163,3 @@ def test_the_demo_server_is_audited_as_by_its_model_and_bills_what_is_booked():
         seen / 100 + (bill.truncated + bill.broken) * (600 * 2 + 50) / 100
     )
     assert max(one.cost for one in said) <= most
-
-
-def test_a_spec_says_all_of_it():
-    given = {
-        "kind": "anthropic",
-        "model": "claude",
-        "in_flight": 3,
-        "yes_from": "words",
-        "price_input": 8.0,
-        "price_output": 16.0,
-        "max_input_tokens": 100,
-        "max_tokens": 10,
-        "options": {"temperature": 0},
-    }
-    section = ModelSection.model_validate(given)
-    model: Any = section.build(None, None, captions=False)  # type: ignore[arg-type]
-    assert (model.host, model.in_flight, model.hard_answers) == ("api.anthropic.com", 3, True)
-    assert model.most_cost == pytest.approx(6 * (8 * 100 + 16 * 10) / 1e6)
-    model.close()
-
-
-def test_a_key_that_is_not_set_is_said_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    with pytest.raises(InputError, match="ANTHROPIC_API_KEY, which is not set"):
-        AnthropicMessages("claude")

@@ -96,11 +96,11 @@ def test_costs_are_not_added_up_across_currencies(tmp_path: Path) -> None:
     (tmp_path / "b.toml").write_text(SPEC.replace("max_tokens", 'currency = "EUR"\nmax_tokens'))
     fleet, other = tmp_path / "FLEET.toml", '[[member]]\nspec = "b.toml"\n'
     fleet.write_text(f"[fleet]\nmax_cost = 2.0\n{MEMBER}{other}")
-    expected = r"FLEET.toml: member: model.currency: expected one .* USD of 'a' and EUR of 'b'"
+    expected = r"FLEET.toml: member: model: currency: expected .* USD of 'a' and EUR of 'b'"
     with pytest.raises(InputError, match=expected):
         read_fleet(fleet)
     fleet.write_text(f"[fleet]\nmax_cost = 2.0\n{other}")
-    assert read_fleet(fleet).currency == "EUR"
+    assert read_fleet(fleet).caps.currency == "EUR"
 
 
 def test_a_currency_is_three_capitals() -> None:

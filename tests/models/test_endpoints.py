@@ -90,26 +90,6 @@ def test_an_answer_costs_what_the_server_counts() -> None:
         }
 
 
-@pytest.mark.parametrize(
-    ("trouble", "cost"),
-    [
-        (of_status(429, {}, ""), 0.0),
-        (of_status(503, {}, ""), WORST),
-        (of_status(408, {}, ""), WORST),
-        (of_status(409, {}, ""), 0.0),
-        (Trouble("unreachable"), 0.0),
-        (Trouble("truncated", billed=True), WORST),
-        (Trouble("http 500", usage=Usage(100, 0)), 0.01 + 0.2),
-    ],
-    ids=lambda value: str(value),
-)
-def test_failed_attempts_cost_what_may_have_been_billed(trouble: Trouble, cost: float) -> None:
-    with scripted(YES, trouble) as endpoint:
-        ask(endpoint)
-        assert ask(endpoint) == Answer((0.9, 0.2), pytest.approx(USUAL + cost))
-        assert endpoint.statistics()["failures"] == {trouble.kind: 1}
-
-
 def test_an_attempt_without_reply_in_time_may_have_been_billed() -> None:
     with scripted("hang", retries=Retries(timeout=0.05)) as endpoint:
         assert ask(endpoint) == Answer((0.9, 0.2), pytest.approx(USUAL + WORST))
@@ -240,21 +220,38 @@ def test_a_server_that_is_down_ends_the_audit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "costs"),
+    ("trouble", "likely", "all_of_them"),
     [
-        ("likely", (0.0, WORST, 0.0, WORST)),
-        ("all", (WORST, WORST, 0.0, WORST)),
-        ("none", (0.0,) * 4),
+        (of_status(429, {}, ""), 0.0, WORST),
+        (of_status(409, {}, ""), 0.0, WORST),
+        (of_status(503, {}, ""), WORST, WORST),
+        (of_status(408, {}, ""), WORST, WORST),
+        (Trouble("unreachable"), 0.0, 0.0),
+        (Trouble("timeout", billed=True), WORST, WORST),
+        (Trouble("truncated", billed=True), WORST, WORST),
     ],
+    ids=str,
 )
-def test_it_may_be_said_which_failed_attempts_are_billed(which: str, costs: tuple[float]) -> None:
-    kinds = [of_status(429, {}, ""), of_status(503, {}, ""), Trouble("unreachable")]
-    for trouble, cost in zip([*kinds, Trouble("timeout", billed=True)], costs, strict=True):
-        with scripted(YES, trouble, failed_attempts=which) as endpoint:
+def test_failed_attempts_cost_what_may_have_been_billed_or_what_is_said(
+    trouble: Trouble, likely: float, all_of_them: float
+) -> None:
+    for which, cost in ((None, likely), ("likely", likely), ("all", all_of_them), ("none", 0.0)):
+        given = {} if which is None else {"failed_attempts": which}
+        with scripted(YES, trouble, **given) as endpoint:
             ask(endpoint)
             answer = ask(endpoint)
             assert answer == Answer((0.9, 0.2), pytest.approx(USUAL + cost))
             assert answer.unconfirmed == cost
+            assert endpoint.statistics()["failures"] == {trouble.kind: 1}
+
+
+def test_a_failed_attempt_whose_tokens_were_counted_costs_them() -> None:
+    with scripted(Trouble("http 500", usage=Usage(100, 0))) as endpoint:
+        answer = ask(endpoint)
+        assert answer == Answer((0.9, 0.2), pytest.approx(USUAL + 0.01 + 0.2))
+
+
+def test_failed_attempts_are_billed_in_no_other_way() -> None:
     with pytest.raises(InputError, match="failed_attempts: unknown value 'som'"):
         Scripted(failed_attempts="som")
 
@@ -360,10 +357,10 @@ def test_tokens_reserved_and_not_used_are_given_back() -> None:
     [
         (lambda: Limits(in_flight=0), "in_flight: expected a number above 0, got 0"),
         (lambda: Limits(calls_per_minute=-1), "calls_per_minute: expected .*, got -1"),
-        (lambda: Retries(times=-1), "retries: expected 0 or more, got -1"),
-        (lambda: Retries(timeout=0), "timeout: expected seconds above 0, got 0"),
-        (lambda: Prices(input=-1.0), "price input: expected 0 or more, got -1.0"),
-        (lambda: Prices(tokens=0), "price tokens: expected a number above 0, got 0"),
+        (lambda: Retries(times=-1), "retries: expected a whole number of at least 0, got -1"),
+        (lambda: Retries(timeout=0), "timeout: expected a number above 0, got 0"),
+        (lambda: Prices(input=-1.0), "price_input: expected a number of at least 0, got -1.0"),
+        (lambda: Prices(tokens=0), "price_tokens: expected a whole number of at least 1, got 0"),
     ],
 )
 def test_limits_and_prices_that_are_none_are_refused(make: Any, message: str) -> None:

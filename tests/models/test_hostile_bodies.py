@@ -1,4 +1,4 @@
-"""Bodies too long, redirects, and servers that fail too often."""
+"""Bodies too long, redirects, attempts that fail, and servers that fail too often."""
 
 import gzip
 import subprocess
@@ -216,5 +216,39 @@ def test_a_spec_sets_the_bound_of_replies_and_the_share_of_failures(tmp_path: Pa
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
 def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="fail_on_error: expected a share above 0 and up to 1"):
+    with pytest.raises(InputError, match="fail_on_error: expected a number above 0 and at most 1"):
         failing("http://127.0.0.1:9", share)
+
+
+# -- attempts --------------------------------------------------------------------------------
+
+BOTH = completion({"role": "assistant", "content": "Yes"}).replace(b"{", b'{"p": 1.0, ', 1)
+"""What a chat model and a service of plain JSON take for a Yes."""
+
+
+@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [
+        ("truncate", "truncated"),
+        ("drop", "connection lost"),
+        ("hang", "timeout"),
+        ((200, {}, b'{"choices": ['), "truncated"),
+        ((503, {"retry-after": "0"}, b"busy"), "http 503"),
+    ],
+)
+def test_attempts_that_fail_are_repeated_and_may_be_billed(
+    make: Callable[..., Endpoint], how: Said, kind: str
+) -> None:
+    steps = [how]
+    with serving(lambda *_: steps.pop() if steps else said(BOTH)) as url:
+        patience = Retries(timeout=1.0, first_wait=0.01)
+        model = make(url, retries=patience, prices=Prices(per_call=1.0))
+        assert ask(model) == Answer((1.0,), 2.0)
+        assert model.statistics()["failures"] == {kind: 1}
+
+
+@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
+def test_an_unreachable_host_is_named(make: Callable[..., Endpoint]) -> None:
+    with pytest.raises(ModelError, match=r"at 127\.0\.0\.1:9: unreachable: cannot be reached"):
+        ask(make("http://127.0.0.1:9/v1"))

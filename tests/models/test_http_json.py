@@ -104,27 +104,6 @@ def test_a_question_in_words_is_answered_in_words() -> None:
     assert http("http://a").answers == "all"
 
 
-@pytest.mark.parametrize("how", ["truncate", "drop", "hang", b'{"outputs": ['])
-def test_replies_that_break_off_are_asked_again_and_may_be_billed(how: str | bytes) -> None:
-    steps: list[Said] = [how if isinstance(how, str) else (200, {}, how)]
-    good = said({"outputs": [{"scores": [0.5, 0.5]}]})
-    patience = Retries(timeout=1.0, first_wait=0.01)
-    price = Prices(per_call=1.0)
-    kind = {"drop": "connection lost", "hang": "timeout"}.get(str(how), "truncated")
-    with serving(lambda *_: steps.pop() if steps else good) as url:
-        endpoint = http(url, retries=patience, prices=price)
-        assert ask(endpoint) == Answer((0.5, 0.5), 2.0)
-        assert endpoint.statistics()["failures"] == {kind: 1}
-        endpoint.close()
-
-
-def test_an_unreachable_host_is_named() -> None:
-    endpoint = http("http://127.0.0.1:9/predict")
-    with pytest.raises(ModelError, match=r"'predict' at 127.0.0.1:9: unreachable: cannot be"):
-        ask(endpoint)
-    endpoint.close()
-
-
 def test_an_answer_that_is_not_where_it_should_be_is_shown() -> None:
     assert "nothing at 'outputs.0.scores', which begins {\"p\": 1}" in malformed({"p": 1})
     assert "for each of 2 concepts (3 values)" in malformed([1, 0, 1], response="")

@@ -261,10 +261,7 @@ PROVIDERS = ("openai-api/demo/demo-endoscopist", "anthropic/demo-endoscopist")
 def test_every_request_that_a_server_sees_is_an_attempt_that_is_counted(name: str) -> None:
     prompts = [Prompt(frame(k), ("polyp",), f"f{k}", "identity", 0) for k in range(6)]
     faults = Behaviour(broken=0.2, limited=0.2, truncated=0.3, retry_after=0.0)
-    with (
-        demo_server(FRAMES, faults) as server,
-        closing(through(name, server.url)) as model,
-    ):
+    with demo_server(FRAMES, faults) as server, closing(through(name, server.url)) as model:
         answers = model.ask(prompts)
         bill, counts = server.statistics, model.statistics()
     assert any(isinstance(answer, Answer) for answer in answers)
@@ -311,9 +308,7 @@ def test_an_audit_stays_below_its_cap_whatever_is_not_counted() -> None:
 
 
 @pytest.mark.usefixtures("keys")
-def test_the_bundled_spec_runs_and_bills_what_the_server_does(
-    tmp_path: Path,
-) -> None:
+def test_the_bundled_spec_runs_and_bills_what_the_server_does(tmp_path: Path) -> None:
     with demo_server(DemoModel(FRAMES, error=0.2)) as server:
         spec = copied(
             "inspect.toml",

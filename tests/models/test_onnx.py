@@ -10,34 +10,14 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, OnnxModel, Prompt
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.onnx_graphs import channels
 
 pytest.importorskip("onnxruntime")
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
 CONCEPTS = ("red", "green", "blue")
 IMAGES = generator(0, "onnx").integers(0, 256, (5, 6, 4, 3), dtype=np.uint8)
 PROMPTS = [Prompt(image, CONCEPTS, f"s{i}", "identity", 0) for i, image in enumerate(IMAGES)]
-
-
-def network(
-    path: Path, shape: Any = ("n", 3, "h", "w"), *, maps: bool = False, kind: str = "FLOAT"
-) -> Path:
-    """Gives the mean of each channel, n x 3, or the channels themselves, n x 3 x H x W."""
-    from onnx import TensorProto, helper
-
-    of = getattr(TensorProto, kind)
-    step = (
-        helper.make_node("Identity", ["image"], ["p"])
-        if maps
-        else helper.make_node("ReduceMean", ["image"], ["p"], axes=[2, 3], keepdims=0)
-    )
-    output = helper.make_tensor_value_info("p", of, None)
-    graph = helper.make_graph(
-        [step], "means", [helper.make_tensor_value_info("image", of, shape)], [output]
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(made, path)
-    return path
 
 
 def values(model: OnnxModel, prompts: list[Prompt] = PROMPTS) -> Any:
@@ -52,19 +32,19 @@ def values(model: OnnxModel, prompts: list[Prompt] = PROMPTS) -> Any:
 def test_a_classifier_answers_in_whatever_batches(
     tmp_path: Path, shape: Any, batch_size: int
 ) -> None:
-    model = OnnxModel(network(tmp_path / "means.onnx", shape), batch_size=batch_size)
+    model = OnnxModel(channels(tmp_path / "means.onnx", shape), batch_size=batch_size)
     assert model.name == "means"
     assert np.allclose(values(model), IMAGES.mean((1, 2)) / 255, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["FLOAT16", "DOUBLE"])
 def test_the_input_has_the_type_that_the_network_takes(tmp_path: Path, kind: str) -> None:
-    model = OnnxModel(network(tmp_path / "means.onnx", kind=kind))
+    model = OnnxModel(channels(tmp_path / "means.onnx", kind=kind))
     assert np.allclose(values(model), IMAGES.mean((1, 2)) / 255, atol=2e-3)
 
 
 def test_images_of_several_sizes_may_stand_in_one_batch(tmp_path: Path) -> None:
-    model = OnnxModel(network(tmp_path / "means.onnx"))
+    model = OnnxModel(channels(tmp_path / "means.onnx"))
     images = [IMAGES[0], IMAGES[1][:3], IMAGES[2][:3], IMAGES[3]]
     prompts = [Prompt(image, CONCEPTS, "s", "identity", 0) for image in images]
     expected = [image.mean((0, 1)) / 255 for image in images]
@@ -72,7 +52,7 @@ def test_images_of_several_sizes_may_stand_in_one_batch(tmp_path: Path) -> None:
 
 
 def test_concepts_and_activation_read_the_output(tmp_path: Path) -> None:
-    path = network(tmp_path / "means.onnx")
+    path = channels(tmp_path / "means.onnx")
     prompts = [Prompt(p.image, ("blue", "red"), p.sample_id, "identity", 0) for p in PROMPTS]
     model = OnnxModel(path, concepts=CONCEPTS, activation="softmax", mean=[0.5], std=[0.1])
     logits = (IMAGES.mean((1, 2)) / 255 - 0.5) / 0.1
@@ -81,7 +61,7 @@ def test_concepts_and_activation_read_the_output(tmp_path: Path) -> None:
 
 
 def test_a_segmenter_gives_masks_of_the_image_size(tmp_path: Path) -> None:
-    model = OnnxModel(network(tmp_path / "maps.onnx", maps=True))
+    model = OnnxModel(channels(tmp_path / "maps.onnx", maps=True))
     answer = checked(model, PROMPTS[:1])[0]
     assert isinstance(answer, Answer)
     for channel, mask in enumerate(answer.values):
@@ -90,7 +70,7 @@ def test_a_segmenter_gives_masks_of_the_image_size(tmp_path: Path) -> None:
 
 
 def test_outputs_that_do_not_fit_the_concepts_are_refused(tmp_path: Path) -> None:
-    model = OnnxModel(network(tmp_path / "means.onnx"), name="m")
+    model = OnnxModel(channels(tmp_path / "means.onnx"), name="m")
     with pytest.raises(ModelError, match=r"'m': expected an array of shape \(1, 2\) .*got .*1, 3"):
         model.ask([Prompt(IMAGES[0], ("a", "b"), "s", "identity", 0)])
     with pytest.raises(InputError, match="'m': expected an image, sample 's' has none"):
@@ -111,7 +91,7 @@ def test_networks_that_cannot_be_used_are_refused(
 ) -> None:
     maps = len(shape) == 2
     with pytest.raises(InputError, match=message):
-        OnnxModel(network(tmp_path / "means.onnx", shape, maps=maps), **options)
+        OnnxModel(channels(tmp_path / "means.onnx", shape, maps=maps), **options)
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import OpenAIBatch, Polling, Prices, Retries
@@ -62,18 +61,6 @@ def test_a_batch_is_a_file_of_requests_as_they_would_be_sent_one_by_one():
     assert request["messages"][0]["content"][0]["type"] == "image_url"
     assert len(service.batches) == 1
     assert list(service.batches[0]["metadata"]) == ["adaptive_vtt"]
-
-
-def test_a_server_that_refuses_log_probabilities_is_asked_for_words():
-    def reply(request: dict[str, Any]) -> Any:
-        if "logprobs" in request or "response_format" in request:
-            return 400, {"error": {"message": "not supported", "code": None}}
-        return completion("No.")
-
-    with asked(reply) as (model, service):
-        said = model.ask([ONE, ONE])
-    assert said == [Answer((0.0,), USED)] * 2  # what was refused cost nothing
-    assert len(service.batches) == 4  # 20 log-probabilities, 5, a schema, words
 
 
 def test_forms_are_those_of_the_journal_where_an_audit_goes_on():
@@ -277,27 +264,6 @@ def test_what_is_set_for_each_exchange_is_no_part_of_a_request():
     assert service.requests[0]["top_k"] == 1
     assert service.requests[0]["seed"] == 5
     assert not {"extra_headers", "extra_body"} & set(service.requests[0])
-
-
-def test_a_spec_says_all_of_it():
-    given = {
-        "kind": "openai-batch",
-        "model": "m",
-        "url": "http://127.0.0.1:1/v1",
-        "batch_size": 16,
-        "batch_factor": 0.25,
-        "poll_seconds": 2.0,
-        "price_input": 8.0,
-        "price_output": 16.0,
-        "max_input_tokens": 100,
-        "max_tokens": 10,
-    }
-    section = ModelSection.model_validate(given)
-    model: Any = section.build(None, None, captions=False)  # type: ignore[arg-type]
-    assert (model.batch, model.polling) == (16, Polling(2.0, longest=48.0))
-    assert (model.retries.times, model.retries.timeout) == (2, 600.0)
-    assert model.most_cost == pytest.approx(3 * 0.25 * (8 * 100 + 16 * 10) / 1e6)
-    model.close()
 
 
 def test_a_refused_question_in_words_says_nothing_of_log_probabilities():

@@ -112,42 +112,6 @@ def test_p_yes_comes_from_log_probabilities_where_there_are_any() -> None:
     assert model.statistics()["yes_from"] == "logprobs"
 
 
-def fussy(*refused: str) -> Callable[[dict[str, Any]], Any]:
-    """A server that refuses requests with certain fields."""
-
-    def reply(request: dict[str, Any]) -> Any:
-        for name in refused:
-            if name in request:
-                return 400, {"error": {"message": f"unknown field {name}"}}
-        structured = "response_format" in request
-        return completion('{"probability": 0.3}' if structured else "no")
-
-    return reply
-
-
-@pytest.mark.parametrize(
-    ("refused", "value", "requests"),
-    [(("logprobs",), 0.3, 3), (("logprobs", "response_format"), 0.0, 4)],
-)
-def test_a_server_that_refuses_one_way_is_asked_in_the_next(
-    refused: tuple[str, ...], value: float, requests: int
-) -> None:
-    answer, seen, model = asked(fussy(*refused), ONE)
-    assert answer == Answer((value,))
-    assert len(seen) == requests
-    assert model.statistics()["failures"] == {}
-
-
-def test_a_request_refused_in_every_way_is_quoted() -> None:
-    with pytest.raises(ModelError, match=r"http 400: unknown field temperature"):
-        asked(fussy("temperature"), ONE)
-
-
-def test_a_way_that_was_asked_for_is_the_only_one() -> None:
-    with pytest.raises(ModelError, match=r"http 400: unknown field logprobs"):
-        asked(fussy("logprobs"), ONE, yes_from="logprobs")
-
-
 def test_a_structured_reply_states_probabilities() -> None:
     reply = completion('{"1": 0.25, "2": 7}')
     answer, seen, _ = asked(reply, TWO, answers="all", yes_from="structured")
@@ -202,27 +166,13 @@ def test_errors_that_stay_end_the_audit(reply: Any, message: str) -> None:
         asked(lambda request: reply, ONE)
 
 
-@pytest.mark.parametrize(
-    ("how", "kind"),
-    [
-        ("truncate", "truncated"),
-        ("drop", "connection lost"),
-        ("hang", "timeout"),
-        ((200, {}, b'{"choices": ['), "truncated"),
-        ((200, {}, b'{"error": "busy"}'), "truncated"),
-        ((503, {"retry-after": "0"}, b"busy"), "http 503"),
-    ],
-)
-def test_attempts_that_fail_are_repeated(how: Said, kind: str) -> None:
-    steps = [how]
-    good: Said = (200, {}, json.dumps(completion("Yes")).encode())
-    with serving(lambda *_: steps.pop() if steps else good) as url:
-        options: Any = {"retries": Retries(timeout=1.0, first_wait=0.01)}
-        prices = Prices(per_call=1.0)
-        model = OpenAIChat("m", base_url=url, prices=prices, yes_from="words", **options)
-        assert checked(model, [ONE]) == [Answer((1.0,), 2.0)]
-        assert model.statistics()["failures"] == {kind: 1}
-        model.close()
+def test_an_error_in_place_of_choices_is_a_reply_that_broke_off() -> None:
+    replies: list[Any] = [{"error": "busy"}, completion("Yes")]
+    prices, patience = Prices(per_call=1.0), Retries(first_wait=0.01)
+    options: dict[str, Any] = {"prices": prices, "retries": patience, "yes_from": "words"}
+    answer, _, model = asked(lambda request: replies.pop(0), ONE, **options)
+    assert answer == Answer((1.0,), 2.0)
+    assert model.statistics()["failures"] == {"truncated": 1}
 
 
 def test_a_model_that_is_dropped_leaves_nothing_open() -> None:
@@ -255,13 +205,6 @@ def test_a_refusal_that_counts_tokens_is_paid_for() -> None:
     assert answer.cost == answer.unconfirmed == 4096 + 512
 
 
-def test_an_unreachable_host_is_named() -> None:
-    model = OpenAIChat("m", base_url="http://127.0.0.1:9/v1")
-    with pytest.raises(ModelError, match=r"model 'm' at 127.0.0.1:9: unreachable: cannot be"):
-        model.ask([ONE])
-    model.close()
-
-
 def test_the_key_of_openai_is_sent_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-others")
     seen: list[str] = []
@@ -275,9 +218,6 @@ def test_the_key_of_openai_is_sent_to_openai_alone(monkeypatch: pytest.MonkeyPat
         model.ask([ONE])
         model.close()
     assert seen == ["Bearer none"]
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(InputError, match=r"model.key: expected .* OPENAI_API_KEY, which is not"):
-        OpenAIChat("m")
 
 
 def test_log_probabilities_need_one_question_per_call() -> None:

@@ -5,12 +5,10 @@ from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
-import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets.base import Dataset, DatasetDefaults, adapted_dataset
 from adaptive_vtt.engine.audit_key import CONTENT, version_of
-from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import (
     Answer,
     ConcurrentModel,
@@ -113,12 +111,6 @@ def test_what_a_plain_model_has_goes_before_the_defaults_as_it_is_now() -> None:
     assert version_of(model) == CONTENT + "abc"
     model.version = "2"
     assert (plain.version, version_of(plain)) == ("2", "2")
-
-
-def test_a_cap_on_cost_is_refused_where_a_plain_model_names_no_price() -> None:
-    space = QuestionSpace(tiny_dataset(4, 2))
-    with pytest.raises(InputError, match="expected the prices of model 'PlainModel' to be known"):
-        Audit(space, PlainModel(), max_cost=1.0)
 
 
 def test_a_plain_model_for_several_calls_at_a_time_stays_one() -> None:

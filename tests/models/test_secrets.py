@@ -1,7 +1,7 @@
 """Keys come from the environment: none that a spec can hold reaches a file or the terminal."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,7 +15,7 @@ from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.config.secrets import filled, refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import HttpJson, OpenAIChat
+from adaptive_vtt.models import AnthropicBatch, AnthropicMessages, HttpJson, OpenAIBatch, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
 from adaptive_vtt.models.network.keys import PLAIN_HEADERS, PLAIN_PARAMETERS, names_secret
 from adaptive_vtt.types import Ask, Prompt
@@ -105,10 +105,7 @@ user = "${{OPTION}}"
 
 @pytest.mark.parametrize("model", [pytest.param(HTTP, marks=pytest.mark.slow), CHAT])
 def test_keys_reach_the_server_and_nothing_else(
-    model: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for name, key in KEYS.items():
         monkeypatch.setenv(name, key)
@@ -295,18 +292,17 @@ def test_what_looks_drawn_at_random_is_refused_in_any_header(text: str, data: An
         refuse_secrets(model, "SPEC.toml")
 
 
-@pytest.mark.parametrize(
-    "name", ["apiKey", "X-API-KEY", "client_secret", "sig", "authToken", "PWD"]
-)
-def test_names_of_secrets(name: str) -> None:
-    assert names_secret(name)
+NAMES = {
+    True: ("apiKey", "X-API-KEY", "client_secret", "sig", "authToken", "PWD"),
+    False: ("max_tokens", "key_env", "monkey", "author", "design", "Accept", ""),
+}
 
 
-@pytest.mark.parametrize(
-    "name", ["max_tokens", "key_env", "monkey", "author", "design", "Accept", ""]
-)
-def test_names_of_other_things(name: str) -> None:
-    assert not names_secret(name)
+@pytest.mark.parametrize("secret", NAMES)
+def test_names_of_secrets_are_told_from_others(secret: bool) -> None:
+    assert {name: names_secret(name) for name in NAMES[secret]} == dict.fromkeys(
+        NAMES[secret], secret
+    )
 
 
 def test_a_variable_that_is_not_set_is_named(
@@ -328,3 +324,15 @@ def test_an_error_while_a_model_is_built_shows_no_key(monkeypatch: pytest.Monkey
 
     with pytest.raises(InputError, match=r"nobody knows http://h/\?k=\[key\]"):
         built()
+
+
+@pytest.mark.parametrize("kind", [AnthropicBatch, AnthropicMessages, OpenAIBatch, OpenAIChat])
+def test_a_providers_own_variable_is_named_where_it_is_not_set(
+    kind: Callable[[str], Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variables = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+    for name in variables:
+        monkeypatch.delenv(name, raising=False)
+    own = variables[kind in (OpenAIBatch, OpenAIChat)]
+    with pytest.raises(InputError, match=rf"model\.key: expected .* {own}, which is not set"):
+        kind("m")

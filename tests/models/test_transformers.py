@@ -12,29 +12,13 @@ import torch
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.hugging_face import Classes, tokens_of, transformers_model
 from adaptive_vtt.models.network.prompt_templates import Template
-from adaptive_vtt.types import Answer, Ask, Prompt
+from adaptive_vtt.types import Answer, Ask
 from tests.config.test_specs import audited, copied, targets
 from tests.datasets.test_hugging_face_data import in_parquet, pyarrow, stored
 from tests.helpers.command_line import run
+from tests.helpers.torch_networks import DRAWS, SHOWN, prompts, said
 
 tiny = pytest.importorskip("tests.helpers.tiny_transformers", exc_type=ImportError)
-
-DRAWS = np.random.default_rng(0)
-SHOWN = [
-    DRAWS.integers(0, 256, (40, 48, 3)).astype(np.uint8),
-    np.zeros((30, 36, 1), np.uint8),
-    np.full((64, 64, 3), 200, np.uint8),
-]
-
-
-def prompts(*concepts: str, ask: Ask | None = None) -> list[Prompt]:
-    asks = () if ask is None else (ask,)
-    return [Prompt(im, concepts, f"s{k}", "identity", 0, asks) for k, im in enumerate(SHOWN)]
-
-
-def said(model: Any, asked: list[Prompt]) -> list[Any]:
-    found = [answer.values for answer in model.ask(asked) if isinstance(answer, Answer)]
-    return [values[0] if len(values) == 1 else values for values in found]
 
 
 # -- classes -------------------------------------------------------------------------------

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.demo.server import DemoModel
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import WayFacts
 from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
 from adaptive_vtt.models.network.elicitation import Elicitation
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations import resolve
-from adaptive_vtt.testing import ScriptedModel, demo_server
+from adaptive_vtt.testing import ScriptedModel, demo_server, tiny_dataset
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.batch_service import BatchService
 from tests.helpers.loopback import Said, serving
@@ -98,6 +99,33 @@ def test_what_did_not_come_is_asked_for_in_another_way_and_paid_for(
     assert model.statistics()["failures"] == dict([*missing.items()][: calls - 1])
 
 
+def fussy(*refused: str) -> Replying:
+    """A server that refuses requests with certain fields."""
+
+    def reply(request: dict[str, Any]) -> Any:
+        for name in refused:
+            if name in request:
+                return 400, {"error": {"message": f"unknown field {name}", "code": None}}
+        structured = "response_format" in request
+        return completion('{"probability": 0.3}' if structured else "no")
+
+    return reply
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize(
+    ("refused", "value", "requests"),
+    [(("logprobs",), 0.3, 3), (("logprobs", "response_format"), 0.0, 4)],
+)
+def test_a_server_that_refuses_one_way_is_asked_in_the_next_at_no_cost(
+    refused: tuple[str, ...], value: float, requests: int, batch: bool
+):
+    with asked(fussy(*refused), batch) as (model, seen):
+        assert model.ask([ONE]) == [Answer((value,), PRICE)]
+        assert model.statistics()["failures"] == {}
+    assert len(seen) == requests  # 20 log-probabilities, 5, a schema, words
+
+
 def test_five_log_probabilities_are_asked_for_where_twenty_are_refused():
     def reply(request: dict[str, Any]) -> Any:
         if request.get("top_logprobs", 0) > 5:
@@ -144,6 +172,17 @@ def test_without_a_further_attempt_the_reply_counts_as_it_is():
         assert "structured" in json.dumps(seen[1]) or "response_format" in seen[1]
     with asked(words_only, batch=True, retries=Retries(times=0)) as (model, _):
         assert model.ask([ONE]) == [Answer((1.0,), PRICE)]
+
+
+@pytest.mark.parametrize(
+    ("refused", "options"), [("temperature", {}), ("logprobs", {"yes_from": "logprobs"})]
+)
+def test_a_request_refused_in_every_way_that_is_allowed_is_quoted(refused: str, options: Any):
+    with (
+        asked(fussy(refused), **options) as (model, _),
+        pytest.raises(ModelError, match=f"http 400: unknown field {refused}"),
+    ):
+        model.ask([ONE])
 
 
 def test_the_only_way_that_was_allowed_is_kept_and_its_lack_is_said():
@@ -228,3 +267,40 @@ def test_whatever_comes_there_is_a_way_and_one_that_worked_stays(events: list[tu
         other = Elicitation(("a", "b", "c"))
         other.keep_to(facts)
         assert (other.now, other.facts()) == (ways.now, facts)
+
+
+# -- in a SPEC.toml ------------------------------------------------------------------------
+
+PRICED = {"price_input": 8.0, "price_output": 16.0, "max_input_tokens": 100, "max_tokens": 10}
+ATTEMPT = (8 * 100 + 16 * 10) / 1e6
+SECTIONS: dict[str, tuple[dict[str, Any], float, Callable[[Any], Any], Any]] = {
+    "openai-batch": (
+        {"url": "http://127.0.0.1:1/v1", "batch_size": 16, "batch_factor": 0.25, "poll_seconds": 2},
+        3 * 0.25,
+        lambda model: (model.batch, model.polling, model.retries.times, model.retries.timeout),
+        (16, Polling(2.0, longest=48.0), 2, 600.0),
+    ),
+    "anthropic-batch": (
+        {"template": "few-shot", "yes_from": "words"},
+        3 * 0.5,
+        lambda model: (model.host, model.batch, model.hard_answers, model.template.name),
+        ("api.anthropic.com", 64, True, "few-shot"),
+    ),
+    "anthropic": (
+        {"in_flight": 3, "yes_from": "words", "options": {"temperature": 0}},
+        6,
+        lambda model: (model.host, model.in_flight, model.hard_answers),
+        ("api.anthropic.com", 3, True),
+    ),
+}
+"""Kind -> fields, attempts at their share of the price, and what the model made of them is like."""
+
+
+@pytest.mark.parametrize("kind", SECTIONS)
+def test_a_spec_says_all_of_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    fields, attempts, told, expected = SECTIONS[kind]
+    section = ModelSection.model_validate({"kind": kind, "model": "m", **PRICED, **fields})
+    with section.build(Path(), tiny_dataset(), captions=False) as model:
+        assert told(model) == expected
+        assert model.most_cost == pytest.approx(attempts * ATTEMPT)

@@ -12,12 +12,31 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.demo import TemplateCaptioner
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import Answer, Unanswered
-from adaptive_vtt.oracles import ReducedCaptions
+from adaptive_vtt.oracles import Received, ReducedCaptions
 from adaptive_vtt.oracles.captioned import refusal
 from adaptive_vtt.relations import reic
 from adaptive_vtt.results.report import render
 from tests.helpers.captioned import SCENES, faultless, faulty, findings, space
 from tests.helpers.report_pages import block
+
+BARE = "A photo."
+"""A caption that names no object."""
+
+
+class Says(TemplateCaptioner):
+    """Says the same of some pictures; of all, where no relation is named."""
+
+    def __init__(self, said: Any, *relations: str) -> None:
+        super().__init__(setting=0)
+        self.said, self.relations = said, relations
+
+    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
+        usual = super().ask(prompts)
+        return [
+            Answer((self.said,)) if not self.relations or p.relation in self.relations else a
+            for p, a in zip(prompts, usual, strict=True)
+        ]
+
 
 # -- what is found ---------------------------------------------------------------------
 
@@ -67,8 +86,6 @@ def test_asking_lazily_about_hidden_boxes_comes_to_what_asking_about_all_does() 
         sample = SCENES.sample(index)
         assert sample.image is not None
         caption = captioner.caption(sample.image)
-        from adaptive_vtt.oracles import Received
-
         lazy: dict[int, Any] = {}
         while more := set(oracle.versions(sample, Received(caption, lazy))) - set(lazy):
             made = oracle.versions(sample, Received(caption, lazy))
@@ -84,24 +101,9 @@ def test_asking_lazily_about_hidden_boxes_comes_to_what_asking_about_all_does() 
     assert compared > 2
 
 
-class Mute(TemplateCaptioner):
-    """Says nothing of some pictures."""
-
-    def __init__(self, *relations: str) -> None:
-        super().__init__(setting=0)
-        self.mute = relations
-
-    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
-        said = super().ask(prompts)
-        return [
-            Answer(("A photo.",)) if p.relation in self.mute else a
-            for p, a in zip(prompts, said, strict=True)
-        ]
-
-
 @pytest.mark.slow
 def test_a_source_caption_without_objects_is_counted_and_breaks_no_rule() -> None:
-    audit = Audit(space(1), Mute("identity"))
+    audit = Audit(space(1), Says(BARE, "identity"))
     result = audit.run()
     assert result.questions == space(1).size
     assert result.targets["estimate"].max() == 0
@@ -110,7 +112,7 @@ def test_a_source_caption_without_objects_is_counted_and_breaks_no_rule() -> Non
 
 @pytest.mark.slow
 def test_a_follow_up_without_objects_leaves_out_all_that_is_in_view() -> None:
-    audit = Audit(space(1), Mute("reic/rotate"))
+    audit = Audit(space(1), Says(BARE, "reic/rotate"))
     audit.run()
     retained = [o for o in findings(audit) if o["status"] == "retained" and not o["said"]]
     assert retained
@@ -197,21 +199,6 @@ def test_a_budget_below_one_question_is_refused() -> None:
     assert 0 < audit.run().calls <= 17
 
 
-class Says(TemplateCaptioner):
-    """Says the same of some pictures."""
-
-    def __init__(self, said: Any, *relations: str) -> None:
-        super().__init__(setting=0)
-        self.said, self.relations = said, relations
-
-    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
-        usual = super().ask(prompts)
-        return [
-            Answer((self.said,)) if not self.relations or p.relation in self.relations else a
-            for p, a in zip(prompts, usual, strict=True)
-        ]
-
-
 @pytest.mark.parametrize("relation", ["identity", "reic/crop"])
 def test_numbers_are_no_captions(relation: str) -> None:
     with pytest.raises(ModelError, match=r"captions: expected a text, got 0\.5 for sample 'scene"):
@@ -246,22 +233,6 @@ def test_of_a_refused_source_no_version_is_paid_for_and_nothing_counts() -> None
 )
 def test_only_who_speaks_in_the_first_person_refuses(caption: str, refuses: bool) -> None:
     assert (refusal(caption) is not None) == refuses
-
-
-def test_boxes_without_finite_edges_are_refused() -> None:
-    from adaptive_vtt.oracles.captions.detectors import Detected
-    from adaptive_vtt.types import Box
-
-    class Broken:
-        fingerprint = "broken"
-
-        def detect(self, image: Any) -> tuple[Box, ...]:
-            return (Box("dog", float("nan"), 0, 5, 5),)
-
-    with pytest.raises(
-        InputError, match=r"scene-7-00000.: expected finite edges of boxes, got Box"
-    ):
-        Detected(SCENES, Broken()).sample(0)
 
 
 def test_objects_that_fill_the_picture_leave_crops_that_differ() -> None:

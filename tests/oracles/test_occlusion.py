@@ -24,6 +24,7 @@ from adaptive_vtt.oracles.captions.localising import (
 from adaptive_vtt.oracles.captions.sameness import Literal
 from adaptive_vtt.types import Box, Image
 from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.onnx_graphs import saved
 
 IMAGES = arrays(
     np.uint8, st.tuples(st.integers(1, 14), st.integers(1, 14), st.sampled_from([1, 3]))
@@ -150,7 +151,7 @@ def test_innermost_boxes_hold_no_other_and_every_box_holds_one(corners: Any) -> 
 
 def painter(path: Path, shape: Any = ("h", "w"), scale: float = 1.0, crop: int = 0) -> Path:
     """An inpainting network: 1 - image where the mask is, times ``scale``."""
-    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnx")
     from onnx import TensorProto, helper
 
     node = helper.make_node
@@ -173,10 +174,7 @@ def painter(path: Path, shape: Any = ("h", "w"), scale: float = 1.0, crop: int =
         for name, channels in (("hole", 1), ("picture", 3))
     ]
     output = helper.make_tensor_value_info("painted", TensorProto.FLOAT, None)
-    graph = helper.make_graph(steps, "painter", given, [output])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(made, path)
-    return path
+    return saved(path, steps, given, [output])
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -9,6 +9,7 @@ import pytest
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.captions.detectors import OnnxDetector
 from adaptive_vtt.types import Box
+from tests.helpers.onnx_graphs import saved
 
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
@@ -31,17 +32,8 @@ def constant(path: Path, shape: Any = (1, 3, 64, 64), kind: str = "FLOAT", **out
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for name, a in arrays.items()
     ]
-    return save(path, steps, shape, given, getattr(TensorProto, kind))
-
-
-def save(path: Path, steps: Any, shape: Any, outputs: Any, kind: int, constants: Any = ()) -> Path:
-    from onnx import helper
-
-    image = helper.make_tensor_value_info("image", kind, shape)
-    graph = helper.make_graph(steps, "detector", [image], outputs, initializer=constants)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(made, path)
-    return path
+    image = helper.make_tensor_value_info("image", getattr(TensorProto, kind), shape)
+    return saved(path, steps, [image], given)
 
 
 def red(path: Path, side: int = 64) -> Path:
@@ -73,7 +65,8 @@ def red(path: Path, side: int = 64) -> Path:
     ]
     given = [helper.make_tensor_value_info("found", TensorProto.FLOAT, (1, 5, 1))]
     tensors = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    return save(path, steps, (1, 3, side, side), given, TensorProto.FLOAT, tensors)
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 3, side, side))
+    return saved(path, steps, [image], given, tensors)
 
 
 @pytest.mark.parametrize(("height", "width"), [(64, 64), (128, 128), (32, 128), (256, 64)])
@@ -181,8 +174,8 @@ def test_fastestdet_sees_the_picture_drawn_out_and_blue_first(tmp_path: Path) ->
     }
     tensors = [numpy_helper.from_array(array, name) for name, array in constants.items()]
     given = [helper.make_tensor_value_info("found", TensorProto.FLOAT, (1, 6, 1, 1))]
-    kind, free = TensorProto.FLOAT, (1, 3, "h", "w")
-    path = save(tmp_path / "blue.onnx", steps, free, given, kind, tensors)
+    free = helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 3, "h", "w"))
+    path = saved(tmp_path / "blue.onnx", steps, [free], given, tensors)
     image = np.zeros((30, 90, 3), np.uint8)
     image[:, :, 2] = 255
     detector = OnnxDetector(path, labels=["sea"])

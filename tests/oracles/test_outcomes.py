@@ -53,15 +53,21 @@ def test_consistency_needs_no_label_and_compares_with_the_source() -> None:
     }
 
 
-def test_a_source_without_answer_excludes_its_follow_ups_both_ways() -> None:
-    class Silent(ScriptedModel):
-        def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-            if prompt.sample_id == "s0" and prompt.relation == "identity":
-                return Unanswered("refused")
-            return Answer((0.9,) * len(prompt.concepts))
+class Silent(ScriptedModel):
+    """Sure of a Yes; refuses to speak of one source image."""
 
-    made = space(samples=4)
-    audit = Audit(made, Silent(), half_width=0.01, targets=["overall"])
+    def __init__(self, refused: str = "s0") -> None:
+        super().__init__()
+        self._refused = refused
+
+    def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+        if prompt.sample_id == self._refused and prompt.relation == "identity":
+            return Unanswered("refused")
+        return Answer((0.9,) * len(prompt.concepts))
+
+
+def test_a_source_without_answer_excludes_its_follow_ups_both_ways() -> None:
+    audit = Audit(space(samples=4), Silent(), half_width=0.01, targets=["overall"])
     result = audit.run()
     table = outcomes(audit.journal)
     out = table[table["sample"] == "s0"]
@@ -76,14 +82,6 @@ def test_a_source_without_answer_excludes_its_follow_ups_both_ways() -> None:
 def test_questions_that_turn_out_not_to_count_are_marked_wherever_estimates_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Silent(ScriptedModel):
-        silent = "s0"
-
-        def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-            if prompt.sample_id == self.silent and prompt.relation == "identity":
-                return Unanswered("refused")
-            return Answer((0.9,) * len(prompt.concepts))
-
     options: dict[str, Any] = {"half_width": 0.01, "targets": ["overall"]}
     audit = Audit(space(samples=4), Silent(), **options)
     result = audit.run()
@@ -100,9 +98,7 @@ def test_questions_that_turn_out_not_to_count_are_marked_wherever_estimates_are_
     assert said in " ".join(html.unescape(page).split())
     Live(audit, quiet=True).finish(result, tmp_path)
     assert f"warning: {said}" in " ".join(capsys.readouterr().out.split())
-    sound = Silent()
-    sound.silent = ""
-    result = Audit(space(samples=4), sound, **options).run()
+    result = Audit(space(samples=4), Silent(refused=""), **options).run()
     assert result.targets["excluded"].tolist() == [0]
     assert not any("not to count" in warning for warning in result.warnings)
 

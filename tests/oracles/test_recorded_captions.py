@@ -1,7 +1,9 @@
 """Pictures written out, captioned elsewhere, and audited as recorded."""
 
 import json
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,38 +71,31 @@ def test_json_and_csv_hold_the_same_captions(recorded: Path, tmp_path: Path) -> 
     assert one.ask([prompt]) == other.ask([prompt])
 
 
+def unfilled(text: str) -> str:
+    return pd.read_csv(StringIO(text), dtype=str).assign(caption="").to_csv(index=False)
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
+    ("change", "sentence"),
     [
         (
-            "scene-0-00002,reic/stretch,2,",
-            "elsewhere,reic/stretch,2,",
+            ("scene-0-00002,reic/stretch,2,", "elsewhere,reic/stretch,2,"),
             "expected a caption of sample 'scene-0-00002', relation 'reic/stretch', severity 2",
         ),
-        ("reic/crop,1,", "reic/crop,one,", "expected a whole number as severity, got 'one'"),
-        (
-            "sample,relation,severity,file,caption",
-            "sample,relation,severity,file,words",
-            "expected the columns sample, relation, severity, caption, got no 'caption'",
-        ),
+        (("reic/crop,1,", "reic/crop,one,"), "expected a whole number as severity, got 'one'"),
+        (("file,caption", "file,words"), "expected the columns sample, relation, severity, capti"),
+        (unfilled, "expected captions, got 28 rows without any"),
     ],
 )
 def test_faulty_recordings_are_refused_in_a_sentence(
-    recorded: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    old: str,
-    new: str,
-    sentence: str,
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Any, sentence: str
 ) -> None:
     text = (recorded / "answers.csv").read_text()
-    assert old in text
-    (tmp_path / "answers.csv").write_text(text.replace(old, new, 1))
-    (tmp_path / "SPEC.toml").write_text((recorded / "SPEC.toml").read_text())
-    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 2
-    line = " ".join(capsys.readouterr().err.split())
-    assert sentence in line
-    assert "answers.csv" in line
+    changed = change(text) if callable(change) else text.replace(*change, 1)
+    assert changed != text
+    told = refused(recorded, tmp_path, capsys, answers=changed)
+    assert sentence in told
+    assert "answers.csv" in told
 
 
 @pytest.mark.parametrize(
@@ -114,11 +109,24 @@ def test_faulty_recordings_are_refused_in_a_sentence(
 def test_faulty_specs_are_refused_in_a_sentence(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: str, sentence: str
 ) -> None:
-    spec = (recorded / "SPEC.toml").read_text() + fields
-    (tmp_path / "SPEC.toml").write_text(spec)
-    (tmp_path / "answers.csv").write_text((recorded / "answers.csv").read_text())
-    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 2
-    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert sentence in refused(recorded, tmp_path, capsys, more=fields)
+
+
+def refused(
+    recorded: Path,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    answers: str | None = None,
+    more: str = "",
+) -> str:
+    """What is said where the recording has other answers, or the spec has more in its end."""
+    text = (recorded / "answers.csv").read_text() if answers is None else answers
+    (folder / "answers.csv").write_text(text)
+    (folder / "SPEC.toml").write_text((recorded / "SPEC.toml").read_text() + more)
+    assert run("audit", str(folder / "SPEC.toml"), "--out", str(folder / "r")) == 2
+    assert not (folder / "r" / "journal.db").exists()
+    return " ".join(capsys.readouterr().err.split())
 
 
 def test_where_nothing_is_located_the_result_says_so(
@@ -141,15 +149,3 @@ def test_where_nothing_is_located_the_result_says_so(
     assert "objects have to be located" in told
     found = json.loads((tmp_path / "r" / "result.json").read_text())["captions"]
     assert found["comparable"] == 0 < found["judged"]
-
-
-def test_an_unfilled_table_is_refused(
-    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = pd.read_csv(recorded / "answers.csv", dtype=str).assign(caption="")
-    table.to_csv(tmp_path / "answers.csv", index=False)
-    (tmp_path / "SPEC.toml").write_text((recorded / "SPEC.toml").read_text())
-    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 2
-    line = " ".join(capsys.readouterr().err.split())
-    assert "expected captions, got 28 rows without any" in line
-    assert not (tmp_path / "r" / "journal.db").exists()

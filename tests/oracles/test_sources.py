@@ -1,8 +1,5 @@
 """Oracles that compare with the source image's answer: asked once, first, journaled, paid for."""
 
-import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +8,14 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.view import View
-from adaptive_vtt.errors import InputError, JournalError, ModelError
-from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, check_chain
-from adaptive_vtt.journal.answer_json import from_json, to_json
-from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import Consistency, overlap
 from adaptive_vtt.relations import get
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Sample
+from tests.helpers.interrupted import assert_goes_on
 from tests.helpers.source_spaces import RELATIONS, space
 from tests.helpers.twins import slowly
 
@@ -85,40 +79,10 @@ def test_answers_in_any_order_come_to_the_same() -> None:
     assert play(False) == play(True)
 
 
-class Stopping(ScriptedModel):
-    """Raises at its ``last`` question."""
-
-    def __init__(self, last: int) -> None:
-        super().__init__()
-        self.last = last
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        if len(self.asked) + len(prompts) > self.last:
-            raise RuntimeError("power cut")
-        return super().ask(prompts)
-
-
 @pytest.mark.parametrize("last", [0, 6, *slowly(1, 2, 3, 11)])
 def test_an_interrupted_audit_goes_on_and_pays_for_nothing_twice(tmp_path: Path, last: int) -> None:
     options = {"half_width": 0.2, "targets": ["overall", "relations"], "budget": 20}
-    whole = Audit(space(), ScriptedModel(), **options)
-    whole.run()
-    first = Stopping(last)
-    with (
-        Audit(space(), first, journal=tmp_path / "j.db", **options) as audit,
-        pytest.raises(ModelError, match="power cut"),
-    ):
-        audit.run()
-    second = ScriptedModel()
-    with Audit(space(), second, journal=tmp_path / "j.db", **options) as audit:
-        result = audit.run()
-        assert [r.proposal for r in audit.journal.draws()] == [
-            r.proposal for r in whole.journal.draws()
-        ]
-        verify(audit.journal)
-    assert not set(first.asked) & set(second.asked)
-    assert result.calls == len(first.asked) + len(second.asked) == whole.result().calls
-    assert result.targets.equals(whole.result().targets)
+    assert_goes_on(space, tmp_path / "j.db", last, "all", options)
 
 
 # -- views, values, journal -----------------------------------------------------------------
@@ -146,43 +110,6 @@ def test_a_view_counts_as_its_truths_do(reading: tuple[int, int, int]) -> None:
     assert found.truth == {
         c: int(t) for c, t in zip(view.concepts, truths[0], strict=True) if t >= 0
     }
-
-
-def test_values_survive_json() -> None:
-    mask = np.random.default_rng(0).random((5, 7)) < 0.5
-    assert from_json(to_json(0.25)) == 0.25
-    assert from_json(to_json(Unanswered("late"))) == Unanswered("late")
-    again = from_json(to_json(mask))
-    assert isinstance(again, np.ndarray)
-    assert (again == mask).all()
-    assert again.dtype == bool
-
-
-def test_source_rows_agree_in_memory_and_on_disk(tmp_path: Path) -> None:
-    disk, memory = SQLiteJournal(tmp_path / "j.db"), MemoryJournal()
-    for journal in (disk, memory):
-        Audit(space(), ScriptedModel(), budget=9, journal=journal).run()
-    rows = [[{**vars(r), "elapsed": 0} for r in j.sources()] for j in (disk, memory)]
-    assert rows[0] == rows[1]
-    assert rows[0]
-    for journal in (disk, memory):
-        check_chain(journal, journal.draws(), journal.calls())
-    for journal in (disk, memory):
-        with pytest.raises(JournalError):
-            journal.add_sources(journal.sources()[:1])
-    disk.close()
-
-
-def test_verify_names_a_source_answer_that_was_altered(tmp_path: Path) -> None:
-    options = {"half_width": 0.3, "targets": ["overall"], "budget": 9}
-    with Audit(space(), ScriptedModel(), journal=tmp_path / "j.db", **options) as audit:
-        audit.run()
-    with closing(sqlite3.connect(tmp_path / "j.db")) as db, db:
-        db.execute("UPDATE sources SET answers = '[1.0, 1.0]'")
-    journal = SQLiteJournal(tmp_path / "j.db")
-    with pytest.raises(JournalError, match=r"the answer of source \d was altered"):
-        verify(journal)
-    journal.close()
 
 
 def test_masks_turn_with_the_image() -> None:

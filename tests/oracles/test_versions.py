@@ -1,7 +1,6 @@
 """Oracles that have to hear of versions of a source image, too: after it, before its follow-ups."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,12 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.census import all_losses
 from adaptive_vtt.benchmark.rehearsal import rehearse
-from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.oracles import Consistency, Outcome, Premise, Received, Version
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Sample
+from tests.helpers.interrupted import assert_goes_on
 from tests.helpers.twins import slowly
 
 MAX = 3
@@ -102,43 +100,12 @@ def test_versions_of_one_source_are_handed_out_together() -> None:
     assert source.prompt.sample_id not in {call.prompt.sample_id for call in audit.ask(1)}
 
 
-class Stopping(ScriptedModel):
-    """Raises at its ``last`` question."""
-
-    def __init__(self, last: int) -> None:
-        super().__init__(answers="one")
-        self.last = last
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        if len(self.asked) + len(prompts) > self.last:
-            raise RuntimeError("power cut")
-        return super().ask(prompts)
-
-
-@pytest.mark.parametrize(
-    "last",
-    [0, 8, 20, *slowly(2, 4, 6, 10, 12, 14, 16, 18)],
-)
+@pytest.mark.parametrize("last", [0, 8, 20, *slowly(2, 4, 6, 10, 12, 14, 16, 18)])
 def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
     tmp_path: Path, last: int
 ) -> None:
-    options: dict[str, Any] = {"half_width": 0.2, "targets": ["overall"], "budget": 24}
-    whole = Audit(space(), ScriptedModel(answers="one"), **options)
-    whole.run()
-    first = Stopping(last)
-    broken = Audit(space(), first, journal=tmp_path / "j.db", **options)
-    with broken, suppress(ModelError):  # none where it has ended before
-        broken.run()
-    second = ScriptedModel(answers="one")
-    with Audit(space(), second, journal=tmp_path / "j.db", **options) as audit:
-        result = audit.run()
-        assert [r.proposal for r in audit.journal.draws()] == [
-            r.proposal for r in whole.journal.draws()
-        ]
-        verify(audit.journal)
-    assert not set(first.asked) & set(second.asked)
-    assert sorted(asked(first) + asked(second)) == sorted(asked(whole.model))  # type: ignore[arg-type]
-    assert result.calls == len(first.asked) + len(second.asked) <= 24
+    options = {"half_width": 0.2, "targets": ["overall"], "budget": 24}
+    assert_goes_on(space, tmp_path / "j.db", last, "one", options)
 
 
 def test_everything_can_be_asked_through_for_the_truth() -> None:

@@ -10,7 +10,7 @@ import torch
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify_draws import check_draws
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report import render
@@ -175,12 +175,6 @@ def test_the_papers_rule_has_its_share_of_the_weights_over_what_is_open(answers:
     worth = belief.uncertainty().view(-1)[candidates.cell] * 4 * p * (1 - p) * open_
     expected = (worth / worth.sum()).double().numpy()
     np.testing.assert_allclose(found["curiosity"] / 0.3, expected)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1, 2])
-def test_a_share_of_curiosity_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match=r"'certify': curiosity: expected a share of at least 0"):
-        get("certify", curiosity=share)
 
 
 @pytest.mark.parametrize("answers", ["all", "one"])

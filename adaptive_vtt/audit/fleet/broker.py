@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ...engine.budget import Account
 from ...errors import InputError, JournalError, check_known, one_line
@@ -36,6 +36,7 @@ from ...journal.files import JOURNAL, connect_to_read, holder
 from ...oracles.findings import cost_of
 from ...stopping import CENTS
 from ...utils.figures import USD, money
+from ...utils.options import Option
 
 FLEET = "fleet.db"
 """What the broker's file is called in a fleet's folder."""
@@ -83,17 +84,46 @@ class Member:
 
 @dataclass(frozen=True)
 class Caps:
-    """What all members together may spend and draw, None where that is not limited; how many may
-    ask at a time; and what else was noted when the fleet began."""
+    """What all members share, as a FLEET.toml says it; None where nothing is limited.
 
-    max_cost: float | None
-    max_calls: int | None
-    at_a_time: int
-    notes: Mapping[str, Any]
+    ``currency``: of ``max_cost`` and of all prices.
+    """
+
+    max_cost: Annotated[
+        float | None,
+        Option(
+            "at most so much money, all members together, in the unit of their prices",
+            gt=0,
+        ),
+    ] = None
+    max_calls: Annotated[
+        int | None, Option("at most so many calls, all members together", ge=1)
+    ] = None
+    at_a_time: Annotated[int, Option("members that may ask at a time", ge=1)] = 1
+    guarantee: Annotated[
+        Literal["each", "all"],
+        Option("what holds with its probability: each member's certificate, or all at once"),
+    ] = "each"
+    confidence: Annotated[
+        float | None,
+        Option(
+            "with guarantee all: the probability that all intervals of all members hold at all "
+            "times (default: 0.95)",
+            gt=0,
+            le=1 - 1e-6,  # each member has a part of the rest
+        ),
+    ] = None
+    currency: str = USD
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What was settled when the fleet began, for its file."""
+        found = {"guarantee": self.guarantee, "confidence": self.confidence}
+        return found | ({} if self.currency == USD else {"currency": self.currency})
 
     def money(self, cost: float) -> str:
         """A cost in the fleet's currency, in words."""
-        return money(cost, self.notes.get("currency", USD))
+        return money(cost, self.currency)
 
 
 @dataclass(frozen=True)
@@ -151,7 +181,7 @@ class Broker:
     def caps(self) -> Caps:
         with self._errors():
             (row,) = self._db.execute("SELECT * FROM fleet").fetchall()
-        return Caps(row[0], row[1], row[2], json.loads(row[3]))
+        return Caps(*row[:3], **json.loads(row[3]))
 
     def members(self) -> list[Member]:
         """All of them, in the order of the fleet's file."""

@@ -26,7 +26,7 @@ from ...journal.answer_json import writable
 from ...types import Answer, CallMode, Prompt, Unanswered, Value
 from ...utils.image_codec import png
 from ...utils.image_files import as_mask
-from ...utils.options import Option
+from ...utils.options import Option, check_options
 from ..base import ModelDefaults
 from ..checking import check_answer
 from ..network.attempts import MALFORMED
@@ -59,8 +59,8 @@ class SubprocessModel(ModelDefaults):
             bool, Option('whether the program goes by "words", where to look')
         ] = False,
     ) -> None:
-        if max_reply_bytes < 1:
-            raise InputError(f"max_reply_bytes: expected at least 1, got {max_reply_bytes}")
+        given = {"answers": answers, "timeout": timeout, "max_reply_bytes": max_reply_bytes}
+        check_options(SubprocessModel, given)
         self._command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self._command:
             raise InputError("model.command: expected a program, got nothing")

@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeVar
 from ...errors import AvttError, InputError, ModelError, one_line
 from ...journal.facts import BatchFacts
 from ...types import Answer, JsonObject, Prompt, Unanswered
-from ...utils.options import Group, Option
+from ...utils.options import Group, Option, check_options
 from ...utils.random_streams import generator
 from ..base import Record
 from ..replies import in_words
@@ -192,8 +192,7 @@ class BatchEndpoint(Paid):
         now: Callable[[], float] = time.time,
         **paid: Any,
     ) -> None:
-        if batch_size < 1:
-            raise InputError(f"batch_size: expected at least 1, got {batch_size}")
+        check_options(BatchEndpoint, {"batch_size": batch_size, "batch_factor": batch_factor})
         prices = paid.pop("prices", None) or Prices()
         again = retries or Retries(**RETRIES)
         super().__init__(prices=prices.times(batch_factor), retries=again, **paid)

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from ...errors import InputError
-from ...utils.options import Option
+from ...utils.options import Option, check_options
 from .attempts import Trouble
 
 Clock = Callable[[], float]
@@ -91,10 +91,7 @@ class Retries:
     give_up_after: int = 10
 
     def __post_init__(self) -> None:
-        if self.times < 0:
-            raise InputError(f"retries: expected 0 or more, got {self.times}")
-        if not self.timeout > 0:
-            raise InputError(f"timeout: expected seconds above 0, got {self.timeout}")
+        check_options(Retries, vars(self))
 
     def wait(self, attempt: int, asked: float | None, rng: np.random.Generator) -> float:
         """Seconds to wait after failed attempt number ``attempt`` (0, 1 ...)."""

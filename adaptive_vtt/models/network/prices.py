@@ -1,13 +1,12 @@
 """What calls cost."""
 
-import math
 import re
 from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 from ...errors import InputError
 from ...utils.figures import USD
-from ...utils.options import Option
+from ...utils.options import Option, check_options
 
 MAX_TOKENS = 10_000_000
 """Most tokens of one call that are believed; a larger count is a mistake, or a lie."""
@@ -78,16 +77,11 @@ class Prices:
     ] = USD
 
     def __post_init__(self) -> None:
-        for name in ("per_call", "input", "output"):
-            price = getattr(self, name)
-            if price is not None and not 0 <= price < math.inf:
-                raise InputError(f"price {name}: expected 0 or more, got {price}")
+        check_options(Prices, vars(self))
         if not re.fullmatch(CURRENCY, self.currency):
             raise InputError(
                 f"price currency: expected three capitals, as in 'EUR', got {self.currency!r}"
             )
-        if not self.tokens > 0:
-            raise InputError(f"price tokens: expected a number above 0, got {self.tokens}")
 
     @property
     def known(self) -> bool:

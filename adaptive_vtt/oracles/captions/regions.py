@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ...types import Box, Image, Indices
-from ...utils.options import Option
+from ...utils.options import Option, check_options
 
 Floats = npt.NDArray[np.float32]
 
@@ -50,15 +50,12 @@ class Regions:
     overlap: Annotated[float, Option("of boxes that overlap more one is kept", gt=0, le=1)] = 0.6
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise InputError(f"regions: expected most of 1 or more, got {self.most}")
+        check_options(Regions, vars(self), "regions")
         if not 0 <= self.smallest < self.largest <= 1:
             raise InputError(
                 f"regions: expected 0 <= smallest < largest <= 1, got {self.smallest}, "
                 f"{self.largest}"
             )
-        if not 0 < self.overlap <= 1:
-            raise InputError(f"regions: expected overlap in (0, 1], got {self.overlap}")
 
     @property
     def fingerprint(self) -> str:

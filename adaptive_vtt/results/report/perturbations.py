@@ -19,7 +19,7 @@ from ...relations.medmnistc import CATEGORIES
 from ...types import ERROR, IDENTITY
 from . import medtest_beside
 from .evidence import Evidence, Standing
-from .plots import table
+from .plots import MAX_ROWS, table
 from .published import REIC, violation_rates
 from .section import Section, percent, span
 
@@ -34,8 +34,6 @@ PRINTED = [
     *(name for names in CATEGORIES.values() for name in names),
     *("crop", "stretch", "rotate"),
 ]
-MAX_ROWS = 400
-"""Rows that the page shows; the file has all."""
 
 
 class Place(NamedTuple):

@@ -29,6 +29,8 @@ COLOURS = {
 """Those of page.css in light, told apart by colour-blind readers, too."""
 ROWS, COLUMNS = 10, 6
 """Of the table that stands for a figure, at most."""
+MAX_ROWS = 400
+"""Rows of a table that a page shows, at most; the files that are written beside it have all."""
 NEAR_TOP = 0.9
 """A level above this share of the axis has its words below its line."""
 

@@ -1,0 +1,50 @@
+"""Audits that are cut off, and go on."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.errors import ModelError
+from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.testing import ScriptedModel
+
+
+class Stopping(ScriptedModel):
+    """Raises at its ``last`` question."""
+
+    def __init__(self, last: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.last = last
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        if len(self.asked) + len(prompts) > self.last:
+            raise RuntimeError("power cut")
+        return super().ask(prompts)
+
+
+def assert_goes_on(
+    space: Callable[[], QuestionSpace],
+    path: Path,
+    last: int,
+    answers: Literal["one", "all"],
+    options: dict[str, Any],
+) -> None:
+    """An audit that stops at its ``last`` question goes on in the journal at ``path``, and comes to
+    what an undisturbed one does; nothing is asked twice."""
+    whole = Audit(space(), ScriptedModel(answers=answers), **options)
+    undisturbed = whole.run()
+    first, second = Stopping(last, answers=answers), ScriptedModel(answers=answers)
+    with Audit(space(), first, journal=path, **options) as audit, suppress(ModelError):
+        audit.run()  # to its end, where that comes before the last question
+    with Audit(space(), second, journal=path, **options) as audit:
+        result = audit.run()
+        proposals = [[row.proposal for row in a.journal.draws()] for a in (audit, whole)]
+        verify(audit.journal)
+    assert proposals[0] == proposals[1]
+    assert not set(first.asked) & set(second.asked)
+    assert sorted(first.asked + second.asked) == sorted(whole.model.asked)  # type: ignore[attr-defined]
+    assert result.calls == len(first.asked) + len(second.asked) == undisturbed.calls
+    assert result.targets.equals(undisturbed.targets)
