@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .relations.base import Variant as Variant
 from .types import IDENTITY, UNKNOWN, Bools, Indices, Numbering, Sample, Truths
 from .types import Question as Question
+from .utils.options import Option
 from .utils.random_streams import generator
 
 WithoutRegion = Literal["refuse", "leave out"]
@@ -58,10 +59,19 @@ class QuestionSpace:
         dataset: Any,
         relations: Iterable[str | Relation] = ("identity",),
         *,
-        severities: Iterable[int] | None = None,
+        severities: Annotated[
+            Iterable[int] | None,
+            Option("levels of the graded relations (default: all)", min_length=1),
+        ] = None,
         oracle: Oracle | None = None,
-        seed: int = 0,
-        without_region: WithoutRegion = "refuse",
+        seed: Annotated[int, Option("same seed, same follow-up images")] = 0,
+        without_region: Annotated[
+            WithoutRegion,
+            Option(
+                "prompt: images in whose masks nothing is marked are an error, or are left out of "
+                "the whole audit"
+            ),
+        ] = "refuse",
     ) -> None:
         self.seed = seed
         self.oracle = adapted(oracle if oracle is not None else Correctness())

@@ -13,6 +13,7 @@ from ..relations.medtest import from_files
 from ..relations.metaic_rome import ROME, cut_outs
 from ..results.tracking.backends import Name
 from ..results.tracking.following import tracked
+from ..space import QuestionSpace, WithoutRegion
 from ..stopping import AllOf, FirstOf, MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
 from ..surrogates import Form, History
 from ..types import Guarantee
@@ -51,15 +52,9 @@ class SpaceSpec(Section):
         "'package.module:name'",
         min_length=1,
     )
-    severities: list[int] | None = Field(
-        None, description="levels of the graded relations (default: all)", min_length=1
-    )
-    seed: int = Field(0, description="same seed, same follow-up images")
-    without_region: Literal["refuse", "leave out"] = Field(
-        "refuse",
-        description="prompt: images in whose masks nothing is marked are an error, or are left out "
-        "of the whole audit",
-    )
+    severities: list[int] | None = told(QuestionSpace, "severities")
+    seed: int = told(QuestionSpace, "seed")
+    without_region: WithoutRegion = told(QuestionSpace, "without_region")
     follow_ups: int | None = told(reic.relations, "follow_ups", set_here=False)
     by_ambiguity: bool | None = told(reic.relations, "by_ambiguity", set_here=False)
     by_diversity: bool | None = told(reic.relations, "by_diversity", set_here=False)

@@ -11,7 +11,7 @@ from ..datasets.regions import grid_regions, object_regions
 from ..errors import InputError, one_line
 from ..oracles.captions import DETECTORS, Detector
 from ..utils.files import Table, toml_of
-from .section import Kinds, PlugIn, Section
+from .section import Kinds, PlugIn, Section, told
 from .sentences import sentence
 
 
@@ -44,18 +44,9 @@ class RegionsSpec(Section):
     around: Literal["objects"] | None = Field(
         None, description="instead: a region around each box and each piece of a mask"
     )
-    margin: float | None = Field(
-        None, description="with around: share of its size added on each side (0.25)", ge=0
-    )
-    least_side: int | None = Field(
-        None, description="with around: regions are no smaller, in pixels (32)", ge=1
-    )
-    least: float | None = Field(
-        None,
-        description="what covers less of a region than this share is unknown there (0)",
-        ge=0,
-        le=1,
-    )
+    margin: float | None = told(object_regions, "margin", set_here=False)
+    least_side: int | None = told(object_regions, "least_side", set_here=False)
+    least: float | None = told(object_regions, "least", set_here=False)
 
     def build(self, dataset: Dataset) -> Dataset:
         """The regions of ``dataset``; raises InputError for anything but one way to cut."""

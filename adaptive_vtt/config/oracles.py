@@ -19,7 +19,7 @@ from ..utils.other_code import is_target, load_object
 from .datasets import read_sections
 from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
-from .section import Kinds, PlugIn, Section
+from .section import Kinds, PlugIn, Section, told
 from .sentences import sentence
 
 _NO_WORDS = {
@@ -41,23 +41,9 @@ class JudgeSpec(Section):
     """A model that says what replies mean of which the oracle's rule is not sure."""
 
     model: ModelSpec
-    prompt: str | None = Field(
-        None,
-        description="what it is sent, with {question}, {options} or {truth}, {reply}, and {mark} "
-        "on a line before and after the reply (default: see the how-to)",
-    )
-    regime: Regime | None = Field(
-        None,
-        description="it names the option that a reply chooses (default of multiple-choice), or "
-        "says whether the reply agrees with the truth (default of contains-truth)",
-    )
-    check: float = Field(
-        0.0,
-        description="share of the replies of which the rule is sure that it is asked about, too, "
-        "to report how often they agree; the rule decides those",
-        ge=0,
-        le=1,
-    )
+    prompt: str | None = told(JudgeModel, "prompt")
+    regime: Regime | None = told(JudgeModel, "regime", set_here=False)
+    check: float = told(JudgeModel, "check")
     price: float | None = Field(
         None, description="of a call, where the model is a python function (free)", ge=0
     )

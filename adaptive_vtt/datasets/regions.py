@@ -11,6 +11,7 @@ may be in any of them: that is unknown, and never asked.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Annotated
 
 import cv2
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, check_known
 from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths, mask_of
+from ..utils.options import Option, check_options
 from .base import Dataset, adapted_dataset
 from .scanning import each
 from .view import Taken
@@ -33,8 +35,14 @@ _Places = list[tuple[Rectangle, str]]
 """Rectangles of one image, and the place of each."""
 
 
+Least = Annotated[
+    float,
+    Option("what covers less of a region than this share is unknown there (0)", ge=0, le=1),
+]
+
+
 def grid_regions(
-    dataset: Dataset, rows: int, columns: int | None = None, *, least: float = 0.0
+    dataset: Dataset, rows: int, columns: int | None = None, *, least: Least = 0.0
 ) -> "Regions":
     """``dataset`` with each image cut into ``rows`` x ``columns`` (default: as many) regions.
 
@@ -50,19 +58,22 @@ def grid_regions(
 
 
 def object_regions(
-    dataset: Dataset, *, margin: float = 0.25, least_side: int = 32, least: float = 0.0
+    dataset: Dataset,
+    *,
+    margin: Annotated[
+        float, Option("with around: share of its size added on each side (0.25)", ge=0)
+    ] = 0.25,
+    least_side: Annotated[
+        int, Option("with around: regions are no smaller, in pixels (32)", ge=1)
+    ] = 32,
+    least: Least = 0.0,
 ) -> "Regions":
     """``dataset`` with a region around every annotated box, and every piece of a mask.
 
-    ``margin``: the share of an object's width and height that is added on each side;
-    ``least_side``: regions are no smaller, in pixels, where the image is not. Images without
-    objects have no region. ``least``, errors and decoding: as in ``grid_regions``.
+    Where an image is smaller than ``least_side``, so are its regions. Images without objects have
+    no region. ``least``, errors and decoding: as in ``grid_regions``.
     """
-    if margin < 0 or least_side < 1:
-        raise InputError(
-            f"regions: expected a margin from 0 on and a least side from 1 on, got {margin} and "
-            f"{least_side}"
-        )
+    check_options(object_regions, {"margin": margin, "least_side": least_side}, "regions")
     return _cut(dataset, partial(_around, margin=margin, least_side=least_side), least)
 
 
@@ -157,8 +168,7 @@ class _Cropped(Mapping[str, Mask]):
 
 
 def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> Regions:
-    if not 0 <= least <= 1:
-        raise InputError(f"regions: expected a least share in 0..1, got {least}")
+    check_options(grid_regions, {"least": least}, "regions")
     if not dataset.has_images:
         raise InputError(f"regions: dataset {dataset.name!r} has no images")
     taken = {IMAGE, PLACE}.intersection(adapted_dataset(dataset).metadata_columns)

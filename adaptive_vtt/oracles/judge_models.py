@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from string import ascii_uppercase
-from typing import Literal
+from typing import Annotated, Literal
 
-from ..errors import InputError, check_known, unknown
+from ..errors import InputError, unknown
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
 from ..models.checking import name_of
 from ..types import Ask, JsonObject, Value
+from ..utils.options import Option, check_options
 
 EXACT = "exact"
 OPTION_MATCHING = "option-matching judge"
@@ -62,12 +63,8 @@ class JudgeModel:
     """A model of words that says what replies mean of which an oracle's rule is not sure.
 
     ``model``: whatever an audit may ask, or a function that makes it, called when it is first
-    asked (then ``name`` says what it is). ``regime``: "option-matching", which option a reply
-    chooses, or "yes-no", whether it agrees with the truth. ``prompt``: what is sent, with
-    {question}, {options} or {truth}, {reply}, and {mark} around the reply (default: PROMPTS).
-    ``check``: share of the answers of which the rule is sure that are asked about, too; the rule
-    decides those, and the agreement of both is reported. Default 0: none. ``code``: whether making
-    it runs code of the user's, which a dry run leaves alone.
+    asked (then ``name`` says what it is). ``prompt``: by default one of PROMPTS. ``code``: whether
+    making it runs code of the user's, which a dry run leaves alone.
 
     Replies of a judge count in one form alone: a letter (Yes or No), and nothing else but quotes
     and stops. Raises InputError for options that are none.
@@ -77,15 +74,33 @@ class JudgeModel:
         self,
         model: ModelUnderTest | Callable[[], ModelUnderTest],
         *,
-        regime: Regime = "option-matching",
-        prompt: str | None = None,
-        check: float = 0.0,
+        regime: Annotated[
+            Regime,
+            Option(
+                "it names the option that a reply chooses (default of multiple-choice), or says "
+                "whether the reply agrees with the truth (default of contains-truth)"
+            ),
+        ] = "option-matching",
+        prompt: Annotated[
+            str | None,
+            Option(
+                "what it is sent, with {question}, {options} or {truth}, {reply}, and {mark} on a "
+                "line before and after the reply (default: see the how-to)"
+            ),
+        ] = None,
+        check: Annotated[
+            float,
+            Option(
+                "share of the replies of which the rule is sure that it is asked about, too, to "
+                "report how often they agree; the rule decides those",
+                ge=0,
+                le=1,
+            ),
+        ] = 0.0,
         name: str | None = None,
         code: bool = False,
     ) -> None:
-        check_known("regime", regime, _REGIMES, "judge")
-        if not 0 <= check <= 1:
-            raise InputError(f"judge.check: expected a share from 0 to 1, got {check}")
+        check_options(JudgeModel, {"regime": regime, "check": check}, "judge")
         self.regime = _REGIMES[regime]
         self.prompt = PROMPTS[self.regime] if prompt is None else prompt
         self.check, self.code = check, code

@@ -208,7 +208,7 @@ def test_prompts_and_shares_are_checked() -> None:
         JudgeModel(Reader(), prompt="{options} {reply} {mark}")
     with pytest.raises(InputError, match=r"judge.prompt: unknown place 'truth'"):
         JudgeModel(Reader(), prompt=PROMPTS["option-matching judge"] + "{truth}")
-    with pytest.raises(InputError, match=r"judge.check: expected a share from 0 to 1, got 2"):
+    with pytest.raises(InputError, match=r"judge: check: expected .* at most 1, got 2"):
         JudgeModel(Reader(), check=2)
     with pytest.raises(InputError, match=r"unknown regime 'strict'"):
         JudgeModel(Reader(), regime="strict")  # type: ignore[arg-type]
