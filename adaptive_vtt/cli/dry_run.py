@@ -55,6 +55,14 @@ class Plan:
     currency: str = USD
 
     @property
+    def calls(self) -> list[int]:
+        """Of all targets together: at least, likely by loss rate, and at most; where nothing is
+        certified all calls are likely."""
+        if self.together is None:
+            return [0, *[self.total] * len(ASSUMED), self.total]
+        return _calls(self.together)
+
+    @property
     def likely_price(self) -> float | None:
         """Of a call, as well as it is known."""
         return self.expected or self.usual
@@ -75,7 +83,7 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     show(space, [row.target for row in plan.targets], model.answers, console)
     console.print(_sentence(space, plan))
     if plan.together is not None:
-        console.print(_table(plan, plan.together))
+        console.print(_table(plan))
     for note in (*notes, "nothing was asked; --rehearse plays it through on coins, in minutes"):
         console.print(note)
 
@@ -171,7 +179,7 @@ def _sentence(space: QuestionSpace, plan: Plan) -> str:
     return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
 
 
-def _table(plan: Plan, together: Forecast) -> Table:
+def _table(plan: Plan) -> Table:
     """Calls until each target is certified, those that take most first; and money."""
     rows = sorted(plan.targets, key=lambda row: -max(row.likely.values()))
     title = "calls until certified"
@@ -179,10 +187,10 @@ def _table(plan: Plan, together: Forecast) -> Table:
         title += f", {SHOWN} of {len(rows)} targets"
     columns = ["target", "at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most"]
     name = "all targets" if len(rows) > 1 else "in all"
-    sums = [[name, *(f"{n:,}" for n in _calls(together))]]
+    sums = [[name, *(f"{n:,}" for n in plan.calls)]]
     if plan.likely_price and plan.worst:
         prices = [plan.likely_price] * (len(ASSUMED) + 1) + [plan.worst]
-        costs = [money(n * p, plan.currency) for n, p in zip(_calls(together), prices, strict=True)]
+        costs = [money(n * p, plan.currency) for n, p in zip(plan.calls, prices, strict=True)]
         sums.append(["cost", *costs])
     cells = [[row.target, *(f"{n:,}" for n in _calls(row))] for row in rows[:SHOWN]]
     return table_of(columns, cells, title, sums=sums)
