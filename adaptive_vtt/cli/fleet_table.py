@@ -103,7 +103,6 @@ def in_all(members: Sequence[Member], caps: Caps) -> str:
 
 
 def record(members: Sequence[Member], caps: Caps, out: Path) -> JsonObject:
-    """The fleet's result, as JSON holds it."""
     return {
         "schema_version": SCHEMA_VERSION,
         "max_cost": caps.max_cost,
@@ -133,7 +132,6 @@ def _of_member(member: Member, out: Path) -> JsonObject:
 
 
 def write_result(members: Sequence[Member], caps: Caps, out: Path) -> JsonObject:
-    """Writes result.json of the fleet, and gives what it holds."""
     found = record(members, caps, out)
     write_text(out / "result.json", json.dumps(found, indent=1, allow_nan=False) + "\n")
     return found
