@@ -228,7 +228,6 @@ def _write_questions(
 
 
 def spec_text() -> str:
-    """A SPEC.toml for the questions beside it."""
     return text_of(__package__, "questions.toml", questions=json.dumps(QUESTIONS))
 
 

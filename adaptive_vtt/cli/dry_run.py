@@ -57,6 +57,14 @@ class Plan:
     currency: str = USD
 
     @property
+    def calls(self) -> list[int]:
+        """Of all targets together: at least, likely by loss rate, and at most; where nothing is
+        certified all calls are likely."""
+        if self.together is None:
+            return [0, *[self.total] * len(ASSUMED), self.total]
+        return _calls(self.together)
+
+    @property
     def likely_price(self) -> float | None:
         """Of a call, as well as it is known."""
         return self.expected or self.usual
@@ -82,7 +90,7 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     show(space, [row.target for row in plan.targets], model.answers, console)
     console.print(_sentence(space, plan))
     if plan.together is not None:
-        console.print(_table(plan, plan.together))
+        console.print(_table(plan))
     for note in (*notes, "nothing was asked; --rehearse plays it through on coins, in minutes"):
         console.print(note)
 
@@ -186,7 +194,7 @@ def likely_price(plan: Plan, calls: int = 1) -> str:
     return " to ".join(dict.fromkeys(money(calls * end, plan.currency) for end in ends))
 
 
-def _table(plan: Plan, together: Forecast) -> Table:
+def _table(plan: Plan) -> Table:
     """Calls until each target is certified, those that take most first; and money."""
     rows = sorted(plan.targets, key=lambda row: -max(row.likely.values()))
     title = "calls until certified"
@@ -194,9 +202,9 @@ def _table(plan: Plan, together: Forecast) -> Table:
         title += f", {SHOWN} of {len(rows)} targets"
     columns = ["target", "at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most"]
     name = "all targets" if len(rows) > 1 else "in all"
-    sums = [[name, *(f"{n:,}" for n in _calls(together))]]
+    sums = [[name, *(f"{n:,}" for n in plan.calls)]]
     if plan.likely_price and plan.worst:
-        *likely_calls, most = _calls(together)
+        *likely_calls, most = plan.calls
         worst = money(most * plan.worst, plan.currency)
         sums.append(["cost", *(likely_price(plan, n) for n in likely_calls), worst])
     cells = [[row.target, *(f"{n:,}" for n in _calls(row))] for row in rows[:SHOWN]]

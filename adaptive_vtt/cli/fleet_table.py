@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -104,7 +103,6 @@ def in_all(members: Sequence[Member], caps: Caps) -> str:
 
 
 def record(members: Sequence[Member], caps: Caps, out: Path) -> JsonObject:
-    """The fleet's result, as JSON holds it."""
     return {
         "schema_version": SCHEMA_VERSION,
         "max_cost": caps.max_cost,
@@ -134,7 +132,6 @@ def _of_member(member: Member, out: Path) -> JsonObject:
 
 
 def write_result(members: Sequence[Member], caps: Caps, out: Path) -> JsonObject:
-    """Writes result.json of the fleet, and gives what it holds."""
     found = record(members, caps, out)
     write_text(out / "result.json", json.dumps(found, indent=1, allow_nan=False) + "\n")
     return found
@@ -143,47 +140,32 @@ def write_result(members: Sequence[Member], caps: Caps, out: Path) -> JsonObject
 # -- --dry-run: what each member may take, and all of them -------------------------------------
 
 
-@dataclass(frozen=True)
-class Row:
-    """A member's plan in short: calls until it is certified, at least, likely (by loss rate) and at
-    most; ``worst`` and ``usual`` are the prices of a call, None where they are not known."""
-
-    name: str
-    questions: int
-    at_least: int
-    likely: dict[float, int]
-    at_most: int
-    usual: float | None
-    worst: float | None
-
-    @classmethod
-    def of(cls, name: str, plan: Plan) -> "Row":
-        """Of a member that certifies nothing all calls are likely."""
-        row = plan.together
-        if row is None:
-            likely = dict.fromkeys(ASSUMED, plan.total)
-            return cls(name, plan.questions, 0, likely, plan.total, plan.usual, plan.worst)
-        return cls(
-            name, plan.questions, row.at_least, row.likely, row.at_most, plan.usual, plan.worst
-        )
-
-    @property
-    def calls(self) -> list[int]:
-        return [self.at_least, *(self.likely[loss] for loss in ASSUMED), self.at_most]
-
-
 def dry_run(fleet: Fleet, as_json: bool) -> None:
     """Prints the plan; imports no model's code."""
-    rows = [Row.of(member.name, _planned(member)) for member in fleet.members]
-    total = [sum(column) for column in zip(*(row.calls for row in rows), strict=True)]
+    plans = {member.name: _planned(member) for member in fleet.members}
+    total = [sum(column) for column in zip(*(plan.calls for plan in plans.values()), strict=True)]
     if as_json:
-        typer.echo(json.dumps({"members": [vars(row) for row in rows], "calls": total}, indent=1))
+        members = [_row(name, plan) for name, plan in plans.items()]
+        typer.echo(json.dumps({"members": members, "calls": total}, indent=1))
         return
     console = plain_console()
-    console.print(_table(rows, total, fleet.caps.currency))
-    for line in _of_caps(fleet.caps, rows, total):
-        console.print(line, markup=False)
+    console.print(_table(plans, total, fleet.caps.currency))
+    for line in _of_caps(fleet.caps, [*plans.values()], total):
+        console.print(line)
     console.print("nothing was asked")
+
+
+def _row(name: str, plan: Plan) -> JsonObject:
+    at_least, *likely, at_most = plan.calls
+    return {
+        "name": name,
+        "questions": plan.questions,
+        "at_least": at_least,
+        "likely": dict(zip(ASSUMED, likely, strict=True)),
+        "at_most": at_most,
+        "usual": plan.usual,
+        "worst": plan.worst,
+    }
 
 
 def _planned(member: FleetMember) -> Plan:
@@ -195,28 +177,29 @@ def _planned(member: FleetMember) -> Plan:
         raise InputError(f"member {member.name!r}: {error}") from None
 
 
-def _table(rows: list[Row], total: list[int], currency: str) -> Table:
+def _table(plans: Mapping[str, Plan], total: list[int], currency: str) -> Table:
     likely = [f"{loss:.0%} fail" for loss in ASSUMED]
     cells = []
-    for row in rows:
-        ends = (row.usual, row.worst) if row.usual and row.worst else ()
+    for name, plan in plans.items():
+        ends = (plan.usual, plan.worst) if plan.usual and plan.worst else ()
         price = " - ".join(money(end, currency) for end in ends) or "-"
-        cells.append([row.name, *(f"{n:,}" for n in row.calls), price])
+        cells.append([name, *(f"{n:,}" for n in plan.calls), price])
     sums = [["all", *(f"{n:,}" for n in total), ""]]
-    if all(row.usual is not None for row in rows):
-        sums.append(["cost", *(money(cost, currency) for cost in _costs(rows)), ""])
+    if all(plan.usual is not None for plan in plans.values()):
+        costs = _costs([*plans.values()])
+        sums.append(["cost", *(money(cost, currency) for cost in costs), ""])
     columns = ("member", "at least", *likely, "at most", "a call")
     return table_of(columns, cells, "calls until certified", sums=sums)
 
 
-def _costs(rows: list[Row]) -> list[float]:
+def _costs(rows: list[Plan]) -> list[float]:
     """What the calls cost: usual prices, and for the most the worst."""
     usual = [[n * (row.usual or 0.0) for n in row.calls[:-1]] for row in rows]
     sums = [sum(column) for column in zip(*usual, strict=True)]
-    return [*sums, sum(row.at_most * (row.worst or 0.0) for row in rows)]
+    return [*sums, sum(row.calls[-1] * (row.worst or 0.0) for row in rows)]
 
 
-def _of_caps(caps: Caps, rows: list[Row], total: list[int]) -> list[str]:
+def _of_caps(caps: Caps, rows: list[Plan], total: list[int]) -> list[str]:
     """Whether the caps are likely to be enough."""
     told = []
     if caps.max_calls is not None:

@@ -238,7 +238,6 @@ def _settling(out: Path, facts: Facts, result: Result) -> list[Step]:
 
 
 def tell(steps: list[Step]) -> None:
-    """Prints what may be done next, a command each."""
     typer.echo("next:")
     for command, purpose in steps:
         line = f"  {command}    # {purpose}"

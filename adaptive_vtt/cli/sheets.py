@@ -41,7 +41,6 @@ class Cell:
 
     @property
     def address(self) -> str:
-        """The picture as a data address."""
         return "" if self.image is None else _address(self.image)
 
 
@@ -66,11 +65,9 @@ class Row:
 
     @property
     def shown(self) -> bool:
-        """Whether there is any picture."""
         return any(cell.image is not None for cell in self.cells)
 
     def told(self, cell: Cell) -> str:
-        """What stands beside a cell's picture."""
         note = f": {cell.note}" if cell.note and not self.note else ""
         return f"{cell.severity}{note}" if len(self.cells) > 1 else ""
 

@@ -34,7 +34,6 @@ def field(place: str, metavar: str, panel: str | None = None) -> Any:
 
 
 def places_of(name: str) -> list[str]:
-    """The fields of that name, as SECTION.FIELD."""
     return [
         f"{section}.{name}"
         for section, info in Spec.model_fields.items()

@@ -68,7 +68,6 @@ class Kinds(Section):
 
     @classmethod
     def of(cls, kind: str) -> type[Self]:
-        """The class of a built-in kind."""
         return _kind(cls, kind)
 
     @classmethod
@@ -104,7 +103,6 @@ class Kinds(Section):
         return cast("type[Kinds]", family).model_validate, (self.model_dump(exclude_none=True),)
 
     def values(self) -> dict[str, Any]:
-        """The fields that are set, as they are."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 

@@ -22,6 +22,7 @@ from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths, mask_of
 from ..utils.options import Option, check_options
 from .base import Dataset, adapted_dataset
 from .scanning import each
+from .table import LazyMasks
 from .view import Taken
 
 IMAGE, PLACE = "image", "region"
@@ -117,10 +118,11 @@ class Regions(Taken):
             image=np.ascontiguousarray(source.require_image()[top:bottom, left:right]),
             truth=truth,
             metadata={**source.metadata, IMAGE: source.id, PLACE: self._places[index]},
-            masks=_Cropped(
+            masks=_cropped(
                 source.masks,
                 [concept for concept in source.masks if truth.get(concept) == 1],
                 (slice(top, bottom), slice(left, right)),
+                f"sample {source.id!r}",
             ),
             boxes=tuple(_clipped(source.boxes, left, top, right, bottom)),
         )
@@ -147,24 +149,15 @@ class Regions(Taken):
         return last[1]
 
 
-class _Cropped(Mapping[str, Mask]):
-    """Parts of those masks of ``whole`` that are of ``concepts``, decoded when asked for."""
+def _cropped(
+    masks: Mapping[str, Mask], concepts: list[str], part: tuple[slice, slice], where: str
+) -> Mapping[str, Mask]:
+    """Parts of the masks of ``concepts``, decoded when asked for."""
 
-    def __init__(
-        self, whole: Mapping[str, Mask], concepts: list[str], part: tuple[slice, slice]
-    ) -> None:
-        self._whole, self._concepts, self._part = whole, concepts, part
+    def cropped(concept: str) -> Mask:
+        return np.ascontiguousarray(masks[concept][part])
 
-    def __getitem__(self, concept: str) -> Mask:
-        if concept not in self._concepts:
-            raise KeyError(concept)
-        return np.ascontiguousarray(self._whole[concept][self._part])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._concepts)
-
-    def __len__(self) -> int:
-        return len(self._concepts)
+    return LazyMasks({concept: partial(cropped, concept) for concept in concepts}, None, where)
 
 
 def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> Regions:

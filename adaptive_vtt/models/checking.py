@@ -170,7 +170,7 @@ def _check_value(value: Value, prompt: Prompt, who: str, where: str) -> None:
         return
     if isinstance(value, np.ndarray):
         _check_mask(value, prompt, f"{who}: {where}")
-    elif not _is_probability(value):
+    elif not _is_within(value, 1):
         raise ModelError(
             f"{who}: expected P(yes) between 0 and 1, got {value} for {where}"
             f"{remedy_of_value(value)}"
@@ -188,10 +188,7 @@ def _check_mask(value: npt.NDArray[Any], prompt: Prompt, where: str) -> None:
 
 def is_cost(value: object) -> bool:
     """Whether a number can be money spent: finite and 0 or more. NaN would switch off a cap."""
-    try:
-        return bool(0 <= value < math.inf)  # type: ignore[operator]
-    except (TypeError, ValueError):
-        return False
+    return _is_within(value, sys.float_info.max)
 
 
 def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
@@ -217,9 +214,9 @@ def one_currency(paid: Iterable[tuple[str, str]], where: str) -> str | None:
     return next(iter(found), None)
 
 
-def _is_probability(value: object) -> bool:
+def _is_within(value: object, most: float) -> bool:
     try:
-        return bool(0 <= value <= 1)  # type: ignore[operator]  # NaN is not
+        return bool(0 <= value <= most)  # type: ignore[operator]  # NaN is not
     except (TypeError, ValueError):
         return False
 

@@ -103,7 +103,6 @@ class Pair(ModelDefaults):
 
     @property
     def doing(self) -> str:  # type: ignore[override]  # follows from theirs
-        """What either is waiting for."""
         return "; ".join(filter(None, (self.a.doing, self.b.doing)))
 
     @property
@@ -118,7 +117,6 @@ class Pair(ModelDefaults):
         return _joined_text(self.a.content(), self.b.content())
 
     def protocol(self) -> JsonObject:
-        """What both do alike."""
         a, b = self.a.protocol(), self.b.protocol()
         return {name: told for name, told in a.items() if name in b and b[name] == told}
 
@@ -188,11 +186,9 @@ class ConcurrentPair(Pair):
 
     @property
     def in_flight(self) -> int:
-        """No more than either takes."""
         return min(model.in_flight for model in self._several)
 
     def submit(self, prompt: Prompt) -> "Future[Said]":
-        """Sends the prompt to both."""
         both = self._sent("a", prompt), self._sent("b", prompt)
         together: Future[Said] = Future()
         together.set_running_or_notify_cancel()

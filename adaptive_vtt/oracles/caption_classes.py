@@ -160,7 +160,6 @@ class Change:
         ]
 
     def told(self, caption: str, objects: list[JsonObject]) -> JsonObject:
-        """The details to be journaled."""
         return {
             "source": self.source,
             "caption": caption,
@@ -240,7 +239,6 @@ def classes_named(
 
 
 def named(label: str) -> str:
-    """A label as captions have it: lower case, words apart."""
     return " ".join(_words(label))
 
 

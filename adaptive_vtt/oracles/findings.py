@@ -27,7 +27,6 @@ class Findings:
     distinct: int
 
     def as_dict(self) -> dict[str, int]:
-        """For JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -103,7 +102,6 @@ class JudgeFindings:
         return told + both * bool(self.compared)
 
     def as_dict(self) -> JsonObject:
-        """For JSON."""
         return asdict(self)
 
 

@@ -110,7 +110,6 @@ class JudgeModel:
 
     @cached_property
     def model(self) -> ModelDefaults:
-        """The judge; made when it is first wanted."""
         given = self._given
         return adapted_model(given if isinstance(given, ModelUnderTest) else given())
 

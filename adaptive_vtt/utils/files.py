@@ -150,7 +150,6 @@ def hash_files(paths: Iterable[Path]) -> str:
 
 
 def hash_file(path: Path) -> str:
-    """A short hash of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
 

@@ -52,7 +52,6 @@ class Registry:
 
     @property
     def group(self) -> str:
-        """The group of entry points."""
         return f"adaptive_vtt.{self.room}"
 
     def is_code(self, name: str) -> bool:

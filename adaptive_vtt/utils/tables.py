@@ -92,7 +92,6 @@ def check_width(path: Path, delimiter: str = ",") -> None:
 
 
 def check_columns(count: int, path: Path) -> None:
-    """Raises InputError for more than MAX_COLUMNS columns."""
     if count > MAX_COLUMNS:
         raise InputError(
             f"{path}: expected at most {MAX_COLUMNS} columns, got {count}; leave out those that "

@@ -102,7 +102,7 @@ def test_slider_moves_surface_curves_and_list_and_a_cell_leads_to_its_failures(
         assert browser.value("location.hash") == "#failures?relation={}&concept={}".format(*places)
         for name, place in zip(("relation", "concept"), places, strict=True):
             chosen = f"document.querySelector('[data-filter={name}]').value"
-            assert browser.value(chosen) == str(place)
+            browser.until(f"{chosen} === '{place}'")  # set once the page hears of the hash
 
 
 @pytest.mark.slow
@@ -193,6 +193,7 @@ def test_lasso_lists_images_and_a_dot_shows_its_picture_and_failures(
         browser.until("location.hash")
         assert browser.value("decodeURIComponent(location.hash)") == f"#failures?sample={failed}"
         shown = "[...document.querySelectorAll('.failure-name')].map((n) => n.textContent)"
+        browser.until(f"new Set({shown}).size === 1")  # filtered once the page hears of the hash
         assert set(browser.value(shown)) == {failed}
 
 

@@ -73,7 +73,6 @@ class Built:
 
     @property
     def answer(self) -> str:
-        """The letter of the right option."""
         return ascii_uppercase[self.made.right]
 
 
@@ -291,7 +290,6 @@ def _chosen(class_: list[_Place], looks: Mapping[int, Floats], most: int | None)
 
 
 def line_of(one: Built, scene: str = "", dataset: str = "") -> Line:
-    """A line of EndoBench's table."""
     made = one.made
     return Line(
         made.image,

@@ -48,7 +48,6 @@ class Made:
 
     @property
     def category(self) -> str:
-        """EndoBench's category of the task."""
         return category_of(self.task)
 
     def moved(self, place: int) -> "Made":
@@ -84,7 +83,6 @@ class Plan:
         return there[int(rng.integers(len(there)))].format(**told)
 
     def role(self, concept: str) -> Role:
-        """What the concept is; see ``taxonomy.ROLES``."""
         return ROLES[self.role_name(concept)]
 
     def role_name(self, concept: str) -> str:
@@ -92,7 +90,6 @@ class Plan:
         return self.roles.get(concept) or role_of(self.word(concept))
 
     def word(self, concept: str) -> str:
-        """What the concept is called."""
         return self.words.get(concept, concept)
 
     def alike(self, concept: str) -> list[str]:

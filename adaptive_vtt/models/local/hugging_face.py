@@ -126,7 +126,6 @@ class Loaded:
         return self.moved(self.processor(return_tensors="pt", **given))
 
     def moved(self, made: Mapping[str, Any]) -> dict[str, Any]:
-        """Inputs on the model's device, numbers in its precision."""
         import torch
 
         to = {"device": self.model.device}
@@ -196,7 +195,6 @@ class TransformersModel(ModelDefaults):
         raise TypeError(f"{type(self).__name__} defines no _answers")
 
     def content(self) -> str:
-        """A short hash of the parameters."""
         return hash_of(self._loaded.model)
 
 
@@ -215,7 +213,6 @@ def _rgb(image: Image) -> Image:
 
 
 def as_array(tensor: "torch.Tensor") -> np.ndarray[Any, Any]:
-    """A tensor as an array of doubles."""
     return np.asarray(tensor.double().cpu().numpy())
 
 

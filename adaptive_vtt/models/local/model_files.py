@@ -26,7 +26,6 @@ def lines(path: Path, file: str, concepts: int) -> str:
 
 
 def is_script(path: Path) -> bool:
-    """Whether the file is TorchScript's."""
     return path.suffix in (".pt", ".pth") and _kind(path) == "script"
 
 

@@ -54,7 +54,6 @@ class Chosen:
 
     @property
     def who(self) -> str:
-        """For messages."""
         return f"model {self.source} {self.architecture or self.path}"
 
     @property
@@ -63,7 +62,6 @@ class Chosen:
         return int(self.options.get("in_chans", self.options.get("in_channels", 3)))
 
     def folder(self) -> Path:
-        """The folder; raises InputError where there is none."""
         if self.path is None or not self.path.is_dir():
             got = "no path" if self.path is None else f"{str(self.path)!r}, which is none"
             raise InputError(
@@ -72,7 +70,6 @@ class Chosen:
         return self.path
 
     def named(self) -> str:
-        """The architecture; raises InputError where there is none."""
         if self.architecture is None:
             raise InputError(
                 f"model.architecture: expected a name, for source = {self.source!r}, got none"

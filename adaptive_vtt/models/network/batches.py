@@ -207,11 +207,9 @@ class BatchEndpoint(Paid):
 
     @property
     def form(self) -> str:
-        """How requests are worded now, where there are several ways."""
         return ""
 
     def request(self, prompt: Prompt, form: str) -> JsonObject:
-        """The request of a prompt, as JSON has it."""
         raise TypeError(f"{type(self).__name__} defines no request")
 
     async def upload(self, requests: Mapping[str, Any]) -> Any:
@@ -228,7 +226,6 @@ class BatchEndpoint(Paid):
         raise Trouble(UNLISTED)
 
     async def look(self, batch: str) -> Job:
-        """How a batch stands."""
         raise TypeError(f"{type(self).__name__} defines no look")
 
     async def results(self, job: Job) -> list[bytes]:
@@ -254,7 +251,6 @@ class BatchEndpoint(Paid):
     def ask_batch(
         self, calls: Mapping[int, Prompt], record: Record
     ) -> dict[int, Answer | Unanswered]:
-        """See `models.BatchModel`."""
         asked = {number: _Call(prompt) for number, prompt in calls.items()}
         sent = Sent(record)
         self._counts.calls += len(asked)

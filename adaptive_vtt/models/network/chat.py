@@ -227,7 +227,6 @@ class ChatEndpoint(Provider, Endpoint):
         return await self._asked(prompt, exchange)
 
     def created(self, request: JsonObject) -> Awaitable[Any]:
-        """The exchange that sends a request."""
         raise TypeError(f"{type(self).__name__} defines no created")
 
 

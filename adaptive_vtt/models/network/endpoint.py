@@ -82,7 +82,6 @@ class Endpoint(Paid):
 
     @property
     def adapts(self) -> bool:  # type: ignore[override]  # follows from the limits
-        """Whether ``in_flight`` follows what the server bears."""
         return self._concurrency.adapts
 
     def statistics(self) -> JsonObject:

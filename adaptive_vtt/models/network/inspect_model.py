@@ -143,7 +143,6 @@ class InspectModel(Chat, Endpoint):
         self._config({})  # options that are none are told now
 
     def prepare(self, prompt: Prompt) -> list[Any]:
-        """Inspect's messages."""
         return messages(prompt, self.template, self._encoding, self._detail)
 
     async def send(self, request: list[Any], prompt: Prompt) -> Reply:

@@ -208,7 +208,6 @@ def _text(said: object) -> str:
 
 
 def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -> Trouble:
-    """The trouble with a status that is no success."""
     if code == "insufficient_quota":  # comes as 429, but no waiting helps
         return Trouble(f"http {status}", words, then="stop", refused=True)
     return of_status(status, headers, words)

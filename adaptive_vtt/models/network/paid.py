@@ -149,7 +149,6 @@ class Paid(ModelDefaults):
         return {"": (self._bound.input, self._bound.output)} if lifted else {}
 
     def keep_bounds(self, bounds: Mapping[str, tuple[int, int]]) -> None:
-        """Lifts the bound to what the audit's journal tells."""
         if "" in bounds:
             self._lift(Usage(*bounds[""]))
 
@@ -164,7 +163,6 @@ class Paid(ModelDefaults):
 
     @property
     def most_attempts(self) -> int:  # type: ignore[override]  # follows from the retries
-        """The most attempts of one call that may be billed."""
         return self.retries.times + 1
 
     @property
@@ -174,17 +172,14 @@ class Paid(ModelDefaults):
 
     @property
     def costs_money(self) -> bool:
-        """True, whether or not prices are given."""
         return True
 
     @property
     def prices_known(self) -> bool:
-        """Whether the prices given can price a call."""
         return self.prices.known
 
     @property
     def currency(self) -> str:  # type: ignore[override]  # that of the prices
-        """Of the prices, known or not."""
         return self.prices.currency
 
     @property

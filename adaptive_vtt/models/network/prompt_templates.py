@@ -43,7 +43,6 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def placeholders(layout: str) -> set[str]:
-    """The names in braces."""
     return set(_PLACEHOLDER.findall(layout))
 
 

@@ -55,7 +55,6 @@ class Failure:
     given: bool = False
 
     def error(self) -> AvttError:
-        """The error, to be raised by the driver."""
         return InputError(self.sentence) if self.given else ModelError(self.sentence)
 
 
@@ -75,7 +74,6 @@ class Holding:
         return _attempted(lambda: checked(self._held(), prompts))
 
     def close(self) -> None:
-        """Closes the model, if there is one."""
         if self._model is not None:
             self._model.close()
 

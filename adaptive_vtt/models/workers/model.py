@@ -71,7 +71,6 @@ class Workers(ModelDefaults):
         self.price_guess = about.price_guess
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        """The answer of whichever worker is free first."""
         return self._pool.submit(prompt)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
@@ -130,7 +129,6 @@ class Workers(ModelDefaults):
         return told | ({"workers_given_up": pool.given_up} if pool.given_up else {})
 
     def close(self) -> None:
-        """Ends all workers; may be called twice."""
         self._closing()
 
     def __repr__(self) -> str:

@@ -34,7 +34,6 @@ class Pair:
 
 
 def pairs() -> list[Pair]:
-    """All of data/pairs.tsv."""
     rows = [line.split("\t") for line in data_lines("pairs.tsv")]
     return [Pair(one, other, yes == "yes", half == "held out") for half, yes, one, other in rows]
 

@@ -141,7 +141,6 @@ class _Place:
 
     @property
     def opens(self) -> bool:
-        """Whether a noun phrase begins after it."""
         return self.after in _listed()["determiner"]
 
     @property
@@ -229,7 +228,6 @@ OPEN: dict[str, Callable[[_Place], str]] = {
 
 
 def listed(name: str) -> frozenset[str]:
-    """The first column of a file in ``data``."""
     return frozenset(line.split("\t")[0] for line in data_lines(name))
 
 

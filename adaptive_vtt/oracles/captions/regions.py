@@ -59,7 +59,6 @@ class Regions:
 
     @property
     def fingerprint(self) -> str:
-        """What the boxes depend on: the options."""
         return repr(self)
 
     def detect(self, image: Image) -> tuple[Box, ...]:
