@@ -11,6 +11,7 @@ from ..errors import some
 from ..results.report.plots import COLOURS as ROLES
 from ..results.report.plots import Figure, chart, figure_page, frame, level_of, table
 from ..results.report.section import amount, data
+from ..results.way_on import rounded_up
 from ..stopping import WIDEST
 from ..types import Floats, JsonObject
 from ..utils.figures import outward, shown
@@ -132,13 +133,7 @@ def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> li
     if any(run["half_width"][-1] >= WIDEST for run in late):
         return [f"{said} calls"]  # no interval says yet how fast it shrinks
     budget = max(run["calls"] * (run["half_width"][-1] / goal) ** 2 for run in late)
-    return [f"{said} calls; some {_rounded_up(budget):,} would do (--budget)"]
-
-
-def _rounded_up(number: float) -> int:
-    """To two digits."""
-    unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)
-    return math.ceil(number / unit) * unit
+    return [f"{said} calls; some {math.ceil(rounded_up(budget)):,} would do (--budget)"]
 
 
 def by_chance(runs: Sequence[Run]) -> str:

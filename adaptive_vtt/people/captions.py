@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..journal.facts import read_facts
 from ..oracles.caption_rules import ERROR_TYPES, rule_of
 from ..types import JsonObject
 from ..utils.random_streams import generator
+from ..utils.web import sentences
 from .agreement import Scores, kappa_of, majority, scores
 from .answers import Answers, by_question
 from .cards import NONE, Asked, Card, Key
@@ -269,7 +271,12 @@ def summarise(items: Sequence[Item], folder: Mapping[str, Answers]) -> Summary:
         confusion=confusion,
         errors=errors,
         kinds=kinds,
-        notes=[*_notes(objects, cases), *_kappa_notes(len(folder), errors, kinds)],
+        notes=sentences(
+            Path(__file__).with_name("captions_notes.txt"),
+            levels=[("objects", objects), ("cases", cases)],
+            inspectors=len(folder),
+            kappas=[("errors", errors), ("types", kinds)],
+        ),
     )
 
 
@@ -349,38 +356,3 @@ def _agreement(
     shared = [ls for ls in given.values() if len(ls) == inspectors and wanted(ls)]
     chosen = [[choice(label) for label in labels] for labels in shared]
     return Agreement(kappa_of(chosen), len(shared))
-
-
-def _notes(objects: Level, cases: Level) -> list[str]:
-    """Which scores are missing, and which are estimates."""
-    notes = []
-    for name, level in (("objects", objects), ("cases", cases)):
-        reported, others = level.tp + level.fp, level.fn + level.tn
-        if level.reported == 0:
-            notes.append(f"{name}: no violation was reported, so there is no precision")
-        elif reported == 0:
-            notes.append(f"{name}: no precision until reported violations are labelled")
-        if level.others and others == 0:
-            notes.append(
-                f"{name}: no accuracy, recall and F1 until some without violation are labelled, "
-                "too (--sample)"
-            )
-        for what, done, total in (
-            ("reported", reported, level.reported),
-            ("other", others, level.others),
-        ):
-            if 0 < done < total:
-                notes.append(f"{name}: {done} labelled of {total} {what} stand for the rest")
-    return notes
-
-
-def _kappa_notes(inspectors: int, errors: Agreement, kinds: Agreement) -> list[str]:
-    if inspectors < 2:
-        return ["no kappa: it takes the labels of two inspectors or more"]
-    notes = []
-    for name, found in (("errors", errors), ("types", kinds)):
-        if found.count == 0:
-            notes.append(f"no kappa of {name}: no such object was labelled by all inspectors")
-        elif found.kappa is None:
-            notes.append(f"no kappa of {name}: all said the same of every object")
-    return notes

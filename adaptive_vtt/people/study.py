@@ -35,6 +35,7 @@ from ..results.report.beside_journal import Compared, Reader, Reading, identity
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..types import Answer, Ask, Prompt, Unanswered, Value
+from ..utils.web import sentences
 from .answers import Answers, by_question
 from .cards import UNSURE, YES, Asked, Card, Key, yes_or_no
 from .realism import agreement
@@ -215,10 +216,6 @@ FOLDER = "readers"
 """Where answers and audits of readers stand in the folder of the model's audit."""
 VERSUS = "versus"
 """Where the comparison stands in a reader's folder."""
-SEVERAL = (
-    "pictures of one source image are asked about more than once: who remembers the first answers "
-    "the next by it"
-)
 
 
 class Then(ModelDefaults):
@@ -377,24 +374,13 @@ def _interval(row: Mapping[Any, Any]) -> tuple[float, float, float]:
 def _notes(
     study: Study, answered: Sequence[tuple[Card, Answer]], count: int, drawn: int
 ) -> list[str]:
-    """What to know before trusting a reader's figures."""
-    notes = []
-    if count > len(answered):
-        notes.append(
-            f"{count - len(answered)} answers after the first question that was left out do not "
-            "count: a certificate takes the questions in the order in which they were drawn"
-        )
-    if len(answered) < drawn:
-        notes.append(f"{len(answered)} of {drawn} questions: more answers, narrower intervals")
-    if unsure := sum(CANNOT_TELL in answer.values for _, answer in answered):
-        certificate = study.facts.certificate
-        either = certificate is not None and certificate.unanswered == "both"
-        how = "as right at the lower end of an interval and as wrong at its upper end"
-        notes.append(
-            f"'I cannot tell', {unsure} of {len(answered)} times, counts "
-            + (how if either else "as wrong")
-        )
-    samples = [study.sample_of(card.number) for card, _ in answered]
-    if len(set(samples)) < len(samples):
-        notes.append(SEVERAL)
-    return notes
+    samples, certificate = [study.sample_of(c.number) for c, _ in answered], study.facts.certificate
+    return sentences(
+        Path(__file__).with_name("study_notes.txt"),
+        count=count,
+        answered=len(answered),
+        drawn=drawn,
+        unsure=sum(CANNOT_TELL in answer.values for _, answer in answered),
+        both=certificate is not None and certificate.unanswered == "both",
+        again=len(set(samples)) < len(samples),
+    )

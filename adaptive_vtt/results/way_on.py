@@ -5,7 +5,7 @@ Terminal and report tell the same command, since both take its limits from here.
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,15 +112,16 @@ def in_money(further: Range, cost: float, calls: int, currency: str) -> str:
 
 def rounded_up(value: float) -> float:
     """The next number above with two digits that count: 281 becomes 290, 0.0123 0.013."""
-    if value <= 0:
-        return 0.0
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return float(f"{math.ceil(value / unit - 1e-9) * unit:.10g}")
+    return _to_two_digits(value, lambda n: math.ceil(n - 1e-9))
 
 
 def rounded_down(value: float) -> float:
     """The next number below with two digits that count: 0.0137 becomes 0.013."""
+    return _to_two_digits(value, lambda n: math.floor(n + 1e-9))
+
+
+def _to_two_digits(value: float, whole: Callable[[float], int]) -> float:
     if value <= 0:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return float(f"{math.floor(value / unit + 1e-9) * unit:.10g}")
+    return float(f"{whole(value / unit) * unit:.10g}")

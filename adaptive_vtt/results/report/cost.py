@@ -5,7 +5,6 @@ and what narrower ones would have cost.
 import numpy as np
 import pandas as pd
 
-from ...certify.further import Range
 from ...engine.repeat_probes import repeated
 from ...journal.rows import EXCLUDED
 from ...oracles.findings import found_by_judge
@@ -235,7 +234,8 @@ def forecast_section(evidence: Evidence) -> Section | None:
         "What more would have cost",
         "forecast",
         "forecast.html",
-        rows=[_forecast(evidence, *row, each) for row in rows],
+        rows=[(width, needed, needed.after(-calls)) for width, needed in rows],
+        each=each,
         half_width=widest,
         calls=calls,
         cost=evidence.cost,
@@ -245,17 +245,6 @@ def forecast_section(evidence: Evidence) -> Section | None:
         folder=evidence.folder,
         chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
-
-
-def _forecast(evidence: Evidence, half_width: float, needed: Range, each: float) -> JsonObject:
-    """``needed``: calls until all targets are that narrow; ``each``: what a call cost so far."""
-    money, made = evidence.facts.money, len(evidence.widest) - 1
-    return {
-        "half_width": half_width,
-        "calls": needed,
-        "more": needed.after(-made),
-        "cost": f"{money(needed.least * each)} to {money(needed.most * each)}",
-    }
 
 
 def _foreseen(evidence: Evidence, half_width: float, each: float, title: str) -> Figure:
