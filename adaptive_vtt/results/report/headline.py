@@ -8,7 +8,7 @@ from ...families import Misclassified
 from ...journal.facts import CertificateFacts
 from ..opening import POINT, WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
-from ..way_on import in_money, more_calls, raised, rounded_up
+from ..way_on import advised, in_money, more_calls, rounded_up
 from .beside_journal import BASELINE_NAMES
 from .content import Failure
 from .evidence import Evidence, Standing
@@ -243,17 +243,16 @@ def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
     more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
     text = f"Still open: {named}{more}."
     found = longest(s.more_calls for s in open_)
-    made = len(evidence.calls) + len(evidence.sources)
+    drawn = len(evidence.draws) + len(evidence.sources)
     if found is None:
         text += " How many more calls that takes cannot be told yet."
     else:
         text += f" {'It' if len(open_) == 1 else 'All of them'} would take {found} more calls"
-        text += f"{in_money(found, evidence.cost, made, evidence.facts.currency)}."
-    further = more_calls(evidence.facts, made, found)
+        text += f"{in_money(found, evidence.cost, drawn, evidence.facts.currency)}."
     if not mine:
-        total = f"{rounded_up(made + further):.0f}"
+        total = f"{rounded_up(drawn + more_calls(evidence.facts, drawn, found)):.0f}"
         return Step(text, f"Audit(space, model, journal=..., budget={total})")
-    limits = raised(evidence.facts, made, len(evidence.table), evidence.cost, further)
+    limits = advised(evidence.facts, drawn, len(evidence.table), evidence.cost, found)
     return Step(text, f"avtt resume {evidence.folder} {limits}".rstrip())
 
 
