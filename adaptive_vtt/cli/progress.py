@@ -35,7 +35,7 @@ from ..results.result import Result
 from ..results.way_on import forecast, in_money
 from ..stopping import State
 from ..types import Floats
-from ..utils.figures import money, outward, percent, shorten, span, tenths
+from ..utils.figures import beside, money, outward, percent, shorten, span, tenths
 from .signals import heed
 
 BAR = 10
@@ -269,10 +269,13 @@ def _table(targets: pd.DataFrame) -> Table:
     for column in ("estimate", *intervals, *decided, "questions"):
         table.add_column(column, justify="right")
     for _, row in targets.sort_values("estimate", ascending=False).head(SHOWN).iterrows():
-        interval = [span(row["lower"], row["upper"])] if certified else []
+        estimate, interval = percent(row["estimate"]), []
+        if certified:
+            estimate = beside(row["estimate"], row["lower"], row["upper"])
+            interval = [span(row["lower"], row["upper"])]
         table.add_row(
             str(row["target"]),
-            percent(row["estimate"]),
+            estimate,
             *interval,
             *(str(row[name]) for name in decided),
             str(row["questions"]),

@@ -17,6 +17,8 @@ SLACK = 1e-6
 """Part of a step that floating point may be off: of 0.13 it makes 0.13000000000000003."""
 
 
+POINT = 1e-9
+"""An interval that is no wider is all that rounding left of a rate that is known exactly."""
 MIN_MONEY = 1e-9
 """Units of money that are shown, at least."""
 USD = "USD"
@@ -36,6 +38,14 @@ def percent(share: float | None, space: str = " ") -> str:
     small = abs(share)
     digits = 0 if share in (0, 1) else 1 if small >= 0.001 else 2 if small >= 0.0001 else 4
     return f"{100 * share + 0.0:.{digits}f}{space}%"
+
+
+def beside(share: float, lower: float, upper: float, space: str = " ") -> str:
+    """An estimate with as many decimals as its interval beside it has, as more say nothing: 0.0 %
+    (0 to 36.2 %). One that is known exactly as ``percent``."""
+    if math.isnan(share) or upper - lower <= POINT:
+        return percent(share, space)
+    return f"{tenths(share)}{space}%"
 
 
 def tenths(share: float) -> str:

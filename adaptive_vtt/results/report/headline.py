@@ -6,14 +6,28 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
-from ..opening import POINT, WIDE, WITH_CHANGES, opening
+from ...utils.figures import POINT
+from ..opening import WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
 from ..way_on import advised, in_money, more_calls, rounded_up
 from .beside_journal import BASELINE_NAMES
 from .content import Failure
 from .evidence import Evidence, Standing
 from .gallery import Picture, picture
-from .section import FEW, THIN, Section, aim, amount, duration, exact, percent, span, sure, within
+from .section import (
+    FEW,
+    THIN,
+    Section,
+    aim,
+    amount,
+    beside,
+    duration,
+    exact,
+    percent,
+    span,
+    sure,
+    within,
+)
 
 
 class Tile(NamedTuple):
@@ -131,7 +145,7 @@ def verdict(evidence: Evidence) -> Verdict:
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
     parts = [span(standing.lower, standing.upper), f"{sure(certificate.confidence)} sure"]
     parts.append(_together(certificate, len(found)))
-    return Verdict(before, percent(standing.estimate), after, ", ".join(parts))
+    return Verdict(before, _estimate(standing), after, ", ".join(parts))
 
 
 def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdict | None:
@@ -149,10 +163,14 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
         before, after = "Wrong class for", f"of {images}"
     said = "exact" if plain.upper - plain.lower <= POINT else span(plain.lower, plain.upper)
     if whole is not None:
-        after += f", {percent(whole.estimate)} {WITH_CHANGES}"
+        after += f", {_estimate(whole)} {WITH_CHANGES}"
         said += f" and {span(whole.lower, whole.upper)}"
     parts = [said, f"{sure(certificate.confidence)} sure", _together(certificate, len(found))]
-    return Verdict(before, percent(plain.estimate), after, ", ".join(parts))
+    return Verdict(before, _estimate(plain), after, ", ".join(parts))
+
+
+def _estimate(standing: Standing) -> str:
+    return beside(standing.estimate, standing.lower, standing.upper)
 
 
 def _says(evidence: Evidence) -> str:
@@ -337,7 +355,7 @@ def _certified_group(evidence: Evidence, standing: Standing) -> Group:
         basis += ", still open"
     return Group(
         standing.name,
-        percent(standing.estimate),
+        _estimate(standing),
         basis,
         standing.lower,
         standing.upper,

@@ -15,7 +15,7 @@ from jinja2 import Environment
 
 from ...errors import InputError
 from ...types import JsonObject
-from ...utils.figures import money, outward, percent
+from ...utils.figures import beside, money, outward, percent
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -166,7 +166,7 @@ def _fill(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(HERE)
-    for show in (percent, money, at_least, points, address):
+    for show in (beside, money, at_least, points, address):
         environment.filters[show.__name__] = show
     return environment
 
