@@ -17,7 +17,7 @@ from ..engine.calling import OnProgress, Progress
 from ..engine.options import Certify, Limits
 from ..families import TargetId, told_apart
 from ..space import QuestionSpace
-from ..utils.figures import money
+from ..utils.figures import money, on_page
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
 """What follows a run: a function, True for a bar, several of these; None or False for nothing."""
@@ -64,7 +64,7 @@ class Line:
             parts.append(f"{self._done(step)} of {len(names)} certified")
             variants = [(v.relation.name, v.severity) for v in self._audit.space.variants]
             name = told_apart(self._audit.target_ids[widest], variants)
-            parts.append(f"widest ±{100 * widths[widest]:.1f} % {name}")
+            parts.append(f"widest +-{100 * widths[widest]:.1f} % {name}")
         return ", ".join(parts)
 
     def _done(self, step: Progress) -> int:
@@ -118,7 +118,7 @@ def _notebook() -> Iterator[Any]:
 
     handle = display(HTML(""), display_id=True)
     try:
-        yield lambda share, words: handle.update(HTML(bar(share, words)))
+        yield lambda share, words: handle.update(HTML(bar(share, on_page(words))))
     finally:
         handle.update(HTML(""))
 

@@ -193,9 +193,8 @@ class Live:
             least, most = compare.differences(state.lower, state.upper)
             span = point_span(-most[target], -least[target])
             return f"{span} points ", name
-        sign = "±" if "utf" in self.console.encoding.lower() else "+-"
         half_width = (state.upper[target] - state.lower[target]) / 2
-        return f"widest {sign}{100 * half_width:.1f} % ", name
+        return f"widest +-{100 * half_width:.1f} % ", name
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the

@@ -70,6 +70,11 @@ def money(value: float, currency: str = USD) -> str:
     return f"{_SIGNS[currency]}{amount}" if currency in _SIGNS else f"{amount} {currency}"
 
 
+def on_page(words: str) -> str:
+    """A terminal's +- as pages have it, ±."""
+    return words.replace("+-", "±")
+
+
 def shorten(text: str, most: int) -> str:
     """``text`` in at most ``most`` characters: what is cut is cut in the middle, nearer to the
     beginning, as names of targets begin alike and end in what tells them apart."""

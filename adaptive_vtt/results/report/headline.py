@@ -67,7 +67,7 @@ def section(evidence: Evidence) -> Section:
         standing="" if certificate is None else aims(certificate, evidence.standings),
         stopped=ended is not None,
         reached=ended is not None and settled,
-        reason=((ended.reason if ended else None) or "no reason was given").replace("+-", "±"),
+        reason=evidence.reason,
         waiting=len(evidence.draws) - len(evidence.calls),
         tiles=_tiles(evidence),
         worst=list(zip(groups, pictured(groups), strict=True)),
