@@ -18,7 +18,7 @@ from ..engine.options import Certify, Limits
 from ..families import TargetId, told_apart
 from ..space import QuestionSpace
 from ..stopping import State
-from ..utils.figures import money
+from ..utils.figures import money, on_page
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
 """What follows a run: a function, True for a bar, several of these; None or False for nothing."""
@@ -56,7 +56,7 @@ def words(audit: Running, step: Progress) -> str:
         parts.append(f"{_certified(audit, state)} of {len(targets)} certified")
         variants = [(v.relation.name, v.severity) for v in audit.space.variants]
         name = told_apart(targets[widest], variants)
-        parts.append(f"widest ±{100 * widths[widest]:.1f} % {name}")
+        parts.append(f"widest +-{100 * widths[widest]:.1f} % {name}")
     return ", ".join(parts)
 
 
@@ -111,7 +111,7 @@ def _notebook() -> Iterator[Any]:
 
     handle = display(HTML(""), display_id=True)
     try:
-        yield lambda share, words: handle.update(HTML(bar(share, words)))
+        yield lambda share, words: handle.update(HTML(bar(share, on_page(words))))
     finally:
         handle.update(HTML(""))
 

@@ -14,7 +14,7 @@ from ..results.report.section import amount, data
 from ..results.way_on import rounded_up
 from ..stopping import WIDEST
 from ..types import Floats, JsonObject
-from ..utils.figures import outward, shown
+from ..utils.figures import on_page, outward, shown
 from .runs import BY_CHANCE, MARKS, UNIFORM, Run
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def certified_page(
         ),
         *((title, table(title, found)) for title, found in tables.items()),
     ]
-    concluded = conclusion(runs).replace("+-", "±")
+    concluded = on_page(conclusion(runs))
     told = "; ".join(filter(None, (concluded, by_chance(runs))))
     lead = f"{told}. All intervals hold at all times with probability {confidence:g}."
     return figure_page("Strategies compared", lead, parts)

@@ -89,7 +89,7 @@ def plan(
         _show(steps, currency, _reached(first, found, steps, told))
         if whole:
             typer.echo(
-                f"down from ±{max(whole):g}, asking all {found.total:,} calls is cheaper, and "
+                f"down from +-{max(whole):g}, asking all {found.total:,} calls is cheaper, and "
                 "exact: 'avtt census' with the same spec"
             )
 
@@ -199,7 +199,7 @@ def _reached(spec: Spec, found: Plan, steps: list[Step], pilot: Pilot | None) ->
 def _narrowest(steps: list[Step], needed: list[int], calls: int) -> str:
     """The narrowest half-width that so many calls are enough for, by what each step needs."""
     paid = [s.half_width for s, n in zip(steps, needed, strict=True) if n <= calls]
-    return f"±{min(paid):g}" if paid else "none of these"
+    return f"+-{min(paid):g}" if paid else "none of these"
 
 
 def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
@@ -209,7 +209,7 @@ def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
     columns += ["cost"] * any(s.cost is not None or s.cost_by_pilot is not None for s in steps)
     rows = []
     for step in steps:
-        cells = [f"±{step.half_width:g}"]
+        cells = [f"+-{step.half_width:g}"]
         cells += [f"{n:,}" for n in (step.at_least, *step.likely.values(), step.at_most)]
         if "by pilot" in columns:
             ends = step.range_by_pilot

@@ -35,7 +35,7 @@ from ..results.result import Result
 from ..results.way_on import forecast, in_money
 from ..stopping import State
 from ..types import Floats
-from ..utils.figures import money, outward, percent, shorten, span, tenths
+from ..utils.figures import beside, money, outward, percent, shorten, span, tenths
 from .printing import plain_console, table_of
 from .signals import heed
 
@@ -193,9 +193,8 @@ class Live:
             least, most = compare.differences(state.lower, state.upper)
             span = point_span(-most[target], -least[target])
             return f"{span} points ", name
-        sign = "±" if "utf" in self.console.encoding.lower() else "+-"
         half_width = (state.upper[target] - state.lower[target]) / 2
-        return f"widest {sign}{100 * half_width:.1f} % ", name
+        return f"widest +-{100 * half_width:.1f} % ", name
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the
@@ -265,7 +264,9 @@ def _table(targets: pd.DataFrame) -> Table:
     columns: dict[str, Iterable[object]] = {"target": shown["target"]}
     columns["estimate"] = shown["estimate"].map(percent)
     if certified:
-        columns["interval"] = [*map(span, shown["lower"], shown["upper"])]
+        ends = shown["lower"], shown["upper"]
+        columns["estimate"] = [*map(beside, shown["estimate"], *ends)]
+        columns["interval"] = [*map(span, *ends)]
     columns |= {name: shown[name] for name in ("decided", "questions") if name in shown}
     return table_of([*columns], zip(*columns.values(), strict=True), title)
 

@@ -23,7 +23,7 @@ from ..results.report import write_report
 from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
 from ..results.tracking import Follower, backend, tracked
-from ..results.way_on import forecast, more_calls, raised, resume_command, rounded_up
+from ..results.way_on import advised, forecast, resume_command, rounded_up
 from ..space import QuestionSpace
 from ..strategies import default
 from ..utils.files import write_text
@@ -215,8 +215,9 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
         found.append((f"avtt audit SPEC.toml --out {again}", "once the model stays as it is"))
     open_ = result.targets[~result.reached].to_dict("records")
     settled = found or (facts.certificate is not None and not open_)
-    more = 0 if settled else more_calls(facts, result.calls, forecast(open_))
-    if more and (limits := raised(facts, result.calls, result.questions, result.cost, more)):
+    so_far = result.calls, result.questions, result.cost
+    limits = "" if settled else advised(facts, *so_far, forecast(open_))
+    if limits:
         what = "goes on, to certify the rest" if facts.certificate else "goes on"
         found.append((f"{resume_command(facts, out)} {limits}", what))
         found += _settling(out, facts, result)

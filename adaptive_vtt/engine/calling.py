@@ -15,7 +15,7 @@ import numpy as np
 from ..models.base import BatchModel, CallLost, ConcurrentModel, ModelDefaults
 from ..models.checking import check_answer, checked, name_of
 from ..stopping import State
-from ..types import Answer, Unanswered
+from ..types import Answer, JsonObject, Unanswered
 from ..utils.figures import USD
 from .call_queue import Call
 from .endpoint import JournalRecord
@@ -184,9 +184,11 @@ def progress_of(loop: Loop) -> Progress:
 def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:
     """Asks the model until the audit ends, calling ``step`` whenever answers came.
 
-    What the model counted (``statistics``) goes into the journal, however it ends.
+    What the model counted (``statistics``) is added to what the journal has of earlier runs,
+    however it ends.
     """
     who = f"model {name_of(model)!r}"
+    before, first = loop.journal.facts().get("endpoint") or {}, model.statistics() or {}
     try:
         if isinstance(model, BatchModel):
             run_rounds(loop, model, who, step)
@@ -196,15 +198,40 @@ def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], N
             run_batches(loop, model, batch, step)
     except BaseException:
         with suppress(Exception):  # the first error is the one to tell of
-            _keep_statistics(loop, model)
+            _keep_statistics(loop, model, before, first)
         raise
-    _keep_statistics(loop, model)
+    _keep_statistics(loop, model, before, first)
 
 
-def _keep_statistics(loop: Loop, model: ModelDefaults) -> None:
+def _keep_statistics(
+    loop: Loop, model: ModelDefaults, before: JsonObject, first: JsonObject
+) -> None:
+    """Journals what the model counted in all runs: ``before`` this one, and since ``first``."""
     told = model.statistics()
     if told is not None:
-        loop.journal.set_facts(endpoint=told)
+        loop.journal.set_facts(endpoint=_added(before, first, told))
+
+
+STATES = ("at the end",)
+"""Numbers among what a model counts that say how it stands, and add up to nothing."""
+FIRST = ("first_malformed",)
+"""Texts of which the earliest is told."""
+
+
+def _added(before: JsonObject, first: JsonObject, now: JsonObject) -> JsonObject:
+    """What was counted ``before``, and what was counted on the way from ``first`` to ``now``."""
+    found: JsonObject = {}
+    for name in {**before, **now}:
+        earlier, value = before.get(name), now.get(name)
+        if isinstance(value, dict):
+            found[name] = _added(earlier or {}, first.get(name) or {}, value)
+        elif value is None or (name in FIRST and earlier is not None):
+            found[name] = earlier
+        elif isinstance(value, int | float) and name not in STATES:
+            found[name] = (earlier or 0) + value - (first.get(name) or 0)
+        else:
+            found[name] = value
+    return found
 
 
 def run_batches(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:

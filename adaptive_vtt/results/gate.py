@@ -25,7 +25,7 @@ from ..journal import Journal, check_head
 from ..journal.facts import CertificateFacts, read_facts
 from ..space import QuestionSpace
 from ..stopping import State as Standing
-from ..utils.figures import outward, percent
+from ..utils.figures import beside, outward, percent
 from .difference import brief, names_of, point_span, told
 from .result import Result, summarise
 
@@ -112,7 +112,7 @@ class Ruling:
         """The estimate: in percent, or that the new model errs so many points more or less."""
         if self.rule.versus:
             return told(self.model, self.estimate, self.lower, self.upper).rpartition(" (")[0]
-        return percent(self.estimate)
+        return beside(self.estimate, self.lower, self.upper)
 
     @property
     def span(self) -> str:

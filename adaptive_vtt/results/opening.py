@@ -8,14 +8,12 @@ import numpy as np
 from ..certify.targets import Target, selected_by
 from ..journal.facts import Facts
 from ..types import IDENTITY
-from ..utils.figures import Bar, span
+from ..utils.figures import POINT, Bar, span
 
 AS_THEY_ARE, WITH_CHANGES = "on your images as they are", "with the proposed changes among them"
 
 WIDE = 0.5
 """Of an interval that is wider an estimate in the middle of it would mislead."""
-POINT = 1e-9
-"""An interval that is no wider is all that rounding left of a rate that is known exactly."""
 
 
 class Opening(NamedTuple):

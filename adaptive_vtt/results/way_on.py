@@ -65,6 +65,18 @@ def forecast(rows: Iterable[Mapping[Any, Any]]) -> Range | None:
     return longest(found)
 
 
+def advised(facts: Facts, drawn: int, questions: int, cost: float, further: Range | None) -> str:
+    """The options of ``avtt resume`` that certify what is open, where ``further`` is its forecast:
+    those that a terminal prints and a report shows. "": nothing is left to ask, or no limit to
+    raise.
+
+    ``drawn``: the calls that were drawn and those about source images, answered or not, as a budget
+    counts them; ``questions`` and ``cost``: what they took so far.
+    """
+    more = more_calls(facts, drawn, further)
+    return raised(facts, drawn, questions, cost, more) if more else ""
+
+
 def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
     """How many calls to allow beyond the ``calls`` made, at most all that are left: as many as
     ``further``, the forecast of what is open, has at most. Where nothing can be forecast, or

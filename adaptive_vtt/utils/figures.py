@@ -18,6 +18,8 @@ SLACK = 1e-6
 """Part of a step that floating point may be off: of 0.13 it makes 0.13000000000000003."""
 
 
+POINT = 1e-9
+"""An interval that is no wider is all that rounding left of a rate that is known exactly."""
 MIN_MONEY = 1e-9
 """Units of money that are shown, at least."""
 USD = "USD"
@@ -37,6 +39,14 @@ def percent(share: float | None, space: str = " ") -> str:
     small = abs(share)
     digits = 0 if share in (0, 1) else 1 if small >= 0.001 else 2 if small >= 0.0001 else 4
     return f"{100 * share + 0.0:.{digits}f}{space}%"
+
+
+def beside(share: float, lower: float, upper: float, space: str = " ") -> str:
+    """An estimate with as many decimals as its interval beside it has, as more say nothing: 0.0 %
+    (0 to 36.2 %). One that is known exactly as ``percent``."""
+    if math.isnan(share) or upper - lower <= POINT:
+        return percent(share, space)
+    return f"{tenths(share)}{space}%"
 
 
 def tenths(share: float) -> str:
@@ -59,6 +69,11 @@ def money(value: float, currency: str = USD) -> str:
     whole, cents = f"{value:,.{digits}f}".split(".")
     amount = f"{whole}.{cents.rstrip('0'):0<2}"
     return f"{_SIGNS[currency]}{amount}" if currency in _SIGNS else f"{amount} {currency}"
+
+
+def on_page(words: str) -> str:
+    """A terminal's +- as pages have it, ±."""
+    return words.replace("+-", "±")
 
 
 def shorten(text: str, most: int) -> str:

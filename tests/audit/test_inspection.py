@@ -243,7 +243,7 @@ def test_progress_is_told_in_words(audit: avtt.Audit) -> None:
     again = avtt.Audit(SPACE, ScriptedModel(), **CERTIFY)
     again.run(steps.append)
     last = steps[-1]
-    told = r"20 calls, \d+ s, cost \$20\.00, \d of 9 certified, widest ±\d+\.\d % \w.+"
+    told = r"20 calls, \d+ s, cost \$20\.00, \d of 9 certified, widest \+-\d+\.\d % \w.+"
     assert re.fullmatch(told, words(again, last))
     assert share(again, last) == 1.0
     assert 0 < share(again, steps[5]) < 1

@@ -110,6 +110,30 @@ def test_after_a_model_raised_the_audit_ends_as_if_it_had_not(
     assert len(model.asked) == len(set(model.asked)) == 20
 
 
+class Counting(ScriptedModel):
+    """Counts as endpoints do, from its own beginning on."""
+
+    def statistics(self) -> dict[str, Any]:
+        return {
+            "calls": len(self.asked),
+            "failures": {"timeout": len(self.asked) // 3} if self.asked else {},
+            "in_flight": {"at the end": 4},
+            "first_malformed": f"of {id(self)}" if self.asked else None,
+        }
+
+
+def test_what_models_count_is_added_up_over_all_runs(space: QuestionSpace) -> None:
+    journal, first, second = MemoryJournal(), Counting(), Counting()
+    for model, budget in ((first, 3), (second, 5), (second, 9)):
+        with Audit(space, model, budget=budget, journal=journal, seed=1) as audit:
+            audit.run()
+    told = journal.facts()["endpoint"]
+    assert told["calls"] == 9
+    assert told["failures"] == {"timeout": 1 + 6 // 3}
+    assert told["in_flight"] == {"at the end": 4}
+    assert told["first_malformed"] == f"of {id(first)}"
+
+
 def test_calls_without_an_answer_come_first_when_resumed(space: QuestionSpace) -> None:
     journal = MemoryJournal()
     calls = Audit(space, ScriptedModel(), journal=journal).ask(3)

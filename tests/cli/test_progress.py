@@ -92,7 +92,7 @@ def test_what_matters_most_is_dropped_last_and_a_long_name_is_cut() -> None:
     assert fitted(parts, *rotation, 30) == "62%  482 calls  0:34"
     assert fitted(parts, *rotation, 10) == "62%"
     more = ["37%", "1,234 calls", "cost 0.0123", "1:05", "~3:00 left", "5/13 certified"]
-    assert fitted(more, "widest ±0.123 ", "relation rotation", 68).endswith(" relation rotation")
+    assert fitted(more, "widest +-0.123 ", "relation rotation", 69).endswith(" relation rotation")
 
 
 def test_at_80_columns_the_line_keeps_what_tells_a_target_from_others() -> None:
@@ -105,8 +105,8 @@ def test_at_80_columns_the_line_keeps_what_tells_a_target_from_others() -> None:
         OfRelationConcept(relations[0], "surgical instrument"),
         OfRelationConcept(relations[1], "surgical instrument"),
     ]
-    lines = [fitted(parts, "widest ±9.5 % ", in_short(t, variants), 68) for t in targets]
-    before = "78%  1,310 calls  $0.0031  10:12  widest ±9.5 % "
+    lines = [fitted(parts, "widest +-9.5 % ", in_short(t, variants), 69) for t in targets]
+    before = "78%  1,310 calls  $0.0031  10:12  widest +-9.5 % "
     assert lines[0] == f"{before}brightness_down 3"
     assert lines[1] == f"{before}brightness_up 3"
     assert lines[2] == f"{before}brightn…l instrument"

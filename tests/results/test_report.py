@@ -27,6 +27,7 @@ from adaptive_vtt.results.report.gallery import Album, picture
 from adaptive_vtt.results.report.plotly_library import hashed, library
 from adaptive_vtt.results.report.section import (
     aim,
+    beside,
     duration,
     exact,
     figure,
@@ -393,6 +394,8 @@ def test_numbers_are_written_for_people() -> None:
     assert percent(0.0) == f"0{space}%"
     assert percent(0.00002) == f"0.0020{space}%"
     assert percent(0.000465) == f"0.05{space}%"
+    assert beside(0.000072, 0.0, 0.362) == f"0.0{space}%"  # as its interval, 0 to 36.2 %
+    assert beside(0.000072, 0.000072, 0.000072) == percent(0.000072)  # known exactly
     assert span(0.13, 0.2) == f"13.0 to 20.0{space}%"
     assert span(0.1309, 0.2001) == f"13.0 to 20.1{space}%"
     assert span(0, 1) == f"0 to 100{space}%"

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import Interval, recompute
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.files import JOURNAL
 from adaptive_vtt.results.report import certified as certified_section
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import verdict
 from adaptive_vtt.results.report.section import percent, span
 from adaptive_vtt.results.result import summarise
+from adaptive_vtt.results.runs import read_run
+from adaptive_vtt.results.view.pages import state_of
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
 from adaptive_vtt.types import Answer
 from tests.helpers.report_pages import CERTIFIED, Tags, audit, block, spaced
@@ -272,3 +276,17 @@ def test_answer_gp_implies_rates() -> None:
     assert found["c: miss rate"] > 0.9
     assert found["c: false-alarm rate"] is not None
     assert found["c: false-alarm rate"] < 0.5
+
+
+def test_pages_have_the_sign_that_terminals_spell_out(tmp_path):
+    """A reason that names a half-width, in the report and in view."""
+    space = avtt.QuestionSpace(tiny_dataset(), ["identity"])
+    options = {"half_width": 0.4, "targets": ["overall"], "seed": 1}
+    with avtt.Audit(space, ScriptedModel(), **options, journal=tmp_path / JOURNAL) as audit:
+        assert "+-0.4" in str(audit.run().reason)
+        page = render(audit.journal)
+    assert "±0.4" in page
+    assert "+-0.4" not in page
+    nothing = SimpleNamespace(value=None, failure="", busy=False)
+    words = state_of(read_run(tmp_path), nothing, nothing)["words"]
+    assert "±0.4" in words

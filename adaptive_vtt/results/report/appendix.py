@@ -60,6 +60,7 @@ def asked_section(evidence: Evidence) -> Section:
         captioned=evidence.captioned,
         settings=evidence.settings,
         rules=evidence.rules,
+        reason=evidence.reason,
         ended=evidence.facts.ended,
     )
 

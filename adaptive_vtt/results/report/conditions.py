@@ -11,7 +11,7 @@ from ...families import OfRelation
 from ...types import JsonObject
 from ..outcomes import METRICS, confusion
 from .evidence import Evidence
-from .section import FEW, THIN, Section, data, percent, within
+from .section import FEW, THIN, Section, beside, data, within
 
 # -- relation by severity --------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ def _of_relations(evidence: Evidence) -> dict[str, tuple[str, str, int]]:
     """What is certified of each relation, over all its severities: estimate, half-width, and its
     place among the targets."""
     return {
-        s.id.relation: (percent(s.estimate), within(s.half_width), s.place)
+        s.id.relation: (beside(s.estimate, s.lower, s.upper), within(s.half_width), s.place)
         for s in evidence.standings
         if isinstance(s.id, OfRelation)
     }

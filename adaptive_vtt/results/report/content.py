@@ -22,6 +22,7 @@ from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, Ju
 from ...oracles.choice import ASKED
 from ...oracles.findings import cost_of, unconfirmed_of
 from ...types import IDENTITY, SIDES, Floats, JsonObject
+from ...utils.figures import on_page
 from ..outcomes import FAILED, judged
 from ..result import warned
 from .beside_journal import Baseline, People
@@ -88,7 +89,7 @@ class Content:
     @property
     def rules(self) -> list[str]:
         """When the audit stops, in words."""
-        return [rule.replace("+-", "±") for rule in self.facts.stop]
+        return [on_page(rule) for rule in self.facts.stop]
 
     @property
     def adaptive(self) -> bool:
@@ -115,6 +116,12 @@ class Content:
     def in_words(self) -> bool:
         """Whether answers are words, of which neither P(yes) nor its sides mean anything."""
         return any(a.said is not None for call in self.calls for a in call.answers)
+
+    @property
+    def reason(self) -> str:
+        """Why the audit ended, for a page."""
+        ended = self.facts.ended
+        return on_page((ended.reason if ended else None) or "no reason was given")
 
     @property
     def cost(self) -> float:

@@ -45,7 +45,7 @@ def headline(evidence: Evidence) -> Section:
         decided=len(found) - open_,
         count=len(found),
         ended=ended is not None,
-        reason=(ended.reason if ended else None) or "no reason was given",
+        reason=evidence.reason,
         tiles=_tiles(evidence),
         models=" / ".join(names_of(evidence.facts)),
         steps=_steps(evidence, open_, found[0].decision),

@@ -6,14 +6,28 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...families import Misclassified
 from ...journal.facts import CertificateFacts
-from ..opening import POINT, WIDE, WITH_CHANGES, opening
+from ...utils.figures import POINT
+from ..opening import WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
-from ..way_on import in_money, more_calls, raised, rounded_up
+from ..way_on import advised, in_money, more_calls, rounded_up
 from .beside_journal import BASELINE_NAMES
 from .content import Failure
 from .evidence import Evidence, Standing
 from .gallery import Picture, picture
-from .section import FEW, THIN, Section, aim, amount, duration, exact, percent, span, sure, within
+from .section import (
+    FEW,
+    THIN,
+    Section,
+    aim,
+    amount,
+    beside,
+    duration,
+    exact,
+    percent,
+    span,
+    sure,
+    within,
+)
 
 
 class Tile(NamedTuple):
@@ -67,7 +81,7 @@ def section(evidence: Evidence) -> Section:
         standing="" if certificate is None else aims(certificate, evidence.standings),
         stopped=ended is not None,
         reached=ended is not None and settled,
-        reason=((ended.reason if ended else None) or "no reason was given").replace("+-", "±"),
+        reason=evidence.reason,
         waiting=len(evidence.draws) - len(evidence.calls),
         tiles=_tiles(evidence),
         worst=list(zip(groups, pictured(groups), strict=True)),
@@ -139,7 +153,7 @@ def verdict(evidence: Evidence) -> Verdict:
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
     parts = [span(standing.lower, standing.upper), f"{sure(certificate.confidence)} sure"]
     parts.append(_together(certificate, len(found)))
-    return Verdict(before, percent(standing.estimate), after, ", ".join(parts))
+    return Verdict(before, _estimate(standing), after, ", ".join(parts))
 
 
 def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdict | None:
@@ -157,10 +171,14 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
         before, after = "Wrong class for", f"of {images}"
     said = "exact" if plain.upper - plain.lower <= POINT else span(plain.lower, plain.upper)
     if whole is not None:
-        after += f", {percent(whole.estimate)} {WITH_CHANGES}"
+        after += f", {_estimate(whole)} {WITH_CHANGES}"
         said += f" and {span(whole.lower, whole.upper)}"
     parts = [said, f"{sure(certificate.confidence)} sure", _together(certificate, len(found))]
-    return Verdict(before, percent(plain.estimate), after, ", ".join(parts))
+    return Verdict(before, _estimate(plain), after, ", ".join(parts))
+
+
+def _estimate(standing: Standing) -> str:
+    return beside(standing.estimate, standing.lower, standing.upper)
 
 
 def _says(evidence: Evidence) -> str:
@@ -251,17 +269,16 @@ def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
     more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
     text = f"Still open: {named}{more}."
     found = longest(s.more_calls for s in open_)
-    made = len(evidence.calls) + len(evidence.sources)
+    drawn = len(evidence.draws) + len(evidence.sources)
     if found is None:
         text += " How many more calls that takes cannot be told yet."
     else:
         text += f" {'It' if len(open_) == 1 else 'All of them'} would take {found} more calls"
-        text += f"{in_money(found, evidence.cost, made, evidence.facts.currency)}."
-    further = more_calls(evidence.facts, made, found)
+        text += f"{in_money(found, evidence.cost, drawn, evidence.facts.currency)}."
     if not mine:
-        total = f"{rounded_up(made + further):.0f}"
+        total = f"{rounded_up(drawn + more_calls(evidence.facts, drawn, found)):.0f}"
         return Step(text, f"Audit(space, model, journal=..., budget={total})")
-    limits = raised(evidence.facts, made, len(evidence.table), evidence.cost, further)
+    limits = advised(evidence.facts, drawn, len(evidence.table), evidence.cost, found)
     return Step(text, f"avtt resume {evidence.folder} {limits}".rstrip())
 
 
@@ -346,7 +363,7 @@ def _certified_group(evidence: Evidence, standing: Standing) -> Group:
         basis += ", still open"
     return Group(
         standing.name,
-        percent(standing.estimate),
+        _estimate(standing),
         basis,
         standing.lower,
         standing.upper,

@@ -12,7 +12,7 @@ from ..difference import DECISIONS, told
 from ..outcomes import wilson
 from .beside_journal import Cell, Compared, Interval, Reader, Realism, Share
 from .evidence import Evidence
-from .section import Section, figure, percent, span, sure
+from .section import Section, beside, figure, percent, span, sure
 
 SHOWN = 30
 """Targets that are shown of a reader, the best known first; all are in the reader's folder."""
@@ -75,7 +75,7 @@ def _reader_row(one: Compared, name: str) -> ReaderRow:
 
 
 def _rate_and_span(interval: Interval) -> str:
-    return f"{percent(interval[0])} ({span(*interval[1:])})"
+    return f"{beside(*interval)} ({span(*interval[1:])})"
 
 
 # -- realism -------------------------------------------------------------------------------------

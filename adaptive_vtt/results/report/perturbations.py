@@ -21,7 +21,7 @@ from . import medtest_beside
 from .evidence import Evidence, Standing
 from .plots import MAX_ROWS, table
 from .published import REIC, violation_rates
-from .section import Section, percent, span
+from .section import Section, beside, percent, span
 
 KINDS = ("overall", "concept", "relation", "severity", "relation-concept")
 """Families of targets that have a row."""
@@ -207,4 +207,5 @@ def _complement(rate: Bounds) -> Bounds:
 
 
 def _cell(bounds: Bounds) -> str:
-    return f"{percent(float(bounds.estimate))} ({span(float(bounds.lower), float(bounds.upper))})"
+    share, lower, upper = (float(n) for n in (bounds.estimate, bounds.lower, bounds.upper))
+    return f"{beside(share, lower, upper)} ({span(lower, upper)})"

@@ -90,6 +90,11 @@ def percent(share: float | None) -> str:
     return figures.percent(share, THIN)
 
 
+def beside(share: float, lower: float, upper: float) -> str:
+    """An estimate as exact as its interval beside it: 12.3 %."""
+    return figures.beside(share, lower, upper, THIN)
+
+
 def figure(value: float | None) -> str:
     """A figure to two decimals; nothing known is a dash."""
     if value is None or math.isnan(value):
@@ -142,6 +147,6 @@ def duration(seconds: float) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(Path(__file__).parent)
-    for show in (percent, figure, within, aim, exact, sure, amount, duration):
+    for show in (percent, beside, figure, within, aim, exact, sure, amount, duration):
         environment.filters[show.__name__] = show
     return environment

@@ -15,7 +15,7 @@ from jinja2 import Environment
 
 from ...errors import InputError
 from ...types import JsonObject
-from ...utils.figures import money, outward, percent
+from ...utils.figures import beside, money, on_page, outward, percent
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -75,7 +75,7 @@ def trouble(sentence: str) -> str:
 
 def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> JsonObject:
     """What a run's page asks for again and again."""
-    shown, words = report.value, run.words
+    shown, words = report.value, on_page(run.words)
     if run.state == "running":
         words = f"running: {run.took}, last entry {run.ago}"
     return {
@@ -132,7 +132,7 @@ def _fill(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(HERE)
-    for show in (percent, money, at_least, points, address):
+    for show in (on_page, beside, money, at_least, points, address):
         environment.filters[show.__name__] = show
     return environment
 

@@ -1,0 +1,30 @@
+"""Figures are told alike, wherever they stand."""
+
+import io
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from adaptive_vtt.cli.progress import _table
+from adaptive_vtt.results.gate import Rule, Ruling
+from adaptive_vtt.utils.figures import beside
+
+
+@pytest.mark.parametrize(
+    ("estimate", "lower", "upper", "told"),
+    [
+        (0.000072, 0.0, 0.362, "0.0 %"),
+        (0.1234, 0.1, 0.15, "12.3 %"),
+        (0.000072, 0.000072, 0.000072, "0.0072 %"),
+        (float("nan"), 0.0, 1.0, "–"),
+    ],
+)
+def test_an_estimate_has_the_decimals_of_its_interval(estimate, lower, upper, told):
+    """More say nothing, unless the rate is known exactly."""
+    assert beside(estimate, lower, upper) == told
+    assert Ruling(Rule.parse("a <= 0.4"), "a", estimate, lower, upper, "pass").told == told
+    row = {"target": "a", "estimate": estimate, "lower": lower, "upper": upper, "questions": 9}
+    console = Console(file=io.StringIO(), width=80)
+    console.print(_table(pd.DataFrame([{**row, "more_calls": 1}])))
+    assert f" {told} " in console.file.getvalue()
