@@ -98,9 +98,9 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.engine.versus --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.versus_replay --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.constants ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
-	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_tables.json
-	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_detectors.json
-	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_audits --json bench/caption_audits.json
+	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_audits --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.certificates --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.ablation --out bench $(if $(BCCD),--data $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.engine.estimates --out bench

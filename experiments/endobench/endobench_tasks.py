@@ -9,31 +9,25 @@ interval held the truth at every moment. Draws are without replacement, so 6,832
 small tasks have to be asked about nearly whole either way.
 """
 
-import argparse
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.datasets import TableDataset
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
-from adaptive_vtt.engine.belief import Belief, Observation
-from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.results.report.endobench_beside import accuracies
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.strategies import get
 from adaptive_vtt.types import UNKNOWN
-from adaptive_vtt.utils.files import write_text
 
-UNIFORM_EXPLORATION = 1e-9
+from ..engine.certificates import UNIFORM_EXPLORATION, selector_of
+from ..program import Row, in_processes, options, told
+
 STRATEGIES = {"uniform": "random", "adaptive": "certify"}
 
 
@@ -57,16 +51,20 @@ def space() -> QuestionSpace:
     return QuestionSpace(dataset, oracle=MultipleChoice())
 
 
-def run(task: Task) -> dict[str, Any]:
+def run(task: Task) -> Row:
     """Asks until all twelve are certified; how many calls that took, and how it went."""
-    import torch
-
-    torch.set_num_threads(1)
     questions = space()
     rng = np.random.default_rng([task.seed, 3])
     rates = accuracies().loc[task.model, list(questions.concepts)].to_numpy(float)
     losses = (rng.random(questions.total).reshape(-1, len(rates)) >= rates).astype(float).ravel()
-    selector = _selector(questions, task)
+    selector = selector_of(
+        questions,
+        ["concepts"],
+        Rules(task.half_width, 0.05),
+        STRATEGIES[task.setting],
+        task.seed,
+        exploration=UNIFORM_EXPLORATION if task.setting == "uniform" else 0.2,
+    )
     certifier = selector.belief.certifying
     everything = questions.nth(np.arange(questions.size))
     inside = certifier.members(everything)
@@ -93,27 +91,6 @@ def run(task: Task) -> dict[str, Any]:
     }
 
 
-def _selector(questions: QuestionSpace, task: Task) -> Selector:
-    certifier = Certifier(
-        questions,
-        named_targets(questions, ["concepts"]),
-        answers="one",
-        half_width=task.half_width,
-        confidence=0.95,
-    )
-    belief = Belief(questions, seed=task.seed, certifier=certifier)
-    exploration = UNIFORM_EXPLORATION if task.setting == "uniform" else 0.2
-    return Selector(
-        questions,
-        get(STRATEGIES[task.setting]),
-        seed=task.seed,
-        exploration=exploration,
-        candidates=1024,
-        answers="one",
-        belief=belief,
-    )
-
-
 def table(
     models: Sequence[str], settings: Sequence[str], widths: Sequence[float], seeds: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -125,8 +102,7 @@ def table(
         for s in settings
         for seed in range(seeds)
     ]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        runs = pd.DataFrame(pool.map(run, tasks, chunksize=1))
+    runs = pd.DataFrame(in_processes(run, tasks))
     keys = ["model", "half-width", "setting"]
     groups = runs.groupby(keys, sort=False)
     frame = groups.agg(calls=("calls", "mean"), covered=("covered", "sum"), runs=("seed", "count"))
@@ -140,20 +116,18 @@ def table(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="one model, one seed")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--half-widths", type=float, nargs="+", default=[0.05])
-    parser.add_argument("--models", nargs="+", default=["GPT-4o", "Gemini-2.5-Pro"])
-    parser.add_argument("--only", nargs="+", choices=list(STRATEGIES), default=list(STRATEGIES))
-    options = parser.parse_args(arguments)
-    models = options.models[-1:] if options.quick else options.models
-    seeds = 1 if options.quick else options.seeds
-    frame, by_task = table(models, options.only, options.half_widths, seeds)
-    print(frame.to_string(index=False), flush=True)
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"models": ["Gemini-2.5-Pro"], "seeds": 1},
+        models=["GPT-4o", "Gemini-2.5-Pro"],
+        only=STRATEGIES,
+        half_widths=[0.05],
+        seeds=3,
+    )
+    frame, by_task = table(chosen.models, chosen.only, chosen.half_widths, chosen.seeds)
     print(by_task.set_index(["model", "half-width", "setting"]).T.to_string(), flush=True)
-    write_text(options.out / "endobench-tasks.csv", frame.to_csv(index=False))
+    told(frame, chosen.out / "endobench-tasks.csv")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ Each run is a line of OUT/ablation.csv as soon as it has ended, and is not made 
 there: delete the file after a change of the engine. Prints a Markdown table per benchmark.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from adaptive_vtt.types import Floats, Indices
 from adaptive_vtt.utils.files import write_text
 
 from ..medmnistc.bccd import Nets, Replayed, Sizes, benches
+from ..program import markdown, options
 from . import certificates
 
 RANDOM = "prediction-powered"
@@ -192,26 +192,14 @@ def _ratio(runs: pd.DataFrame, others: pd.DataFrame) -> str:
     return f"{over}{mine['calls'].mean() / theirs['calls'].mean():.2f}"
 
 
-def markdown(table: pd.DataFrame) -> str:
-    """The table as Markdown, figures to the right."""
-    heads = [str(column) for column in table.columns]
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *table.to_numpy().tolist()]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, help="BCCD's folder; without it bccd is left out")
-    parser.add_argument("--only", choices=(*benchmarks(Path(), Path(), Sizes()),), nargs="+")
-    parser.add_argument("--ways", choices=[way.name for way in WAYS], nargs="+")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    options = parser.parse_args(arguments)
-    ways = [way for way in WAYS if way.name in (options.ways or [way.name])]
-    file = options.out / "ablation.csv"
-    for name, make in benchmarks(options.out, options.data, Sizes()).items():
-        if name in (options.only or [name]):
-            measure(file, name, make, ways, options.seeds)
+    known = benchmarks(Path(), Path(), Sizes())
+    ways = {way.name: way for way in WAYS}
+    chosen = options(__doc__, arguments, data=Path, only=known, ways=ways, seeds=3)
+    file = chosen.out / "ablation.csv"
+    for name, make in benchmarks(chosen.out, chosen.data, Sizes()).items():
+        if name in chosen.only:
+            measure(file, name, make, [ways[way] for way in chosen.ways], chosen.seeds)
     for benchmark, runs in pd.read_csv(file).groupby("benchmark", sort=False):
         print(f"\n{benchmark}\n\n{markdown(summary(runs))}", flush=True)
 

@@ -9,7 +9,6 @@ the likeliest other one. "covered" counts runs whose interval holds the truth in
     python -m adaptive_vtt.experiments.engine.after [--seeds 3] [--half-widths 0.05 0.03] [--soft]
 """
 
-import argparse
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -18,13 +17,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.models import Recorded
-from adaptive_vtt.utils.files import write_text
 
+from ..program import Row, options, told
 from .digits import CONCEPT, Bench, severity_bench
 from .versus import DECAY
 
@@ -33,7 +31,7 @@ EARLIER = 1000
 MIN = 1e-9
 
 
-def audited(bench: Bench, half_width: float, soft: bool, **options: Any) -> dict[str, Any]:
+def audited(bench: Bench, half_width: float, soft: bool, **options: Any) -> Row:
     """An audit of the overall error, from begin to end."""
     given = {"half_width": half_width, "targets": ["overall"], **options}
     model = softened(bench) if soft else bench.model()
@@ -51,20 +49,14 @@ def softened(bench: Bench) -> Recorded:
     mine = np.take_along_axis(bench.probable, right, axis=2)[..., 0]
     others = bench.probable.copy()
     np.put_along_axis(others, right, 0.0, axis=2)
-    told = mine / (mine + others.max(axis=2))
+    likely = mine / (mine + others.max(axis=2))
     wrong = bench.losses > 0  # equal ones go as the model's argmax does
-    told = np.where(wrong, told.clip(max=0.499), told.clip(min=0.5))
-    sample, variant = np.divmod(np.arange(told.size), told.shape[1])
-    table = {
-        "sample": sample.astype(str),
-        "relation": [bench.names[bench.relation[v]] for v in variant],
-        "severity": np.array(bench.severity)[variant],
-        CONCEPT: told.ravel(),
-    }
-    return Recorded(pd.DataFrame(table), name=f"{bench.name}, soft")
+    likely = np.where(wrong, likely.clip(max=0.499), likely.clip(min=0.5))
+    table = bench.questions().assign(**{CONCEPT: likely.ravel()})
+    return Recorded(table, name=f"{bench.name}, soft")
 
 
-def rows(half_width: float, seed: int, soft: bool) -> list[dict[str, Any]]:
+def rows(half_width: float, seed: int, soft: bool) -> list[Row]:
     """One earlier audit, and what comes after it."""
     before, now = severity_bench(), severity_bench(decay=DECAY)
     run = partial(audited, half_width=half_width, soft=soft)
@@ -78,31 +70,26 @@ def rows(half_width: float, seed: int, soft: bool) -> list[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--half-widths", type=float, nargs="+", default=(0.05, 0.03))
-    parser.add_argument("--quick", action="store_true", help="one seed, a wide interval")
-    parser.add_argument("--soft", action="store_true", help="answers are probabilities")
-    options = parser.parse_args(arguments)
-    widths, seeds = ((0.1,), 1) if options.quick else (options.half_widths, options.seeds)
-    torch.set_num_threads(1)
+    quick = {"half_widths": [0.1], "seeds": 1}
+    chosen = options(__doc__, arguments, quick=quick, half_widths=[0.05, 0.03], seeds=3, soft=False)
     found = []
-    for width in widths:
-        for seed in range(seeds):
-            found += rows(width, seed, options.soft)
+    for width in chosen.half_widths:
+        for seed in range(chosen.seeds):
+            found += rows(width, seed, chosen.soft)
             print(pd.DataFrame(found[-4:]).to_string(index=False, header=not seed), flush=True)
-    frame = pd.DataFrame(found)
-    table = frame.groupby(["half-width", "how"], sort=False).agg(
+    table = spread(pd.DataFrame(found), ["half-width", "how"]).round(1)
+    told(table, chosen.out / ("after_soft.csv" if chosen.soft else "after.csv"), index=True)
+
+
+def spread(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Calls of runs, and how many of them were covered, per group."""
+    return runs.groupby(list(by), sort=False).agg(
         calls=("calls", "mean"),
         least=("calls", "min"),
         most=("calls", "max"),
         covered=("covered", "sum"),
         runs=("calls", "size"),
     )
-    print(table.round(1).to_string())
-    name = "after_soft.csv" if options.soft else "after.csv"
-    write_text(options.out / name, table.round(1).to_csv())
 
 
 if __name__ == "__main__":

@@ -11,11 +11,7 @@ request that was submitted twice would be one more than the calls of an undistur
     python -m adaptive_vtt.experiments.engine.batches [--quick] [--only cost] [--seeds 3]
 """
 
-import argparse
-import tempfile
 from collections.abc import Callable, Sequence
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,23 +29,22 @@ from adaptive_vtt.models import (
     Usage,
 )
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.utils.files import write_text
 
+from ..program import Row, options, told
 from .endpoints import (
     BUDGET,
     MAX_SAID,
     MAX_TOKENS,
     PRICES,
     RELATIONS,
-    bill,
     chat,
     frames,
     serve,
+    struck,
     to_its_end,
 )
-from .killed_audits import ended, served
+from .killed_audits import served
 
-Row = dict[str, Any]
 SIZES = (1, 16, 64, 256)
 """Calls per batch; 1 stands for one call at a time, without batches."""
 HALF = PRICES.times(0.5)
@@ -93,7 +88,7 @@ def certified(model: ModelDefaults, seed: int, half_width: float) -> Audit:
     return audit
 
 
-def cost(seeds: int, half_width: float) -> list[Row]:
+def cost(seeds: int, half_width: float) -> pd.DataFrame:
     rows = []
     with served(serve, Behaviour()) as url:
         for seed in range(seeds):
@@ -103,17 +98,11 @@ def cost(seeds: int, half_width: float) -> list[Row]:
                 calls = len(audit.journal.calls())
                 rows.append({"seed": seed, "size": size, "calls": calls, "cost": audit.cost})
     means = pd.DataFrame(rows).groupby("size")[["calls", "cost"]].mean()
-    return [
-        {
-            "calls per batch": size,
-            "audits": seeds,
-            "half-width": half_width,
-            "calls": round(float(row["calls"]), 1),
-            "cost": round(float(row["cost"]), 4),
-            "of one by one": round(float(row["cost"] / means.loc[1, "cost"]), 3),
-        }
-        for size, row in means.iterrows()
-    ]
+    means["of one by one"] = (means["cost"] / means["cost"][1]).round(3)
+    means = means.round({"calls": 1, "cost": 4}).reset_index(names="calls per batch")
+    means.insert(1, "audits", seeds)
+    means.insert(2, "half-width", half_width)
+    return means
 
 
 # -- kills ------------------------------------------------------------------------------------
@@ -125,67 +114,42 @@ def killed_audit(url: str, journal: str) -> None:
 
 
 def kills(moments: int) -> list[Row]:
-    context = get_context("fork")
-    rng, runs, killed = np.random.default_rng(0), [], 0
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        served(serve, Behaviour(latency=0.15, spread=0.5)) as url,
-    ):
-        whole = ended(context, killed_audit, url, f"{folder}/whole.db", [])
-        while killed < moments:
-            before = bill(url)
-            waits = rng.uniform(0.0, 1.5, int(rng.integers(1, 4))).tolist()
-            found = ended(context, killed_audit, url, f"{folder}/{killed}.db", waits)
-            after = bill(url)
-            killed += found["kills"]
-            runs.append(
-                {
-                    "same": found["intervals"] == whole["intervals"],
-                    "lost": found["lost"],
-                    "twice": after["batched"] - before["batched"] - BUDGET,
-                    "over": found["cost"] > CAP or _price(before, after) > CAP,
-                    "wrong": abs(found["cost"] - _price(before, after)) > 1e-9,
-                }
-            )
-    table = pd.DataFrame(runs)
+    runs = pd.DataFrame(struck(killed_audit, moments, 1.5, Behaviour(latency=0.15, spread=0.5)))
+    billed = [
+        HALF.cost(Usage(sent, said))
+        for sent, said in zip(runs["prompt_tokens"], runs["completion_tokens"], strict=True)
+    ]
     return [
         {
-            "kills": killed,
+            "kills": runs["kills"].sum(),
             "audits": len(runs),
-            "with the undisturbed certificate": int(table["same"].sum()),
-            "calls counted as lost": int(table["lost"].sum()),
-            "requests submitted twice": int(table["twice"].sum()),
-            "over the cap": int(table["over"].sum()),
-            "billed otherwise than booked": int(table["wrong"].sum()),
+            "with the undisturbed certificate": runs["same"].sum(),
+            "calls counted as lost": runs["lost"].sum(),
+            "requests submitted twice": (runs["batched"] - BUDGET).sum(),
+            "over the cap": (np.maximum(runs["cost"], billed) > CAP).sum(),
+            "billed otherwise than booked": ((runs["cost"] - billed).abs() > 1e-9).sum(),
         }
     ]
 
 
-def _price(before: dict[str, int], after: dict[str, int]) -> float:
-    """What the endpoint bills for what came between, at half the prices."""
-    sent, said = (after[n] - before[n] for n in ("prompt_tokens", "completion_tokens"))
-    return HALF.cost(Usage(sent, said))
+SUITES: dict[str, Callable[[Any], pd.DataFrame | list[Row]]] = {
+    "cost": lambda given: cost(given.seeds, given.half_width),
+    "kills": lambda given: kills(given.kills),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="audits in batches")
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="minutes instead of an hour")
-    parser.add_argument("--only", default="", help="cost or kills")
-    parser.add_argument("--seeds", type=int, default=3, help="audits per size of batch")
-    parser.add_argument("--half-width", type=float, default=0.05, help="of what is certified")
-    options = parser.parse_args(arguments)
-    seeds, half_width, moments = options.seeds, options.half_width, 50
-    if options.quick:
-        seeds, half_width, moments = 1, 0.1, 6
-    suites: dict[str, Callable[[], list[Row]]] = {
-        "cost": lambda: cost(seeds, half_width),
-        "kills": lambda: kills(moments),
-    }
-    for name in options.only.split(",") if options.only else suites:
-        frame = pd.DataFrame(suites[name]())
-        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
-        write_text(options.out / f"batches-{name}.csv", frame.to_csv(index=False))
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"seeds": 1, "half_width": 0.1, "kills": 6},
+        only=SUITES,
+        seeds=3,
+        half_width=0.05,
+        kills=50,
+    )
+    for name in chosen.only:
+        told(SUITES[name](chosen), chosen.out / f"batches-{name}.csv")
 
 
 if __name__ == "__main__":

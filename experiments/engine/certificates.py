@@ -7,18 +7,16 @@ is left out. "covered" counts runs in which every target's interval held the tru
 moment.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
-from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.engine.belief import Belief, Observation
@@ -28,10 +26,14 @@ from adaptive_vtt.strategies import get
 from adaptive_vtt.surrogates import Posterior, QuestionGP
 from adaptive_vtt.surrogates.question_gp import Questions
 from adaptive_vtt.types import Floats
-from adaptive_vtt.utils.files import write_text
 
+from ..program import Row, in_processes, options, told
+from ..vtt.label_sets import isic
+from . import digits
 from .self_taught import taught_losses
 
+MARKS = (100, 200, 400)
+"""Draws after which estimates are compared with the truth, where no half-width is aimed at."""
 TURNS_AT = 60
 """After so many answers a turncoat proxy, right until then, says the opposite."""
 UNIFORM_EXPLORATION = 1e-9
@@ -102,9 +104,6 @@ class Material:
 
 def run(task: Task) -> Outcome:
     """Audits until certified or ``most`` draws are made."""
-    import torch
-
-    torch.set_num_threads(1)
     material = _material(task.bench, task.seed)
     selector = _selector(task, material)
     certifier = selector.belief.certifying
@@ -139,36 +138,36 @@ def table(
     settings: Sequence[Setting],
     widths: Sequence[float],
     seeds: int,
-    marks: tuple[int, ...] = (),
     *,
     workers: int = 2,
     executor: str = "processes",
     device: str = "cpu",
 ) -> pd.DataFrame:
-    """One row per setting and half-width: median draws, ratio to uniform, coverage, RMSE."""
-    most = max(marks) if marks else 60_000
+    """One row per setting and half-width: mean draws, ratio to uniform, coverage, RMSE."""
     keys = [(s, w) for w in widths for s in settings]
     tasks = [
-        Task(bench, s, w, seed, most, marks if w == 0 else (), device)
+        Task(bench, s, w, seed, device=device)
+        if w
+        else Task(bench, s, w, seed, MARKS[-1], MARKS, device)
         for s, w in keys
         for seed in range(seeds)
     ]
-    tasks = [t if t.marks else replace(t, most=60_000) for t in tasks]
-    outcomes = run_all(run, tasks, executor=executor, workers=workers)
-    rows = []
-    for k, (setting, width) in enumerate(keys):
-        mine = outcomes[k * seeds : (k + 1) * seeds]
-        rows.append(_row(bench, setting, width, mine))
-    frame = pd.DataFrame(rows)
+    outcomes = in_processes(run, tasks, workers, executor)
+    frame = pd.DataFrame(
+        [
+            _row(bench, setting, width, outcomes[k * seeds : (k + 1) * seeds])
+            for k, (setting, width) in enumerate(keys)
+        ]
+    )
     base = frame[frame["setting"] == "uniform"].set_index("half-width")["questions"]
     if len(base):
         frame.insert(4, "ratio", (frame["questions"] / frame["half-width"].map(base)).round(3))
     return frame
 
 
-def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) -> dict[str, Any]:
+def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) -> Row:
     covered = sum(o.covered for o in outcomes)
-    row: dict[str, Any] = {
+    row: Row = {
         "benchmark": bench,
         "setting": setting.name,
         "half-width": width,
@@ -184,23 +183,40 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
 
 
 def _selector(task: Task, material: Material) -> Selector:
-    setting, space = task.setting, material.space
-    certifier = Certifier(
-        space,
-        named_targets(space, material.targets),
-        answers="one",
-        rules=Rules(task.half_width or 0.01, 0.05),
-    )
-    losses = None if setting.prediction == "none" else _gp(task, material)
-    belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
-    return Selector(
-        space,
-        get(setting.strategy),
-        seed=task.seed,
+    setting = task.setting
+    return selector_of(
+        material.space,
+        material.targets,
+        Rules(task.half_width or 0.01, 0.05),
+        setting.strategy,
+        task.seed,
+        losses=None if setting.prediction == "none" else _gp(task, material),
         exploration=setting.exploration,
         candidates=setting.candidates,
+    )
+
+
+def selector_of(
+    space: QuestionSpace,
+    targets: Sequence[str],
+    rules: Rules,
+    strategy: str,
+    seed: int | str,
+    *,
+    losses: Any = None,
+    exploration: float = 0.2,
+    candidates: int = 1024,
+) -> Selector:
+    """What draws an audit's questions, one per call, predicted by ``losses``."""
+    certifier = Certifier(space, named_targets(space, targets), answers="one", rules=rules)
+    return Selector(
+        space,
+        get(strategy),
+        seed=seed,
+        exploration=exploration,
+        candidates=candidates,
         answers="one",
-        belief=belief,
+        belief=Belief(space, seed=seed, losses=losses, certifier=certifier),
     )
 
 
@@ -214,8 +230,6 @@ class RegressionMean(QuestionGP):
 
 
 def _gp(task: Task, material: Material) -> QuestionGP:
-    import torch
-
     bench, prediction = material.bench, task.setting.prediction
     make = RegressionMean if prediction == "regression" else QuestionGP
     if bench is None:  # neither images nor relations: concept and side are all there is
@@ -243,15 +257,7 @@ def _gp(task: Task, material: Material) -> QuestionGP:
         "adversarial": inverted,
         "turncoat": turncoat,
     }
-    gp = make(
-        bench.relation,
-        bench.severity,
-        1,
-        shared=False,
-        proxies=kinds.get(prediction),
-        device=task.device,
-        **inputs,
-    )
+    gp = bench.gp(make, proxies=kinds.get(prediction), device=task.device, **inputs)
     return gp
 
 
@@ -287,8 +293,6 @@ def _material(bench: str, seed: int) -> Material:
 
 @lru_cache(maxsize=2)
 def _digits(bench: str) -> Any:
-    from adaptive_vtt.experiments.engine import digits
-
     return digits.severity_bench() if bench == "digits-severity" else digits.proxy_bench()
 
 
@@ -301,83 +305,60 @@ def _taught(bench: str) -> Floats:
 
 def _sides(accuracy: float, seed: int) -> Material:
     """3,694 images with the ISIC attributes' statistics; right with ``accuracy`` everywhere."""
-    from adaptive_vtt.experiments.vtt.label_sets import isic
-
     space = QuestionSpace(isic(samples=3694))
     rng = np.random.default_rng([seed, 3])
     losses = (rng.random(space.total) >= accuracy).astype(float)
     return Material(space, losses, ["concepts"])
 
 
-def suites(
-    quick: bool,
-    seeds: int | None = None,
-    workers: int = 2,
-    device: str = "cpu",
-    executor: str = "processes",
-) -> dict[str, Callable[[], pd.DataFrame]]:
-    """The tables, by name; ``seeds``: of every row, instead of as many as suit each."""
-    rows = partial(table, workers=workers, device=device, executor=executor)
-    few, some, many = (2, 4, 8) if quick else (20, 60, 300)
-    if seeds is not None:
-        few = some = many = seeds
-    unanswered = Setting("unanswered 5 %", unanswered=0.05, exploration=0.2)
-    batched = Setting("batches of 16", batch=16)
-    batched_taught, *larger = (
-        replace(TAUGHT, name=f"the same, batches of {n}", batch=n) for n in (16, 64, 256)
-    )
-    proxies = Setting("adaptive + proxies", prediction="proxies")
-    silent = Setting("5 % unanswered both ways", prediction="proxies", unanswered=0.05)
-    shuffled = Setting("shuffled features", prediction="shuffled")
-    lies = Setting("margins that are noise", prediction="lies")
-    adversarial = Setting("adversarial proxy", prediction="adversarial")
-    turncoat = Setting("proxy that turns", prediction="turncoat")
-    plain = Setting("adaptive, no surrogate")
-    return {
-        "sides-0.7": lambda: rows("sides 0.7", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
-        "sides-0.9": lambda: rows("sides 0.9", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
-        "sides-coverage": lambda: rows("sides 0.9", [plain, unanswered, batched], [0.1], many),
-        "severity": lambda: rows(
-            "digits-severity",
-            [UNIFORM, TAUGHT, ADAPTIVE, LOSSES],
-            [0.05] if quick else [0.05, 0.04, 0.03],
-            few,
-        ),
-        "severity-shuffled": lambda: rows(
-            "digits-severity", [UNIFORM, LOSSES, shuffled, lies], [0.05], few
-        ),
-        "severity-batches": lambda: rows(
-            "digits-severity", [TAUGHT, batched_taught, *larger], [0.05], few
-        ),
-        "severity-coverage": lambda: rows(
-            "digits-severity", [TAUGHT, batched_taught], [0.05], many
-        ),
-        "proxy": lambda: rows("digits-proxy", [UNIFORM, ADAPTIVE, proxies], [0.05], some),
-        "proxy-rmse": lambda: rows(
-            "digits-proxy", [UNIFORM, proxies], [0.0], some, marks=(100, 200, 400)
-        ),
-        "unanswered-coverage": lambda: rows("digits-proxy", [silent], [0.08], many),
-        "proxy-coverage": lambda: rows(
-            "digits-proxy", [UNIFORM, proxies, adversarial, turncoat], [0.05], many
-        ),
-    }
+BATCHED = Setting("batches of 16", batch=16)
+PLAIN = Setting("adaptive, no surrogate")
+PROXIES = Setting("adaptive + proxies", prediction="proxies")
+TAUGHT_16, *LARGER = (
+    replace(TAUGHT, name=f"the same, batches of {n}", batch=n) for n in (16, 64, 256)
+)
+UNANSWERED = Setting("unanswered 5 %", unanswered=0.05, exploration=0.2)
+SILENT = Setting("5 % unanswered both ways", prediction="proxies", unanswered=0.05)
+SHUFFLED = Setting("shuffled features", prediction="shuffled")
+LIES = Setting("margins that are noise", prediction="lies")
+ADVERSARIAL = Setting("adversarial proxy", prediction="adversarial")
+TURNCOAT = Setting("proxy that turns", prediction="turncoat")
+
+FEW, SOME, MANY = 20, 60, 300
+"""Seeds."""
+SUITES: dict[str, tuple[str, Sequence[Setting], Sequence[float], int]] = {
+    "sides-0.7": ("sides 0.7", (UNIFORM, PLAIN), (0.1, 0.05), FEW // 2),
+    "sides-0.9": ("sides 0.9", (UNIFORM, PLAIN), (0.1, 0.05), FEW // 2),
+    "sides-coverage": ("sides 0.9", (PLAIN, UNANSWERED, BATCHED), (0.1,), MANY),
+    "severity": ("digits-severity", (UNIFORM, TAUGHT, ADAPTIVE, LOSSES), (0.05, 0.04, 0.03), FEW),
+    "severity-shuffled": ("digits-severity", (UNIFORM, LOSSES, SHUFFLED, LIES), (0.05,), FEW),
+    "severity-batches": ("digits-severity", (TAUGHT, TAUGHT_16, *LARGER), (0.05,), FEW),
+    "severity-coverage": ("digits-severity", (TAUGHT, TAUGHT_16), (0.05,), MANY),
+    "proxy": ("digits-proxy", (UNIFORM, ADAPTIVE, PROXIES), (0.05,), SOME),
+    "proxy-rmse": ("digits-proxy", (UNIFORM, PROXIES), (0.0,), SOME),
+    "unanswered-coverage": ("digits-proxy", (SILENT,), (0.08,), MANY),
+    "proxy-coverage": ("digits-proxy", (UNIFORM, PROXIES, ADVERSARIAL, TURNCOAT), (0.05,), MANY),
+}
+"""Of every table the benchmark, its rows' settings and half-widths (0: errors at MARKS), seeds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="few seeds, minutes instead of hours")
-    parser.add_argument("--only", default="", help="names of tables, separated by commas")
-    parser.add_argument("--seeds", type=int, help="of every row (default: 20 to 300)")
-    parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--executor", default="processes", help="processes, ray or ray://HOST:PORT")
-    parser.add_argument("--device", default="cpu", help="of the question GP; auto: CUDA if any")
-    options = parser.parse_args(arguments)
-    made = suites(options.quick, options.seeds, options.workers, options.device, options.executor)
-    for name in options.only.split(",") if options.only else made:
-        frame = made[name]()
-        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
-        write_text(options.out / f"certificates-{name}.csv", frame.to_csv(index=False))
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"seeds": 2},
+        only=SUITES,
+        seeds=int,
+        workers=2,
+        executor="processes",
+        device="cpu",
+    )
+    how = {name: getattr(chosen, name) for name in ("workers", "executor", "device")}
+    for name in chosen.only:
+        bench, settings, widths, seeds = SUITES[name]
+        few = widths[:1] if chosen.quick else widths
+        frame = table(bench, settings, few, chosen.seeds or seeds, **how)
+        told(frame, chosen.out / f"certificates-{name}.csv")
 
 
 if __name__ == "__main__":

@@ -21,41 +21,31 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from adaptive_vtt import Audit, Cohort
 from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.surrogates.cohort import logits
 from adaptive_vtt.types import Floats, Indices
-from adaptive_vtt.utils.files import write_text
 
+from ..program import Row, options, told
+from .after import EARLIER, MIN, spread
 from .cohort_models import population
 from .digits import Bench
 
 MARKS = (20, 50, 100, 200)
 """Calls after which estimates are compared."""
 JOURNAL_CALLS = 300
-EARLIER = 1000
-"""Seeds of the other models' audits begin here."""
 MAX = 1500
 """Calls after which an audit is given up, and counted with so many."""
-MIN = 1e-9
 
 
 def losses_of(benches: Mapping[str, Bench], left_out: str) -> pd.DataFrame:
     """Item x model: of all models but one."""
-    bench = benches[left_out]
-    sample, variant = np.divmod(np.arange(bench.losses.size), bench.losses.shape[1])
-    items = {
-        "sample": sample.astype(str),
-        "relation": [bench.names[bench.relation[v]] for v in variant],
-        "severity": np.array(bench.severity)[variant],
-    }
     others = {name: b.losses.ravel() for name, b in benches.items() if name != left_out}
-    return pd.DataFrame({**items, **others})
+    return benches[left_out].questions().assign(**others)
 
 
-def audited(bench: Bench, half_width: float, **options: Any) -> dict[str, Any]:
+def audited(bench: Bench, half_width: float, **options: Any) -> Row:
     """An audit of the overall error, from begin to end."""
     truth, errors = float(bench.losses.mean()), {}
     given = {"half_width": half_width, "targets": ["overall"], "budget": MAX, **options}
@@ -101,25 +91,18 @@ def ways(cohort: Cohort, asked: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 def rows(
     name: str, bench: Bench, options: Mapping[str, dict[str, Any]], width: float, seeds: int
-) -> Iterable[dict[str, Any]]:
+) -> Iterable[Row]:
     for how, given in options.items():
         for seed in range(seeds):
             yield {"model": name, "how": how, **audited(bench, width, seed=seed, **given)}
 
 
-def table_of(found: Sequence[dict[str, Any]], by: Sequence[str]) -> pd.DataFrame:
+def table_of(found: Sequence[Row], by: Sequence[str]) -> pd.DataFrame:
     """Means over runs: calls, covered, and root mean squared errors."""
     frame = pd.DataFrame(found)
     errors = [f"rmse {mark}" for mark in MARKS if f"rmse {mark}" in frame]
-    groups = frame.groupby(list(by), sort=False)
-    table = groups.agg(
-        calls=("calls", "mean"),
-        least=("calls", "min"),
-        most=("calls", "max"),
-        covered=("covered", "sum"),
-        runs=("calls", "size"),
-    )
-    return table.join(groups[errors].mean().pow(0.5)).round(3)
+    root = frame.groupby(list(by), sort=False)[errors].mean().pow(0.5)
+    return spread(frame, by).join(root).round(3)
 
 
 def bounds(benches: Mapping[str, Bench]) -> pd.DataFrame:
@@ -156,39 +139,35 @@ def _left(lost: Indices, foretold: Floats) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--models", type=int, default=12, help="how many are audited")
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--half-width", type=float, default=0.05)
-    parser.add_argument("--journals", action="store_true", help="cohorts of journals, too")
-    parser.add_argument("--unlike", action="store_true", help="models unlike their cohort alone")
-    parser.add_argument("--bound", action="store_true", help="what no cohort could go below alone")
-    parser.add_argument("--quick", action="store_true", help="one model, one seed, a wide interval")
-    options = parser.parse_args(arguments)
-    if options.quick:
-        options.models, options.seeds, options.half_width = 1, 1, 0.15
-    torch.set_num_threads(1)
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"models": 1, "seeds": 1, "half_width": 0.15},
+        models=12,
+        seeds=2,
+        half_width=0.05,
+        journals=False,
+        unlike=False,
+        bound=False,
+    )
     benches = population()
-    if options.bound:
+    if chosen.bound:
         left = bounds(benches)
         print(pd.concat([left, left.mean().to_frame("mean").T]).round(3).to_string())
         return
     with tempfile.TemporaryDirectory() as folder:
-        found = _measured(benches, options, Path(folder))
-    by = ["model", "how"] if options.unlike else ["how"]
-    print(table_of(found, by).to_string())
-    name = "cohort_unlike.csv" if options.unlike else "cohort.csv"
-    write_text(options.out / name, table_of(found, ["model", "how"]).to_csv())
+        found = _measured(benches, chosen, Path(folder))
+    if not chosen.unlike:
+        print(table_of(found, ["how"]).to_string())
+    name = "cohort_unlike.csv" if chosen.unlike else "cohort.csv"
+    told(table_of(found, ["model", "how"]), chosen.out / name, index=True)
 
 
-def _measured(
-    benches: Mapping[str, Bench], options: argparse.Namespace, folder: Path
-) -> list[dict[str, Any]]:
+def _measured(benches: Mapping[str, Bench], options: argparse.Namespace, folder: Path) -> list[Row]:
     asked = journals(benches, options.half_width, folder) if options.journals else {}
     count = 1 if options.unlike else options.models
     chosen = list(benches)[:: len(benches) // count][:count]
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     for name in chosen:
         others = [path for other, path in asked.items() if other != name]
         known = ways(Cohort.from_table(losses_of(benches, name)), others)

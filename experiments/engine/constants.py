@@ -9,7 +9,6 @@ With --explained no audits are made: the share of the variance that predictions 
 (``digits.explained``) after some answers in random order, which takes seconds and tells far more.
 """
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -20,10 +19,11 @@ import torch
 from adaptive_vtt.certify import certifier
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local import self_taught
-from adaptive_vtt.surrogates import QuestionGP, loss_mean
+from adaptive_vtt.surrogates import loss_mean
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
+from ..program import options
 from . import certificates
 from .certificates import TAUGHT, Task, run
 from .digits import TEST, explained
@@ -69,14 +69,7 @@ def explained_after(seed: int) -> list[float]:
     """What is explained after each of ANSWERS answers, learnt ten at a time."""
     bench = benches()["digits-severity", "self-taught"]
     order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
-    gp = QuestionGP(
-        bench.relation,
-        bench.severity,
-        1,
-        shared=False,
-        proxies=bench.proxy_losses,
-        **bench.inputs(),
-    )
+    gp = bench.gp(proxies=bench.proxy_losses, **bench.inputs())
     unseen = bench.judged(order[ANSWERS[-1] :][:TEST])
     found = []
     for start in range(0, ANSWERS[-1], 10):
@@ -88,25 +81,27 @@ def explained_after(seed: int) -> list[float]:
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Floats]:
     """Prints a row per change; returns the questions of every seed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("changes", nargs="*", help="NAME=VALUE, several separated by commas")
-    parser.add_argument("--seeds", type=int, default=24)
-    parser.add_argument("--first", type=int, default=300, help="the first seed")
-    parser.add_argument("--half-width", type=float, default=0.05)
-    parser.add_argument("--explained", action="store_true", help="of predictions, without audits")
-    options = parser.parse_args(arguments)
-    seeds = range(options.first, options.first + options.seeds)
+    chosen = options(
+        __doc__,
+        arguments,
+        rest="changes",
+        seeds=24,
+        first=300,
+        half_width=0.05,
+        explained=False,
+    )
+    seeds = range(chosen.first, chosen.first + chosen.seeds)
     found: dict[str, Floats] = {}
-    changes = {change: parsed(change) for change in ["", *options.changes]}
+    changes = {change: parsed(change) for change in ["", *chosen.changes]}
     for change, values in changes.items():
         with changed(values):
-            if options.explained:
+            if chosen.explained:
                 found[change] = np.mean([explained_after(seed) for seed in seeds], axis=0)
                 shares = zip(ANSWERS, found[change], strict=True)
                 told = "  ".join(f"{count}: {share:.3f}" for count, share in shares)
                 print(f"{change or 'as it is':28} {told}", flush=True)
                 continue
-            tasks = [Task("digits-severity", TAUGHT, options.half_width, seed) for seed in seeds]
+            tasks = [Task("digits-severity", TAUGHT, chosen.half_width, seed) for seed in seeds]
             outcomes = [run(task) for task in tasks]
         found[change] = np.array([o.draws for o in outcomes], float)
         more = found[change] - found[""]

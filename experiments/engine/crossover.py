@@ -11,7 +11,6 @@ Prints the machine it ran on, the table, and, where there is a GPU, the fewest c
 it was faster. Writes crossover.csv.
 """
 
-import argparse
 import os
 import platform
 import time
@@ -28,9 +27,8 @@ from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.engine.speed import CONCEPTS, answers, space_of
-from adaptive_vtt.experiments.plots import show
+from adaptive_vtt.experiments.program import Row, options, told
 from adaptive_vtt.strategies import get
-from adaptive_vtt.utils.files import write_text
 
 CANDIDATES = (4096, 65_536, 1_000_000)
 SIZE = 10**9
@@ -52,7 +50,7 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def measure(candidates: int, observed: int, draws: int, device: str) -> dict[str, Any]:
+def measure(candidates: int, observed: int, draws: int, device: str) -> Row:
     """Median milliseconds of a draw, and of its predictions alone, over ``draws`` of them."""
     selector = prepared(candidates, observed, device)
     selector.draw()  # tables are made, and kernels loaded, once
@@ -110,19 +108,22 @@ def crossover(table: pd.DataFrame) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--observed", type=int, default=1000, help="calls the GP has learnt from")
-    parser.add_argument("--quick", action="store_true", help="few answers, each size twice")
-    options = parser.parse_args(arguments)
-    observed, draws = (100, 2) if options.quick else (options.observed, 5)
+    quick = {"observed": 100, "draws": 2}
+    threads = torch.get_num_threads()
+    chosen = options(__doc__, arguments, quick=quick, observed=1000, draws=5)
+    torch.set_num_threads(threads)  # the CPU is compared with all its cores
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     print(machine())
-    rows = [measure(n, observed, draws, device) for n in CANDIDATES for device in devices]
-    table = pd.DataFrame(rows)
-    show(table, f"one draw after {observed} calls of {CONCEPTS} answers, milliseconds")
+    print(f"one draw after {chosen.observed} calls of {CONCEPTS} answers, milliseconds")
+    table = pd.DataFrame(
+        [
+            measure(n, chosen.observed, chosen.draws, device)
+            for n in CANDIDATES
+            for device in devices
+        ]
+    )
+    told(table, chosen.out / "crossover.csv")
     print(crossover(table))
-    write_text(options.out / "crossover.csv", table.to_csv(index=False))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ losses are known for all of them.
     python -m adaptive_vtt.experiments.engine.digits [--quick]
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -30,8 +29,10 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates.features import REFERENCE, FollowUpFeatures, sample_features
 from adaptive_vtt.surrogates.loss_mean import Losses
 from adaptive_vtt.surrogates.question_gp import QuestionGP
-from adaptive_vtt.types import Floats
+from adaptive_vtt.types import Floats, Image
 from adaptive_vtt.utils.random_streams import generator
+
+from ..program import options, told
 
 Change = Callable[[npt.NDArray[np.float32], float, np.random.Generator], npt.NDArray[np.float32]]
 
@@ -86,23 +87,38 @@ class Bench:
     def space(self) -> QuestionSpace:
         """All N x V questions."""
         relations = [
-            RecordedRelation(name, [s for r, s in self._variants() if r == number])
+            RecordedRelation(
+                name, [s for r, s in zip(self.relation, self.severity, strict=True) if r == number]
+            )
             for number, name in enumerate(self.names)
         ]
         return QuestionSpace(self.dataset(), relations)
 
     def model(self) -> Recorded:
         """Says P(correct) = 1 - loss."""
-        sample, variant = np.divmod(np.arange(self.losses.size), self.losses.shape[1])
-        answers = pd.DataFrame(
+        answers = self.questions().assign(**{CONCEPT: 1 - self.losses.ravel()})
+        return Recorded(answers, name=self.name)
+
+    def questions(self) -> pd.DataFrame:
+        """A row per question: its sample, relation and severity."""
+        count = len(self.losses)
+        return pd.DataFrame(
             {
-                "sample": sample.astype(str),
-                "relation": [self.names[self.relation[v]] for v in variant],
-                "severity": np.array(self.severity)[variant],
-                CONCEPT: 1 - self.losses.ravel(),
+                "sample": np.repeat(np.arange(count).astype(str), len(self.relation)),
+                "relation": [self.names[r] for r in self.relation] * count,
+                "severity": list(self.severity) * count,
             }
         )
-        return Recorded(answers, name=self.name)
+
+    def told(self) -> dict[str, Floats]:
+        """What its proxies answer, N x V x 1 each, as ``Audit(proxies=)`` wants it."""
+        return {str(p): 1 - self.proxies[..., [p]] for p in range(self.proxies.shape[-1])}
+
+    def gp(
+        self, make: Callable[..., Any] = QuestionGP, *, shared: bool = False, **more: Any
+    ) -> Any:
+        """A question GP, or another surrogate, of these questions that has learnt nothing yet."""
+        return make(self.relation, self.severity, 1, shared=shared, **more)
 
     def judged(self, questions: Tensor) -> Losses:
         """Questions by number (sample * V + variant), with their losses."""
@@ -134,17 +150,15 @@ class Bench:
         """(n, P), as ``QuestionGP(proxies=)`` wants them."""
         return torch.from_numpy(self.proxies)[sample, variant]
 
-    def _variants(self) -> list[tuple[int, int]]:
-        return list(zip(self.relation, self.severity, strict=True))
-
 
 class RecordedRelation(LabelPreserving):
-    """A relation of which only the answers were kept."""
+    """A name alone: of a relation of which only the answers were kept, or that changes nothing."""
 
-    def __init__(self, name: str, severities: Sequence[int]) -> None:
-        self.name = name
-        self.severities = tuple(severities)
-        self.about = "recorded answers about perturbed digits"
+    def __init__(self, name: str, severities: Sequence[int] = (1,)) -> None:
+        self.name, self.severities = name, tuple(severities)
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        return image
 
 
 # -- perturbations of 8 x 8 images in 0..16 ------------------------------------------------
@@ -340,7 +354,7 @@ def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
     sources = {"features": pictures["features"]}
 
     def learnt(losses: Losses, **inputs: Any) -> QuestionGP:
-        gp = QuestionGP(bench.relation, bench.severity, 1, shared=True, **inputs)
+        gp = bench.gp(shared=True, **inputs)
         gp.observe(losses)
         return gp
 
@@ -400,17 +414,17 @@ def _plain(
 
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     """Prints, and returns, the table of variance explained."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="one seed, 200 answers")
-    quick = parser.parse_args(arguments).quick
+    chosen = options(
+        __doc__, arguments, quick={"answers": [200], "seeds": 1}, answers=[200, 400, 800], seeds=5
+    )
     rows = []
     for bench in (severity_bench(), proxy_bench()):
-        for count in (200,) if quick else (200, 400, 800):
-            found = pd.DataFrame([scores(bench, count, seed) for seed in range(1 if quick else 5)])
+        for count in chosen.answers:
+            found = pd.DataFrame([scores(bench, count, seed) for seed in range(chosen.seeds)])
             rows.append({"benchmark": bench.name, "answers": count, **found.mean().round(3)})
-    table = pd.DataFrame(rows).set_index(["benchmark", "answers"])
-    print(table.to_string(na_rep=""))
-    return table
+    table = pd.DataFrame(rows)
+    told(table, chosen.out / "digits.csv")
+    return table.set_index(["benchmark", "answers"])
 
 
 if __name__ == "__main__":

@@ -12,17 +12,16 @@ Prints how audits ended, after how many calls, and the calls made after every in
 enough: where a model stays as it is, those are a stall.
 """
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from adaptive_vtt import Audit, Pool
 from adaptive_vtt.types import Floats, Indices
-from adaptive_vtt.utils.files import write_text
+
+from ..program import options, told
 
 ITEMS, MOST = 2_000, 1_200
 SINCE, BLOCK, WORSE = 100, 40, 0.4
@@ -124,22 +123,17 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--only", choices=KINDS, nargs="+")
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    options = parser.parse_args(arguments)
+    chosen = options(__doc__, arguments, seeds=10, only=KINDS)
     rows = []
-    for name in options.only or KINDS:
-        for seed in range(options.seeds):
+    for name in chosen.only:
+        for seed in range(chosen.seeds):
             usual = 1
             for drift in DRIFTS:
                 found = ended(KINDS[name], drift, usual, seed)
                 usual = int(str(found["calls"])) if drift == "none" else usual
                 rows.append({"kind": name, "drift": drift, "seed": seed, **found})
-    table = pd.DataFrame(rows)
-    write_text(options.out / "drift.csv", table.to_csv(index=False))
-    print(summary(table).to_string(index=False))
+    told(rows, chosen.out / "drift.csv")
+    print(summary(pd.DataFrame(rows)).to_string(index=False))
 
 
 if __name__ == "__main__":

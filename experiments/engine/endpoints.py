@@ -18,7 +18,6 @@ in flight, resumed until they end, and compared with an undisturbed one.
     python -m adaptive_vtt.experiments.engine.endpoints [--quick] [--only chaos]
 """
 
-import argparse
 import asyncio
 import json
 import signal
@@ -26,17 +25,17 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from adaptive_vtt.audit import Audit
-from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.audit.census import means
+from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo import phantom
@@ -50,12 +49,11 @@ from adaptive_vtt.models.network.http import Encoding
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
 from adaptive_vtt.types import CallMode, Unanswered
-from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
+from ..program import Row, in_processes, options, told
 from .killed_audits import ended, run_and_end, served
 
-Row = dict[str, Any]
 FRAMES, SIDE = 200, 128
 FLIGHT = 64
 LIMIT = 16
@@ -68,6 +66,7 @@ BUDGET = 80
 CAPS = (60.0, 200.0)
 """Of audits with even and odd seeds: too little to certify, and enough."""
 RELATIONS = ("identity", "brightness_down", "contrast_down")
+TARGETS = ("overall", "relations")
 
 
 # -- throughput -------------------------------------------------------------------------------
@@ -264,16 +263,13 @@ def chaos_space() -> QuestionSpace:
 
 def chaotic_audit(seed: int) -> Row:
     """One audit amid faults; what it cost by both sides' books, and whether it covers."""
-    import torch
-
-    torch.set_num_threads(1)
     space, model, cap = chaos_space(), Chaotic(seed), CAPS[seed % 2]
     audit = Audit(
         space,
         model,
         seed=seed,
         half_width=0.1,
-        targets=["overall", "relations"],
+        targets=TARGETS,
         max_cost=cap,
         candidates=512,
         surrogate=False,
@@ -302,24 +298,15 @@ def chaotic_audit(seed: int) -> Row:
 
 
 def chaos_truth(space: QuestionSpace, model: Chaotic) -> Any:
-    certifier = Certifier(
-        space,
-        named_targets(space, ["overall", "relations"]),
-        answers="one",
-        half_width=0.1,
-        confidence=0.95,
-    )
     questions = space.nth(np.arange(space.size))
     words = [space.question(int(q)) for q in questions]
     losses = [model.loss((w.sample_id, w.relation, w.severity, w.concept)) for w in words]
-    inside = certifier.members(questions)
-    return inside @ np.array(losses) / inside.sum(axis=1)
+    return means(space, named_targets(space, TARGETS), questions, np.array(losses))
 
 
 def chaos(quick: bool) -> list[Row]:
     seeds = 20 if quick else 300
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        runs = pd.DataFrame(list(pool.map(chaotic_audit, range(seeds), chunksize=4)))
+    runs = pd.DataFrame(in_processes(chaotic_audit, range(seeds)))
     return [
         {
             "audits": seeds,
@@ -351,7 +338,7 @@ def to_its_end(model: ModelDefaults, journal: str, **options: Any) -> None:
         model,
         seed=0,
         budget=BUDGET,
-        targets=["overall", "relations"],
+        targets=TARGETS,
         candidates=256,
         surrogate=False,
         journal=journal,
@@ -361,30 +348,36 @@ def to_its_end(model: ModelDefaults, journal: str, **options: Any) -> None:
 
 
 def kills(quick: bool) -> list[Row]:
-    moments, context = (6 if quick else 100), get_context("fork")
     behaviour = Behaviour(latency=0.05, spread=0.5, limited=0.03, broken=0.03)
-    rng, killed, audits, same, lost = np.random.default_rng(0), 0, 0, 0, 0
-    with tempfile.TemporaryDirectory() as folder, served(serve, behaviour) as url:
-        whole = ended(context, killed_audit, url, f"{folder}/whole.db", [])
-        before = bill(url)["answered"]
-        while killed < moments:
-            path = f"{folder}/{killed}.db"
-            waits = rng.uniform(0.0, 0.6, int(rng.integers(1, 4))).tolist()
-            found = ended(context, killed_audit, url, path, waits)
-            killed += found["kills"]
-            same += found["intervals"] == whole["intervals"]
-            lost += found["lost"]
-            audits += 1
-        served_again = bill(url)["answered"] - before - audits * BUDGET
+    runs = pd.DataFrame(struck(killed_audit, 6 if quick else 100, 0.6, behaviour))
     return [
         {
-            "kills": killed,
-            "audits": audits,
-            "with the undisturbed certificate": same,
-            "calls asked again": lost,
-            "answered twice": served_again,
+            "kills": runs["kills"].sum(),
+            "audits": len(runs),
+            "with the undisturbed certificate": runs["same"].sum(),
+            "calls asked again": runs["lost"].sum(),
+            "answered twice": (runs["answered"] - BUDGET).sum(),
         }
     ]
+
+
+def struck(
+    audit: Callable[[str, str], None], moments: int, longest: float, behaviour: Behaviour
+) -> list[Row]:
+    """Audits, of which some ``moments`` were killed within ``longest`` seconds: what each came to,
+    whether that is the ``same`` as of an undisturbed one, and what the endpoint counted."""
+    context, rng = get_context("fork"), np.random.default_rng(0)
+    runs: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, served(serve, behaviour) as url:
+        whole = ended(context, audit, url, f"{folder}/whole.db", [])
+        while sum(run["kills"] for run in runs) < moments:
+            before = bill(url)
+            waits = rng.uniform(0.0, longest, int(rng.integers(1, 4))).tolist()
+            found = ended(context, audit, url, f"{folder}/{len(runs)}.db", waits)
+            counted = {name: count - before[name] for name, count in bill(url).items()}
+            same = found["intervals"] == whole["intervals"]
+            runs.append({**counted, **found, "same": same})
+    return runs
 
 
 def bill(url: str) -> dict[str, int]:
@@ -394,19 +387,13 @@ def bill(url: str) -> dict[str, int]:
         return found
 
 
+SUITES = {"throughput": throughput, "limit": limit, "chaos": chaos, "kills": kills}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="audits of an endpoint")
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="a minute instead of ten")
-    parser.add_argument(
-        "--only", default="", help="throughput, limit, chaos or kills, separated by commas"
-    )
-    options = parser.parse_args(arguments)
-    suites = {"throughput": throughput, "limit": limit, "chaos": chaos, "kills": kills}
-    for name in options.only.split(",") if options.only else suites:
-        frame = pd.DataFrame(suites[name](options.quick))
-        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
-        write_text(options.out / f"endpoints-{name}.csv", frame.to_csv(index=False))
+    chosen = options(__doc__, arguments, quick={}, only=SUITES)
+    for name in chosen.only:
+        told(SUITES[name](chosen.quick), chosen.out / f"endpoints-{name}.csv")
 
 
 if __name__ == "__main__":

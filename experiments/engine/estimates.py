@@ -9,7 +9,6 @@ what an audit reports. Errors are root mean squares over seeds and targets.
         [--out bench]
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -26,7 +25,8 @@ from adaptive_vtt.config.building import build_audit, build_parts
 from adaptive_vtt.engine.estimates import guesses
 from adaptive_vtt.experiments.engine.digits import Bench, proxy_bench, severity_bench
 from adaptive_vtt.types import Floats
-from adaptive_vtt.utils.files import write_text
+
+from ..program import options, told
 
 MARKS = (20, 50, 100, 200, 400)
 """Calls after which estimates are compared with the truth."""
@@ -41,7 +41,6 @@ def audit_of(
 ) -> tuple[Audit, Floats]:
     """Digits, one question per call."""
     made = change(bench())
-    proxies = {str(p): 1 - made.proxies[..., p, None] for p in range(made.proxies.shape[-1])}
     audit = Audit(
         made.space(),
         made.model(),
@@ -49,7 +48,7 @@ def audit_of(
         half_width=NEVER,
         budget=budget,
         seed=seed,
-        proxies=proxies,
+        proxies=made.told(),
     )
     return audit, np.array([made.losses.mean()])
 
@@ -136,25 +135,19 @@ def table(name: str, seeds: int, marks: Sequence[int]) -> pd.DataFrame:
 
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     """Prints, writes and returns the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="two seeds, 50 calls, without the demo"
+    cases = [name for name in CASES if name != "demo"]
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"only": cases, "seeds": 2, "marks": MARKS[:2]},
+        only=CASES,
+        seeds=20,
+        marks=[*MARKS],
     )
-    parser.add_argument("--only", choices=list(CASES), help="one benchmark")
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--out", type=Path, help="where estimates.csv goes")
-    options = parser.parse_args(arguments)
-    seeds, marks = (2, MARKS[:2]) if options.quick else (options.seeds, MARKS)
-    names = (
-        [options.only] if options.only else [n for n in CASES if n != "demo" or not options.quick]
+    every = pd.concat(
+        [table(name, chosen.seeds, chosen.marks) for name in chosen.only], ignore_index=True
     )
-    found = []
-    for name in names:
-        found.append(table(name, seeds, marks))
-        print(found[-1].to_string(index=False), flush=True)
-    every = pd.concat(found, ignore_index=True)
-    if options.out is not None:
-        write_text(options.out / "estimates.csv", every.to_csv(index=False))
+    told(every, chosen.out / "estimates.csv")
     return every
 
 

@@ -3,7 +3,6 @@
 Run: python -m adaptive_vtt.experiments.engine.fashion_data --data FOLDER_OF_IDX_GZ_FILES
 """
 
-import argparse
 import gzip
 import math
 from pathlib import Path
@@ -12,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_vtt.datasets.formats.fashion_mnist import DATA_FILE, GARMENTS
+
+from ..program import options
 
 SEED = 20240607
 SIZE_LIMIT = 1_500_000  # bytes: the file travels inside the package
@@ -66,11 +67,7 @@ def choose(garment: NDArray[np.uint8], seed: int = SEED) -> NDArray[np.int32]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the idx .gz files")
-    parser.add_argument("--out", type=Path, default=DATA_FILE, help="the npz file to write")
-    args = parser.parse_args()
-
+    args = options(__doc__, None, data=Path, out=DATA_FILE)
     images, garment = read_split(args.data, "t10k")
     index = choose(garment)
     args.out.parent.mkdir(parents=True, exist_ok=True)

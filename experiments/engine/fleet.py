@@ -15,11 +15,8 @@ when the money is gone, mean over seeds; "all" the money until all are, over wha
     python -m adaptive_vtt.experiments.engine.fleet [--quick] [--seeds 10]
 """
 
-import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,9 +28,9 @@ from adaptive_vtt.models.local.simulated import Simulated
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
 from adaptive_vtt.types import Answer, Floats, Prompt, Unanswered
-from adaptive_vtt.utils.files import write_text
 
-Row = dict[str, Any]
+from ..program import Row, options, told
+
 SAMPLES = 500
 CAPS = (0.25, 0.5, 0.75)
 MEMBERS = (
@@ -45,9 +42,6 @@ MEMBERS = (
     (0.25, 0.3, 0.08),
     (0.20, 2.0, 0.12),
 )
-
-
-# -- allocation -------------------------------------------------------------------------------
 
 
 class Priced(Simulated):
@@ -191,28 +185,9 @@ def allocation(seeds: int) -> list[Row]:
     return rows
 
 
-# -- the program ------------------------------------------------------------------------------
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--seeds", type=int, default=10, help="runs of allocation")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args(arguments)
-    seeds = min(options.seeds, 2) if options.quick else options.seeds
-    found = {"allocation": allocation(seeds)}
-    _print(found["allocation"])
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        write_text(options.out / "fleet.json", json.dumps(found, indent=1))
-
-
-def _print(rows: list[Row]) -> None:
-    names = list(rows[0])
-    print("\n" + "  ".join(f"{name:>14}" for name in names))
-    for row in rows:
-        print("  ".join(f"{row[name]!s:>14}" for name in names))
+    chosen = options(__doc__, arguments, quick={"seeds": 2}, seeds=10)
+    told(allocation(chosen.seeds), chosen.out / "fleet.csv")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ half-width to fall with the square root of the draws. Seeds below 100 are those 
 constants were chosen on.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +24,8 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.results.way_on import forecast
 from adaptive_vtt.types import Bools, CallMode, Floats
-from adaptive_vtt.utils.files import write_text
 
+from ..program import Row, options, told
 from ..vtt.label_sets import isic
 from .digits import RecordedRelation, proxy_bench, severity_bench
 
@@ -40,8 +38,8 @@ def several(seed: int) -> Made:
     """200 images, three concepts that a call answers all, six changes, each worse than the last."""
     rng = np.random.default_rng([seed, 1])
     truth = rng.random((200, 3)) < (0.3, 0.5, 0.7)
-    options = {"targets": ["overall", "relations", "concepts"], "half_width": 0.1}
-    return *_recorded(_labelled(truth), truth, np.linspace(0.03, 0.35, 6), rng), options
+    given = {"targets": ["overall", "relations", "concepts"], "half_width": 0.1}
+    return *_recorded(_labelled(truth), truth, np.linspace(0.03, 0.35, 6), rng), given
 
 
 def digits(seed: int) -> Made:
@@ -53,9 +51,8 @@ def digits(seed: int) -> Made:
 def proxies(seed: int) -> Made:
     """digits-proxy, and what cheaper models answered."""
     bench = proxy_bench()
-    told = {str(p): 1 - bench.proxies[:, :, [p]] for p in range(bench.proxies.shape[-1])}
-    options = {"targets": ["overall"], "half_width": 0.05, "proxies": told}
-    return bench.space(), bench.model(), options
+    given = {"targets": ["overall"], "half_width": 0.05, "proxies": bench.told()}
+    return bench.space(), bench.model(), given
 
 
 def sides(seed: int) -> Made:
@@ -64,16 +61,16 @@ def sides(seed: int) -> Made:
     rows, columns = np.arange(len(dataset)), np.arange(len(dataset.concepts))
     truth = dataset.truth(rows[:, None], columns[None, :]) == 1
     rng = np.random.default_rng([seed, 2])
-    options = {"targets": ["concepts"], "half_width": 0.1, "surrogate": False}
-    return *_recorded(dataset, truth, np.array([0.15]), rng, "one"), options
+    given = {"targets": ["concepts"], "half_width": 0.1, "surrogate": False}
+    return *_recorded(dataset, truth, np.array([0.15]), rng, "one"), given
 
 
 def rare(seed: int) -> Made:
     """One concept, four changes: one of a hundred answers is wrong."""
     rng = np.random.default_rng([seed, 3])
     truth = rng.random((800, 1)) < 0.5
-    options = {"targets": ["overall", "relations"], "half_width": 0.03, "surrogate": False}
-    return *_recorded(_labelled(truth), truth, np.full(4, 0.01), rng), options
+    given = {"targets": ["overall", "relations"], "half_width": 0.03, "surrogate": False}
+    return *_recorded(_labelled(truth), truth, np.full(4, 0.01), rng), given
 
 
 KINDS: dict[str, Callable[[int], Made]] = {
@@ -92,8 +89,8 @@ def _recorded(
     samples, count = truth.shape
     names = [f"change {k}" for k in range(len(rates))]
     wrong = rng.random((samples, len(rates), count)) < rates[:, None]
-    told = (truth[:, None] ^ wrong).reshape(-1, count).astype(float)
-    table = pd.DataFrame(told, columns=list(dataset.concepts))
+    said = (truth[:, None] ^ wrong).reshape(-1, count).astype(float)
+    table = pd.DataFrame(said, columns=list(dataset.concepts))
     ids = [dataset.sample_id(k) for k in range(samples)]
     table.insert(0, "sample", np.repeat(ids, len(rates)))
     table.insert(1, "relation", names * samples)
@@ -102,32 +99,32 @@ def _recorded(
     return space, Recorded(table, per_call=per_call)
 
 
-def stopped(kind: str, seed: int) -> dict[str, Any]:
+def stopped(kind: str, seed: int) -> Row:
     """One audit: the calls it still took when it was stopped, the range that it said (None: it
     said that it cannot tell), and what the formula of before would have said."""
-    space, model, options = KINDS[kind](seed)
-    whole = Audit(space, model, seed=seed, journal=MemoryJournal(), **options).run()
+    space, model, given = KINDS[kind](seed)
+    whole = Audit(space, model, seed=seed, journal=MemoryJournal(), **given).run()
     part = np.random.default_rng([seed, 4]).uniform(EARLIEST, LATEST)
     journal, budget = MemoryJournal(), round(part * whole.calls)
-    then = Audit(space, model, seed=seed, journal=journal, budget=budget, **options).run()
-    told = forecast(then.targets[~then.reached].to_dict("records"))
-    now = Audit(space, model, seed=seed, journal=journal, **options).run()
+    then = Audit(space, model, seed=seed, journal=journal, budget=budget, **given).run()
+    foretold = forecast(then.targets[~then.reached].to_dict("records"))
+    now = Audit(space, model, seed=seed, journal=journal, **given).run()
     widest = float(then.targets["half_width"].max())
-    before = min(budget * ((widest / options["half_width"]) ** 2 - 1), space.size - budget)
+    before = min(budget * ((widest / given["half_width"]) ** 2 - 1), space.size - budget)
     return {
         "kind": kind,
         "seed": seed,
         "after": budget,
         "truth": now.calls - budget,
-        "least": None if told is None else told.least,
-        "likely": None if told is None else told.likely,
-        "most": None if told is None else told.most,
-        "wide": told is not None and told.wide,
+        "least": None if foretold is None else foretold.least,
+        "likely": None if foretold is None else foretold.likely,
+        "most": None if foretold is None else foretold.most,
+        "wide": foretold is not None and foretold.wide,
         "before": round(before),
     }
 
 
-def row(name: str, table: pd.DataFrame) -> dict[str, Any]:
+def row(name: str, table: pd.DataFrame) -> Row:
     """One line of what is printed."""
     known = table[table["least"].notna()].astype({"least": float, "likely": float, "most": float})
     truth = known["truth"]
@@ -149,21 +146,15 @@ def _spread(values: "pd.Series[float]") -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seeds", type=int, default=8, help="audits of each kind")
-    parser.add_argument("--first", type=int, default=100, help="the first seed")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args(arguments)
+    chosen = options(__doc__, arguments, seeds=8, first=100, kinds=KINDS)
     found = []
-    for name in given.kinds:
-        seeds = range(given.first, given.first + given.seeds)
+    for name in chosen.kinds:
+        seeds = range(chosen.first, chosen.first + chosen.seeds)
         found.append(pd.DataFrame([stopped(name, seed) for seed in seeds]))
-        print("; ".join(f"{k}: {v}" for k, v in row(name, found[-1]).items()), flush=True)
+        print(row(name, found[-1]), flush=True)
     table = pd.concat(found)
-    print("; ".join(f"{k}: {v}" for k, v in row("all", table).items()))
-    if given.out:
-        write_text(given.out / "forecasts.csv", table.to_csv(index=False))
+    told(table, chosen.out / "forecasts.csv")
+    print(row("all", table))
 
 
 if __name__ == "__main__":

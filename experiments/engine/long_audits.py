@@ -11,7 +11,6 @@ calls over the second half: in an audit of 20,000, the question GP is at its lim
 tenth of the audit, and at its very end.
 """
 
-import argparse
 import multiprocessing
 import resource
 import tempfile
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
@@ -30,13 +30,11 @@ from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.results.report import write_report
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import TiledDataset
-from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
-from .speed import Blank
+from ..program import Row, options, told
+from .digits import RecordedRelation
 
-CALLS = (1_000, 4_250, 20_000)
-QUICK = (60, 120)
 TILE = 230
 NEVER = 0.001
 """A half-width that no audit of this length reaches."""
@@ -67,7 +65,8 @@ def audit_of(kind: str, journal: Path, calls: int | None, questions: int = 0) ->
     concepts, samples = (10, 5_000) if all_at_once else (1, 10_000)
     samples = questions // (31 * concepts) or samples
     truths = (np.random.default_rng(0).random((TILE, concepts)) < 0.4).astype(np.int8)
-    relations = [Blank("identity", (0,)), *(Blank(f"r{i}", (1, 2, 3, 4, 5)) for i in range(6))]
+    changes = (RecordedRelation(f"r{i}", (1, 2, 3, 4, 5)) for i in range(6))
+    relations = [RecordedRelation("identity", (0,)), *changes]
     sides = [f"concept:c{i}" for i in range(4)] if all_at_once else []
     return Audit(
         QuestionSpace(TiledDataset(truths, samples), relations),
@@ -108,24 +107,16 @@ def whole(kind: str, questions: int, folder: Path) -> dict[str, float]:
     return {"calls": len(began), **tenths, "last 200": took[-200:].mean()}
 
 
-def _resume(kind: str, journal: Path, calls: int) -> None:
-    audit_of(kind, journal, calls).close()
-
-
-def _verify(kind: str, journal: Path, calls: int) -> None:
-    verify(SQLiteJournal(journal, must_exist=True))
-
-
-def _report(kind: str, journal: Path, calls: int) -> None:
+def _report(journal: Path) -> None:
     opened = SQLiteJournal(journal, must_exist=True)
     summarise(opened)
     write_report(opened, journal.with_suffix(".html"))
 
 
-LATER: dict[str, Callable[[str, Path, int], None]] = {
-    "replay": _resume,
-    "verify": _verify,
-    "report": _report,
+LATER: dict[str, Callable[[str, Path, int], object]] = {
+    "replay": lambda kind, journal, calls: audit_of(kind, journal, calls).close(),
+    "verify": lambda kind, journal, calls: verify(SQLiteJournal(journal, must_exist=True)),
+    "report": lambda kind, journal, calls: _report(journal),
 }
 
 
@@ -140,20 +131,15 @@ def later(what: str, kind: str, journal: Path, calls: int) -> dict[str, float]:
 
 def _apart(function: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
     """In a process of its own, so that peaks of memory do not mix."""
-    with multiprocessing.get_context("spawn").Pool(1, _one_thread) as pool:
+    threads = torch.set_num_threads, (1,)
+    with multiprocessing.get_context("spawn").Pool(1, *threads) as pool:
         return pool.apply(function, arguments)
 
 
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def measure(kind: str, calls: int, folder: Path) -> dict[str, Any]:
+def measure(kind: str, calls: int, folder: Path) -> Row:
     """One row of the table."""
     journal = folder / f"{kind}-{calls}.db"
-    row: dict[str, Any] = {"audit": kind, "calls": calls}
+    row: Row = {"audit": kind, "calls": calls}
     if not journal.exists():
         row |= _apart(run, kind, journal, calls)
     row["journal MB"] = journal.stat().st_size / 2**20
@@ -163,32 +149,27 @@ def measure(kind: str, calls: int, folder: Path) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="a few calls, to see that it runs")
-    parser.add_argument("--calls", type=int, nargs="*", help="lengths of the audits")
-    parser.add_argument("--kinds", nargs="*", default=["demo", "digits", "plain"])
-    parser.add_argument("--whole", type=int, nargs="*", default=[], help="sizes of spaces")
-    parser.add_argument("--keep", type=Path, help="a folder where journals stay, and are taken up")
-    options = parser.parse_args(arguments)
-    rows = []
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"calls": [60, 120]},
+        calls=[1_000, 4_250, 20_000],
+        kinds=dict.fromkeys(("demo", "digits", "plain")),
+        whole=[int],
+        keep=Path,
+    )
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as scratch:
-        folder = options.keep or Path(scratch)
+        folder = chosen.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        for kind in options.kinds:
-            for questions in options.whole:
-                row = {"audit": kind, "questions": questions}
-                rows.append(row | _apart(whole, kind, questions, folder))
-            lengths = options.calls or (QUICK if options.quick else CALLS)
-            for calls in () if options.whole else lengths:
+        for kind in chosen.kinds:
+            for questions in chosen.whole or ():
+                found = _apart(whole, kind, questions, folder)
+                rows.append({"audit": kind, "questions": questions, **found})
+            for calls in () if chosen.whole else chosen.calls:
                 rows.append(measure(kind, calls, folder))
-                print(
-                    {k: v if isinstance(v, str) else round(v, 2) for k, v in rows[-1].items()},
-                    flush=True,
-                )
-    frame = pd.DataFrame(rows).round(2)
-    print(frame.to_string(index=False))
-    write_text(options.out / "long_audits.csv", frame.to_csv(index=False))
+                print(rows[-1], flush=True)
+    told(pd.DataFrame(rows).round(2), chosen.out / "long_audits.csv")
 
 
 if __name__ == "__main__":

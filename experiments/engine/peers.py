@@ -17,25 +17,29 @@ betting, ville  our sequence and ville.BettingCS (pip install ville) on the same
 Peers are optional: where one is missing, its row says so.
 """
 
-import argparse
+import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import plotly.express as px
+import plotly.graph_objects as go
+import torch
 
+from adaptive_vtt.certify.rules import Rules
+from adaptive_vtt.certify.sequences import Sequences, Step
+from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.engine.certificates import UNIFORM_EXPLORATION, selector_of
 from adaptive_vtt.experiments.engine.digits import Bench, proxy_bench
-from adaptive_vtt.experiments.plots import show, tidy, write_page
+from adaptive_vtt.experiments.plots import tidy
+from adaptive_vtt.experiments.program import Row, in_processes, options, told
 from adaptive_vtt.types import Floats
-from adaptive_vtt.utils.files import write_text
 
 IMAGES = 200
 MARKS = (50, 100, 200, 400)
@@ -48,7 +52,6 @@ START = 20
 """Random questions before a botorch GP chooses."""
 CANDIDATES = 256
 """Random unseen questions among which an acquisition function is maximised."""
-COLOURS = ("#0072B2", "#7f7f7f", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7", "#009E73", "#000000")
 
 
 @dataclass(frozen=True)
@@ -82,56 +85,29 @@ def pool(seed: int) -> Bench:
 
 def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
     """Our audit; or uniform questions, no predictions."""
-    from adaptive_vtt.certify import Certifier, named_targets
-    from adaptive_vtt.engine.belief import Belief, Observation
-    from adaptive_vtt.engine.selector import Selector
-    from adaptive_vtt.strategies import get
-
-    space = bench.space()
-    certifier = Certifier(
-        space,
-        named_targets(space, ["overall"]),
-        answers="one",
-        half_width=HALF_WIDTH,
-        confidence=0.95,
-    )
-    belief = Belief(space, seed=seed, certifier=certifier, losses=_gp(bench) if adaptive else None)
-    selector = Selector(
-        space,
-        get("certify" if adaptive else "random"),
-        seed=seed,
-        exploration=0.2 if adaptive else 1e-9,
+    losses = bench.losses.ravel()
+    rows: list[tuple[float, float, float]] = []
+    features = torch.from_numpy(bench.features)
+    gp = bench.gp(proxies=bench.proxy_losses, features=lambda samples: features[samples])
+    selector = selector_of(
+        bench.space(),
+        ["overall"],
+        Rules(HALF_WIDTH, 0.05),
+        "certify" if adaptive else "random",
+        seed,
+        losses=gp if adaptive else None,
+        exploration=0.2 if adaptive else UNIFORM_EXPLORATION,
         candidates=2048,
-        answers="one",
-        belief=belief,
     )
-    losses, rows = bench.losses.ravel(), []
     for _ in range(MAX):
         draw = selector.draw()
         if draw is None:
-            raise InputError(f"peers: expected more than {MAX} questions, got {space.size}")
+            raise InputError(f"peers: expected more than {MAX} questions, got {len(rows)}")
         selector.take(np.array([draw.question]), draw.bet)
-        truth = int(space.truth([draw.question])[0])
-        selector.learn([Observation(draw.question, truth, float(losses[draw.question]))])
-        sequences = certifier.sequences
+        selector.learn([Observation(draw.question, 1, float(losses[draw.question]))])
+        sequences = selector.belief.certifying.sequences
         rows.append((sequences.estimate[0], sequences.lower[0], sequences.upper[0]))
     return _track(np.array(rows, float), bench)
-
-
-def _gp(bench: Bench) -> Any:
-    import torch
-
-    from adaptive_vtt.surrogates import QuestionGP
-
-    features = torch.from_numpy(bench.features)
-    return QuestionGP(
-        bench.relation,
-        bench.severity,
-        1,
-        shared=False,
-        proxies=bench.proxy_losses,
-        features=lambda samples: features[samples],
-    )
 
 
 # -- peers --------------------------------------------------------------------------------
@@ -156,7 +132,6 @@ def proeval(bench: Bench, seed: int) -> Track:
 
 def botorch(bench: Bench, seed: int, *, acquisition: str) -> Track:
     """Asks where the acquisition function is largest, and takes the plain mean."""
-    import torch
     from botorch.optim import optimize_acqf_discrete
 
     losses, inputs = bench.losses.ravel(), _inputs(bench)
@@ -180,8 +155,6 @@ def botorch(bench: Bench, seed: int, *, acquisition: str) -> Track:
 
 def _inputs(bench: Bench) -> Any:
     """(n, d) in the unit cube: image features, proxies, and which perturbation."""
-    import torch
-
     samples, variants = bench.losses.shape
     parts = [
         np.repeat(bench.features, variants, axis=0),
@@ -214,8 +187,6 @@ def _acquisition(model: Any, name: str) -> Any:
 
 def betting(bench: Bench, seed: int) -> Track:
     """Our sequence on a stream with replacement, nothing predicted."""
-    from adaptive_vtt.certify.sequences import Sequences, Step
-
     sequences = Sequences(np.array([HALF_WIDTH]), np.array([0.05]))
     zero, one, rows = np.zeros(1), np.ones(1), []
     for loss in _stream(bench, seed):
@@ -268,11 +239,6 @@ METHODS: dict[str, Callable[[Bench, int], Track]] = {
 
 def run(job: tuple[str, int]) -> Track | str:
     """One method in one repeat; a sentence where its package is missing."""
-    import warnings
-
-    import torch
-
-    torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # botorch's advice about scaling inputs and 0/1 outcomes
     method, seed = job
     try:
@@ -284,8 +250,7 @@ def run(job: tuple[str, int]) -> Track | str:
 def run_all(repeats: int, workers: int = 2) -> dict[str, list[Track] | str]:
     """Every method's tracks, or why there are none."""
     jobs = [(method, seed) for method in METHODS for seed in range(repeats)]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as workers_:
-        found = list(workers_.map(run, jobs))
+    found = in_processes(run, jobs, workers)
     tracks: dict[str, list[Track] | str] = {}
     for place, method in enumerate(METHODS):
         mine = found[place * repeats : (place + 1) * repeats]
@@ -300,7 +265,7 @@ def table(tracks: dict[str, list[Track] | str]) -> pd.DataFrame:
     ``always``: share of repeats whose interval held the truth after every question from the
     first mark to this one.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for method, mine in tracks.items():
         if isinstance(mine, str):
             rows.append({"method": method, "note": mine})
@@ -309,7 +274,7 @@ def table(tracks: dict[str, list[Track] | str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _figures(tracks: Sequence[Track], mark: int) -> dict[str, Any]:
+def _figures(tracks: Sequence[Track], mark: int) -> Row:
     errors = np.array([t.estimate[mark - 1] for t in tracks])
     widths = np.array([(t.upper - t.lower)[mark - 1] / 2 for t in tracks])
     held = np.array([t.covered()[MARKS[0] - 1 : mark] for t in tracks])
@@ -335,52 +300,25 @@ def wide(frame: pd.DataFrame, figure: str, digits: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["method", *(f"n = {mark}" for mark in MARKS)])
 
 
-def page(frame: pd.DataFrame, repeats: int, path: Path) -> None:
+def page(frame: pd.DataFrame, repeats: int) -> go.Figure:
     """RMSE and coverage over questions, one line per method."""
-    from plotly.subplots import make_subplots
-
-    figure = make_subplots(rows=1, cols=2, subplot_titles=["RMSE", "intervals that held"])
     known = frame[frame["note"] == ""]
-    for number, (method, part) in enumerate(known.groupby("method", sort=False)):
-        line = {"color": COLOURS[number], "dash": ("solid", "dash")[number % 2]}
-        for column, name in ((1, "RMSE"), (2, "covered")):
-            figure.add_scatter(
-                x=part["questions"].tolist(),
-                y=part[name].tolist(),
-                name=str(method),
-                legendgroup=str(method),
-                showlegend=column == 1,
-                mode="lines+markers",
-                line=line,
-                row=1,
-                col=column,
-            )
+    long = known.melt(["method", "questions"], ["RMSE", "covered"], "figure", "value")
+    lines = {"x": "questions", "y": "value", "color": "method", "line_dash": "method"}
+    figure = px.line(long, **lines, facet_col="figure", log_x=True, markers=True)
+    figure.update_yaxes(matches=None, showticklabels=True, title_text="")
     figure.add_hline(y=0.95, line={"dash": "dot", "color": "#444"}, row=1, col=2)
     tidy(figure, f"digits-proxy, {repeats} repeats: ours and other packages", height=520)
-    figure.update_xaxes(title_text="questions", type="log", tickvals=list(MARKS))
-    figure.update_yaxes(range=[0, 1.04], row=1, col=2)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_page(figure, path)
+    return figure
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="3 repeats instead of --repeats")
-    parser.add_argument("--repeats", type=int, default=20)
-    options = parser.parse_args(arguments)
-    repeats = 3 if options.quick else options.repeats
-    frame = table(run_all(repeats))
-    for name, title, digits in (
-        ("RMSE", "RMSE of the estimate", 4),
-        ("bias", "mean error of the estimate", 4),
-        ("half-width", "mean half-width of the 95 % interval", 3),
-        ("covered", "share of repeats covered at n", 2),
-        ("always", "share of repeats covered at every n from 50 on", 2),
-    ):
-        show(wide(frame, name, digits), f"{title} ({repeats} repeats)")
-    write_text(options.out / "peers.csv", frame.to_csv(index=False))
-    page(frame, repeats, options.out / "peers.html")
+    chosen = options(__doc__, arguments, quick={"repeats": 3}, repeats=20)
+    frame = table(run_all(chosen.repeats))
+    told(frame, chosen.out / "peers.csv")
+    for figure in ("RMSE", "bias", "half-width", "covered", "always"):
+        print(f"\n{figure}\n{wide(frame, figure, 4).to_string(index=False)}")
+    page(frame, chosen.repeats).write_html(chosen.out / "peers.html")
 
 
 if __name__ == "__main__":

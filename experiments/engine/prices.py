@@ -15,10 +15,7 @@ ever leaves the truth out.
         [--audits 300]
 """
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,12 +23,12 @@ import pandas as pd
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.models.base import ModelDefaults, PriceGuess
-from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.types import Answer, CallMode, Floats, Image, Prompt, Unanswered
-from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.types import Answer, CallMode, Floats, Prompt, Unanswered
 
-Row = dict[str, Any]
+from ..program import Row, options, told
+from .digits import RecordedRelation
+
 POOLS = ("halves", "few", "spread", "targets", "together", "against")
 SIZES = np.arange(1, 11)
 """Prices of a call in turn, and rows of its image."""
@@ -40,18 +37,6 @@ PER_PIXEL = 0.001 / WIDTH
 """Of money: a call about an image of one row costs 0.001."""
 ERRS = 0.3
 """Mean rate of errors in every pool."""
-
-
-class Copy(LabelPreserving):
-    """The image as it is, under a name of its own."""
-
-    severities = (1,)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
-        return image
 
 
 class Billed(ModelDefaults):
@@ -100,7 +85,9 @@ def space_of(pool: str, samples: int) -> tuple[QuestionSpace, Floats]:
     labels = pd.DataFrame({"there": np.ones(samples, int)}, index=[f"s{k}" for k in range(samples)])
     features = np.column_stack([rows / 10.0, np.ones(samples)])
     dataset = from_table(images, labels, features=features, metadata=metadata, name=pool)
-    relations = [Copy(name) for name in (("one", "two") if pool == "targets" else ("one",))]
+    relations = [
+        RecordedRelation(name) for name in (("one", "two") if pool == "targets" else ("one",))
+    ]
     return QuestionSpace(dataset, relations), rates
 
 
@@ -226,27 +213,22 @@ def _missed(seed: int, samples: int, lies: bool, budget: int) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="two seeds, wide intervals")
-    parser.add_argument("--only", choices=("money", "coverage"))
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--audits", type=int, default=300)
-    parser.add_argument("--samples", type=int, default=2000)
-    parser.add_argument("--half-width", type=float, default=0.05)
-    parser.add_argument("--pools", default=",".join(POOLS), help="pools of money, by commas")
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    seeds, audits = (2, 10) if given.quick else (given.seeds, given.audits)
-    half_width = 0.15 if given.quick else given.half_width
-    tables = {}
-    if given.only != "coverage":
-        tables["money"] = money(seeds, given.samples, half_width, given.pools.split(","))
-    if given.only != "money":
-        tables["coverage"] = coverage(audits)
-    for name, rows in tables.items():
-        print(f"\n{name}\n{pd.DataFrame(rows).to_string(index=False)}")
-        if given.out is not None:
-            write_text(given.out / f"prices_{name}.csv", pd.DataFrame(rows).to_csv(index=False))
+    chosen = options(
+        __doc__,
+        None,
+        quick={"seeds": 2, "audits": 10, "half_width": 0.15},
+        only=dict.fromkeys(("money", "coverage")),
+        pools=dict.fromkeys(POOLS),
+        seeds=20,
+        audits=300,
+        samples=2000,
+        half_width=0.05,
+    )
+    if "money" in chosen.only:
+        rows = money(chosen.seeds, chosen.samples, chosen.half_width, chosen.pools)
+        told(rows, chosen.out / "prices_money.csv")
+    if "coverage" in chosen.only:
+        told(coverage(chosen.audits), chosen.out / "prices_coverage.csv")
 
 
 if __name__ == "__main__":

@@ -11,11 +11,9 @@ demo is in ``ablation``.
 n random answers. "ratio": calls over those of uniform draws without predictions.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,16 +24,15 @@ from adaptive_vtt.audit import Audit
 from adaptive_vtt.benchmark.runs import UNIFORM, Job, certified_run
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.models import SelfTaught
-from adaptive_vtt.surrogates import QuestionGP, sample_features
+from adaptive_vtt.surrogates import sample_features
 from adaptive_vtt.types import Floats
-from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
+from ..program import Row, options, told
 from .digits import TEST, Bench, explained, severity_bench
 
 WRONG = 0.2
 """Share of the sources with a wrong label."""
-ANSWERS = (20, 100, 200, 400, 800)
 ADAPTIVE = "certify"
 
 
@@ -81,10 +78,7 @@ def explained_at(bench: Bench, count: int, seed: int) -> float:
     """What the question GP explains after ``count`` random answers."""
     order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
     seen, unseen = bench.judged(order[:count]), bench.judged(order[count : count + TEST])
-    gp = QuestionGP(
-        bench.relation,
-        bench.severity,
-        1,
+    gp = bench.gp(
         shared=True,
         features=sample_features(bench.dataset(), seed),
         proxies=bench.proxy_losses if bench.proxies.shape[-1] else None,
@@ -95,13 +89,12 @@ def explained_at(bench: Bench, count: int, seed: int) -> float:
 
 def digits_audit(bench: Bench, half_width: float, **options: Any) -> Audit:
     """An audit of the overall error, told what the bench's proxies expect."""
-    told = {str(p): 1 - bench.proxies[:, :, [p]] for p in range(bench.proxies.shape[-1])}
     return Audit(
         bench.space(),
         bench.model(),
         half_width=half_width,
         targets=["overall"],
-        proxies=told,
+        proxies=bench.told(),
         **options,
     )
 
@@ -115,10 +108,10 @@ def _calls(begin: Callable[..., Audit], strategy: str, truth: Any, seeds: int) -
 
 def digits_table(widths: Sequence[float], answers: Sequence[int], seeds: int) -> pd.DataFrame:
     """One row per benchmark and predictor."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     uniform: dict[tuple[str, float], float] = {}
     for (name, predictor), bench in benches().items():
-        row: dict[str, Any] = {"benchmark": name, "predictor": predictor}
+        row: Row = {"benchmark": name, "predictor": predictor}
         for n in answers:
             found = [explained_at(bench, n, seed) for seed in range(seeds)]
             row[f"explained at {n}"] = round(float(np.mean(found)), 3)
@@ -136,16 +129,16 @@ def digits_table(widths: Sequence[float], answers: Sequence[int], seeds: int) ->
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="one seed, wide intervals")
-    options = parser.parse_args(arguments)
-    seeds = 1 if options.quick else options.seeds
-    widths, answers = ((0.1,), (100,)) if options.quick else ((0.05, 0.03), ANSWERS)
-    table = digits_table(widths, answers, seeds)
-    print(table.to_string(index=False))
-    write_text(options.out / "self_taught_digits.csv", table.to_csv(index=False))
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"seeds": 1, "half_widths": [0.1], "answers": [100]},
+        seeds=3,
+        half_widths=[0.05, 0.03],
+        answers=[20, 100, 200, 400, 800],
+    )
+    table = digits_table(chosen.half_widths, chosen.answers, chosen.seeds)
+    told(table, chosen.out / "self_taught_digits.csv")
 
 
 if __name__ == "__main__":

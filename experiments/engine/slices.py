@@ -16,10 +16,9 @@ often than all questions do; *held*: slices whose interval held the true rate at
 *found at* and *certified after*: median calls, the latter counted from where the slice was found.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -35,8 +34,8 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import CertificateFacts, SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.types import Bools, Floats
-from adaptive_vtt.utils.files import write_text
 
+from ..program import options, told
 from .digits import CONCEPT, RecordedRelation
 
 ERROR, PLANTED = 0.06, 0.6
@@ -73,17 +72,8 @@ class Slice:
     held: bool
 
 
-def digits(seed: int) -> World:
-    """Sevens fail where they are turned."""
-    return _digits(seed, True)
-
-
-def nothing(seed: int) -> World:
-    """The same, but for the sevens."""
-    return _digits(seed, False)
-
-
-def _digits(seed: int, plant: bool) -> World:
+def digits(seed: int, *, plant: bool = True) -> World:
+    """Sevens fail where they are turned, if that is planted."""
     from sklearn.datasets import load_digits
 
     rng = np.random.default_rng(seed)
@@ -144,7 +134,7 @@ def _world(
 WORLDS: dict[str, Callable[[int], World]] = {
     "digits": digits,
     "phantom": phantoms,
-    "nothing": nothing,
+    "nothing": partial(digits, plant=False),
 }
 
 
@@ -210,24 +200,16 @@ def _median(values: Sequence[int]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS))
-    parser.add_argument("--half-width", type=float, default=0.05)
-    parser.add_argument("--budget", type=int, default=900)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    chosen = options(__doc__, None, seeds=100, worlds=WORLDS, half_width=0.05, budget=900)
     rows = []
-    for name in given.worlds:
+    for name in chosen.worlds:
         audits: list[list[Slice]] = []
-        for seed in range(given.seeds):
-            audits.append(audited(WORLDS[name](seed), seed, given.half_width, given.budget))
-            if len(audits) % TELL == 0 or len(audits) == given.seeds:
-                told = row(name, audits)
-                print("; ".join(f"{k}: {v}" for k, v in told.items()), flush=True)
-        rows.append(told)
-    if given.out:
-        write_text(given.out / "slices.csv", pd.DataFrame(rows).to_csv(index=False))
+        for seed in range(chosen.seeds):
+            audits.append(audited(WORLDS[name](seed), seed, chosen.half_width, chosen.budget))
+            if len(audits) % TELL == 0:
+                print(row(name, audits), flush=True)
+        rows.append(row(name, audits))
+    told(rows, chosen.out / "slices.csv")
 
 
 if __name__ == "__main__":

@@ -6,19 +6,17 @@ learning from 14 answers. Amortised: refits of the question GP are in. ``--belie
 share of the CPU of ``avtt audit --demo`` goes into keeping what it believes.
 """
 
-import argparse
 import multiprocessing
 import resource
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import pandas as pd
+import torch
 
 from adaptive_vtt.cli.main import main as avtt
 from adaptive_vtt.engine import assembly
@@ -30,35 +28,27 @@ from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles.labels import margin
-from adaptive_vtt.relations import LabelPreserving, Relation
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 from adaptive_vtt.testing import TiledDataset
-from adaptive_vtt.utils.files import write_text
+
+from ..program import Row, options, told
+from .digits import RecordedRelation
 
 CONCEPTS, TILE = 14, 23
 SIZES = (10**4, 10**6, 10**9, 10**12)
 
 
-class Blank(LabelPreserving):
-    """A relation without images."""
-
-    def __init__(self, name: str, severities: tuple[int, ...]) -> None:
-        self.name, self.severities = name, severities
-
-
 def space_of(size: int) -> QuestionSpace:
     """About ``size`` questions: samples x 31 variants x 14 concepts."""
-    relations: list[Relation] = [Blank("identity", (0,))]
-    relations += [Blank(f"r{i}", (1, 2, 3, 4, 5)) for i in range(6)]
+    changes = (RecordedRelation(f"r{i}", (1, 2, 3, 4, 5)) for i in range(6))
+    relations = [RecordedRelation("identity", (0,)), *changes]
     truths = (np.random.default_rng(0).random((TILE, CONCEPTS)) < 0.3).astype(np.int8)
     return QuestionSpace(TiledDataset(truths, max(TILE, size // (31 * CONCEPTS))), relations)
 
 
-def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, Any]:
+def measure(size: int, candidates: int, calls: int, device: str) -> Row:
     """Milliseconds per draw over the last tenth of ``calls`` and over all of them."""
-    import torch
-
     torch.set_num_threads(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     space = space_of(size)
@@ -108,7 +98,7 @@ def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> l
     ]
 
 
-def keeping_beliefs() -> dict[str, Any]:
+def keeping_beliefs() -> Row:
     """CPU seconds of the demo, its comparison included, and of its checkpoints in this thread."""
     spent: list[float] = []
 
@@ -131,8 +121,8 @@ def keeping_beliefs() -> dict[str, Any]:
         avtt(["audit", "--demo", "--half-width", "0.1", "--seed", "0", "--out", f"{out}/run"])
     whole = time.process_time() - begun
     kept = sum(spent)
-    told = {"demo, s": whole, "beliefs, s": kept, "beliefs, %": 100 * kept / whole}
-    return {name: round(value, 2) for name, value in told.items()}
+    found = {"demo, s": whole, "beliefs, s": kept, "beliefs, %": 100 * kept / whole}
+    return {name: round(value, 2) for name, value in found.items()}
 
 
 @contextmanager
@@ -144,27 +134,22 @@ def stopwatch(spent: list[float]) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--beliefs", action="store_true")
-    options = parser.parse_args(arguments)
-    if options.beliefs:
+    chosen = options(
+        __doc__, arguments, quick={"calls": 60}, calls=1000, device="cpu", beliefs=False
+    )
+    if chosen.beliefs:
         print(keeping_beliefs())
         return
-    calls = 60 if options.quick else 1000
-    jobs = [(size, 4096, calls) for size in SIZES[1:]] + [(SIZES[0], 4096, min(calls, 700))]
-    if options.device != "cpu":
+    jobs = [(size, 4096, chosen.calls) for size in SIZES[1:]]
+    jobs.append((SIZES[0], 4096, min(chosen.calls, 700)))
+    if chosen.device != "cpu":
         jobs += [(SIZES[3], c, n) for c in (4096, 65_536, 10**6) for n in (1000, 5000)]
     rows = []
     for job in jobs:  # a process each, so that peaks of memory do not mix
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            rows.append(pool.apply(measure, (*job, options.device)))
+            rows.append(pool.apply(measure, (*job, chosen.device)))
             print(rows[-1], flush=True)
-    frame = pd.DataFrame(rows)
-    print(frame.to_string(index=False))
-    write_text(options.out / "speed.csv", frame.to_csv(index=False))
+    told(rows, chosen.out / "speed.csv")
 
 
 if __name__ == "__main__":

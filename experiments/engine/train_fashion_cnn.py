@@ -6,12 +6,11 @@ The test images take no part in training nor in any choice: the number of epochs
 beforehand, and the last epoch's weights are the ones shipped.
 """
 
-import argparse
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -24,22 +23,15 @@ from adaptive_vtt.datasets.formats.fashion_mnist import (
 )
 from adaptive_vtt.demo.fashion_cnn import WEIGHTS_FILE, FashionCNN, load_fashion_cnn, predict_with
 from adaptive_vtt.experiments.engine.fashion_data import read_split
+from adaptive_vtt.experiments.medtest.phantom_unet import save
+from adaptive_vtt.experiments.program import markdown, options
+from adaptive_vtt.utils.files import write_text
 
 BATCH = 128
 PEAK_RATE = 3e-3
 SHIFT = 2  # pixels
 THREADS = 2
 SIZE_LIMIT = 1_000_000  # bytes: the weights travel inside the package
-
-
-class Score(NamedTuple):
-    """Clean performance for one concept; rates are in [0, 1], unknown answers left out."""
-
-    balanced_accuracy: float
-    sensitivity: float
-    specificity: float
-    positives: int
-    negatives: int
 
 
 def masked_bce(logits: Tensor, answers: Tensor) -> Tensor:
@@ -95,21 +87,6 @@ def train(
     return model.eval()
 
 
-def score(p_yes: NDArray[np.float64], answers: NDArray[np.float32]) -> Score:
-    """Score P(yes) (n,) against answers (n,) in {0, 1, NaN}; the model says yes from 0.5 on."""
-    says_yes = p_yes >= 0.5
-    positive, negative = answers == 1, answers == 0
-    sensitivity = float(says_yes[positive].mean())
-    specificity = float((~says_yes[negative]).mean())
-    return Score(
-        (sensitivity + specificity) / 2,
-        sensitivity,
-        specificity,
-        int(positive.sum()),
-        int(negative.sum()),
-    )
-
-
 def garment_accuracy(p_yes: NDArray[np.float64], garment: NDArray[np.uint8]) -> float:
     """Fraction of images whose likeliest garment, of the ten, is the right one."""
     return float((p_yes[:, : len(GARMENTS)].argmax(axis=1) == garment).mean())
@@ -121,18 +98,20 @@ def unsure_fraction(p_yes: NDArray[np.float64]) -> float:
 
 
 def score_table(p_yes: NDArray[np.float64], answers: NDArray[np.float32]) -> str:
-    """Markdown table, one row for each concept."""
-    lines = [
-        "| concept | balanced accuracy | sensitivity | specificity | positives | negatives |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for column, name in enumerate(CONCEPT_NAMES):
-        s = score(p_yes[:, column], answers[:, column])
-        lines.append(
-            f"| {name} | {s.balanced_accuracy:.4f} | {s.sensitivity:.4f} | {s.specificity:.4f} "
-            f"| {s.positives} | {s.negatives} |"
-        )
-    return "\n".join(lines)
+    """Markdown table of clean performance, one row for each concept, unknown answers left out; the
+    model says yes from 0.5 on. ``p_yes`` (n, 14), ``answers`` (n, 14) in {0, 1, NaN}."""
+    says_yes, positive, negative = p_yes >= 0.5, answers == 1, answers == 0
+    sensitivity = (says_yes & positive).sum(axis=0) / positive.sum(axis=0)
+    specificity = (~says_yes & negative).sum(axis=0) / negative.sum(axis=0)
+    table = {
+        "concept": CONCEPT_NAMES,
+        "balanced accuracy": (sensitivity + specificity) / 2,
+        "sensitivity": sensitivity,
+        "specificity": specificity,
+        "positives": positive.sum(axis=0),
+        "negatives": negative.sum(axis=0),
+    }
+    return markdown(pd.DataFrame(table).map(lambda v: f"{v:.4f}" if isinstance(v, float) else v))
 
 
 def model_card(model: FashionCNN, test_accuracy: float, epochs: int, seed: int) -> str:
@@ -173,32 +152,16 @@ left out.
 """
 
 
-def save_weights(model: FashionCNN, path: Path) -> None:
-    """Write the weights as plain arrays: matrices and kernels as float16 to halve the file."""
-    arrays = {}
-    for name, tensor in model.state_dict().items():
-        array = tensor.detach().cpu().numpy()
-        arrays[name] = array.astype(np.float16) if array.ndim > 1 else array
-    np.savez_compressed(path, **arrays)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the idx .gz files")
-    parser.add_argument("--out", type=Path, default=WEIGHTS_FILE.parent, help="folder to write to")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=int, default=8)
-    args = parser.parse_args()
-
+    args = options(__doc__, None, data=Path, out=WEIGHTS_FILE.parent, seed=0, epochs=8)
     torch.set_num_threads(THREADS)
     started = time.perf_counter()
     images, garment = read_split(args.data, "train")
     model = train(images, concept_answers(garment), args.epochs, args.seed)
     print(f"training took {time.perf_counter() - started:.0f} s")
 
-    args.out.mkdir(parents=True, exist_ok=True)
     weights = args.out / WEIGHTS_FILE.name
-    save_weights(model, weights)
+    save(model, weights)
     if weights.stat().st_size >= SIZE_LIMIT:
         raise SystemExit(f"{weights.stat().st_size} bytes: over the limit of {SIZE_LIMIT}")
 
@@ -207,7 +170,7 @@ def main() -> None:
     test_images, test_garment = read_split(args.data, "t10k")
     test_accuracy = garment_accuracy(predict_with(shipped, list(test_images)), test_garment)
     card = model_card(shipped, test_accuracy, args.epochs, args.seed)
-    weights.with_suffix(".md").write_text(card, encoding="utf-8")
+    write_text(weights.with_suffix(".md"), card)
     print(card)
 
 

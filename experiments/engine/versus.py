@@ -12,41 +12,33 @@ of the difference held the truth at every moment.
 ``--only apart``, an audit of each model, takes many minutes a run.
 """
 
-import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.benchmark.executors import run_all
-from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.decisions import MAX_AIM, Comparison
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
-from adaptive_vtt.engine.belief import Belief, Observation
+from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.options import FINE_CELL
-from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles.paired import Paired, difference
-from adaptive_vtt.strategies import get
-from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.surrogates.difference_gp import DifferenceGP
 from adaptive_vtt.types import Floats, Indices
-from adaptive_vtt.utils.files import write_text
 
+from ..program import in_processes, options, told
 from . import digits, versus_coverage
-from .certificates import UNIFORM_EXPLORATION
+from .certificates import UNIFORM_EXPLORATION, selector_of
 
 ALPHA = 0.05
 DECAY = 0.15
 """Weight decay of model B, 1,500 times that of model A."""
 NON_INFERIOR = -0.02
 """Model B may err more often by this much."""
-COVERAGE = "coverage"
 EARLIER = 400
 """Questions of model A's earlier audit."""
 
@@ -100,24 +92,15 @@ class Half:
             known = self.known if task.way == "condition" else None
             space = space.judged_by(Paired(space.oracle, known))
         self.oracle = space.oracle
-        bets = replace(BETS, cell=FINE_CELL)
         aim = MAX_AIM if compare is not None else max(abs(_true() - task.limit) / 2, 0.005)
-        certifier = Certifier(
+        self.selector = selector_of(
             space,
-            named_targets(space, ["overall"]),
-            answers="one",
-            rules=Rules(aim, alpha, bets=bets, compare=compare),
-        )
-        losses = _predictor(task, way, bench) if task.adaptive else None
-        belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
-        self.selector = Selector(
-            space,
-            get("certify" if task.adaptive else "random"),
-            seed=f"{task.seed} {way}",
+            ["overall"],
+            Rules(aim, alpha, bets=replace(BETS, cell=FINE_CELL), compare=compare),
+            "certify" if task.adaptive else "random",
+            f"{task.seed} {way}",
+            losses=_predictor(task, way, bench) if task.adaptive else None,
             exploration=0.2 if task.adaptive else UNIFORM_EXPLORATION,
-            candidates=1024,
-            answers="one",
-            belief=belief,
         )
 
     @property
@@ -151,9 +134,6 @@ class Half:
 
 def run(task: Task) -> Ran:
     """Asks until it is decided, or ``most`` calls were made."""
-    import torch
-
-    torch.set_num_threads(1)
     halves, calls, held, start = _halves(task), 0, True, time.perf_counter()
     truth, decided = _true(), "open"
     while calls < task.most and (decided == "open" or task.go_on):
@@ -210,14 +190,13 @@ def _earlier(task: Task, questions: int) -> Indices:
 
 def _predictor(task: Task, way: str, bench: digits.Bench) -> Any:
     a = benches()[0]
-    about = (bench.relation, bench.severity, 1)
     if way == "paired":
         known = partial(_known, _earlier(task, a.losses.size)) if task.way == "condition" else None
-        return DifferenceGP(*about, shared=False, known=known, **bench.inputs())
+        return bench.gp(DifferenceGP, known=known, **bench.inputs())
     hints = None
     if task.way == "known":
         hints = replace(bench, proxies=a.losses[..., None]).proxy_losses
-    return QuestionGP(*about, shared=False, proxies=hints, **bench.inputs())
+    return bench.gp(proxies=hints, **bench.inputs())
 
 
 def _known(earlier: Indices, sample: Indices, variant: Indices, concept: Indices) -> Floats:
@@ -251,7 +230,7 @@ def suites(seeds: int, first: int = 0) -> dict[str, list[Task]]:
 
 def table(tasks: Sequence[Task], workers: int, executor: str = "processes") -> pd.DataFrame:
     """One row per way: calls, decisions, coverage."""
-    ran = run_all(run, tasks, executor=executor, workers=workers)
+    ran = in_processes(run, tasks, workers, executor)
     rows = [
         {
             "comparison": task.name,
@@ -268,27 +247,20 @@ def table(tasks: Sequence[Task], workers: int, executor: str = "processes") -> p
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument(
-        "--only", default="", help="names of tables, separated by commas; coverage, too"
+    names = dict.fromkeys([*suites(0), "coverage"])
+    chosen = options(
+        __doc__, arguments, only=names, seeds=20, first=0, workers=2, executor="processes"
     )
-    parser.add_argument("--seeds", type=int, default=20, help="of every row")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--executor", default="processes", help="processes, ray or ray://HOST:PORT")
-    options = parser.parse_args(arguments)
     a, b = benches()
     apart = float((a.losses != b.losses).mean())
     print(f"error {a.losses.mean():.4f} and {b.losses.mean():.4f}, disagreement {apart:.3f}")
-    made = suites(options.seeds, options.first)
-    for name in options.only.split(",") if options.only else made:
-        if name == COVERAGE:
-            frame = versus_coverage.table(options.seeds, options.workers, options.executor)
+    made = suites(chosen.seeds, chosen.first)
+    for name in chosen.only:
+        if name == "coverage":
+            frame = versus_coverage.table(chosen.seeds, chosen.workers, chosen.executor)
         else:
-            frame = table(made[name], options.workers, options.executor)
-        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
-        write_text(options.out / f"versus-{name}.csv", frame.to_csv(index=False))
+            frame = table(made[name], chosen.workers, chosen.executor)
+        told(frame, chosen.out / f"versus-{name}.csv")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom
 
 from adaptive_vtt.audit.census import means
-from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.decisions import FAILS, HOLDS, MAX_AIM, Comparison
 from adaptive_vtt.certify.game import Bet
@@ -30,6 +30,7 @@ from adaptive_vtt.engine.selector import mix
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
 
+from ..program import in_processes
 from .digits import CONCEPT, RecordedRelation
 
 SAMPLES, RELATIONS, SEVERITIES = 250, 2, 4
@@ -193,15 +194,13 @@ def run(job: tuple[Setting, int]) -> bool:
 
 def allowed(runs: int, alpha: float = ALPHA) -> int:
     """Errors that so many runs exceed with a chance of ALLOWED, each erring with ``alpha``."""
-    from scipy.stats import binom
-
     return int(binom.isf(ALLOWED, runs, alpha))
 
 
 def table(seeds: int, workers: int, executor: str = "processes") -> pd.DataFrame:
     """One row per setting: runs, and how many of them erred, at any moment."""
     jobs = [(setting, seed) for setting in SETTINGS for seed in range(seeds)]
-    erred = run_all(run, jobs, executor=executor, workers=workers)
+    erred = in_processes(run, jobs, workers, executor)
     rows = []
     for k, setting in enumerate(SETTINGS):
         mine = sum(erred[k * seeds : (k + 1) * seeds])

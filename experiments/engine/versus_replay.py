@@ -11,12 +11,8 @@ both.
 where both models are asked by proposals of their own, and where they are drawn uniformly.
 """
 
-import argparse
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -27,8 +23,8 @@ from adaptive_vtt.certify.decisions import Comparison
 from adaptive_vtt.engine.selector import Draw, Proposal
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.strategies import get
-from adaptive_vtt.utils.files import write_text
 
+from ..program import Row, in_processes, options, told
 from .certificates import UNIFORM_EXPLORATION
 from .versus import ALPHA, EARLIER, NON_INFERIOR, Half, Task, benches
 
@@ -66,11 +62,8 @@ def audited(seed: int) -> Drawn:
     return Drawn(draws, rows)
 
 
-def run(limit: float, seed: int) -> dict[str, Any]:
+def run(limit: float, seed: int) -> Row:
     """Asks until the difference surely lies above ``limit``, or surely does not."""
-    import torch
-
-    torch.set_num_threads(1)
     a, b = benches()
     true = float(a.losses.mean() - b.losses.mean())
     compare = Comparison(margin=max(-limit, 0.0))
@@ -91,7 +84,7 @@ def run(limit: float, seed: int) -> dict[str, Any]:
     return {"goal": goal, "calls": calls, "decided": decided, "covered": held}
 
 
-def stands(way: str, seed: int) -> dict[str, Any]:
+def stands(way: str, seed: int) -> Row:
     """After EARLIER questions, drawn by A's proposals ("replay"), by proposals for the pair
     ("pair") or uniformly: the half-width of y's mean, and over the second half of the draws the
     variance of their corrections to it, and the room that bets leave them on either side of 1/2."""
@@ -120,29 +113,20 @@ def stands(way: str, seed: int) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--seeds", type=int, default=20, help="of every row")
-    parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--only", choices=("calls", "room"), default="calls")
-    options = parser.parse_args(arguments)
-    benches()
-    if options.only == "room":
+    chosen = options(__doc__, arguments, seeds=20, workers=2, only="calls")
+    if chosen.only == "room":
         ways = ("replay", "pair", "uniform")
-        found = pd.DataFrame([stands(way, s) for s in range(options.seeds) for way in ways])
+        found = pd.DataFrame([stands(way, s) for s in range(chosen.seeds) for way in ways])
         print(found.groupby("drawn by", sort=False).mean().round(4).to_string())
         return
-    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        rows = [
-            row
-            for limit in (0.0, NON_INFERIOR)
-            for row in pool.map(partial(run, limit), range(options.seeds))
-        ]
+    rows = [
+        row
+        for limit in (0.0, NON_INFERIOR)
+        for row in in_processes(partial(run, limit), range(chosen.seeds), chosen.workers)
+    ]
     groups = pd.DataFrame(rows).groupby("goal", sort=False)
     table = groups.agg({"calls": "mean", "decided": "sum", "covered": "sum"})
-    table = table.assign(runs=groups.size()).round(1).reset_index()
-    print(table.to_string(index=False))
-    write_text(options.out / "versus-replay.csv", table.to_csv(index=False))
+    told(table.assign(runs=groups.size()).round(1), chosen.out / "versus-replay.csv", index=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ driver: draws per second with answers that are there at once, by calls in flight
     python -m adaptive_vtt.experiments.engine.workers [--quick] [--only kills] [--kills 50] [--ray]
 """
 
-import argparse
 import os
 import signal
 import tempfile
@@ -35,13 +34,12 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.models import Prompt, Workers
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
+from ..program import Row, options, told
 from .endpoints import There
 from .held_models import CALLS
 
-Row = dict[str, Any]
 MODELS = "adaptive_vtt.experiments.engine.held_models"
 RELATIONS = ("identity", "brightness_down", "gaussian_noise", "rotation")
 FLIGHT = 32
@@ -258,25 +256,18 @@ def driver(quick: bool) -> list[Row]:
     return found
 
 
+SUITES: dict[str, Callable[[Any], list[Row]]] = {
+    "rate": lambda given: rate(given.quick, given.ray),
+    "kills": lambda given: kills(given.kills),
+    "sending": lambda given: sending(given.quick),
+    "driver": lambda given: driver(given.quick),
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="models held by workers")
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="a minute instead of ten")
-    parser.add_argument("--only", default="", help="rate, kills, sending or driver")
-    parser.add_argument("--ray", action="store_true", help="rates on Ray, too")
-    parser.add_argument("--kills", type=int, default=50)
-    options = parser.parse_args(arguments)
-    moments = min(options.kills, 5) if options.quick else options.kills
-    suites: dict[str, Callable[[], list[Row]]] = {
-        "rate": lambda: rate(options.quick, options.ray),
-        "kills": lambda: kills(moments),
-        "sending": lambda: sending(options.quick),
-        "driver": lambda: driver(options.quick),
-    }
-    for name in options.only.split(",") if options.only else suites:
-        frame = pd.DataFrame(suites[name]())
-        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
-        write_text(options.out / f"workers-{name}.csv", frame.to_csv(index=False))
+    chosen = options(__doc__, arguments, quick={"kills": 5}, only=SUITES, ray=False, kills=50)
+    for name in chosen.only:
+        told(SUITES[name](chosen), chosen.out / f"workers-{name}.csv")
 
 
 if __name__ == "__main__":

@@ -20,9 +20,8 @@ answer everything once; then audits replay the answers.
 Without ``--data`` it says what it skips, and where the data are.
 """
 
-import argparse
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,10 +41,10 @@ from adaptive_vtt.oracles import Correctness, MaskDrop, Oracle, Ordinal
 from adaptive_vtt.relations.augment import Augment
 from adaptive_vtt.results.export.mix import MIN_SHARE
 from adaptive_vtt.types import Floats, Image
-from adaptive_vtt.utils.files import write_text
 
 from ..medtest.phantom_unet import UNet, pixels, predict_with
 from ..medtest.train_phantom import fit
+from ..program import Row, options, told
 from .bccd_cells import (
     RATE,
     WHERE,
@@ -142,7 +141,7 @@ class Replayed:
             **options,
         )
 
-    def runs(self, strategy: str, half_width: float, seeds: int) -> list[dict[str, Any]]:
+    def runs(self, strategy: str, half_width: float, seeds: int) -> list[Row]:
         """One audit per seed; strategies as ``avtt compare`` names them."""
         begin = partial(self.begin, half_width)
         truth = tuple(self.truth.tolist())
@@ -183,23 +182,15 @@ def audits(made: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.Da
     """One row per question asked of the nets: calls, uniform and adaptive."""
     rows = []
     for name, bench in made.items():
-        row: dict[str, Any] = {
-            "asked": name,
-            "questions": bench.space.size,
-            "targets": len(bench.truth),
-        }
+        row: Row = {"asked": name, "questions": bench.space.size, "targets": len(bench.truth)}
         for how, strategy in (("uniform", UNIFORM), ("adaptive", ADAPTIVE)):
-            row |= _told(how, bench.runs(strategy, half_width, seeds))
+            runs = pd.DataFrame(bench.runs(strategy, half_width, seeds))
+            held = f"{(~runs['missed'].astype(bool)).sum()}/{seeds}"
+            row |= {how: round(runs["calls"].mean(), 1), f"{how} covered": held}
         row["ratio"] = round(row["adaptive"] / row["uniform"], 3)
         rows.append(row)
         print(row, flush=True)
     return pd.DataFrame(rows)
-
-
-def _told(how: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    held = sum(not run["missed"] for run in runs)
-    calls = float(np.mean([run["calls"] for run in runs]))
-    return {how: round(calls, 1), f"{how} covered": f"{held}/{len(runs)}"}
 
 
 def intervals(made: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
@@ -298,31 +289,32 @@ def _rates(net: CellNet, tiles: Tiles, sizes: Sizes) -> pd.Series:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, help="BCCD's folder; without it nothing is measured")
-    parser.add_argument("--only", choices=("audits", "retraining"))
-    parser.add_argument("--seeds", type=int, default=3, help="of audits and of retraining")
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="16 photographs, hardly trained")
-    options = parser.parse_args(arguments)
-    if options.data is None:
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={},
+        data=Path,
+        only=dict.fromkeys(("audits", "retraining")),
+        seeds=3,
+    )
+    if chosen.data is None:
         print(f"BCCD: skipped, as {WHERE}")
         return
-    torch.set_num_threads(1)
-    sizes = QUICK if options.quick else Sizes()
-    nets = Nets.of(options.data, sizes, seed=0)
-    for name, frame in _tables(nets, sizes, options.seeds, options.only):
-        print(f"\n{name}\n{frame.to_string(index=False)}\n", flush=True)
-        write_text(options.out / f"bccd-{name}.csv", frame.to_csv(index=False))
+    sizes = QUICK if chosen.quick else Sizes()
+    nets = Nets.of(chosen.data, sizes, seed=0)
+    for name, frame in _tables(nets, sizes, chosen.seeds, chosen.only):
+        told(frame, chosen.out / f"bccd-{name}.csv")
 
 
-def _tables(nets: Nets, sizes: Sizes, seeds: int, only: str | None) -> Any:
+def _tables(
+    nets: Nets, sizes: Sizes, seeds: int, only: Sequence[str]
+) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each table by its name, as soon as it is there."""
-    if only != "retraining":
+    if "audits" in only:
         made, width = benches(nets, sizes), sizes.half_width
         yield "intervals", intervals(made, width)
         yield "audits", audits(made, width, seeds)
-    if only != "audits":
+    if "retraining" in only:
         yield "retraining", retraining(nets, sizes, seeds)
 
 

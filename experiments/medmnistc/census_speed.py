@@ -9,15 +9,12 @@ wrong answers.
     python -m adaptive_vtt.experiments.medmnistc.census_speed [--images 100] [--calls 300]
 """
 
-import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pandas as pd
 import torch
@@ -31,8 +28,8 @@ from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.types import Image
-from adaptive_vtt.utils.files import write_text
 
+from ..program import options, told
 from . import medmnistc_reference as reference
 from .corruption_speed import picture
 
@@ -145,17 +142,10 @@ def measure(images: int, calls: int) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=int, default=100)
-    parser.add_argument("--calls", type=int, default=300)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
+    chosen = options(__doc__, arguments, images=100, calls=300)
     reference.seed(0)
-    table = measure(options.images, options.calls)
-    print(table.round(4).to_string(index=False))
-    write_text(options.out / "census_speed.csv", table.to_csv(index=False))
+    table = measure(chosen.images, chosen.calls)
+    told(table.round(4), chosen.out / "census_speed.csv")
 
 
 if __name__ == "__main__":

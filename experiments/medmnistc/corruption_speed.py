@@ -7,10 +7,8 @@ process on one core; times are medians of the process's CPU time. See
 only our times are shown.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -20,8 +18,8 @@ import pandas as pd
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.corruptions import Corruption, motion_blur_at
 from adaptive_vtt.types import Image
-from adaptive_vtt.utils.files import write_text
 
+from ..program import Row, options, told
 from . import medmnistc_reference as reference
 
 SEVERITY = 3
@@ -101,7 +99,7 @@ def compare(rounds: int, images: Sequence[Image]) -> pd.DataFrame:
         calls: list[Callable[[], Any]] = [
             lambda r=relation: r.transform(images[0], SEVERITY, rng)  # type: ignore[misc]
         ]
-        row: dict[str, Any] = {"corruption": name, "profile": flag}
+        row: Row = {"corruption": name, "profile": flag}
         if table:
             theirs = table[flag][name]
             calls.append(lambda t=theirs: reference.apply(t, images[0], SEVERITY))  # type: ignore[misc]
@@ -117,19 +115,10 @@ def compare(rounds: int, images: Sequence[Image]) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args(arguments)
-    import torch
-
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
+    chosen = options(__doc__, arguments, quick={"pictures": 1, "rounds": 3}, pictures=4, rounds=101)
     reference.seed(0)
-    images = [picture(seed) for seed in range(1 if options.quick else 4)]
-    frame = compare(3 if options.quick else 101, images)
-    print(frame.round(4).fillna("").to_string(index=False))
-    write_text(options.out / "corruption_speed.csv", frame.to_csv(index=False))
+    frame = compare(chosen.rounds, [picture(seed) for seed in range(chosen.pictures)])
+    told(frame.round(4).fillna(""), chosen.out / "corruption_speed.csv")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ of, and over all twelve sets.
 Writes table3.csv and, of every corruption, table3-corruptions.csv.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +38,7 @@ from adaptive_vtt.datasets import from_voc
 from adaptive_vtt.datasets.formats.fashion_mnist import load_arrays
 from adaptive_vtt.datasets.regions import object_regions
 from adaptive_vtt.experiments.medmnistc.augmentations import Batch, cutmix, mixup, rand_augment
+from adaptive_vtt.experiments.program import options
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.augment import Augment
 from adaptive_vtt.relations.corruptions import Corruption
@@ -318,22 +318,16 @@ def tables(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("bench"), help="folder to write to")
-    parser.add_argument("--data", type=Path, help="folder of BCCD, in the layout of PASCAL VOC")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="few images, one epoch, one seed")
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    sizes = QUICK if options.quick else WHOLE
+    chosen = options(__doc__, arguments, quick={"seeds": 1}, data=Path, seeds=3)
+    sizes = QUICK if chosen.quick else WHOLE
     tasks = [fashion_task(sizes)]
-    if options.data is None:
+    if chosen.data is None:
         print(WHERE, flush=True)
     else:
-        tasks.append(bccd_task(options.data, sizes))
+        tasks.append(bccd_task(chosen.data, sizes))
     for task in tasks:
         print(f"{task.name}: {len(task.images)} images to train on, {len(task.tested)} tested")
-    found = tables(tasks, sizes, 1 if options.quick else options.seeds, options.out)
+    found = tables(tasks, sizes, chosen.seeds, chosen.out)
     for table in found.values():
         print(table.round(3).to_string(index=False), flush=True)
 

@@ -5,19 +5,17 @@ timed is the processor time of ``Relation.apply``, with the detection of the bla
 the search for a free place.
 """
 
-import argparse
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.relations import Relation, medtest
 from adaptive_vtt.types import Sample
-from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
+
+from ..program import options, told
 
 SIZE = 512
 
@@ -36,20 +34,12 @@ def measure(relation: Relation, samples: Sequence[Sample], repeats: int) -> list
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    import cv2
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args(arguments)
-    count, repeats = (2, 1) if options.quick else (12, 4)
-    dataset = phantom(count, size=SIZE, polyps="always", instrument=0, blood=0, text=0)
-    samples = [dataset.sample(index) for index in range(count)]
-    threads = cv2.getNumThreads()
-    cv2.setNumThreads(1)
+    chosen = options(__doc__, arguments, quick={"frames": 2, "repeats": 1}, frames=12, repeats=4)
+    dataset = phantom(chosen.frames, size=SIZE, polyps="always", instrument=0, blood=0, text=0)
+    samples = [dataset.sample(index) for index in range(chosen.frames)]
     rows = []
     for relation in medtest.relations():
-        seconds = measure(relation, samples, repeats)
+        seconds = measure(relation, samples, chosen.repeats)
         rows.append(
             {
                 "relation": relation.name,
@@ -59,10 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "images": len(seconds),
             }
         )
-    cv2.setNumThreads(threads)
-    frame = pd.DataFrame(rows)
-    print(frame.to_string(index=False))
-    write_text(options.out / "medtest_speed.csv", frame.to_csv(index=False))
+    told(rows, chosen.out / "medtest_speed.csv")
 
 
 if __name__ == "__main__":

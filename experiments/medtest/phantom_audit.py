@@ -10,7 +10,6 @@ frames are left out, as in the thesis. "covered" counts runs in which every inte
 truth at every moment.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import Progress
@@ -32,9 +30,11 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest.phantom_unet import frames, predict
 from adaptive_vtt.models import PythonModel, Recorded
 from adaptive_vtt.oracles import MaskDrop
-from adaptive_vtt.relations import LabelPreserving, resolve
-from adaptive_vtt.types import Image
+from adaptive_vtt.relations import resolve
 from adaptive_vtt.utils.files import write_text
+
+from ..engine.digits import RecordedRelation
+from ..program import Row, options, told
 
 TARGETS = ("relations",)
 THRESHOLD = 0.25
@@ -47,16 +47,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "adaptive": {},
 }
 """How to audit: name -> options of an Audit; uniform comes first, as the others' measure."""
-
-
-class StandIn(LabelPreserving):
-    """A relation that leaves the image: what its follow-ups score is known already."""
-
-    def __init__(self, name: str, severities: Sequence[int]) -> None:
-        self.name, self.severities = name, tuple(severities)
-
-    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
-        return image
 
 
 @dataclass(frozen=True)
@@ -91,7 +81,7 @@ def replayed(
     samples = [dataset.sample(k) for k in range(len(dataset)) if dataset.sample_id(k) not in zero]
     labels = pd.DataFrame({"polyp": 1}, index=[sample.id for sample in samples])
     kept = from_table([sample.image for sample in samples], labels, name=dataset.name)
-    relations = [StandIn(relation.name, severities) for relation in resolve(["medtest"])]
+    relations = [RecordedRelation(relation.name, severities) for relation in resolve(["medtest"])]
     return _material(QuestionSpace(kept, relations, oracle=_oracle()), answers, len(zero))
 
 
@@ -107,9 +97,7 @@ def excluded(answers: pd.DataFrame) -> list[str]:
     return answers.loc[zero, "sample"].tolist()
 
 
-def run(
-    material: Material, options: Mapping[str, Any], half_width: float, seed: int
-) -> dict[str, Any]:
+def run(material: Material, how: Mapping[str, Any], half_width: float, seed: int) -> Row:
     """One audit: its calls, those about sources, whether it certified all and never missed."""
     missed = False
 
@@ -128,7 +116,7 @@ def run(
         targets=TARGETS,
         seed=seed,
         candidates=CANDIDATES,
-        **options,
+        **how,
     ) as audit:
         result = audit.run(watch)
         sources, seconds = len(audit.journal.sources()), audit.state().elapsed
@@ -143,11 +131,11 @@ def run(
 
 def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.DataFrame:
     """One row per half-width and setting: mean calls, ratio to uniform, coverage, time."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for width in half_widths:
         base = 0.0
-        for name, options in SETTINGS.items():
-            runs = pd.DataFrame([run(material, options, width, seed) for seed in range(seeds)])
+        for name, how in SETTINGS.items():
+            runs = pd.DataFrame([run(material, how, width, seed) for seed in range(seeds)])
             calls, sources = float(runs["calls"].mean()), float(runs["sources"].mean())
             base = base or calls
             rows.append(
@@ -172,37 +160,30 @@ def _oracle() -> MaskDrop:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--answers", type=Path, help="scores that an earlier run wrote")
-    parser.add_argument("--frames", type=int, default=400)
-    parser.add_argument("--severities", type=int, nargs="+", default=(1, 2, 3, 4, 5))
-    parser.add_argument("--half-widths", type=float, nargs="+", default=(0.05,))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--judged", action="store_true", help="leave out frames that score 0")
-    parser.add_argument("--quick", action="store_true", help="few frames, wide intervals")
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    count, severities, widths, seeds = (
-        (40, (1, 5), (0.2,), 1)
-        if options.quick
-        else (options.frames, options.severities, options.half_widths, options.seeds)
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"frames": 40, "severities": [1, 5], "half_widths": [0.2], "seeds": 1},
+        answers=Path,
+        frames=400,
+        severities=[1, 2, 3, 4, 5],
+        half_widths=[0.05],
+        seeds=3,
+        judged=False,
     )
-    dataset = frames(count, size=96, seed=1000)
-    if options.answers is None:
-        answers = answers_of(dataset, severities)
-        write_text(options.out / "phantom-answers.csv", answers.to_csv(index=False))
+    dataset = frames(chosen.frames, size=96, seed=1000)
+    if chosen.answers is None:
+        answers = answers_of(dataset, chosen.severities)
+        write_text(chosen.out / "phantom-answers.csv", answers.to_csv(index=False))
     else:
-        answers = pd.read_csv(options.answers)
-    material = replayed(dataset, severities, answers, judged=options.judged)
+        answers = pd.read_csv(chosen.answers)
+    material = replayed(dataset, chosen.severities, answers, judged=chosen.judged)
     names = [target.name for target in named_targets(material.space, TARGETS)]
     zero = f"{len(excluded(answers))} score 0, {material.left_out} of them left out"
-    print(f"{material.space.size} follow-ups; of {count} frames {zero}")
+    print(f"{material.space.size} follow-ups; of {chosen.frames} frames {zero}")
     print(pd.Series(material.efr, names).round(4).to_string(), flush=True)
-    frame = table(material, widths, seeds)
-    print(frame.to_string(index=False))
-    name = "phantom-audit-judged" if options.judged else "phantom-audit"
-    write_text(options.out / f"{name}.csv", frame.to_csv(index=False))
+    name = "phantom-audit-judged" if chosen.judged else "phantom-audit"
+    told(table(material, chosen.half_widths, chosen.seeds), chosen.out / f"{name}.csv")
 
 
 if __name__ == "__main__":

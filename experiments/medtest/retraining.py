@@ -14,10 +14,8 @@ judged. "average" includes the original frames, as in the thesis. Columns "paper
 thesis's, before and after: means over its models and, of segmenters, its two sets.
 """
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +39,7 @@ from adaptive_vtt.experiments.medtest.train_phantom import (
     fit,
     mask_targets,
 )
+from adaptive_vtt.experiments.program import options, told
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
@@ -48,7 +47,6 @@ from adaptive_vtt.relations.augment import Augment
 from adaptive_vtt.results.export.mix import MIN_SHARE
 from adaptive_vtt.results.report.medtest_beside import retrained as published
 from adaptive_vtt.types import Image, Mask, Sample
-from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
 SEARCHED, TABLED = 600, 700
@@ -242,20 +240,12 @@ def _intervals(rates: pd.DataFrame) -> pd.Series:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=[*TASKS], help="one of the two tables")
-    parser.add_argument("--quick", action="store_true", help="few frames, wide intervals")
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    for name, task in TASKS.items():
-        if options.only not in (None, name):
-            continue
-        frame = compared(task, QUICK if options.quick else WHOLE, options.seed)
-        frame = frame.join(published(name))
-        print(f"\n{name}\n{frame.to_string()}\n", flush=True)
-        write_text(options.out / f"retraining-{name}.csv", frame.to_csv(index_label="relation"))
+    chosen = options(__doc__, arguments, quick={}, only=TASKS, seed=0)
+    sizes = QUICK if chosen.quick else WHOLE
+    for name in chosen.only:
+        frame = compared(TASKS[name], sizes, chosen.seed).join(published(name))
+        table = frame.rename_axis("relation").reset_index()
+        told(table, chosen.out / f"retraining-{name}.csv")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ are measured on (seed HELD_OUT) differ from those trained on. The epochs are fix
 beforehand; the last epoch's weights are the ones shipped.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ from adaptive_vtt.experiments.medtest.phantom_unet import (
     predict_with,
     save,
 )
+from adaptive_vtt.experiments.program import options
 from adaptive_vtt.oracles import overlap
 from adaptive_vtt.oracles.masks import Metric
 from adaptive_vtt.types import Image, Mask
@@ -265,19 +265,14 @@ def _parameters(module: nn.Module) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder to write to")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="tiny models, to try the script")
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    seed, (unet, classifier) = options.seed, _QUICK if options.quick else _WHOLE
-    segmenter = options.out / phantom_unet.WEIGHTS_FILE.name
+    chosen = options(__doc__, arguments, quick={}, out=FOLDER, seed=0)
+    seed, (unet, classifier) = chosen.seed, _QUICK if chosen.quick else _WHOLE
+    segmenter = chosen.out / phantom_unet.WEIGHTS_FILE.name
     _ship(train_unet(*unet, seed), segmenter, lambda module: unet_card(module, *unet, seed))
     start = load(UNet(), segmenter)
     _ship(
         train_classifier(start, *classifier, seed),
-        options.out / phantom_classifier.WEIGHTS_FILE.name,
+        chosen.out / phantom_classifier.WEIGHTS_FILE.name,
         lambda module: classifier_card(module, *classifier, seed),
     )
 

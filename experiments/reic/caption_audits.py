@@ -1,6 +1,6 @@
 """Audits of a captioner whose every fault is known: what adaptive choice saves.
 
-    python -m adaptive_vtt.experiments.reic.caption_audits [--quick] [--json FILE]
+    python -m adaptive_vtt.experiments.reic.caption_audits [--quick]
 
 - Distinct violations, of (image, object) pairs, per 1,000 captions paid for: the strategy
   "distinct-violations" against REIC's own scheme (``reic_scheme.py``: three follow-ups of each
@@ -15,11 +15,8 @@ Scenes, captioner and all draws follow from the seed; a mean over seeds is given
 standard error. Images come with exact boxes; captions about hidden boxes are paid for.
 """
 
-import argparse
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -32,14 +29,10 @@ from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.oracles.findings import thing
 from adaptive_vtt.relations import reic
-from adaptive_vtt.relations.reduction import visible_shares
-from adaptive_vtt.utils.files import write_text
 
-from .caption_truth import KINDS_OF_WORDS, truth
+from ..program import options, told_together
+from .caption_truth import KINDS_OF_WORDS, truths_of
 from .reic_scheme import scheme
-
-SCENES, CAPTIONS, SEEDS = 300, 1000, 10
-HALF_WIDTH = 0.05
 
 
 @dataclass(frozen=True)
@@ -102,14 +95,7 @@ class Captioning:
         broken = [one for one in objects if one["rule"] is not None]
         if not broken:
             return
-        sample = self.scenes.sample(index)
-        there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
-        shares = visible_shares([*there.values()], [reduction])[:, 0].tolist()
-        units = truth(
-            self.captioner.explain(sample.require_image()),
-            self.captioner.explain(reduction.image(sample.require_image())),
-            dict(zip(there, shares, strict=True)),
-        )
+        units = truths_of(self.captioner, self.scenes.sample(index), reduction)
         wrong = {KINDS_OF_WORDS[unit.name] for unit in units if unit.error is not None}
         for one in broken:
             yield Report(paid, index, thing(one), KINDS_OF_WORDS.get(one["name"]) in wrong)
@@ -139,7 +125,7 @@ def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
         space = bench.space()
         questions, losses = all_losses(space, bench.captioner)
         rates = means(space, named_targets(space, ["relations"], None), questions, losses)
-        for name, options in (
+        for name, given in (
             ("uniform", {"strategy": "random", "surrogate": False}),
             ("certify", {}),
             ("neyman", {"strategy": "neyman"}),
@@ -150,7 +136,7 @@ def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
                 half_width=half_width,
                 targets=["relations"],
                 seed=seed,
-                **options,
+                **given,
             )
             result = audit.run()
             lower, upper = result.targets["lower"], result.targets["upper"]
@@ -181,28 +167,28 @@ def summary(table: pd.DataFrame, by: str, baseline: str, figures: Sequence[str])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints both tables; see the head of this module."""
-    options = argparse.ArgumentParser(description="Adaptive audits of a captioner.")
-    options.add_argument("--quick", action="store_true", help="few scenes, one seed")
-    options.add_argument("--seeds", type=int, default=SEEDS)
-    options.add_argument("--only", choices=("distinct", "certifying"))
-    options.add_argument("--json", type=Path, help="write every run here")
-    chosen = options.parse_args(arguments)
-    count, captions, seeds = (20, 150, 1) if chosen.quick else (SCENES, CAPTIONS, chosen.seeds)
-    half_width = 0.2 if chosen.quick else HALF_WIDTH
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"scenes": 20, "captions": 150, "seeds": 1, "half_width": 0.2},
+        only=dict.fromkeys(("distinct", "certifying")),
+        scenes=300,
+        captions=1000,
+        seeds=10,
+        half_width=0.05,
+    )
     runs = {}
-    if chosen.only != "certifying":
-        table = runs["distinct"] = distinct_violations(count, captions, seeds)
-        print(f"distinct violations within {captions} captions, {count} scenes\n")
+    if "distinct" in chosen.only:
+        table = runs["distinct"] = distinct_violations(chosen.scenes, chosen.captions, chosen.seeds)
+        print(f"distinct violations within {chosen.captions} captions, {chosen.scenes} scenes\n")
         print(summary(table, "way", "REIC's scheme", ("distinct", "real")).round(2).to_string())
-    if chosen.only != "distinct":
-        table = runs["certifying"] = certifying(count, half_width, max(1, seeds // 3))
-        print(f"\ncaptions until all three rates are known to +-{half_width}\n")
-        print(
-            summary(table, "strategy", "uniform", ("captions", "follow-ups")).round(2).to_string()
-        )
-    if chosen.json:
-        write_text(chosen.json, json.dumps({n: t.to_dict("records") for n, t in runs.items()}))
+    if "certifying" in chosen.only:
+        seeds = max(1, chosen.seeds // 3)
+        table = runs["certifying"] = certifying(chosen.scenes, chosen.half_width, seeds)
+        figures = summary(table, "strategy", "uniform", ("captions", "follow-ups"))
+        print(f"\ncaptions until all three rates are known to +-{chosen.half_width}\n")
+        print(figures.round(2).to_string())
+    told_together(runs, chosen.out / "caption_audits.json")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,7 @@ from adaptive_vtt.relations.reic import KINDS, Naming, Reduced
 from adaptive_vtt.types import Received
 
 from .caption_verdicts import Bench
-from .reic_scheme import Step, judge
-
-STATUSES = ("ambiguous", "disappeared", "retained")
+from .reic_scheme import STATUSES, Step, judge, statuses
 
 
 def before_and_after(
@@ -76,9 +74,8 @@ def presumed(
 
 def _counts(steps: list[Step], kind: str) -> dict[str, int]:
     own = [step for step in steps if step.kind == kind]
-    status = [each["status"] for step in own for each in step.objects]
     return {
-        **{each: status.count(each) for each in STATUSES},
+        **statuses(own),
         "follow-ups": len(own),
         "violations": sum(bool(step.violations) for step in own),
     }

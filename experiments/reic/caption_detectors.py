@@ -19,7 +19,6 @@ its names, by default ``coco.names`` beside it. Without it there are the other d
 """
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,7 @@ import pandas as pd
 
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import View
-from adaptive_vtt.demo.seeing import RegisteredSight, Sight, Sighting
+from adaptive_vtt.demo.seeing import RegisteredSight, Sight
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.demo.vocabulary import EVERYDAY
 from adaptive_vtt.oracles.captions import Detector, Same, language
@@ -40,18 +39,18 @@ from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.captions.regions import Regions
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Image, Sample, mask_of
-from adaptive_vtt.utils.files import write_bytes, write_text
+from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.random_streams import generator
 
+from ..program import Row, options, told_together
 from .caption_truth import KINDS_OF_WORDS
 from .caption_verdicts import (
     Bench,
-    ImageKey,
+    Once,
     Remembered,
     by_relation,
     confusion,
-    key_of,
     percent,
     verdicts,
 )
@@ -97,21 +96,18 @@ def drawn(dataset: Dataset, seed: int, real: Detector | None = None) -> dict[str
     return found if real is None else {**found, "real detector": Detected(dataset, real)}
 
 
-def real_detector(options: argparse.Namespace) -> OnnxDetector | None:
-    """The detector of ``add_detector``'s options; says so where there is none."""
-    file: Path | None = options.detector
+DETECTOR: Row = {"detector": Path, "labels": Path, "threshold": 0.5}
+"""The options that ``real_detector`` takes."""
+
+
+def real_detector(chosen: argparse.Namespace) -> OnnxDetector | None:
+    """The detector that was named on the command line; says so where there is none."""
+    file: Path | None = chosen.detector
     if file is None:
         print(NEEDS)
         return None
-    labels = options.labels or file.parent / "coco.names"
-    return OnnxDetector(file, labels=labels, threshold=options.threshold)
-
-
-def add_detector(parser: argparse.ArgumentParser) -> None:
-    """The options that ``real_detector`` takes."""
-    parser.add_argument("--detector", type=Path, help="an ONNX detector of COCO's classes")
-    parser.add_argument("--labels", type=Path, help="its labels (coco.names beside it)")
-    parser.add_argument("--threshold", type=float, default=0.5, help="of its boxes' scores (0.5)")
+    labels = chosen.labels or file.parent / "coco.names"
+    return OnnxDetector(file, labels=labels, threshold=chosen.threshold)
 
 
 # -- photographs -----------------------------------------------------------------------
@@ -121,14 +117,7 @@ class SeenOnce:
     """A sight that looks at every picture once, whoever asks."""
 
     def __init__(self, sight: Sight) -> None:
-        self.sight = sight
-        self._seen: dict[ImageKey, tuple[Sighting, ...]] = {}
-
-    def see(self, image: Image) -> tuple[Sighting, ...]:
-        key = key_of(image)
-        if key not in self._seen:
-            self._seen[key] = self.sight.see(image)
-        return self._seen[key]
+        self.see = Once(sight.see)
 
 
 def localised(
@@ -234,28 +223,19 @@ def sheet(dataset: Dataset, width: int = 480) -> Image:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_detector(parser)
-    parser.add_argument("--photographs", type=Path, nargs="+", help="folders that have them")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--wordnet", type=Path, help="the folder of WordNet's database")
-    parser.add_argument("--sheet", type=Path, help="draw what the detector finds into this PNG")
-    parser.add_argument("--json", type=Path, help="also write the tables to this file")
-    options = parser.parse_args(arguments)
-    cv2.setNumThreads(1)
-    exact = photographs(options.photographs)
+    chosen = options(
+        __doc__, arguments, **DETECTOR, photographs=[Path], seeds=5, wordnet=Path, sheet=Path
+    )
+    exact = photographs(chosen.photographs)
     if exact is None:
         print("skipped: no photographs are here; pip install scikit-image scikit-learn")
         return
-    real = real_detector(options)
-    if options.sheet and real is not None:
-        write_bytes(options.sheet, png(sheet(Detected(exact, real))))
-    found = on_photographs(exact, real, language.same(wordnet=options.wordnet), options.seeds)
-    for title, frame in found.items():
-        print(f"\n{title} ({len(exact)} photographs)\n{frame.to_string(index=False)}", flush=True)
-    if options.json:
-        rows = {t: json.loads(frame.to_json(orient="records")) for t, frame in found.items()}
-        write_text(options.json, json.dumps(rows, indent=1) + "\n")
+    real = real_detector(chosen)
+    if chosen.sheet and real is not None:
+        write_bytes(chosen.sheet, png(sheet(Detected(exact, real))))
+    found = on_photographs(exact, real, language.same(wordnet=chosen.wordnet), chosen.seeds)
+    print(f"{len(exact)} photographs")
+    told_together(found, chosen.out / "caption_detectors.json")
 
 
 if __name__ == "__main__":

@@ -29,14 +29,11 @@ Words are compared by number, last words and, where ``--wordnet`` or $WNSEARCHDI
 folder, by WordNet; vectors count where they are installed.
 """
 
-import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pandas as pd
 
@@ -47,16 +44,25 @@ from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
 from adaptive_vtt.oracles.captions import Detector, Same, language
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
-from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.other_code import fingerprint_of
 
+from ..program import options, told_together
 from .caption_candidates import before_and_after, together
-from .caption_detectors import add_detector, drawn, real_detector
+from .caption_detectors import DETECTOR, drawn, real_detector
 from .caption_rivals import table_2
 from .caption_seconds import seconds
-from .caption_verdicts import CAUSES, Bench, Remembered, by_relation, confusion, percent, verdicts
+from .caption_verdicts import (
+    CAUSES,
+    Bench,
+    Remembered,
+    by_relation,
+    confusion,
+    hidden,
+    percent,
+    verdicts,
+)
 from .reic_beside import beside
-from .reic_scheme import Step, distinct, scheme
+from .reic_scheme import Step, distinct, scheme, statuses
 
 TYPES = "Table VI: true positives by type"
 CANDIDATES = "Candidates before and after the caption"
@@ -131,13 +137,13 @@ def table_5(bench: Bench, detected: dict[str, Dataset], same: Same, seed: int) -
         for part, oracle in oracles.items():
             own = part == "all parts"
             again = steps if own else bench.judged_again(dataset, steps, oracle)
-            frame, hidden = verdicts(again, truths), _versions(again)
+            frame = verdicts(again, truths)
             rows += [
                 {
                     "detector": name,
                     "relation": relation,
                     "oracle": part,
-                    "hidden": hidden,
+                    "hidden": hidden(again),
                     **confusion(part_of),
                 }
                 for relation, part_of in by_relation(frame)
@@ -148,27 +154,19 @@ def table_5(bench: Bench, detected: dict[str, Dataset], same: Same, seed: int) -
     return table
 
 
-def _versions(steps: Sequence[Step]) -> float:
-    """The mean number of versions captioned of an image."""
-    images = {step.sample: len(step.received.versions) for step in steps}
-    return round(float(np.mean(list(images.values()))), 1) if images else 0.0
-
-
 def table_3(settings: dict[str, list[Step]]) -> pd.DataFrame:
     """What the follow-ups of each setting do to the source's objects."""
     rows = []
     for kind in KINDS:
         for name, steps in settings.items():
             own = [step for step in steps if step.kind == kind]
-            status = [[each["status"] for each in step.objects] for step in own]
-            flat = [each for case in status for each in case]
-            row = {each: flat.count(each) for each in ("ambiguous", "disappeared", "retained")}
-            valid = [sum(each in ("disappeared", "retained") for each in case) for case in status]
+            counts = [statuses([step]) for step in own]
+            valid = [each["disappeared"] + each["retained"] for each in counts]
             rows.append(
                 {
                     "relation": kind,
                     "setting": name,
-                    **row,
+                    **statuses(own),
                     "valid objects": sum(valid),
                     "valid cases": sum(map(bool, valid)),
                     "cases": len(own),
@@ -275,42 +273,27 @@ def _only(settings: dict[str, list[Step]], other: str) -> dict[str, list[Step]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scenes", type=int, default=300)
-    parser.add_argument("--quick", action="store_true", help="few scenes")
-    parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
-    parser.add_argument(
-        "--seeds",
-        type=int,
-        default=1,
-        help="count so many seeds together in Tables I, VI and candidates (1)",
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"scenes": 2, "timed": 1},
+        scenes=300,
+        timed=20,
+        seed=0,
+        seeds=1,
+        cheap=False,
+        omission=OMISSION,
+        wordnet=Path,
+        **DETECTOR,
     )
-    parser.add_argument("--cheap", action="store_true", help="the tables that count all seeds")
-    parser.add_argument(
-        "--omission", type=float, default=OMISSION, help="share of things that captions leave out"
-    )
-    parser.add_argument("--wordnet", type=Path, help="the folder of WordNet's database")
-    add_detector(parser)
-    parser.add_argument("--json", type=Path, help="also write the tables to this file")
-    options = parser.parse_args(arguments)
-    cv2.setNumThreads(1)
-    same = language.same(wordnet=options.wordnet)
+    same = language.same(wordnet=chosen.wordnet)
     print(f"words: {fingerprint_of(same)}")
-    count, timed = (2, 1) if options.quick else (options.scenes, 20)
-    runs = [
-        Run.of(count, same, options.seed + place, options.omission)
-        for place in range(options.seeds)
-    ]
+    seeds = range(chosen.seed, chosen.seed + chosen.seeds)
+    runs = [Run.of(chosen.scenes, same, seed, chosen.omission) for seed in seeds]
     found = cheap_tables(runs)
-    if not options.cheap:
-        found |= costly_tables(runs[0], timed, real_detector(options))
-    for title, frame in found.items():
-        print(f"\n{title}\n{frame.astype(object).fillna('').to_string(index=False)}", flush=True)
-    if options.json:
-        rows = {
-            title: json.loads(frame.to_json(orient="records")) for title, frame in found.items()
-        }
-        write_text(options.json, json.dumps(rows, indent=1) + "\n")
+    if not chosen.cheap:
+        found |= costly_tables(runs[0], chosen.timed, real_detector(chosen))
+    told_together(found, chosen.out / "caption_tables.json")
 
 
 if __name__ == "__main__":

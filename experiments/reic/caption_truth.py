@@ -25,10 +25,13 @@ is not reported was missed only where it is a violation.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from adaptive_vtt.demo.template_captioner import Told
 from adaptive_vtt.demo.vocabulary import EVERYDAY
+from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch, visible_shares
 from adaptive_vtt.relations.reic import T_DOWN, T_UP
+from adaptive_vtt.types import Image, Sample
 
 from .photographs import NEW_WORDS
 
@@ -122,6 +125,23 @@ def truth(
         for kind, word in after.items()
         if kind not in before
     ]
+
+
+class Explaining(Protocol):
+    """A captioner that says what it meant."""
+
+    def explain(self, image: Image) -> Told: ...
+
+
+def truths_of(
+    captioner: Explaining, sample: Sample, reduction: Crop | Stretch | Rotate
+) -> list[Unit]:
+    """``truth`` of the captions of a sample, which has exact masks, and of its follow-up."""
+    there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
+    shares = visible_shares([*there.values()], [reduction])[:, 0].tolist()
+    image = sample.require_image()
+    source, follow_up = captioner.explain(image), captioner.explain(reduction.image(image))
+    return truth(source, follow_up, dict(zip(there, shares, strict=True)))
 
 
 def named(told: Told) -> dict[str, str]:

@@ -4,39 +4,47 @@ What is really wrong is defined in ``caption_truth.py``; the scheme is ``reic_sc
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner, Told
+from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.people.agreement import scores
-from adaptive_vtt.relations.reduction import visible_shares
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import Image
 
-from .caption_truth import KINDS_OF_WORDS, Unit, truth
+from .caption_truth import KINDS_OF_WORDS, Unit, truths_of
 from .reic_scheme import Step, judge, listen
 
-ImageKey = tuple[tuple[int, ...], bytes]
 CAUSES = ("place named", "still to be seen", "other words", "partly in view")
+
+
+Seen = TypeVar("Seen")
+
+
+class Once(Generic[Seen]):
+    """A function of images that is called once for every picture."""
+
+    def __init__(self, look: Callable[[Image], Seen]) -> None:
+        self.look = look
+        self._seen: dict[tuple[tuple[int, ...], bytes], Seen] = {}
+
+    def __call__(self, image: Image) -> Seen:
+        key = image.shape, hashlib.blake2b(image.tobytes(), digest_size=16).digest()
+        if key not in self._seen:
+            self._seen[key] = self.look(image)
+        return self._seen[key]
 
 
 class Remembered:
     """A captioner that looks at every picture once."""
 
     def __init__(self, captioner: TemplateCaptioner) -> None:
-        self.captioner = captioner
-        self._told: dict[ImageKey, Told] = {}
-
-    def explain(self, image: Image) -> Told:
-        key = key_of(image)
-        if key not in self._told:
-            self._told[key] = self.captioner.explain(image)
-        return self._told[key]
+        self.captioner, self.explain = captioner, Once(captioner.explain)
 
     def caption(self, image: Image) -> str:
         return self.explain(image).caption
@@ -54,17 +62,10 @@ class Bench:
 
     def truths(self, steps: Iterable[Step]) -> dict[Place, list[Unit]]:
         """Of each step what is really wrong."""
-        found = {}
-        for step in steps:
-            sample = self.dataset.sample(step.sample)
-            there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
-            seen = visible_shares(list(there.values()), [step.reduction])[:, 0].tolist()
-            found[place(step)] = truth(
-                self.captioner.explain(sample.require_image()),
-                self.captioner.explain(step.reduction.image(sample.require_image())),
-                dict(zip(there, seen, strict=True)),
-            )
-        return found
+        return {
+            place(step): truths_of(self.captioner, self.dataset.sample(step.sample), step.reduction)
+            for step in steps
+        }
 
     def judged_again(
         self, detected: Dataset, steps: Iterable[Step], oracle: ReducedCaptions
@@ -81,6 +82,12 @@ class Bench:
         return found
 
 
+def hidden(steps: Iterable[Step]) -> float:
+    """The mean number of captions of hidden boxes per image."""
+    images = {step.sample: len(step.received.versions) for step in steps}
+    return round(sum(images.values()) / len(images), 1) if images else 0.0
+
+
 def place(step: Step) -> Place:
     """Which follow-up it is."""
     return step.sample, step.kind, step.rank
@@ -92,6 +99,7 @@ def verdicts(steps: Iterable[Step], truths: dict[Place, list[Unit]]) -> pd.DataF
     Names are joined as they stand in the captions. What the oracle reads as a name though the
     captioner meant none ("room") is a row without an error.
     """
+    columns = ["relation", "case", "name", "real", "reported", "error", "guess", "cause"]
     rows = []
     for step in steps:
         units = {(unit.name, unit.new): unit for unit in truths[place(step)]}
@@ -111,7 +119,6 @@ def verdicts(steps: Iterable[Step], truths: dict[Place, list[Unit]]) -> pd.DataF
                     "cause": _cause(unit, finding) if reported and not unit.error else "",
                 }
             )
-    columns = ["relation", "case", "name", "real", "reported", "error", "guess", "cause"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -130,11 +137,8 @@ def confusion(frame: pd.DataFrame) -> dict[str, Any]:
     pairs = ((real, said), (real, ~said), (~real, said), (~real, ~said))
     tp, fn, fp, tn = (int((one & other).sum()) for one, other in pairs)
     found = scores(tp, fp, fn, tn)
-    return {
-        "TP": tp,
-        "FN": fn,
-        "FP": fp,
-        "TN": tn,
+    counts = {"TP": tp, "FN": fn, "FP": fp, "TN": tn}
+    return counts | {
         "accuracy": percent(found.accuracy),
         "precision": percent(found.precision),
         "recall": percent(found.recall),
@@ -149,8 +153,3 @@ def by_relation(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def percent(share: float | None) -> float | None:
     return None if share is None else round(100 * share, 1)
-
-
-def key_of(image: Image) -> ImageKey:
-    """The same for the same picture."""
-    return image.shape, hashlib.blake2b(image.tobytes(), digest_size=16).digest()

@@ -20,12 +20,10 @@ may be called "apples". So only the images differ, and how their boxes lie.
 Without a folder it measures drawn scenes, and says what it skips.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -39,16 +37,17 @@ from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.scene_plan import KINDS
 from adaptive_vtt.demo.seeing import RegisteredSight
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.detectors import Detected
 from adaptive_vtt.oracles.captions.regions import Regions
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Box, Sample, common, mask_of
-from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
-from .caption_verdicts import Bench, Remembered, confusion, verdicts
-from .reic_scheme import Step, scheme
+from ..program import Row, options, told
+from .caption_verdicts import Bench, Remembered, confusion, hidden, percent, verdicts
+from .reic_scheme import scheme, statuses
 
 SIDE = 336
 """The longer side of all images, in pixels."""
@@ -93,26 +92,28 @@ class Boxed(View):
                 yield Box(self.names[box.label], *(scale * edge for edge in box.edges))
 
 
-def measured(dataset: Dataset, seed: int) -> dict[str, Any]:
+def measured(dataset: Dataset, seed: int) -> Row:
     """One row of the table; ``dataset`` has boxes as masks."""
     captioner = TemplateCaptioner(RegisteredSight(dataset), even=True, seed=seed)
     bench = Bench(dataset, Remembered(captioner))
     proposed = Detected(dataset, Regions())
     boxes = [dataset.sample(k).boxes for k in range(len(dataset))]
-    row: dict[str, Any] = {
+    row: Row = {
         "images": len(dataset),
         "boxes per image": round(float(np.mean([len(each) for each in boxes])), 1),
         "kinds per image": round(float(np.mean([len({b.label for b in e}) for e in boxes])), 1),
-        "found at .5": _percent(_found(boxes, proposed)),
+        "found at .5": percent(_found(boxes, proposed)),
     }
     oracle = ReducedCaptions(language.reader(), language.same())
     for name, seen in (("boxes", dataset), ("proposals", proposed)):
         steps = list(scheme(seen, bench.captioner, oracle, seed=seed))
         said = confusion(verdicts(steps, bench.truths(steps)))
         if name == "boxes":
-            row |= _faults(steps)
+            counts = statuses(steps)
+            total = sum(counts.values())
+            row |= {kind: percent(n / total if total else None) for kind, n in counts.items()}
         row |= {f"{score}, {name}": said[score] for score in ("precision", "recall", "F1")}
-        row[f"hidden, {name}"] = _hidden(steps)
+        row[f"hidden, {name}"] = hidden(steps)
     return row
 
 
@@ -132,24 +133,6 @@ def overlap(one: Box, other: Box) -> float:
     return both / (one.area + other.area - both)
 
 
-def _faults(steps: Sequence[Step]) -> dict[str, Any]:
-    """What becomes of the objects of the source's captions, in per cent."""
-    faults = [each["status"] for step in steps for each in step.objects]
-    kinds = ("ambiguous", "disappeared", "retained")
-    total = sum(faults.count(kind) for kind in kinds)
-    return {kind: _percent(faults.count(kind) / total if total else None) for kind in kinds}
-
-
-def _hidden(steps: Sequence[Step]) -> float:
-    """Captions of versions with hidden boxes per image."""
-    images = {step.sample: len(step.received.versions) for step in steps}
-    return round(float(np.mean(list(images.values()))), 1) if images else 0.0
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else round(100 * share, 1)
-
-
 def some(dataset: Dataset, count: int, seed: int) -> Dataset:
     """Random ``count`` samples of a dataset, or all where there are fewer."""
     if len(dataset) <= count:
@@ -159,31 +142,22 @@ def some(dataset: Dataset, count: int, seed: int) -> Dataset:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--voc", type=Path, help="a folder in PASCAL VOC's layout")
-    parser.add_argument("--coco", type=Path, help="COCO's instances_*.json ...")
-    parser.add_argument("--images", type=Path, help="... and the folder of its images")
-    parser.add_argument("--count", type=int, default=40, help="images of each source")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    options = parser.parse_args(arguments)
-    if (options.coco is None) != (options.images is None):
-        parser.error("--coco FILE goes with --images FOLDER")
-    cv2.setNumThreads(1)
-    sources: dict[str, Dataset] = {"drawn": scenes(options.count, seed=options.seed)}
-    if options.voc is not None:
-        sources[options.voc.resolve().name] = from_voc(options.voc, broken="skip")
-    if options.coco is not None:
-        sources[options.coco.stem] = from_coco(options.coco, options.images, broken="skip")
+    chosen = options(__doc__, arguments, voc=Path, coco=Path, images=Path, count=40, seed=0)
+    if (chosen.coco is None) != (chosen.images is None):
+        raise InputError("command line: --coco FILE goes with --images FOLDER")
+    sources: dict[str, Dataset] = {"drawn": scenes(chosen.count, seed=chosen.seed)}
+    if chosen.voc is not None:
+        sources[chosen.voc.resolve().name] = from_voc(chosen.voc, broken="skip")
+    if chosen.coco is not None:
+        sources[chosen.coco.stem] = from_coco(chosen.coco, chosen.images, broken="skip")
     if len(sources) == 1:
         print(WHERE)
     rows = {}
     for name, dataset in sources.items():
-        rows[name] = measured(Boxed(some(dataset, options.count, options.seed)), options.seed)
+        rows[name] = measured(Boxed(some(dataset, chosen.count, chosen.seed)), chosen.seed)
         print(f"{name}: {rows[name]}", flush=True)
-    table = pd.DataFrame(rows)
-    print(table.to_string())
-    write_text(options.out / "drawn_and_photographed.csv", table.to_csv(index_label="figure"))
+    table = pd.DataFrame(rows).rename_axis("figure")
+    told(table, chosen.out / "drawn_and_photographed.csv", index=True)
 
 
 if __name__ == "__main__":

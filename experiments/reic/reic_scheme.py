@@ -7,6 +7,7 @@ many follow-ups are captioned, chosen by the two scores from all candidates. An 
 any located object has no valid case (section IV-D1), and no follow-up of it is asked about.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -189,6 +190,15 @@ def judge(
     follow_up = FollowUp(None, {"reduction": reduction})
     expected = oracle.expect(Premise(relation, follow_up, sample, question, received))
     return oracle.judge(question, caption, expected, received)
+
+
+STATUSES = ("ambiguous", "disappeared", "retained")
+
+
+def statuses(steps: Iterable[Step]) -> dict[str, int]:
+    """What becomes of the objects that the sources' captions name: how many of each status."""
+    found = Counter(each["status"] for step in steps for each in step.objects)
+    return {status: found[status] for status in STATUSES}
 
 
 def distinct(steps: Iterable[Step], same: Same) -> Iterator[tuple[Step, tuple[str, ...]]]:

@@ -12,23 +12,21 @@ questions were asked of samples without it and with it, and the uncertainty u = 
 of the 4 there were at first.
 """
 
-import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-import torch
 from plotly.subplots import make_subplots
 
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, show, tidy, write_page
+from adaptive_vtt.experiments.plots import COLOURS, band, tidy
+from adaptive_vtt.experiments.program import markdown, options, told
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.experiments.vtt.label_sets import oct_like, simulated_classifier
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
+from adaptive_vtt.utils.files import write_text
 
 CONCEPTS = ("drusen", "geographic atrophy")
 QUARTERS = {"TN": 0.125, "FP": 0.375, "FN": 0.625, "TP": 0.875}
@@ -114,17 +112,7 @@ def _traces(state: Selector, concept: int, colour: str, *, legend: bool) -> Iter
     mean = gp.mean()[concept].cpu().numpy()
     twice = 2 * gp.variance()[concept].sqrt().cpu().numpy()
     seen = counts > 0
-    yield go.Scatter(
-        x=np.concatenate([a, a[::-1]]),
-        y=np.concatenate([mean + twice, (mean - twice)[::-1]]),
-        fill="toself",
-        fillcolor=faint(colour, 0.25),
-        mode="lines",
-        line={"width": 0},
-        name="95 % region",
-        hoverinfo="skip",
-        showlegend=legend,
-    )
+    yield band(a, mean - twice, mean + twice, colour, name="95 % region", showlegend=legend)
     yield go.Scatter(
         x=a,
         y=mean,
@@ -166,26 +154,22 @@ def _quarters(figure: go.Figure, row: int, column: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("bench"), help="folder to write to")
-    parser.add_argument("--seed", type=int, default=0, help="of the answers and the draws")
-    parser.add_argument("--quick", action="store_true", help="a small set, 30 questions")
-    chosen = parser.parse_args(arguments)
-    samples, questions = (20, 30) if chosen.quick else (200, 100)
-    torch.set_num_threads(1)
-
-    dataset = oct_like(samples)
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"samples": 20, "questions": 30},
+        seed=0,
+        samples=200,
+        questions=100,
+    )
+    dataset = oct_like(chosen.samples)
     answers = simulated_classifier(dataset, seed=chosen.seed)
-    states = run(dataset, answers, questions, chosen.seed)
+    states = run(dataset, answers, chosen.questions, chosen.seed)
     table = summary(states)
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    table.to_csv(chosen.out / "figure3.csv", index=False)
-    text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}"
-    (chosen.out / "figure3.md").write_text(text, encoding="utf-8")
-    title = f"What is known of two concepts after {questions} questions"
-    write_page(draw(states, CONCEPTS, title), chosen.out / "figure3.html")
-    shown = table[table["concept"].isin(CONCEPTS)]
-    show(shown, f"After {questions} questions (the other concepts are in figure3.csv)")
+    told(table, chosen.out / "figure3.csv")
+    write_text(chosen.out / "figure3.md", f"{__doc__}\n{markdown(table)}")
+    title = f"What is known of two concepts after {chosen.questions} questions"
+    draw(states, CONCEPTS, title).write_html(chosen.out / "figure3.html")
 
 
 if __name__ == "__main__":

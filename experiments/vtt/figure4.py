@@ -15,11 +15,9 @@ the average uncertainty is within 25, 10 and 5 % of where it saturates, which is
 after all questions: the first n with u_n - u_end <= share * (u_0 - u_end).
 """
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,13 +30,15 @@ from plotly.subplots import make_subplots
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, options, show, tidy, write_page
+from adaptive_vtt.experiments.plots import COLOURS, band, tidy
+from adaptive_vtt.experiments.program import in_processes, markdown, options, told
 from adaptive_vtt.experiments.vtt.label_sets import idrid, isic, oct_like, simulated_classifier
 from adaptive_vtt.models import Simulated
 from adaptive_vtt.models.local.simulated import KINDS
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.strategies import get
+from adaptive_vtt.strategies import Strategy, get
 from adaptive_vtt.types import Answer, Floats, Prompt
+from adaptive_vtt.utils.files import write_text
 
 LABEL_SETS: Mapping[str, Callable[[int], TableDataset]] = {
     "IDRiD-like": idrid,
@@ -85,14 +85,20 @@ def answers_of(model: str, dataset: TableDataset, seed: int) -> Floats:
 # inference mode takes a tenth off the engine's many small operations
 @torch.inference_mode()
 def ask(
-    space: QuestionSpace, strategy: str, answers: Floats, *, seed: int, most: int | None = None
+    space: QuestionSpace,
+    strategy: str | Strategy,
+    answers: Floats,
+    *,
+    seed: int,
+    most: int | None = None,
 ) -> tuple[Selector, Floats]:
     """Asks up to ``most`` questions one by one (default: all), whose answers are (n, C).
 
     Gives the selector as it then stands, and the average uncertainty (questions + 1,),
     that before the first question included.
     """
-    selector = Selector(space, get(strategy), seed=seed)
+    chosen = get(strategy) if isinstance(strategy, str) else strategy
+    selector = Selector(space, chosen, seed=seed)
     # with the identity alone, a question's number is its place in the table of answers
     truth = space.truth(np.arange(space.total))
     said = answers.ravel()
@@ -118,7 +124,7 @@ def run(job: Job) -> dict[str, Floats]:
 def run_all(jobs: Sequence[Job], workers: int) -> Curves:
     """All jobs, in ``workers`` processes at a time."""
     done: Curves = {}
-    for job, curves in zip(jobs, _mapped(jobs, workers), strict=True):
+    for job, curves in zip(jobs, in_processes(run, jobs, workers), strict=True):
         for strategy, curve in curves.items():
             key = (job.labels, job.model, strategy)
             done[key] = np.vstack([*done.get(key, []), curve])
@@ -178,26 +184,17 @@ def _traces(strategy: str, runs: Floats, *, legend: bool) -> Iterable[go.Scatter
     n = runs.shape[1]
     x = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
     runs, colour = runs[:, x], COLOURS[strategy]
-    shared = {"legendgroup": strategy, "mode": "lines"}
-    around = np.concatenate([runs.max(axis=0), runs.min(axis=0)[::-1]])
-    yield go.Scatter(
-        x=np.concatenate([x, x[::-1]]),
-        y=around,
-        fill="toself",
-        fillcolor=faint(colour, 0.18),
-        line={"width": 0},
-        hoverinfo="skip",
-        showlegend=False,
-        **shared,
-    )
+    low, high = runs.min(axis=0), runs.max(axis=0)
+    yield band(x, low, high, colour, legendgroup=strategy, showlegend=False)
     yield go.Scatter(
         x=x,
         y=runs.mean(axis=0),
         name=strategy,
+        legendgroup=strategy,
+        mode="lines",
         line={"color": colour, "width": 2, "dash": DASHES.get(strategy, "solid")},
         hovertemplate="%{x} questions: %{y:.3f}",
         showlegend=legend,
-        **shared,
     )
 
 
@@ -206,18 +203,7 @@ def _average(selector: Selector) -> float:
     return answers.uncertainty().sum().item() / answers.concepts
 
 
-def _mapped(jobs: Sequence[Job], workers: int) -> Iterable[dict[str, Floats]]:
-    if workers == 1:
-        yield from map(run, jobs)
-        return
-    # a fork has torch and GPyTorch imported already, where the system has forks
-    ways = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if "fork" in ways else "spawn")
-    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as pool:
-        yield from pool.map(run, jobs)
-
-
-def _jobs(samples: Mapping[str, int], repeats: int) -> list[Job]:
+def all_jobs(samples: Mapping[str, int], repeats: int) -> list[Job]:
     """The largest first, so that no worker is left with a long one at the end."""
     biggest_first = sorted(samples.items(), key=lambda item: -item[1])
     return [Job(s, n, m, r) for s, n in biggest_first for m in MODELS for r in range(repeats)]
@@ -230,27 +216,29 @@ def _processor_time() -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__ or "", arguments, quick_repeats=2)
-
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"repeats": 2, "workers": 1},
+        repeats=10,
+        workers=os.cpu_count() or 1,
+    )
     started, worked = time.perf_counter(), _processor_time()
-    jobs = _jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
+    jobs = all_jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
     found = run_all(jobs, chosen.workers)
     curves = {key: found[key] for s in SAMPLES for key in found if key[0] == s}
     seconds, worked = time.perf_counter() - started, _processor_time() - worked
     asked = sum(runs.shape[0] * (runs.shape[1] - 1) for runs in curves.values())
 
     table = summary(curves)
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    table.to_csv(chosen.out / "figure4.csv", index=False)
-    write_page(draw(curves), chosen.out / "figure4.html")
+    told(table, chosen.out / "figure4.csv")
+    draw(curves).write_html(chosen.out / "figure4.html")
     note = (
         f"{asked} questions, {chosen.repeats} repeats, in {seconds:.1f} s with "
         f"{chosen.workers} processes; "
         f"{worked / asked * 1e6:.0f} microseconds of processor time per question."
     )
-    text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}\n{note}\n"
-    (chosen.out / "figure4.md").write_text(text, encoding="utf-8")
-    show(table, "Questions until average uncertainty is near its saturation (median of repeats)")
+    write_text(chosen.out / "figure4.md", f"{__doc__}\n{markdown(table)}\n{note}\n")
     print(note)
 
 

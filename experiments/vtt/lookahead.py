@@ -22,32 +22,31 @@ change its counts by up to a tenth, in both directions.
 Writes lookahead.csv and lookahead.md.
 """
 
+import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from itertools import compress
-from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from adaptive_vtt.engine.belief import Observation
-from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.experiments.plots import markdown, options, show
+from adaptive_vtt.experiments.program import in_processes, markdown, options, told
 from adaptive_vtt.experiments.vtt.figure4 import (
     LABEL_SETS,
-    MODELS,
     QUICK_SAMPLES,
     SAMPLES,
+    Job,
+    all_jobs,
     answers_of,
+    ask,
     questions_needed,
 )
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import Strategy, get
 from adaptive_vtt.strategies.base import BeliefView
 from adaptive_vtt.types import Candidates, Floats
+from adaptive_vtt.utils.files import write_text
 
 SHARE = 0.10
 PAPER = ("uncertainty", "uncertainty+unpredictability")
@@ -57,16 +56,6 @@ BOUNDS = ("informed", "oracle")
 AIM = 0.5
 """At most so many of the questions of the paper's best strategy: what is aimed at."""
 TIE = 1e-9
-
-
-@dataclass(frozen=True)
-class Job:
-    """One repeat of one panel."""
-
-    labels: str
-    samples: int
-    model: str
-    repeat: int
 
 
 class Oracle:
@@ -102,23 +91,7 @@ def run(job: Job) -> dict[str, Floats]:
     coordinates = (answers.ravel() + space.truth(np.arange(space.total))) / 2
     chosen: dict[str, Strategy] = {name: get(name) for name in NAMED}
     chosen |= {"informed": Informed(coordinates), "oracle": Oracle(coordinates)}
-    return {name: curve(space, s, answers.ravel(), job.repeat) for name, s in chosen.items()}
-
-
-@torch.inference_mode()
-def curve(space: QuestionSpace, strategy: Strategy, said: Floats, seed: int) -> Floats:
-    """Average uncertainty (questions + 1,) as all questions, answered with ``said``, are asked."""
-    selector = Selector(space, strategy, seed=seed)
-    truth = space.truth(np.arange(space.total))
-    gp = selector.belief.answers
-    heights = [gp.uncertainty().sum().item()]
-    while (draw := selector.draw()) is not None:
-        number, f = draw.question, float(said[draw.question])
-        t = int(truth[number])
-        selector.take(np.array([number]))
-        selector.learn([Observation(number, t, float((f >= 0.5) != t), f, (f + t) / 2)])
-        heights.append(gp.uncertainty().sum().item())
-    return np.array(heights) / gp.concepts
+    return {name: ask(space, s, answers, seed=job.repeat)[1] for name, s in chosen.items()}
 
 
 def summary(jobs: Sequence[Job], curves: Sequence[dict[str, Floats]]) -> pd.DataFrame:
@@ -148,14 +121,6 @@ def _needed(curves: Sequence[dict[str, Floats]], name: str) -> float:
     return float(np.median(questions_needed(np.array([c[name] for c in curves]), SHARE)))
 
 
-def run_all(jobs: Sequence[Job], workers: int) -> list[dict[str, Floats]]:
-    """The curves of all jobs, in ``workers`` processes at a time."""
-    if workers == 1:
-        return list(map(run, jobs))
-    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        return list(pool.map(run, jobs))
-
-
 def note(table: pd.DataFrame) -> str:
     """What came of the aim, in words."""
     reached = int((table["half"] == "yes").sum())
@@ -169,17 +134,17 @@ def note(table: pd.DataFrame) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__ or "", arguments, quick_repeats=1)
-
-    samples = QUICK_SAMPLES if chosen.quick else SAMPLES
-    seeds = range(chosen.repeats)
-    jobs = [Job(s, n, m, r) for s, n in samples.items() for m in MODELS for r in seeds]
-    table = summary(jobs, run_all(jobs, chosen.workers))
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    table.to_csv(chosen.out / "lookahead.csv", index=False)
-    text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}\n{note(table)}\n"
-    (chosen.out / "lookahead.md").write_text(text, encoding="utf-8")
-    show(table, "Questions until average uncertainty is within 10 % of its saturation")
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"repeats": 1, "workers": 1},
+        repeats=10,
+        workers=os.cpu_count() or 1,
+    )
+    jobs = all_jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
+    table = summary(jobs, in_processes(run, jobs, chosen.workers))
+    told(table, chosen.out / "lookahead.csv")
+    write_text(chosen.out / "lookahead.md", f"{__doc__}\n{markdown(table)}\n{note(table)}\n")
     print(note(table))
 
 

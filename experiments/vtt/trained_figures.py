@@ -30,7 +30,8 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import Subset
 from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.experiments.plots import COLOURS, faint, options, show, write_page
+from adaptive_vtt.experiments.plots import COLOURS, band
+from adaptive_vtt.experiments.program import options, told
 from adaptive_vtt.experiments.vtt.figure3 import draw, panels, run, summary
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.space import QuestionSpace
@@ -38,8 +39,6 @@ from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
 STRATEGY = "uncertainty+unpredictability"
-SAMPLES, QUESTIONS = 200, 100
-QUICK_SAMPLES, QUICK_QUESTIONS = 30, 30
 
 
 def garments(samples: int) -> tuple[Dataset, Floats]:
@@ -111,18 +110,9 @@ def _traces(
     runs: Floats, final: Floats, grid: Floats, colour: str, legend: bool
 ) -> list[go.Scatter]:
     shared = {"mode": "lines", "showlegend": legend}
-    around = np.concatenate([runs.max(axis=0), runs.min(axis=0)[::-1]])
+    low, high = runs.min(axis=0), runs.max(axis=0)
     return [
-        go.Scatter(
-            x=np.concatenate([grid, grid[::-1]]),
-            y=around,
-            fill="toself",
-            fillcolor=faint(colour, 0.2),
-            line={"width": 0},
-            hoverinfo="skip",
-            name="range of repeats",
-            **shared,
-        ),
+        band(grid, low, high, colour, name="range of repeats", showlegend=legend),
         go.Scatter(
             x=grid, y=runs.mean(axis=0), line={"color": colour, "width": 2}, name="mean", **shared
         ),
@@ -137,10 +127,16 @@ def _traces(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__ or "", arguments, quick_repeats=2)
-    samples = QUICK_SAMPLES if chosen.quick else SAMPLES
-    questions = QUICK_QUESTIONS if chosen.quick else QUESTIONS
-    dataset, answers = garments(samples)
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"samples": 30, "questions": 30, "repeats": 2},
+        samples=200,
+        questions=100,
+        repeats=10,
+    )
+    questions = chosen.questions
+    dataset, answers = garments(chosen.samples)
     ranked = by_prevalence(dataset)
     common, middle, rare = ranked[0], ranked[len(ranked) // 2], ranked[-1]
     repeats = [run(dataset, answers, questions, seed) for seed in range(chosen.repeats)]
@@ -148,29 +144,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     grid = last.belief.answers.grid.cpu().numpy().astype(float)
     curves = {s: np.stack([mean_curve(states[s]) for states in repeats]) for s in COLOURS}
-    table, means = summary(repeats[0]), mean_table(repeats, last)
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    table.to_csv(chosen.out / "trained-figure3.csv", index=False)
-    means.to_csv(chosen.out / "trained-mean.csv", index=False)
+    told(summary(repeats[0]), chosen.out / "trained-figure3.csv")
+    told(mean_table(repeats, last), chosen.out / "trained-mean.csv")
     known = f"What is known of a trained classifier after {questions} questions"
+    means = f"Mean performance curves of {chosen.repeats} runs of {questions} questions"
     only = {STRATEGY: repeats[0][STRATEGY]}
     pages = {
         "figure2": draw(only, (common, middle, rare), known, height=480),
         "figure3": draw(repeats[0], (common, rare), known),
-        "mean": draw_means(
-            curves,
-            mean_curve(last),
-            grid,
-            dataset,
-            (common, rare),
-            f"Mean performance curves of {chosen.repeats} runs of {questions} questions",
-        ),
+        "mean": draw_means(curves, mean_curve(last), grid, dataset, (common, rare), means),
     }
     for name, page in pages.items():
-        write_page(page, chosen.out / f"trained-{name}.html")
-    show(table[table["concept"].isin((common, rare))], f"After {questions} questions")
-    asked = f"{questions} of {last.space.size} questions, {chosen.repeats} runs"
-    show(means, f"Distance of what a run knows from all there is to know ({asked})")
+        page.write_html(chosen.out / f"trained-{name}.html")
 
 
 if __name__ == "__main__":

@@ -104,10 +104,11 @@ def test_without_a_real_detector_there_are_three_and_it_is_said(capsys: Any) -> 
 
 @pytest.mark.slow
 def test_the_tables_of_photographs(tmp_path: Path, capsys: Any) -> None:
-    out, folder = tmp_path / "tables.json", noise(tmp_path, "chelsea.png")
-    caption_detectors.main(["--photographs", str(folder), "--seeds", "1", "--json", str(out)])
+    folder = noise(tmp_path, "chelsea.png")
+    given = ["--photographs", str(folder), "--seeds", "1", "--out", str(tmp_path)]
+    caption_detectors.main(given)
     assert "no --detector FILE.onnx was given" in capsys.readouterr().out
-    places, judged = json.loads(out.read_text()).values()
+    places, judged = json.loads((tmp_path / "caption_detectors.json").read_text()).values()
     assert [row["detector"] for row in places] == ["boxes by hand", "region proposals"]
     assert (places[0]["things"], places[0]["by name, right"]) == (1, 1)
     assert {row["relation"] for row in judged} == {"crop", "stretch", "rotate", "all"}

@@ -410,9 +410,9 @@ def test_seeds_are_counted_together() -> None:
 def test_all_tables_are_printed_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    caption_tables.main(["--quick", "--json", str(tmp_path / "tables.json")])
+    caption_tables.main(["--quick", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
-    tables = json.loads((tmp_path / "tables.json").read_text())
+    tables = json.loads((tmp_path / "caption_tables.json").read_text())
     assert all(f"\n{title}\n" in printed for title in tables)
     numbers = {title.split(":")[0] for title in tables}
     assert {f"Table {n}" for n in ("I", "III", "IV", "V", "VI", "VIII")} <= numbers

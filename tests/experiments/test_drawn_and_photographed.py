@@ -8,6 +8,7 @@ import pytest
 from adaptive_vtt.datasets.boxed import Picture, from_pictures
 from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.scene_plan import KINDS
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic import drawn_and_photographed as experiment
 from adaptive_vtt.experiments.reic.drawn_and_photographed import SIDE, Boxed, overlap, some
 from adaptive_vtt.types import Box
@@ -52,10 +53,9 @@ def test_no_more_images_are_looked_at_than_asked_for() -> None:
     assert len(some(scenes(2), 3, seed=0)) == 2
 
 
-def test_a_coco_file_without_its_images_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
+def test_a_coco_file_without_its_images_is_refused() -> None:
+    with pytest.raises(InputError, match="--coco FILE goes with --images FOLDER"):
         experiment.main(["--coco", "instances.json"])
-    assert "--coco FILE goes with --images FOLDER" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -96,7 +96,9 @@ def test_a_file_gives_draws_without_proposals_and_each_proposal_alone(
 
 def test_calls_that_answer_all_are_remembered_by_one_number() -> None:
     truths = np.ones((50, 10), np.int8)
-    space = QuestionSpace(TiledDataset(truths, 1000), [long_audits.Blank("identity", (0,))])
+    space = QuestionSpace(
+        TiledDataset(truths, 1000), [long_audits.RecordedRelation("identity", (0,))]
+    )
     pool = CandidatePool(space, seed=0, limit=100, answers="all")
     for image in (3, 999, 3):
         pool.remove(np.arange(image * 10, image * 10 + 10))

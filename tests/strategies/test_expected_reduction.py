@@ -115,7 +115,7 @@ def test_a_side_whose_answers_bring_nothing_new_is_left_alone() -> None:
 @pytest.mark.slow
 def test_lookahead_bounds_and_table() -> None:
     jobs = [lookahead.Job("ISIC-like", 20, model, 0) for model in ("unbiased", "biased")]
-    found = lookahead.run_all(jobs, 1)
+    found = [lookahead.run(job) for job in jobs]
     for curves in found:
         ends = [curve[-1] for curve in curves.values()]
         assert ends == pytest.approx([ends[0]] * len(ends), abs=1e-9)
