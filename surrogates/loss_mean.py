@@ -25,6 +25,9 @@ SIDES = 3
 SCALES = (1.0, 1.0, 0.25)
 """First guesses of the variances of a, b and beta; each counts as one observation."""
 
+OVERALL = 1.5
+"""Standard deviation of the overall logit: the larger, the faster first answers move F off .5."""
+
 ROUNDS = 5
 """Rounds of expectation-maximisation per fit; the next fit goes on from there."""
 
@@ -99,8 +102,7 @@ class EffectsPrior:
 class LossMean:
     """F(variant, concept, truth, features) in [.02, .98], from n judged questions.
 
-    ``relation`` and ``severity`` (V each) describe the variants. ``prior`` is the standard
-    deviation of the overall logit: the larger, the faster the first answers move F off .5.
+    ``relation`` and ``severity`` (V each) describe the variants.
     ``given``: what is known beforehand, of other models; then nothing draws F to .5.
     """
 
@@ -110,7 +112,6 @@ class LossMean:
         severity: Sequence[int],
         concepts: int,
         *,
-        prior: float = 1.5,
         given: EffectsPrior | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
@@ -126,7 +127,7 @@ class LossMean:
         of: Any = {"dtype": torch.float64, "device": self.device}
         self._caution = CAUTION if given is None else 0.0
         if given is None:
-            given = EffectsPrior(torch.zeros(1), torch.tensor([prior**2]), SCALES[:2])
+            given = EffectsPrior(torch.zeros(1), torch.tensor([OVERALL**2]), SCALES[:2])
         self._known = given.mean.to(**of), given.variance.to(**of)
         self._guesses = (*given.cells, SCALES[2])
         self._scales = list(self._guesses)

@@ -178,7 +178,7 @@ class Audit:
                 if self._leasing is not None:
                     self._leasing.keep_up(self._loop)
                 if hooks:
-                    told = progress_of(self)
+                    told = progress_of(self._loop)
                     for hook in hooks:
                         hook(told)
 

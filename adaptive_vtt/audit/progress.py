@@ -17,6 +17,7 @@ from ..engine.calling import OnProgress, Progress
 from ..engine.options import Certify, Limits
 from ..families import TargetId, told_apart
 from ..space import QuestionSpace
+from ..stopping import State
 from ..utils.figures import money
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
@@ -33,47 +34,39 @@ class Running(Protocol):
     limits: Limits
 
     @property
-    def targets(self) -> list[str]:
-        """The names of the targets."""
-
-    @property
     def target_ids(self) -> list[TargetId]:
-        """What they are."""
+        """What is certified."""
 
 
-class Line:
-    """The line as it changes; ``begun``: seconds since, by any clock."""
+def share(audit: Running, step: Progress) -> float:
+    """How much is done, in [0, 1]: of the budget, or of the targets, whichever is more."""
+    state, budget = step.state, audit.limits.budget
+    spent = state.calls / budget if budget else 0.0
+    return min(1.0, max(spent, _certified(audit, state) / max(1, len(audit.target_ids))))
 
-    def __init__(self, audit: Running) -> None:
-        self._audit = audit
 
-    def share(self, step: Progress) -> float:
-        """How much is done, in [0, 1]: of the budget, or of the targets, whichever is more."""
-        state, budget = step.state, self._audit.limits.budget
-        spent = state.calls / budget if budget else 0.0
-        return min(1.0, max(spent, self._done(step) / max(1, len(self._audit.targets))))
+def words(audit: Running, step: Progress) -> str:
+    """Calls, time, cost, and the target that is the furthest from what is asked."""
+    state, parts = step.state, [f"{step.state.calls} calls", f"{step.state.elapsed:.0f} s"]
+    if step.cost:
+        parts.append(f"cost {money(step.cost, step.currency)}")
+    if state.lower is not None and state.upper is not None:
+        targets, widths = audit.target_ids, (state.upper - state.lower) / 2
+        widest = int(np.argmax(widths))
+        parts.append(f"{_certified(audit, state)} of {len(targets)} certified")
+        variants = [(v.relation.name, v.severity) for v in audit.space.variants]
+        name = told_apart(targets[widest], variants)
+        parts.append(f"widest ±{100 * widths[widest]:.1f} % {name}")
+    return ", ".join(parts)
 
-    def words(self, step: Progress) -> str:
-        """Calls, time, cost, and the target that is the furthest from what is asked."""
-        state, parts = step.state, [f"{step.state.calls} calls", f"{step.state.elapsed:.0f} s"]
-        if step.cost:
-            parts.append(f"cost {money(step.cost, step.currency)}")
-        if state.lower is not None and state.upper is not None:
-            names, widths = self._audit.targets, (state.upper - state.lower) / 2
-            widest = int(np.argmax(widths))
-            parts.append(f"{self._done(step)} of {len(names)} certified")
-            variants = [(v.relation.name, v.severity) for v in self._audit.space.variants]
-            name = told_apart(self._audit.target_ids[widest], variants)
-            parts.append(f"widest ±{100 * widths[widest]:.1f} % {name}")
-        return ", ".join(parts)
 
-    def _done(self, step: Progress) -> int:
-        state, aim = step.state, self._audit.certify.half_width
-        if state.above is not None and state.below is not None and aim is None:
-            return int((state.above | state.below).sum())
-        if state.lower is None or state.upper is None or aim is None:
-            return 0
-        return int(((state.upper - state.lower) / 2 <= aim).sum())
+def _certified(audit: Running, state: State) -> int:
+    aim = audit.certify.half_width
+    if state.above is not None and state.below is not None and aim is None:
+        return int((state.above | state.below).sum())
+    if state.lower is None or state.upper is None or aim is None:
+        return 0
+    return int(((state.upper - state.lower) / 2 <= aim).sum())
 
 
 @contextmanager
@@ -93,14 +86,14 @@ def followed(audit: Running, hooks: Hooks) -> Iterator[list[OnProgress]]:
 @contextmanager
 def shown(audit: Running) -> Iterator[Any]:
     """A function that takes the audit's ``Progress`` and shows it, until the end."""
-    line, last = Line(audit), 0.0
+    last = 0.0
     with _notebook() if in_notebook() else _terminal() as draw:
 
         def update(step: Progress) -> None:
             nonlocal last
             if time.monotonic() - last >= REFRESH:
                 last = time.monotonic()
-                draw(line.share(step), line.words(step))
+                draw(share(audit, step), words(audit, step))
 
         yield update
 

@@ -8,22 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
-from ..journal import Journal
 from ..models.base import BatchModel, CallLost, ConcurrentModel, ModelDefaults
 from ..models.checking import check_answer, checked, name_of
-from ..space import QuestionSpace
 from ..stopping import State
 from ..types import Answer, Unanswered
 from ..utils.figures import USD
-from .belief import Belief
 from .call_queue import Call
 from .endpoint import JournalRecord
 from .loop import Loop
-from .options import Sampling
 
 Back = tuple[Call, "Future[Answer | Unanswered] | None"]
 """A call that came back, with its answer or what went wrong; None: it was not sent."""
@@ -160,30 +156,6 @@ CHUNK = 8
 between chunks keeps the model busy."""
 
 
-class Asking(Protocol):
-    """What is told of an audit as it goes on."""
-
-    space: QuestionSpace
-    model: ModelDefaults
-    sampling: Sampling
-    journal: Journal
-
-    def state(self) -> State:
-        """Where the audit stands."""
-
-    @property
-    def belief(self) -> Belief:
-        """What was learnt so far."""
-
-    @property
-    def cost(self) -> float:
-        """What all answers cost so far."""
-
-    @property
-    def currency(self) -> str:
-        """Of all costs."""
-
-
 @dataclass(frozen=True)
 class Progress:
     """What ``run`` reports after every batch."""
@@ -199,14 +171,14 @@ OnProgress = Callable[[Progress], object]
 """What is called with every ``Progress`` of a run."""
 
 
-def progress_of(audit: Asking) -> Progress:
+def progress_of(loop: Loop) -> Progress:
     """Where the audit stands, and the side of a concept that is most uncertain."""
-    state = audit.state()
-    uncertainty = audit.belief.side_uncertainty()
+    state, budget = loop.state(), loop.budget
+    uncertainty = loop.belief.side_uncertainty()
     if not state.exhausted:
         uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
     concept, side = divmod(int(np.argmax(uncertainty)), 2)
-    return Progress(state, audit.cost, audit.space.concepts[concept], side, audit.currency)
+    return Progress(state, budget.spent, loop.space.concepts[concept], side, budget.currency)
 
 
 def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ from ..stopping import State, StoppingRule, all_invalidated
 from ..types import Answer, JsonObject, Unanswered
 from .belief import Belief
 from .budget import Budget
-from .call_queue import Call, CallQueue, number_of
+from .call_queue import Call, CallQueue, SourceQueue, number_of
 from .draw_order import DrawOrder
 from .estimates import interval_rows
 from .judge import Judge
@@ -128,13 +128,6 @@ class SideCalls(Protocol):
         """The journal that is gone on with has this answer."""
 
 
-class Sources(SideCalls, Protocol):
-    """Those about source images."""
-
-    def before(self, question: int, draw: int) -> int | None:
-        """Queues what has to be heard before ``question`` can be asked; its source, if any."""
-
-
 class Loop:
     """An audit's state and its steps.
 
@@ -154,7 +147,7 @@ class Loop:
         queue: CallQueue,
         draw_order: DrawOrder,
         budget: Budget,
-        sources: Sources,
+        sources: SourceQueue,
         probes: SideCalls,
         rules: Sequence[StoppingRule],
         watch: Stopwatch,

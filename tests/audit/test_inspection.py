@@ -14,7 +14,7 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.audit.inspection import COLUMNS
-from adaptive_vtt.audit.progress import Line, bar
+from adaptive_vtt.audit.progress import bar, share, words
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
@@ -242,11 +242,11 @@ def test_progress_is_told_in_words(audit: avtt.Audit) -> None:
     steps: list[Any] = []
     again = avtt.Audit(SPACE, ScriptedModel(), **CERTIFY)
     again.run(steps.append)
-    line, last = Line(again), steps[-1]
+    last = steps[-1]
     told = r"20 calls, \d+ s, cost \$20\.00, \d of 9 certified, widest ±\d+\.\d % \w.+"
-    assert re.fullmatch(told, line.words(last))
-    assert line.share(last) == 1.0
-    assert 0 < line.share(steps[5]) < 1
+    assert re.fullmatch(told, words(again, last))
+    assert share(again, last) == 1.0
+    assert 0 < share(again, steps[5]) < 1
 
 
 def test_on_no_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

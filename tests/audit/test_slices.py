@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.rejudging import rejudge
 from adaptive_vtt.audit.slices import looking as looks
-from adaptive_vtt.audit.slices.looking import Looking, is_due
-from adaptive_vtt.audit.slices.search import MIN_LIFT, Found
+from adaptive_vtt.audit.slices.looking import is_due
+from adaptive_vtt.audit.slices.proposers import atoms_of
+from adaptive_vtt.audit.slices.search import MIN_LIFT, Evidence, Found, find
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.targets import member, target_of
@@ -183,7 +184,8 @@ def test_looks_lie_a_factor_apart():
 def test_a_look_finds_what_an_ended_audit_shows(journal):
     space, _ = world()
     plain = audited(discover=0, half_width=0.05)
-    found = Looking(space, ["metadata", "cells"]).find(plain.draws(), plain.calls(), most=2)
+    evidence = Evidence.of(space, plain.draws(), plain.calls())
+    found = find(space, evidence, atoms_of(space, ["metadata", "cells"]), most=2)
     assert found[0].words == "site north, device b, x"
 
 
@@ -254,23 +256,16 @@ def hostile(seed: int) -> int:
     rng = np.random.default_rng(seed)
     space, model = world(seed, samples=30, planted=0.5, per_call="one" if seed % 2 else "all")
 
-    class Worst:
-        def __init__(self, space: QuestionSpace, by: Any) -> None:
-            self.space = space
-
-        def find(self, draws: Any, calls: Any, **_: Any) -> list[Found]:
-            drawn = {row.call for row in draws}
-            rows = [a for c in calls if c.call in drawn for a in c.answers]
-            bad = {space.parts(a.question)[0] for a in rows if a.loss == 1}
-            mask = rng.random(30) < 0.2
-            mask[[int(sample) for sample in bad]] = True
-            every = named_targets(space, ["overall"])[0]
-            target = replace(every, id=OfSlice(f"{len(draws)}"), rows=mask)
-            return [Found((), target, 1, 1.0, 0.5, 1.0, 1)]
+    def worst(space: QuestionSpace, evidence: Evidence, *_: Any, **__: Any) -> list[Found]:
+        mask = rng.random(30) < 0.2
+        mask[evidence.sample[evidence.loss == 1]] = True
+        every = named_targets(space, ["overall"])[0]
+        target = replace(every, id=OfSlice(f"{len(evidence)}"), rows=mask)
+        return [Found((), target, 1, 1.0, 0.5, 1.0, 1)]
 
     journal = MemoryJournal()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(looks, "Looking", Worst)
+        patch.setattr(looks, "find", worst)
         patch.setattr(looks, "is_due", lambda draws: draws in (4, 9, 15))
         Audit(
             space,

@@ -36,11 +36,6 @@ def test_before_any_answer_it_is_the_prevalence() -> None:
     assert p(made(), image=0) == pytest.approx(PREVALENCE)
 
 
-def test_prior_adds_pseudo_counts_to_the_prevalence() -> None:
-    # (3 + 1) / (5 + 2), (3 + 1) / (5 + 2), (3 + 1) / (4 + 2)
-    assert p(made(prior=1.0), image=0) == pytest.approx([4 / 7, 4 / 7, 4 / 6])
-
-
 def test_history_of_true_answers_step_by_step() -> None:
     belief = made()
     belief.observe(image=10, sample=0, concept=A, truth=1, answer=0.2)
@@ -62,23 +57,6 @@ def test_history_of_the_models_answers_follows_what_it_said() -> None:
     belief.observe(image=10, sample=0, concept=B, truth=1, answer=0.5)
     # 0.5 counts as yes: A = 0, B = 1: s2 alone.
     assert p(belief, 10) == pytest.approx([0, 1, 1])
-
-
-def test_without_leaving_out_the_own_sample_it_counts() -> None:
-    belief = made(leave_one_out=False)
-    belief.observe(image=10, sample=0, concept=A, truth=1, answer=0.2)
-    # A = 1: s0, s1, s3. B: s0, s3. C: s1, s3.
-    assert p(belief, 10) == pytest.approx([1, 2 / 3, 2 / 3])
-    belief.observe(image=10, sample=0, concept=C, truth=0, answer=0.2)
-    # A = 1, C = 0: s0 alone, and its B is given away.
-    assert p(belief, 10) == pytest.approx([1, 1, 0])
-
-
-def test_prior_softens_what_was_counted() -> None:
-    belief = made(prior=1.0)
-    belief.observe(image=10, sample=0, concept=A, truth=1, answer=0.2)
-    # Matching: s1, s3. (2 + 1) / 4, (1 + 1) / 4, (2 + 1) / 4.
-    assert p(belief, 10) == pytest.approx([3 / 4, 1 / 2, 3 / 4])
 
 
 def test_unknown_truth_matches_no_answer() -> None:
@@ -120,7 +98,7 @@ def test_order_of_answers_is_irrelevant() -> None:
 
 
 def test_many_images_are_told_apart() -> None:
-    # More than the first table of rows holds, asked about in no order.
+    # Asked about in no order.
     belief = made()
     images = np.random.default_rng(0).permutation(1000)[:200].tolist()
     for image in images:

@@ -5,7 +5,7 @@ lie a factor apart, since as many answers again as there were tell something new
 before it ends for want of open targets.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,6 @@ from ...errors import InputError
 from ...families import OfSlice
 from ...journal import Journal
 from ...journal.facts import DiscoverFacts, Facts, read_facts
-from ...journal.rows import CallRow, DrawRow
 from ...space import QuestionSpace
 from ...types import Indices, JsonObject
 from ..census.everything import members
@@ -38,28 +37,6 @@ def is_due(draws: int) -> bool:
     return look == draws
 
 
-class Looking:
-    """Looks for slices of a space, by the proposers named."""
-
-    def __init__(self, space: QuestionSpace, by: Sequence[str]) -> None:
-        self.space = space
-        self.by = by
-        self._atoms = atoms_of(space, by)
-
-    def find(
-        self,
-        draws: Sequence[DrawRow],
-        calls: Collection[CallRow],
-        *,
-        most: int,
-        known: Sequence[Target] = (),
-        slices: Sequence[Target] = (),
-    ) -> list[Found]:
-        """What the answered ones among ``draws`` tell; see ``search.find``."""
-        evidence = Evidence.of(self.space, draws, calls)
-        return find(self.space, evidence, self._atoms, most=most, known=known, slices=slices)
-
-
 def explore(
     journal: Journal, space: QuestionSpace, *, most: int, by: Sequence[str] = DISCOVER_BY
 ) -> list[Found]:
@@ -71,50 +48,8 @@ def explore(
     facts = read_facts(journal.facts())
     slices = () if facts.certificate is None else facts.certificate.slices
     before = [target_of(OfSlice(s.name), s.masks) for s in slices]
-    looking = Looking(space, by)
-    return looking.find(journal.draws(proposals=False), journal.calls(), most=most, slices=before)
-
-
-def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> JsonObject:
-    """A slice for the journal (``journal.facts.SliceFacts``), found before draw ``since``, when
-    the questions ``drawn`` had been drawn."""
-    return {
-        "name": found.words,
-        "found_by": [*found.found_by],
-        "since": since,
-        **_questions(space, found.target, drawn),
-        "where": found.where,
-        "images": found.images,
-        "rate": found.rate,
-        "base": found.base,
-        "least_lift": found.least_lift,
-        "tried": found.tried,
-    }
-
-
-def asked_for(
-    space: QuestionSpace, target: Target, name: str, evidence: Evidence, drawn: Indices, since: int
-) -> JsonObject:
-    """The same of a target that somebody asks for at draw ``since``, for whatever reason."""
-    inside = evidence.only(evidence.inside(space, [target])[0])
-    return {
-        "name": name,
-        "found_by": [ASKED],
-        "since": since,
-        **_questions(space, target, drawn),
-        "where": None,
-        "images": len(np.unique(inside.sample)),
-        "rate": inside.rate,
-        "base": evidence.rate,
-        "least_lift": 0.0,
-        "tried": 1,
-    }
-
-
-def _questions(space: QuestionSpace, target: Target, drawn: Indices) -> JsonObject:
-    """Which questions a target has, and which of them are among those ``drawn``."""
-    seen = drawn[members(space, [target], drawn)[0]]
-    return {"size": size(space, target), "seen": seen.tolist(), "masks": masks_of(target)}
+    evidence = Evidence.of(space, journal.draws(proposals=False), journal.calls())
+    return find(space, evidence, atoms_of(space, by), most=most, slices=before)
 
 
 class Discovery(Hook):
@@ -127,13 +62,13 @@ class Discovery(Hook):
 
     def __init__(self, space: QuestionSpace, certify: Certify) -> None:
         self._most, self._by = certify.discover, tuple(certify.discover_by)
-        self._looking = Looking(space, self._by) if self._most else None
+        self._atoms = atoms_of(space, self._by) if self._most else None
         self._also: tuple[int, ...] = ()
         self._looked = -1
 
     def facts(self) -> JsonObject:
         """What the journal says of it; {} where nothing is looked for."""
-        if self._looking is None and not self._also:
+        if self._atoms is None and not self._also:
             return {}
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
 
@@ -157,28 +92,27 @@ class Discovery(Hook):
 
     def _is_due(self, loop: Loop) -> bool:
         draws, found = loop.draws, loop.certifier.rules.slices if loop.certifier else 0
-        if self._looking is None or draws == self._looked or found >= self._most:
+        if self._atoms is None or draws == self._looked or found >= self._most:
             return False
         return is_due(draws) or draws in self._also or _last_chance(loop)
 
     def _look(self, loop: Loop) -> None:
         """Looks, journals what it finds, and goes on with it."""
-        certifier, looking = loop.certifier, self._looking
-        if certifier is None or looking is None:
+        certifier, atoms = loop.certifier, self._atoms
+        if certifier is None or atoms is None:
             return
         self._looked = loop.draws
         registered = certifier.registered
-        found = looking.find(
-            _learned(loop),
-            loop.journal.calls(),
+        found = find(
+            loop.space,
+            _evidence(loop),
+            atoms,
             most=self._most - certifier.rules.slices,
             known=registered,
             slices=certifier.targets[len(registered) :],
         )
         if found:
-            drawn = _drawn(loop)
-            told = [fact(looking.space, one, loop.draws, drawn) for one in found]
-            _adopt(loop, [one.target for one in found], told)
+            _adopt(loop, found)
 
     def ask_for(self, targets: Mapping[str, Target], loop: Loop) -> None:
         """Makes targets of these, by name, from the next draw on: whatever made somebody ask for
@@ -199,31 +133,49 @@ class Discovery(Hook):
             if (masks := masks_of(target)) in known:
                 raise InputError(f"posthoc: {name!r} is a target already")
             known.append(masks)
-        evidence = Evidence.of(loop.space, _learned(loop), loop.journal.calls())
-        drawn, told, named = _drawn(loop), [], []
+        evidence, found = _evidence(loop), []
         for name, target in targets.items():
-            told.append(asked_for(loop.space, target, name, evidence, drawn, loop.draws))
-            named.append(replace(target, id=OfSlice(name)))
-        _adopt(loop, named, told)
+            inside = evidence.only(evidence.inside(loop.space, [target])[0])
+            images, named = len(np.unique(inside.sample)), replace(target, id=OfSlice(name))
+            found.append(Found((), named, images, inside.rate, evidence.rate, 0.0, tried=1))
+        _adopt(loop, found)
 
 
-def _adopt(loop: Loop, targets: Sequence[Target], told: Sequence[JsonObject]) -> None:
-    """``told``: the targets as facts, which are journaled first."""
+def _adopt(loop: Loop, found: Sequence[Found]) -> None:
+    """Slices, which are journaled first; those without atoms somebody asked for."""
+    asked = [loop.judge.questions_of(call) for call in loop.draw_order.calls]
+    drawn = np.concatenate([np.zeros(0, np.int64), *asked])
+    told = [_fact(loop.space, one, loop.draws, drawn) for one in found]
     before = loop.journal.facts().get("slices") or []
     loop.journal.set_facts(slices=[*before, *told])
-    loop.adopt(targets)
+    loop.adopt([one.target for one in found])
 
 
-def _learned(loop: Loop) -> list[DrawRow]:
-    """The draws that were learnt from."""
-    draws = loop.journal.draws(proposals=False)
-    return [row for row in draws if row.draw < loop.draw_order.learned]
+def _fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> JsonObject:
+    """A slice for the journal (``journal.facts.SliceFacts``), found before draw ``since``, when
+    the questions ``drawn`` had been drawn."""
+    target = found.target
+    return {
+        "name": found.words,
+        "found_by": [*found.found_by] or [ASKED],
+        "since": since,
+        "size": size(space, target),
+        "seen": drawn[members(space, [target], drawn)[0]].tolist(),
+        "masks": masks_of(target),
+        "where": found.where if found.atoms else None,
+        "images": found.images,
+        "rate": found.rate,
+        "base": found.base,
+        "least_lift": found.least_lift,
+        "tried": found.tried,
+    }
 
 
-def _drawn(loop: Loop) -> Indices:
-    """Every question that was drawn."""
-    drawn = [loop.judge.questions_of(call) for call in loop.draw_order.calls]
-    return np.concatenate([np.zeros(0, np.int64), *drawn])
+def _evidence(loop: Loop) -> Evidence:
+    """What was learnt from."""
+    learned = loop.draw_order.learned
+    draws = [row for row in loop.journal.draws(proposals=False) if row.draw < learned]
+    return Evidence.of(loop.space, draws, loop.journal.calls())
 
 
 def _last_chance(loop: Loop) -> bool:

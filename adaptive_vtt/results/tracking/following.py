@@ -21,9 +21,10 @@ from threading import Thread
 from typing import Annotated, Any, Protocol
 
 from ...certify.decisions import Comparison
-from ...engine.calling import Asking, Progress, progress_of
+from ...engine.calling import Progress
 from ...engine.options import Certify
 from ...errors import InputError, one_line
+from ...journal import Journal
 from ...journal.facts import Facts, read_facts
 from ...models.network.keys import Key, scrubbed
 from ...stopping import State
@@ -128,10 +129,18 @@ _USER = re.compile(r"//[^/@\s]+@")
 """User and password in an address."""
 
 
-class Followed(Asking, Protocol):
+class Followed(Protocol):
     """What is followed: an audit, as far as figures are read off it."""
 
+    journal: Journal
     certify: Certify
+
+    @property
+    def cost(self) -> float:
+        """What all answers cost so far."""
+
+    def state(self) -> State:
+        """Where the audit stands."""
 
     @property
     def stopped(self) -> str | None:
@@ -171,7 +180,7 @@ class Follower:
         """Sends where the audit stands, if that is due."""
         if step.state.calls >= self._next:
             self._next = step.state.calls + self._every
-            self._log(step)
+            self._log(step.state, step.cost)
         self._tell()
 
     def keep(self, folder: Path | str) -> None:
@@ -181,7 +190,7 @@ class Follower:
 
     def close(self) -> None:
         """Sends where the audit stands in the end, and waits until everything is sent."""
-        self._log(progress_of(self._audit))
+        self._log(self._audit.state(), self._audit.cost)
         self._steps.put(partial(self._to.end, self._audit.stopped is not None))
         self._steps.put(None)
         self._thread.join(PATIENCE)
@@ -189,11 +198,11 @@ class Follower:
             self._trouble = f"not all was sent within {PATIENCE:g} seconds"
         self._tell()
 
-    def _log(self, step: Progress) -> None:
+    def _log(self, state: State, cost: float) -> None:
         if self._trouble is None:
             audit = self._audit
-            told = figures(step.state, step.cost, audit.interval_rows(), audit.certify.compare)
-            self._steps.put(partial(self._to.log, step.state.calls, told))
+            told = figures(state, cost, audit.interval_rows(), audit.certify.compare)
+            self._steps.put(partial(self._to.log, state.calls, told))
 
     def _work(self) -> None:
         while (step := self._steps.get()) is not None:
