@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,6 +97,12 @@ def in_processes(
 def _on_one_thread(work: Callable[[Job], Done], job: Job) -> Done:
     torch.set_num_threads(1)
     return work(job)
+
+
+def apart(function: Callable[..., Done], *arguments: Any) -> Done:
+    """``function``'s result, of a process of its own, so that peaks of memory do not mix."""
+    with get_context("spawn").Pool(1, torch.set_num_threads, (1,)) as pool:
+        return pool.apply(function, arguments)
 
 
 def told(table: pd.DataFrame | list[Row], file: Path, *, index: bool = False) -> None:

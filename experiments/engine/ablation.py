@@ -88,7 +88,7 @@ def drawn(bench: str, half_width: float, most: int, way: Way, seed: int) -> Foun
     exploration = options.get("exploration", certificates.Setting.exploration)
     setting = certificates.Setting(way.name, options["strategy"], way.prediction, exploration)
     found = certificates.run(certificates.Task(bench, setting, half_width, seed, most))
-    return found.draws, found.certified, found.covered
+    return found["questions"], found["certified"], found["covered"]
 
 
 def audited(begin: Callable[..., Audit], truth: Sequence[float], way: Way, seed: int) -> Found:

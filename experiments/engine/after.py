@@ -11,14 +11,12 @@ the likeliest other one. "covered" counts runs whose interval holds the truth in
 
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.audit import Audit
 from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.models import Recorded
 
@@ -31,16 +29,20 @@ EARLIER = 1000
 MIN = 1e-9
 
 
-def audited(bench: Bench, half_width: float, soft: bool, **options: Any) -> Row:
-    """An audit of the overall error, from begin to end."""
-    given = {"half_width": half_width, "targets": ["overall"], **options}
-    model = softened(bench) if soft else bench.model()
-    with Audit(bench.space(), model, **given) as audit:
-        result = audit.run()
+def audited(bench: Bench, marks: Sequence[int] = (), **options: Any) -> Row:
+    """An audit of the overall error, from begin to end, and its squared errors after ``marks``."""
+    truth, errors = float(bench.losses.mean()), {}
+    with bench.audit(**options) as audit:
+
+        def note(step: Any) -> None:
+            if step.state.calls in marks:
+                (found,) = audit.interval_rows() or [{}]
+                errors[f"rmse {step.state.calls}"] = (float(found["estimate"]) - truth) ** 2
+
+        result = audit.run(note)
     (row,) = result.targets.to_dict("records")
-    truth = float(bench.losses.mean())
     held = row["lower"] - MIN <= truth <= row["upper"] + MIN
-    return {"calls": result.calls, "covered": held}
+    return {"calls": result.calls, "covered": held, **errors}
 
 
 def softened(bench: Bench) -> Recorded:
@@ -59,7 +61,11 @@ def softened(bench: Bench) -> Recorded:
 def rows(half_width: float, seed: int, soft: bool) -> list[Row]:
     """One earlier audit, and what comes after it."""
     before, now = severity_bench(), severity_bench(decay=DECAY)
-    run = partial(audited, half_width=half_width, soft=soft)
+
+    def run(bench: Bench, **options: Any) -> Row:
+        model = softened(bench) if soft else None
+        return audited(bench, model=model, half_width=half_width, **options)
+
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "journal.db"
         found = {"earlier version": run(before, seed=EARLIER + seed, journal=journal)}

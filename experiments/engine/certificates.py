@@ -9,7 +9,7 @@ moment.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -79,19 +79,6 @@ class Task:
     device: str = "cpu"
 
 
-@dataclass
-class Outcome:
-    """What came of a task: draws, whether every interval always held, errors at the marks; how many
-    draws were ``needed``: the rest only filled the last batch."""
-
-    draws: int
-    covered: bool
-    certified: bool
-    seconds: float
-    needed: int
-    errors: dict[int, float] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class Material:
     """A space, the loss of each of its questions, what to certify, and what predicts."""
@@ -102,10 +89,20 @@ class Material:
     bench: Any = None
 
 
-def run(task: Task) -> Outcome:
-    """Audits until certified or ``most`` draws are made."""
-    material = _material(task.bench, task.seed)
-    selector = _selector(task, material)
+def run(task: Task) -> Row:
+    """Audits until certified or ``most`` draws are made: questions, and how many were ``needed``
+    (the rest only filled the last batch); whether every interval always held; squared errors."""
+    material, setting = _material(task.bench, task.seed), task.setting
+    selector = selector_of(
+        material.space,
+        material.targets,
+        Rules(task.half_width or 0.01, 0.05),
+        setting.strategy,
+        task.seed,
+        losses=None if setting.prediction == "none" else _gp(task, material),
+        exploration=setting.exploration,
+        candidates=setting.candidates,
+    )
     certifier = selector.belief.certifying
     truth = _truth(material, certifier)
     rng = np.random.default_rng([task.seed, 77])
@@ -127,10 +124,16 @@ def run(task: Task) -> Outcome:
             held &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())
         waiting = []
         if selector.draws in task.marks:
-            errors[selector.draws] = float(certifier.sequences.estimate[0] - truth[0])
-    seconds = time.perf_counter() - start
-    certified = bool(certifier.certified.all())
-    return Outcome(selector.draws, held, certified, seconds, open_, errors)
+            error = float(certifier.sequences.estimate[0] - truth[0])
+            errors[f"RMSE at {selector.draws}"] = error**2
+    return {
+        "questions": selector.draws,
+        "needed": open_,
+        "covered": held,
+        "certified": bool(certifier.certified.all()),
+        "ms per draw": 1000 * (time.perf_counter() - start) / selector.draws,
+        **errors,
+    }
 
 
 def table(
@@ -152,48 +155,19 @@ def table(
         for s, w in keys
         for seed in range(seeds)
     ]
-    outcomes = in_processes(run, tasks, workers, executor)
-    frame = pd.DataFrame(
-        [
-            _row(bench, setting, width, outcomes[k * seeds : (k + 1) * seeds])
-            for k, (setting, width) in enumerate(keys)
-        ]
-    )
+    runs = pd.DataFrame(in_processes(run, tasks, workers, executor))
+    runs[["setting", "half-width"]] = [(t.setting.name, t.half_width) for t in tasks]
+    groups = runs.groupby(["setting", "half-width"], sort=False)
+    frame = groups.mean().drop(columns="certified").reset_index()
+    frame["covered"] = [f"{held}/{seeds}" for held in groups["covered"].sum()]
+    errors = frame.columns[frame.columns.str.startswith("RMSE")]
+    frame[errors] = frame[errors].pow(0.5).round(4)
+    frame["ms per draw"] = frame["ms per draw"].round(1)
+    frame.insert(0, "benchmark", bench)
     base = frame[frame["setting"] == "uniform"].set_index("half-width")["questions"]
     if len(base):
         frame.insert(4, "ratio", (frame["questions"] / frame["half-width"].map(base)).round(3))
     return frame
-
-
-def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) -> Row:
-    covered = sum(o.covered for o in outcomes)
-    row: Row = {
-        "benchmark": bench,
-        "setting": setting.name,
-        "half-width": width,
-        "questions": float(np.mean([o.draws for o in outcomes])),
-        "needed": float(np.mean([o.needed for o in outcomes])),
-        "covered": f"{covered}/{len(outcomes)}",
-        "ms per draw": round(1000 * float(np.mean([o.seconds / o.draws for o in outcomes])), 1),
-    }
-    for mark in outcomes[0].errors:
-        errors = [o.errors[mark] for o in outcomes if mark in o.errors]
-        row[f"RMSE at {mark}"] = round(float(np.sqrt(np.mean(np.square(errors)))), 4)
-    return row
-
-
-def _selector(task: Task, material: Material) -> Selector:
-    setting = task.setting
-    return selector_of(
-        material.space,
-        material.targets,
-        Rules(task.half_width or 0.01, 0.05),
-        setting.strategy,
-        task.seed,
-        losses=None if setting.prediction == "none" else _gp(task, material),
-        exploration=setting.exploration,
-        candidates=setting.candidates,
-    )
 
 
 def selector_of(
@@ -291,8 +265,7 @@ def _material(bench: str, seed: int) -> Material:
     return Material(space, np.asarray(made.losses, float).ravel(), ["overall"], made)
 
 
-@lru_cache(maxsize=2)
-def _digits(bench: str) -> Any:
+def _digits(bench: str) -> digits.Bench:
     return digits.severity_bench() if bench == "digits-severity" else digits.proxy_bench()
 
 

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt import Audit, Cohort
+from adaptive_vtt import Cohort
 from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.surrogates.cohort import logits
 from adaptive_vtt.types import Floats, Indices
 
 from ..program import Row, options, told
-from .after import EARLIER, MIN, spread
+from .after import EARLIER, audited, spread
 from .cohort_models import population
 from .digits import Bench
 
@@ -45,23 +45,6 @@ def losses_of(benches: Mapping[str, Bench], left_out: str) -> pd.DataFrame:
     return benches[left_out].questions().assign(**others)
 
 
-def audited(bench: Bench, half_width: float, **options: Any) -> Row:
-    """An audit of the overall error, from begin to end."""
-    truth, errors = float(bench.losses.mean()), {}
-    given = {"half_width": half_width, "targets": ["overall"], "budget": MAX, **options}
-    with Audit(bench.space(), bench.model(), **given) as audit:
-
-        def note(step: Any) -> None:
-            if step.state.calls in MARKS:
-                (found,) = audit.interval_rows() or [{}]
-                errors[f"rmse {step.state.calls}"] = (float(found["estimate"]) - truth) ** 2
-
-        result = audit.run(note)
-    (row,) = result.targets.to_dict("records")
-    held = row["lower"] - MIN <= truth <= row["upper"] + MIN
-    return {"calls": result.calls, "covered": held, **errors}
-
-
 def unlike(bench: Bench) -> dict[str, Bench]:
     """Models that no cohort tells of."""
     losses = bench.losses
@@ -76,7 +59,7 @@ def journals(benches: Mapping[str, Bench], half_width: float, folder: Path) -> d
     for number, (name, bench) in enumerate(benches.items()):
         path = folder / f"{name}.db"
         options: dict[str, Any] = {"seed": EARLIER + number, "budget": JOURNAL_CALLS}
-        audited(bench, half_width / 10, journal=path, **options)
+        audited(bench, half_width=half_width / 10, journal=path, **options)
         found[name] = path
     return found
 
@@ -94,7 +77,8 @@ def rows(
 ) -> Iterable[Row]:
     for how, given in options.items():
         for seed in range(seeds):
-            yield {"model": name, "how": how, **audited(bench, width, seed=seed, **given)}
+            found = audited(bench, MARKS, half_width=width, budget=MAX, seed=seed, **given)
+            yield {"model": name, "how": how, **found}
 
 
 def table_of(found: Sequence[Row], by: Sequence[str]) -> pd.DataFrame:

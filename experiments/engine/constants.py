@@ -10,14 +10,16 @@ With --explained no audits are made: the share of the variance that predictions 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import ModuleType
+from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import torch
 
 from adaptive_vtt.certify import certifier
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import check_known
 from adaptive_vtt.models.local import self_taught
 from adaptive_vtt.surrogates import loss_mean
 from adaptive_vtt.types import Floats
@@ -30,8 +32,7 @@ from .digits import TEST, explained
 from .self_taught import benches
 
 PLACES: dict[str, ModuleType] = {
-    **dict.fromkeys(("ROOM", "FADE"), certifier),
-    "RANGE": certifier,
+    **dict.fromkeys(("ROOM", "FADE", "RANGE"), certifier),
     **dict.fromkeys(("TOLD", "CAUTION"), loss_mean),
     **dict.fromkeys(("TEAMS", "HIDDEN", "STEPS"), self_taught),
 }
@@ -43,25 +44,20 @@ ANSWERS = (10, 20, 40, 70, 120, 200)
 @contextmanager
 def changed(values: Mapping[str, float]) -> Iterator[None]:
     """The constants of those names have those values, for a while."""
-    places = [(PLACES[name], name) for name in values]
-    before = [getattr(*place) for place in places]
     certificates._taught.cache_clear()
     benches.cache_clear()
-    try:
-        for (module, name), value in zip(places, values.values(), strict=True):
-            setattr(module, name, type(getattr(module, name))(value))
+    with ExitStack() as until:
+        for name, value in values.items():
+            kind = type(getattr(PLACES[name], name))
+            until.enter_context(patch.object(PLACES[name], name, kind(value)))
         yield
-    finally:
-        for (module, name), value in zip(places, before, strict=True):
-            setattr(module, name, value)
 
 
 def parsed(text: str) -> dict[str, float]:
     """The mapping that A=1,B=2 stands for; raises InputError for an unknown name."""
     values = {name: float(value) for name, value in (p.split("=") for p in text.split(",") if p)}
     for name in values:
-        if name not in PLACES:
-            raise InputError(f"constants: expected one of {', '.join(PLACES)}, got {name!r}")
+        check_known("constant", name, PLACES, "command line")
     return values
 
 
@@ -97,18 +93,17 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Floats]:
         with changed(values):
             if chosen.explained:
                 found[change] = np.mean([explained_after(seed) for seed in seeds], axis=0)
-                shares = zip(ANSWERS, found[change], strict=True)
-                told = "  ".join(f"{count}: {share:.3f}" for count, share in shares)
+                told = pd.Series(found[change], ANSWERS).round(3).to_dict()
                 print(f"{change or 'as it is':28} {told}", flush=True)
                 continue
             tasks = [Task("digits-severity", TAUGHT, chosen.half_width, seed) for seed in seeds]
-            outcomes = [run(task) for task in tasks]
-        found[change] = np.array([o.draws for o in outcomes], float)
+            runs = pd.DataFrame([run(task) for task in tasks])
+        found[change] = runs["questions"].to_numpy(float)
         more = found[change] - found[""]
         error = more.std(ddof=1) / len(more) ** 0.5 if len(more) > 1 else np.nan
         print(
             f"{change or 'as it is':28} {found[change].mean():7.1f} questions, {more.mean():+6.1f} "
-            f"(+-{error:.1f}), held {sum(o.covered for o in outcomes)}/{len(outcomes)}",
+            f"(+-{error:.1f}), held {runs['covered'].sum()}/{len(runs)}",
             flush=True,
         )
     return found

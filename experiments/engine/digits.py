@@ -22,6 +22,7 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
+from adaptive_vtt.audit import Audit
 from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.relations import LabelPreserving
@@ -98,6 +99,11 @@ class Bench:
         """Says P(correct) = 1 - loss."""
         answers = self.questions().assign(**{CONCEPT: 1 - self.losses.ravel()})
         return Recorded(answers, name=self.name)
+
+    def audit(self, **options: Any) -> Audit:
+        """An audit of the overall error, told what the proxies answer."""
+        given = {"targets": ["overall"], "proxies": self.told(), **options}
+        return Audit(self.space(), given.pop("model", None) or self.model(), **given)
 
     def questions(self) -> pd.DataFrame:
         """A row per question: its sample, relation and severity."""

@@ -41,15 +41,7 @@ def audit_of(
 ) -> tuple[Audit, Floats]:
     """Digits, one question per call."""
     made = change(bench())
-    audit = Audit(
-        made.space(),
-        made.model(),
-        targets=["overall"],
-        half_width=NEVER,
-        budget=budget,
-        seed=seed,
-        proxies=made.told(),
-    )
+    audit = made.audit(half_width=NEVER, budget=budget, seed=seed)
     return audit, np.array([made.losses.mean()])
 
 

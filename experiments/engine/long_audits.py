@@ -11,7 +11,6 @@ calls over the second half: in an audit of 20,000, the question GP is at its lim
 tenth of the audit, and at its very end.
 """
 
-import multiprocessing
 import resource
 import tempfile
 import time
@@ -21,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
@@ -32,7 +30,7 @@ from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import TiledDataset
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, told
+from ..program import Row, apart, options, told
 from .digits import RecordedRelation
 
 TILE = 230
@@ -129,22 +127,15 @@ def later(what: str, kind: str, journal: Path, calls: int) -> dict[str, float]:
     return {f"{what} s": seconds, f"{what} peak MB": peak}
 
 
-def _apart(function: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
-    """In a process of its own, so that peaks of memory do not mix."""
-    threads = torch.set_num_threads, (1,)
-    with multiprocessing.get_context("spawn").Pool(1, *threads) as pool:
-        return pool.apply(function, arguments)
-
-
 def measure(kind: str, calls: int, folder: Path) -> Row:
     """One row of the table."""
     journal = folder / f"{kind}-{calls}.db"
     row: Row = {"audit": kind, "calls": calls}
     if not journal.exists():
-        row |= _apart(run, kind, journal, calls)
+        row |= apart(run, kind, journal, calls)
     row["journal MB"] = journal.stat().st_size / 2**20
     for what in LATER:
-        row |= _apart(later, what, kind, journal, calls)
+        row |= apart(later, what, kind, journal, calls)
     return row
 
 
@@ -164,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for kind in chosen.kinds:
             for questions in chosen.whole or ():
-                found = _apart(whole, kind, questions, folder)
+                found = apart(whole, kind, questions, folder)
                 rows.append({"audit": kind, "questions": questions, **found})
             for calls in () if chosen.whole else chosen.calls:
                 rows.append(measure(kind, calls, folder))

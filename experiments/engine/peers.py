@@ -290,14 +290,12 @@ def _figures(tracks: Sequence[Track], mark: int) -> Row:
 
 def wide(frame: pd.DataFrame, figure: str, digits: int) -> pd.DataFrame:
     """Methods down, questions across, one figure; notes where there is none."""
-    rows = []
-    for method, part in frame.groupby("method", sort=False):
-        note = str(part["note"].iloc[0])
-        cells = [note] + [""] * (len(MARKS) - 1)
-        if not note:
-            cells = [f"{value:.{digits}f}" for value in part[figure]]
-        rows.append([method, *cells])
-    return pd.DataFrame(rows, columns=["method", *(f"n = {mark}" for mark in MARKS)])
+    missing = frame["note"] != ""
+    cells = frame[figure].map(f"{{:.{digits}f}}".format).mask(missing, frame["note"])
+    marks = frame["questions"].fillna(MARKS[0]).map("n = {:.0f}".format)
+    table = frame.assign(cells=cells, marks=marks).pivot(index="method", columns="marks")["cells"]
+    columns = [f"n = {mark}" for mark in MARKS]
+    return table.loc[frame["method"].unique(), columns].fillna("").reset_index()
 
 
 def page(frame: pd.DataFrame, repeats: int) -> go.Figure:

@@ -120,35 +120,21 @@ def money(seeds: int, samples: int, half_width: float, pools: Sequence[str] = PO
     found = []
     for pool in pools:
         space, rates = space_of(pool, samples)
-        costs = np.array([_pair(space, rates, seed, half_width, pool) for seed in range(seeds)])
-        without, by_price = costs[:, 0], costs[:, 1]
-        share = by_price[:, 0] / without[:, 0]
-        error = share.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan
-        found.append(
-            {
-                "pool": pool,
-                "audits": seeds,
-                "cost without": round(float(without[:, 0].mean()), 3),
-                "cost by price": round(float(by_price[:, 0].mean()), 3),
-                "share": round(float(share.mean()), 3),
-                "standard error": round(float(error), 3),
-                "least": round(least(space, rates), 3),
-                "calls without": round(float(without[:, 1].mean()), 1),
-                "calls by price": round(float(by_price[:, 1].mean()), 1),
-            }
-        )
+        pairs = [_pair(space, rates, seed, half_width, pool) for seed in range(seeds)]
+        runs = pd.DataFrame(pairs)
+        runs.insert(2, "share", runs["cost by price"] / runs["cost without"])
+        told_of = {"pool": pool, "audits": seeds, "least": least(space, rates)}
+        found.append(told_of | {"standard error": runs["share"].sem(), **runs.mean()})
         print(found[-1], flush=True)
     return found
 
 
-def _pair(
-    space: QuestionSpace, rates: Floats, seed: int, half_width: float, pool: str
-) -> list[tuple[float, int]]:
+def _pair(space: QuestionSpace, rates: Floats, seed: int, half_width: float, pool: str) -> Row:
     """Cost and calls without prices, and by them."""
     wrong = wrong_of(space, rates, seed)
     targets = ["overall", "relations"] if pool == "targets" else ["overall"]
-    found = []
-    for by_price in (False, True):
+    found: Row = {}
+    for by_price, how in ((False, "without"), (True, "by price")):
         audit = Audit(
             space,
             Billed(wrong),
@@ -164,7 +150,7 @@ def _pair(
         result = audit.run()
         if not result.targets["certified"].all():
             raise RuntimeError(f"expected all targets to be certified, got {result.reason}")
-        found.append((audit.cost, len(audit.journal.calls())))
+        found |= {f"cost {how}": audit.cost, f"calls {how}": len(audit.journal.calls())}
     return found
 
 
@@ -226,7 +212,7 @@ def main() -> None:
     )
     if "money" in chosen.only:
         rows = money(chosen.seeds, chosen.samples, chosen.half_width, chosen.pools)
-        told(rows, chosen.out / "prices_money.csv")
+        told(pd.DataFrame(rows).round(3), chosen.out / "prices_money.csv")
     if "coverage" in chosen.only:
         told(coverage(chosen.audits), chosen.out / "prices_coverage.csv")
 

@@ -87,18 +87,6 @@ def explained_at(bench: Bench, count: int, seed: int) -> float:
     return explained(unseen.loss, gp.posterior(unseen).mean)
 
 
-def digits_audit(bench: Bench, half_width: float, **options: Any) -> Audit:
-    """An audit of the overall error, told what the bench's proxies expect."""
-    return Audit(
-        bench.space(),
-        bench.model(),
-        half_width=half_width,
-        targets=["overall"],
-        proxies=bench.told(),
-        **options,
-    )
-
-
 def _calls(begin: Callable[..., Audit], strategy: str, truth: Any, seeds: int) -> tuple[float, str]:
     """Mean calls until certified, and in how many runs every interval always held."""
     runs = [certified_run(Job(begin, strategy, seed, truth=truth)) for seed in range(seeds)]
@@ -116,7 +104,7 @@ def digits_table(widths: Sequence[float], answers: Sequence[int], seeds: int) ->
             found = [explained_at(bench, n, seed) for seed in range(seeds)]
             row[f"explained at {n}"] = round(float(np.mean(found)), 3)
         for width in widths:
-            begin, truth = partial(digits_audit, bench, width), (float(bench.losses.mean()),)
+            begin, truth = partial(bench.audit, half_width=width), (float(bench.losses.mean()),)
             if (name, width) not in uniform:
                 uniform[name, width] = _calls(begin, UNIFORM, truth, seeds)[0]
             calls, held = _calls(begin, ADAPTIVE, truth, seeds)

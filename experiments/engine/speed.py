@@ -6,24 +6,20 @@ learning from 14 answers. Amortised: refits of the question GP are in. ``--belie
 share of the CPU of ``avtt audit --demo`` goes into keeping what it believes.
 """
 
-import multiprocessing
 import resource
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import torch
 
 from adaptive_vtt.cli.main import main as avtt
-from adaptive_vtt.engine import assembly
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.checkpoints import Checkpoints
-from adaptive_vtt.engine.loop import Loop
 from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
@@ -32,7 +28,7 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 from adaptive_vtt.testing import TiledDataset
 
-from ..program import Row, options, told
+from ..program import Row, apart, options, told
 from .digits import RecordedRelation
 
 CONCEPTS, TILE = 14, 23
@@ -49,7 +45,6 @@ def space_of(size: int) -> QuestionSpace:
 
 def measure(size: int, candidates: int, calls: int, device: str) -> Row:
     """Milliseconds per draw over the last tenth of ``calls`` and over all of them."""
-    torch.set_num_threads(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     space = space_of(size)
     certify = Certify(0.001, None, 0.95, ("concepts", "relations"), None, "loss")
@@ -102,35 +97,23 @@ def keeping_beliefs() -> Row:
     """CPU seconds of the demo, its comparison included, and of its checkpoints in this thread."""
     spent: list[float] = []
 
-    class Timed(Checkpoints):
-        def learnt(self, outcomes: Sequence[Observation]) -> None:
-            with stopwatch(spent):
-                super().learnt(outcomes)
+    def timed(work: Callable[..., None]) -> Callable[..., None]:
+        def called(*given: Any) -> None:
+            begun = time.thread_time()
+            work(*given)
+            spent.append(time.thread_time() - begun)
 
-        def after_answers(self, loop: Loop) -> None:
-            with stopwatch(spent):
-                super().after_answers(loop)
+        return called
 
-        def on_end(self, loop: Loop) -> None:
-            with stopwatch(spent):
-                super().on_end(loop)
-
+    names = ("learnt", "after_answers", "on_end")
+    methods: Any = {name: timed(getattr(Checkpoints, name)) for name in names}
     begun = time.process_time()
-    timed = patch.object(assembly, "Checkpoints", Timed)
-    with TemporaryDirectory() as out, timed, suppress(SystemExit):
+    with TemporaryDirectory() as out, patch.multiple(Checkpoints, **methods), suppress(SystemExit):
         avtt(["audit", "--demo", "--half-width", "0.1", "--seed", "0", "--out", f"{out}/run"])
     whole = time.process_time() - begun
     kept = sum(spent)
     found = {"demo, s": whole, "beliefs, s": kept, "beliefs, %": 100 * kept / whole}
     return {name: round(value, 2) for name, value in found.items()}
-
-
-@contextmanager
-def stopwatch(spent: list[float]) -> Iterator[None]:
-    """Adds how many CPU seconds of this thread were spent."""
-    begun = time.thread_time()
-    yield
-    spent.append(time.thread_time() - begun)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -145,10 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.device != "cpu":
         jobs += [(SIZES[3], c, n) for c in (4096, 65_536, 10**6) for n in (1000, 5000)]
     rows = []
-    for job in jobs:  # a process each, so that peaks of memory do not mix
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            rows.append(pool.apply(measure, (*job, chosen.device)))
-            print(rows[-1], flush=True)
+    for job in jobs:
+        rows.append(apart(measure, *job, chosen.device))
+        print(rows[-1], flush=True)
     told(rows, chosen.out / "speed.csv")
 
 

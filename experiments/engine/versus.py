@@ -30,7 +30,7 @@ from adaptive_vtt.oracles.paired import Paired, difference
 from adaptive_vtt.surrogates.difference_gp import DifferenceGP
 from adaptive_vtt.types import Floats, Indices
 
-from ..program import in_processes, options, told
+from ..program import Row, in_processes, options, told
 from . import digits, versus_coverage
 from .certificates import UNIFORM_EXPLORATION, selector_of
 
@@ -62,16 +62,6 @@ class Task:
     def name(self) -> str:
         goal = "sign" if self.limit == 0 else f"above {self.limit:g}"
         return f"{goal}: {self.way}, {'adaptive' if self.adaptive else 'uniform'}"
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a task went."""
-
-    calls: int
-    decided: str
-    covered: bool
-    seconds: float
 
 
 @cache
@@ -132,7 +122,7 @@ class Half:
         return Observation(question, 1, mine["loss"], margin=mine["margin"])
 
 
-def run(task: Task) -> Ran:
+def run(task: Task) -> Row:
     """Asks until it is decided, or ``most`` calls were made."""
     halves, calls, held, start = _halves(task), 0, True, time.perf_counter()
     truth, decided = _true(), "open"
@@ -145,7 +135,9 @@ def run(task: Task) -> Ran:
         held &= lower - 1e-9 <= truth <= upper + 1e-9
         if decided == "open":
             decided = _decided(task, halves, lower, upper)
-    return Ran(calls, decided, held, time.perf_counter() - start)
+    took = 1000 * (time.perf_counter() - start) / calls
+    found = {"comparison": task.name, "calls": calls, "decided": decided != "open"}
+    return {**found, "covered": held, "ms per call": took}
 
 
 def _decided(task: Task, halves: list[Half], lower: float, upper: float) -> str:
@@ -230,20 +222,15 @@ def suites(seeds: int, first: int = 0) -> dict[str, list[Task]]:
 
 def table(tasks: Sequence[Task], workers: int, executor: str = "processes") -> pd.DataFrame:
     """One row per way: calls, decisions, coverage."""
-    ran = in_processes(run, tasks, workers, executor)
-    rows = [
-        {
-            "comparison": task.name,
-            "calls": found.calls,
-            "decided": found.decided != "open",
-            "covered": found.covered,
-            "ms per call": 1000 * found.seconds / found.calls,
-        }
-        for task, found in zip(tasks, ran, strict=True)
-    ]
-    groups = pd.DataFrame(rows).groupby("comparison", sort=False)
-    found = groups.agg({"calls": "mean", "decided": "sum", "covered": "sum", "ms per call": "mean"})
-    return found.assign(runs=groups.size()).round(1).reset_index()
+    return decisions(in_processes(run, tasks, workers, executor), "comparison").reset_index()
+
+
+def decisions(rows: Sequence[Row], by: str) -> pd.DataFrame:
+    """Means of calls and of what they take, and how many runs were decided and covered."""
+    groups = pd.DataFrame(rows).groupby(by, sort=False)
+    counts = groups[["decided", "covered"]].sum()
+    means = groups.mean().assign(**counts, runs=groups.size())
+    return means.round(1)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

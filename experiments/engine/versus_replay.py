@@ -26,7 +26,7 @@ from adaptive_vtt.strategies import get
 
 from ..program import Row, in_processes, options, told
 from .certificates import UNIFORM_EXPLORATION
-from .versus import ALPHA, EARLIER, NON_INFERIOR, Half, Task, benches
+from .versus import ALPHA, EARLIER, NON_INFERIOR, Half, Task, benches, decisions
 
 MAX = 16_000
 
@@ -124,9 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for limit in (0.0, NON_INFERIOR)
         for row in in_processes(partial(run, limit), range(chosen.seeds), chosen.workers)
     ]
-    groups = pd.DataFrame(rows).groupby("goal", sort=False)
-    table = groups.agg({"calls": "mean", "decided": "sum", "covered": "sum"})
-    told(table.assign(runs=groups.size()).round(1), chosen.out / "versus-replay.csv", index=True)
+    told(decisions(rows, "goal"), chosen.out / "versus-replay.csv", index=True)
 
 
 if __name__ == "__main__":
