@@ -365,7 +365,7 @@ class SQLiteJournal:
             for draw, *move in self._rows(_MOVES):
                 moves.setdefault(draw, []).append(_move(draw, *move))
             query, where = _DRAWS.format(proposal=proposal), "draws, row {draw}, why"
-            rows = self._read_json(query, "why", where, dict, dict[str, Any])
+            rows = self._read_json(query, "why", where, dict, JsonObject)
             return [DrawRow(**row, moves=tuple(moves.get(row["draw"], []))) for row in rows]
 
     def proposal(self, draw: int) -> bytes:
