@@ -1,6 +1,7 @@
 """A journal that goes when the process goes."""
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -39,13 +40,9 @@ class MemoryJournal:
                 self._link(row)
 
     def add_draws(self, rows: list[DrawRow]) -> None:
-        calls = [row.call for row in rows]
-        for row in rows:
-            if row.draw in self._draws or row.call in self._drawn:
-                raise JournalError(f"journal: draw {row.draw} (call {row.call}) stands there")
-        if len({row.draw for row in rows}) < len(rows) or len(set(calls)) < len(rows):
-            raise JournalError("journal: the same draw twice in one write")
-        self._drawn.update(calls)
+        self._check_new("draws", [row.draw for row in rows], self._draws)
+        self._check_new("draws of calls", [row.call for row in rows], self._drawn)
+        self._drawn.update(row.call for row in rows)
         for row in rows:
             self._draws[row.draw] = row
             self._link(row)
@@ -67,9 +64,7 @@ class MemoryJournal:
             self._link(row)
 
     def add_sources(self, rows: list[SourceRow]) -> None:
-        numbers = [r.source for r in rows]
-        if self._sources.keys() & numbers or len(set(numbers)) < len(numbers):
-            raise JournalError(f"journal: one of sources {numbers} stands there")
+        self._check_new("sources", [row.source for row in rows], self._sources)
         for row in rows:
             kept = replace(row, answers=tuple(json.loads(json.dumps(row.answers))))
             self._sources[row.source] = kept
@@ -90,9 +85,7 @@ class MemoryJournal:
         return list(self._judging)
 
     def add_beliefs(self, rows: list[BeliefRow]) -> None:
-        numbers = [row.draws for row in rows]
-        if self._beliefs.keys() & numbers or len(set(numbers)) < len(numbers):
-            raise JournalError(f"journal: one of the beliefs after {numbers} draws stands there")
+        self._check_new("beliefs after draws", [row.draws for row in rows], self._beliefs)
         for row in rows:
             kept = replace(row, figures=json.loads(json.dumps(row.figures)))
             self._beliefs[row.draws] = kept
@@ -139,6 +132,10 @@ class MemoryJournal:
 
     def close(self) -> None:
         pass
+
+    def _check_new(self, what: str, numbers: list[int], known: Collection[int]) -> None:
+        if not set(known).isdisjoint(numbers) or len(set(numbers)) < len(numbers):
+            raise JournalError(f"journal: one of the {what} {numbers} stands there")
 
     def _link(self, row: Row) -> None:
         self._links.append(self._chain.add(row))

@@ -25,7 +25,8 @@ from .rows import (
     Tally,
 )
 
-AnyRow = TypeVar("AnyRow")
+AnyRow = TypeVar("AnyRow", bound=Row)
+Made = TypeVar("Made")
 VERSION = 6
 SCHEMA = """
 CREATE TABLE facts (          -- the audit's settings, its space, and how it ended; a log
@@ -125,7 +126,6 @@ class Step:
 
     def add_fact(self, row: FactRow) -> None:
         self._insert("facts", [vars(row)])
-        self.link(row)
 
     def add_draw(self, row: DrawRow) -> None:
         values = {**vars(row), "why": json.dumps(row.why)}
@@ -142,7 +142,6 @@ class Step:
             for move in row.moves
         ]
         self._insert("moves", moves)
-        self.link(row)
 
     def add_call(self, row: CallRow) -> None:
         paid = {"cost": row.cost, "unconfirmed": row.unconfirmed, "elapsed": row.elapsed}
@@ -155,21 +154,17 @@ class Step:
         if row.pictures is not None:
             source, follow_up = row.pictures
             self._insert("pictures", [{"call": row.call, "source": source, "follow_up": follow_up}])
-        self.link(row)
 
     def add_source(self, row: SourceRow) -> None:
         self._insert("sources", [{**vars(row), "answers": json.dumps(row.answers)}])
-        self.link(row)
 
     def add_judging(self, row: JudgingRow) -> None:
         if self.db.execute("SELECT count(*) FROM judging").fetchone()[0] != row.position:
             raise JournalError(f"journal: judging of call {row.call} stands there")
         self._insert("judging", [{**vars(row), "said": json.dumps(row.said)}])
-        self.link(row)
 
     def add_belief(self, row: BeliefRow) -> None:
         self._insert("beliefs", [{"draws": row.draws, "figures": json.dumps(row.figures)}])
-        self.link(row)
 
     def link(self, row: Row) -> None:
         """Seals a row that was written."""
@@ -315,10 +310,8 @@ class SQLiteJournal:
             if name not in before or json.dumps(before[name]) != json.dumps(value)
         }
         if changed:
-            with self._writing() as step:
-                first = step.db.execute("SELECT count(*) FROM facts").fetchone()[0]
-                for position, (name, value) in enumerate(changed.items(), first):
-                    step.add_fact(FactRow(position, name, value))
+            places = enumerate(changed.items(), len(self.fact_rows()))
+            self._add(Step.add_fact, [FactRow(place, *fact) for place, fact in places])
 
     def add_draws(self, rows: list[DrawRow]) -> None:
         self._add(Step.add_draw, rows)
@@ -341,6 +334,7 @@ class SQLiteJournal:
             with self._writing() as step:
                 for row in rows:
                     add(step, row)
+                    step.link(row)
 
     # -- reading -----------------------------------------------------------------------
 
@@ -353,28 +347,16 @@ class SQLiteJournal:
         return [FactRow(**row) for row in rows]
 
     def sources(self) -> list[SourceRow]:
-        with self._reading():
-            rows = self._read("SELECT * FROM sources ORDER BY source")
-            for row in rows:
-                said = parsed(row["answers"], f"sources, row {row['source']}", list)
-                row["answers"] = tuple(said)
-            return [SourceRow(**row) for row in rows]
+        query, where = "SELECT * FROM sources ORDER BY source", "sources, row {source}"
+        return self._read_json(query, "answers", where, tuple, SourceRow)
 
     def judging(self) -> list[JudgingRow]:
-        with self._reading():
-            rows = self._read("SELECT * FROM judging ORDER BY position")
-            for row in rows:
-                where = f"judging, row {row['position']}"
-                row["said"] = tuple(parsed(row["said"], where, list))
-            return [JudgingRow(**row) for row in rows]
+        query, where = "SELECT * FROM judging ORDER BY position", "judging, row {position}"
+        return self._read_json(query, "said", where, tuple, JudgingRow)
 
     def beliefs(self) -> list[BeliefRow]:
-        with self._reading():
-            rows = self._read("SELECT draws, figures FROM beliefs ORDER BY draws")
-            for row in rows:
-                where = f"beliefs, after {row['draws']} draws"
-                row["figures"] = parsed(row["figures"], where, dict)
-            return [BeliefRow(**row) for row in rows]
+        query, where = "SELECT * FROM beliefs ORDER BY draws", "beliefs, after {draws} draws"
+        return self._read_json(query, "figures", where, dict, BeliefRow)
 
     def draws(self, *, proposals: bool = True) -> list[DrawRow]:
         proposal = "proposal" if proposals else "x'' AS proposal"
@@ -382,9 +364,8 @@ class SQLiteJournal:
             moves: dict[int, list[MoveRow]] = {}
             for draw, *move in self._rows(_MOVES):
                 moves.setdefault(draw, []).append(_move(draw, *move))
-            rows = self._read(_DRAWS.format(proposal=proposal))
-            for row in rows:
-                row["why"] = parsed(row["why"], f"draws, row {row['draw']}, why", dict)
+            query, where = _DRAWS.format(proposal=proposal), "draws, row {draw}, why"
+            rows = self._read_json(query, "why", where, dict, JsonObject)
             return [DrawRow(**row, moves=tuple(moves.get(row["draw"], []))) for row in rows]
 
     def proposal(self, draw: int) -> bytes:
@@ -444,6 +425,18 @@ class SQLiteJournal:
             found = self._db.execute(query if self._made else "SELECT 1 WHERE 0")
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]
+
+    def _read_json(
+        self, query: str, column: str, where: str, kind: type, make: Callable[..., Made]
+    ) -> list[Made]:
+        """As ``_read``, a dict or a tuple (``kind``) made of the JSON in one of the columns;
+        ``where`` that is, for errors."""
+        with self._reading():
+            rows = self._read(query)
+            for row in rows:
+                value = parsed(row[column], where.format(**row), dict if kind is dict else list)
+                row[column] = kind(value)
+            return [make(**row) for row in rows]
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         """As ``_read``, row by row and without names: long tables are never held twice."""

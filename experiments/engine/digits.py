@@ -27,7 +27,7 @@ from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.surrogates.features import REFERENCE, FollowUpFeatures, sample_features
+from adaptive_vtt.surrogates.features import REFERENCE, FollowUpFeatures
 from adaptive_vtt.surrogates.loss_mean import Losses
 from adaptive_vtt.surrogates.question_gp import QuestionGP
 from adaptive_vtt.types import Floats, Image
@@ -355,7 +355,6 @@ def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
     """What each surrogate explains after ``count`` random answers."""
     order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
     seen, unseen = bench.judged(order[:count]), bench.judged(order[count : count + TEST])
-    features = sample_features(bench.dataset(), seed)
     hard, pictures = replace(seen, margin=None), bench.inputs()
     sources = {"features": pictures["features"]}
 
@@ -368,7 +367,6 @@ def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
     found = learnt(hard, **sources)
     result = {
         "cells": found.mean.expected(unseen.variant, unseen.concept * 3 + 1, kinds),
-        "plain kernel": _plain(bench, seen, unseen, features),
         "losses": found.posterior(unseen).mean,
         "margins": learnt(seen, **sources).posterior(unseen).mean,
         "losses, follow-ups": learnt(hard, **pictures).posterior(unseen).mean,
@@ -378,44 +376,6 @@ def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
         helped = learnt(seen, proxies=bench.proxy_losses, **pictures)
         result["with proxies"] = helped.posterior(unseen).mean
     return {name: explained(unseen.loss, expected) for name, expected in result.items()}
-
-
-def _plain(
-    bench: Bench, seen: Losses, unseen: Losses, features: Callable[[Tensor], Tensor]
-) -> Tensor:
-    """The kernel of the first measurements: sums of relation, severity, image and features."""
-    relation, severity = torch.tensor(bench.relation), torch.tensor(bench.severity).double()
-    log = torch.tensor([0.01] * 4 + [0.02, 0.02, 0.04, 0.04, 0.1, 0.7]).double().log()
-    start, log = log, log.clone().requires_grad_()
-
-    def kernel(one: Losses, other: Losses) -> Tensor:
-        size = log.exp()
-        level, levels = severity[one.variant][:, None], severity[other.variant]
-        same = (relation[one.variant][:, None] == relation[other.variant]).double()
-        own = (one.sample[:, None] == other.sample).double()
-        distance = torch.cdist(features(one.sample), features(other.sample)) / size[9]
-        alike = torch.exp(-0.5 * distance**2)
-        near = torch.exp(-0.5 * ((level - levels) / 2) ** 2)
-        cells = size[0] + same * (size[1] + size[2] * near + size[3] * level * levels / 9)
-        return cells + alike * (size[4] + size[5] * same) + own * (size[6] + size[7] * same)
-
-    def solved() -> tuple[Tensor, Tensor]:
-        noise = (log[8].exp() + 1e-6) * torch.eye(len(seen.loss), dtype=torch.float64)
-        factor = torch.linalg.cholesky(kernel(seen, seen) + noise)
-        return factor, torch.cholesky_solve(seen.loss[:, None] - 0.3, factor)[:, 0]
-
-    def closure() -> Tensor:
-        optimiser.zero_grad()
-        factor, alpha = solved()
-        fit = 0.5 * (seen.loss - 0.3) @ alpha + factor.diagonal().log().sum()
-        total = fit + 0.05 * ((log - start) ** 2).sum()
-        (log.grad,) = torch.autograd.grad(total, log)
-        return total
-
-    optimiser: Any = torch.optim.LBFGS([log], max_iter=25, line_search_fn="strong_wolfe")
-    optimiser.step(closure)
-    with torch.no_grad():
-        return (kernel(unseen, seen) @ solved()[1] + 0.3).clamp(0.02, 0.98)
 
 
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:

@@ -40,7 +40,6 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.demo import phantom
 from adaptive_vtt.demo.server import STATISTICS, Behaviour, DemoModel, DemoServer
-from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.network.attempts import Reply, Trouble
@@ -136,12 +135,13 @@ def limit(quick: bool) -> list[Row]:
                 result = audit.run()
                 verify(audit.journal)
                 draws = audit.journal.draws(proposals=False)
+            levels = pd.Series([row.why.get("in_flight") for row in draws], dtype=float)
             model.close()
             counted = bill(url)
             rows.append(
                 {
                     "in flight, as given": flight,
-                    "in flight": round(float(np.mean(_levels(draws, model.in_flight))), 1),
+                    "in flight": round(levels.ffill().fillna(model.in_flight).mean(), 1),
                     "calls": result.calls,
                     "429": counted["limited"],
                     "429 per call": round(counted["limited"] / counted["answered"], 2),
@@ -149,15 +149,6 @@ def limit(quick: bool) -> list[Row]:
                 }
             )
     return rows
-
-
-def _levels(draws: Sequence[DrawRow], level: int) -> list[int]:
-    """The calls in flight as of each draw; ``level`` where none tells."""
-    found = []
-    for row in draws:
-        level = row.why.get("in_flight", level)
-        found.append(level)
-    return found
 
 
 class There(ModelDefaults):

@@ -30,7 +30,7 @@ from adaptive_vtt.engine.selector import mix
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
 
-from ..program import in_processes
+from ..program import Row, in_processes
 from .digits import CONCEPT, RecordedRelation
 
 SAMPLES, RELATIONS, SEVERITIES = 250, 2, 4
@@ -200,10 +200,6 @@ def allowed(runs: int, alpha: float = ALPHA) -> int:
 def table(seeds: int, workers: int, executor: str = "processes") -> pd.DataFrame:
     """One row per setting: runs, and how many of them erred, at any moment."""
     jobs = [(setting, seed) for setting in SETTINGS for seed in range(seeds)]
-    erred = in_processes(run, jobs, workers, executor)
-    rows = []
-    for k, setting in enumerate(SETTINGS):
-        mine = sum(erred[k * seeds : (k + 1) * seeds])
-        row = {"comparison": setting.name, "runs": seeds, "erred": mine}
-        rows.append(row | {"at most, with .999": allowed(seeds)})
-    return pd.DataFrame(rows)
+    erred = np.reshape(in_processes(run, jobs, workers, executor), (-1, seeds)).sum(axis=1)
+    found: Row = {"comparison": [setting.name for setting in SETTINGS], "runs": seeds}
+    return pd.DataFrame({**found, "erred": erred, "at most, with .999": allowed(seeds)})

@@ -29,7 +29,7 @@ Words are compared by number, last words and, where ``--wordnet`` or $WNSEARCHDI
 folder, by WordNet; vectors count where they are installed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -46,7 +46,7 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.utils.other_code import fingerprint_of
 
-from ..program import options, told_together
+from ..program import Row, options, told_together
 from .caption_candidates import before_and_after, together
 from .caption_detectors import DETECTOR, drawn, real_detector
 from .caption_rivals import table_2
@@ -157,41 +157,30 @@ def table_5(bench: Bench, detected: dict[str, Dataset], same: Same, seed: int) -
 def table_3(settings: dict[str, list[Step]]) -> pd.DataFrame:
     """What the follow-ups of each setting do to the source's objects."""
     rows = []
-    for kind in KINDS:
-        for name, steps in settings.items():
-            own = [step for step in steps if step.kind == kind]
-            counts = [statuses([step]) for step in own]
-            valid = [each["disappeared"] + each["retained"] for each in counts]
-            rows.append(
-                {
-                    "relation": kind,
-                    "setting": name,
-                    **statuses(own),
-                    "valid objects": sum(valid),
-                    "valid cases": sum(map(bool, valid)),
-                    "cases": len(own),
-                    "reported": sum(len(step.violations) for step in own),
-                }
-            )
+    for row, own in _by_setting(settings):
+        counts = [statuses([step]) for step in own]
+        valid = [each["disappeared"] + each["retained"] for each in counts]
+        more = {"valid objects": sum(valid), "valid cases": sum(map(bool, valid))}
+        told = {"cases": len(own), "reported": sum(len(step.violations) for step in own)}
+        rows.append({**row, **statuses(own), **more, **told})
     return pd.DataFrame(rows)
 
 
 def table_4(settings: dict[str, list[Step]], same: Same) -> pd.DataFrame:
     """Of how many objects, and of how many images, each setting reports a violation."""
     rows = []
+    for row, own in _by_setting(settings):
+        new = [(step.sample, names) for step, names in distinct(own, same)]
+        images = len({sample for sample, names in new if names})
+        objects = sum(len(names) for _, names in new)
+        rows.append({**row, "distinct objects": objects, "distinct images": images})
+    return pd.DataFrame(rows)
+
+
+def _by_setting(settings: dict[str, list[Step]]) -> Iterator[tuple[Row, list[Step]]]:
     for kind in KINDS:
         for name, steps in settings.items():
-            own = [step for step in steps if step.kind == kind]
-            new = [(step.sample, names) for step, names in distinct(own, same)]
-            rows.append(
-                {
-                    "relation": kind,
-                    "setting": name,
-                    "distinct objects": sum(len(names) for _, names in new),
-                    "distinct images": len({sample for sample, names in new if names}),
-                }
-            )
-    return pd.DataFrame(rows)
+            yield {"relation": kind, "setting": name}, [s for s in steps if s.kind == kind]
 
 
 # -- the run ---------------------------------------------------------------------------
@@ -248,15 +237,8 @@ def cheap_tables(runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
 def costly_tables(run: Run, timed: int, real: Detector | None = None) -> dict[str, pd.DataFrame]:
     """The others, of one run. ``timed``: images whose seconds are taken; ``real``: a detector."""
     dataset, bench, same, seed = run.dataset, run.bench, run.oracle.same, run.seed
-    settings = {
-        "REIC": run.steps,
-        "Setting-1": run.without(by_ambiguity=False),
-        "Setting-2": run.without(by_diversity=False),
-    }
-    ambiguous, alike = (
-        table_3(_only(settings, "Setting-1")),
-        table_4(_only(settings, "Setting-2"), same),
-    )
+    ambiguous = table_3({"Setting-1": run.without(by_ambiguity=False), "REIC": run.steps})
+    alike = table_4({"Setting-2": run.without(by_diversity=False), "REIC": run.steps}, same)
     parts = table_5(bench, drawn(dataset, seed, real), same, seed)
     others = table_2(bench, run.verdicts, run.steps, same, seed)
     return {
@@ -266,10 +248,6 @@ def costly_tables(run: Run, timed: int, real: Detector | None = None) -> dict[st
         "Table V: without each part": beside("V", parts),
         "Table VIII: seconds": seconds(timed, same, seed),
     }
-
-
-def _only(settings: dict[str, list[Step]], other: str) -> dict[str, list[Step]]:
-    return {name: settings[name] for name in (other, "REIC")}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,60 +19,34 @@ FOLDERS = (("skimage", "data"), ("sklearn", "datasets/images"))
 
 Edges = tuple[int, int, int, int]
 
-PHOTOGRAPHS: Mapping[str, tuple[tuple[int, int], Mapping[str, Edges]]] = MappingProxyType(
-    {
-        "astronaut.png": (
-            (512, 512),
-            {
-                "person": (25, 8, 370, 512),
-                "flag": (0, 0, 128, 310),
-                "rocket": (352, 0, 508, 290),
-                "helmet": (280, 342, 505, 512),
-            },
-        ),
-        "camera.png": (
-            (512, 512),
-            {
-                "person": (8, 66, 325, 512),
-                "camera": (252, 138, 330, 200),
-                "tripod": (245, 190, 402, 500),
-            },
-        ),
-        "chelsea.png": ((300, 451), {"cat": (20, 0, 420, 298)}),
-        "coffee.png": (
-            (400, 600),
-            {
-                "cup": (170, 18, 420, 306),
-                "saucer": (75, 30, 480, 382),
-                "spoon": (318, 65, 425, 325),
-            },
-        ),
-        "motorcycle_left.png": ((500, 741), {"motorcycle": (96, 75, 700, 455)}),
-        "rocket.jpg": ((427, 640), {"rocket": (303, 140, 346, 412)}),
-        "china.jpg": ((427, 640), {"temple": (70, 28, 360, 395), "tree": (545, 135, 640, 427)}),
-        "flower.jpg": ((427, 640), {"flower": (172, 85, 448, 362)}),
-    }
-)
+# fmt: off
+PHOTOGRAPHS: Mapping[str, tuple[tuple[int, int], Mapping[str, Edges]]] = MappingProxyType({
+    "astronaut.png": ((512, 512), {
+        "person": (25, 8, 370, 512), "flag": (0, 0, 128, 310),
+        "rocket": (352, 0, 508, 290), "helmet": (280, 342, 505, 512),
+    }),
+    "camera.png": ((512, 512), {
+        "person": (8, 66, 325, 512), "camera": (252, 138, 330, 200),
+        "tripod": (245, 190, 402, 500),
+    }),
+    "chelsea.png": ((300, 451), {"cat": (20, 0, 420, 298)}),
+    "coffee.png": ((400, 600), {
+        "cup": (170, 18, 420, 306), "saucer": (75, 30, 480, 382), "spoon": (318, 65, 425, 325),
+    }),
+    "motorcycle_left.png": ((500, 741), {"motorcycle": (96, 75, 700, 455)}),
+    "rocket.jpg": ((427, 640), {"rocket": (303, 140, 346, 412)}),
+    "china.jpg": ((427, 640), {"temple": (70, 28, 360, 395), "tree": (545, 135, 640, 427)}),
+    "flower.jpg": ((427, 640), {"flower": (172, 85, 448, 362)}),
+})
 """File -> its height and width, and what is boxed in it: left, top, right, bottom."""
 
-TAKEN_FOR: Mapping[str, str] = MappingProxyType(
-    {
-        "person": "statue",
-        "flag": "curtain",
-        "rocket": "tower",
-        "helmet": "ball",
-        "camera": "telescope",
-        "tripod": "ladder",
-        "cat": "dog",
-        "cup": "bowl",
-        "saucer": "tray",
-        "spoon": "fork",
-        "motorcycle": "bicycle",
-        "temple": "castle",
-        "tree": "bush",
-        "flower": "fruit",
-    }
-)
+TAKEN_FOR: Mapping[str, str] = MappingProxyType({
+    "person": "statue", "flag": "curtain", "rocket": "tower", "helmet": "ball",
+    "camera": "telescope", "tripod": "ladder", "cat": "dog", "cup": "bowl", "saucer": "tray",
+    "spoon": "fork", "motorcycle": "bicycle", "temple": "castle", "tree": "bush",
+    "flower": "fruit",
+})
+# fmt: on
 GOES_WITH: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("person", "flag", "helmet"), ("dog", "car")),

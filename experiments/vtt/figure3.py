@@ -20,7 +20,7 @@ from plotly.subplots import make_subplots
 
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.experiments.plots import COLOURS, band, tidy
+from adaptive_vtt.experiments.plots import COLOURS, band, line, tidy
 from adaptive_vtt.experiments.program import markdown, options, told
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.experiments.vtt.label_sets import oct_like, simulated_classifier
@@ -113,15 +113,8 @@ def _traces(state: Selector, concept: int, colour: str, *, legend: bool) -> Iter
     twice = 2 * gp.variance()[concept].sqrt().cpu().numpy()
     seen = counts > 0
     yield band(a, mean - twice, mean + twice, colour, name="95 % region", showlegend=legend)
-    yield go.Scatter(
-        x=a,
-        y=mean,
-        mode="lines",
-        line={"color": colour, "width": 2, "dash": "dot"},
-        name="mean",
-        hovertemplate="a = %{x:.2f}: %{y:.2f}",
-        showlegend=legend,
-    )
+    told = "a = %{x:.2f}: %{y:.2f}"
+    yield line(a, mean, colour, dash="dot", name="mean", hovertemplate=told, showlegend=legend)
     yield go.Scatter(
         x=a[seen],
         y=counts[seen],

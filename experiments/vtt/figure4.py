@@ -30,7 +30,7 @@ from plotly.subplots import make_subplots
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.experiments.plots import COLOURS, band, tidy
+from adaptive_vtt.experiments.plots import COLOURS, band, line, tidy
 from adaptive_vtt.experiments.program import in_processes, markdown, options, told
 from adaptive_vtt.experiments.vtt.label_sets import idrid, isic, oct_like, simulated_classifier
 from adaptive_vtt.models import Simulated
@@ -186,16 +186,9 @@ def _traces(strategy: str, runs: Floats, *, legend: bool) -> Iterable[go.Scatter
     runs, colour = runs[:, x], COLOURS[strategy]
     low, high = runs.min(axis=0), runs.max(axis=0)
     yield band(x, low, high, colour, legendgroup=strategy, showlegend=False)
-    yield go.Scatter(
-        x=x,
-        y=runs.mean(axis=0),
-        name=strategy,
-        legendgroup=strategy,
-        mode="lines",
-        line={"color": colour, "width": 2, "dash": DASHES.get(strategy, "solid")},
-        hovertemplate="%{x} questions: %{y:.3f}",
-        showlegend=legend,
-    )
+    shown = {"name": strategy, "legendgroup": strategy, "showlegend": legend}
+    told, dash = "%{x} questions: %{y:.3f}", DASHES.get(strategy, "solid")
+    yield line(x, runs.mean(axis=0), colour, dash=dash, hovertemplate=told, **shown)
 
 
 def _average(selector: Selector) -> float:

@@ -30,8 +30,8 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import Subset
 from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.experiments.plots import COLOURS, band
-from adaptive_vtt.experiments.program import options, told
+from adaptive_vtt.experiments.plots import COLOURS, band, line
+from adaptive_vtt.experiments.program import Row, options, told
 from adaptive_vtt.experiments.vtt.figure3 import draw, panels, run, summary
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.space import QuestionSpace
@@ -109,20 +109,12 @@ def draw_means(
 def _traces(
     runs: Floats, final: Floats, grid: Floats, colour: str, legend: bool
 ) -> list[go.Scatter]:
-    shared = {"mode": "lines", "showlegend": legend}
+    shared: Row = {"showlegend": legend}
     low, high = runs.min(axis=0), runs.max(axis=0)
     return [
-        band(grid, low, high, colour, name="range of repeats", showlegend=legend),
-        go.Scatter(
-            x=grid, y=runs.mean(axis=0), line={"color": colour, "width": 2}, name="mean", **shared
-        ),
-        go.Scatter(
-            x=grid,
-            y=final,
-            line={"color": "#222", "width": 1, "dash": "dot"},
-            name="after all questions",
-            **shared,
-        ),
+        band(grid, low, high, colour, name="range of repeats", **shared),
+        line(grid, runs.mean(axis=0), colour, name="mean", **shared),
+        line(grid, final, "#222", dash="dot", name="after all questions", **shared),
     ]
 
 
