@@ -31,6 +31,7 @@ from ..models.base import ModelDefaults
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..strategies import default, named
+from ..types import JsonObject
 from ..utils.files import hash_file, write_text
 from ..utils.other_code import file_of
 from ..utils.tables import csv_text
@@ -200,7 +201,7 @@ def _checked(names: Sequence[str], certifying: bool, base: Path) -> list[str]:
 # -- what is kept until all audits have ended ---------------------------------------------
 
 
-def _made_of(spec: Spec, base: Path, space: QuestionSpace, exhaust: bool) -> dict[str, Any]:
+def _made_of(spec: Spec, base: Path, space: QuestionSpace, exhaust: bool) -> JsonObject:
     """What the runs of a comparison follow from, but for strategies and seeds."""
     files = {"model": spec.model.file(), **(spec.certify.proxies or {})}
     return {
@@ -219,7 +220,7 @@ def _content(file: str, base: Path) -> str | None:
     return hash_file(path) if path.is_file() else None
 
 
-def _code_of(names: Sequence[str], base: Path) -> dict[str, Any]:
+def _code_of(names: Sequence[str], base: Path) -> JsonObject:
     """Of the strategies that are code of somebody's own, what it is."""
     own = [n for n in names if n not in work.BASELINES and STRATEGIES.is_code(n)]
     return {f"strategy {name}": content_of(STRATEGIES, name, base) for name in own}
@@ -253,7 +254,7 @@ def _compare_certified(this: _Comparison, goal: float, exhaust: bool) -> None:
     tables = {"strategies": figures.certified_summary(runs, truth)}
     if truth is not None:
         tables["estimators"] = figures.estimator_summary(runs, truth)
-    record: dict[str, Any] = {
+    record: JsonObject = {
         "half_width": goal,
         "confidence": spec.certify.confidence,
         "targets": [target.name for target in targets],
@@ -356,7 +357,7 @@ def _run(
     return [kept.runs[job.strategy, job.seed] for job in jobs]
 
 
-def _write(record: dict[str, Any], page: str, this: _Comparison) -> None:
+def _write(record: JsonObject, page: str, this: _Comparison) -> None:
     write_text(this.out / "compare.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
     write_text(this.out / "compare.html", page)
     if this.as_json:
@@ -365,7 +366,7 @@ def _write(record: dict[str, Any], page: str, this: _Comparison) -> None:
 
 
 def _show_certified(
-    record: dict[str, Any], tables: dict[str, pd.DataFrame], runs: list[work.Run], out: Path
+    record: JsonObject, tables: dict[str, pd.DataFrame], runs: list[work.Run], out: Path
 ) -> None:
     goal, count = record["half_width"], len(record["targets"])
     table = tables["strategies"]

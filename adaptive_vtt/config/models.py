@@ -218,8 +218,6 @@ class RecordedSection(ModelSection):
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         from ..models import RecordedCaptions
 
-        pass
-
         if captions:
             return RecordedCaptions.read(base / self.answers, self.name)
         return recorded(base / self.answers, self.name)

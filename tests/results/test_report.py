@@ -421,7 +421,8 @@ def test_json_holds_no_nan() -> None:
 
 def test_cost_is_shown_with_its_cap_and_failures_by_kind() -> None:
     model = ScriptedModel(refuse=0.4)
-    model.statistics = lambda: {"attempts": 31, "failures": {"http 429": 4}}  # type: ignore[attr-defined]
+    counts = iter([{}, {"attempts": 31, "failures": {"http 429": 4}}])  # before, and after
+    model.statistics = lambda: next(counts)  # type: ignore[attr-defined]
     space = avtt.QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"], oracle=Consistency())
     audit = avtt.Audit(space, model, max_cost=30)
     result = audit.run()

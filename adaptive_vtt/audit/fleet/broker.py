@@ -35,6 +35,7 @@ from ...journal.facts import read_lost
 from ...journal.files import JOURNAL, connect_to_read, holder
 from ...oracles.findings import cost_of
 from ...stopping import CENTS
+from ...types import JsonObject
 from ...utils.figures import USD, money
 from ...utils.options import Option
 
@@ -116,7 +117,7 @@ class Caps:
     currency: str = USD
 
     @property
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> JsonObject:
         """What was settled when the fleet began, for its file."""
         found = {"guarantee": self.guarantee, "confidence": self.confidence}
         return found | ({} if self.currency == USD else {"currency": self.currency})

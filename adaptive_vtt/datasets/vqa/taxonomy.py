@@ -11,6 +11,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from ...utils.files import Table
+
 IMAGE_LEVEL = "image-level"
 PRESENCE, POSITION = "{} Presence", "Region Position"
 """Tasks that EndoBench does not have: is such a thing there (by its role), and in which part."""
@@ -27,10 +29,10 @@ class Task:
     subtasks: tuple[tuple[str, str, int], ...] = ()
 
 
-def data_of(name: str) -> dict[str, Any]:
+def data_of(name: str) -> Table:
     """What a TOML file of ``data`` holds, lists as tuples."""
     text = files(__package__).joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = _frozen(tomllib.loads(text))
+    found: Table = _frozen(tomllib.loads(text))
     return found
 
 
