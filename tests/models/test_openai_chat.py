@@ -187,7 +187,8 @@ def test_a_model_that_is_dropped_leaves_nothing_open() -> None:
         assert left(before) == []
         with OpenAIChat("m", base_url=url, yes_from="words") as model:
             checked(model, [ONE])
-        assert opened() == before
+        assert not any("thread 'endpoint m'" in one for one in opened() - before)
+        assert left(before) == []  # the server's own threads take a moment
 
 
 def test_a_refusal_that_counts_tokens_is_paid_for() -> None:
