@@ -33,7 +33,6 @@ from .repeat_probes import RepeatProbes
 from .selector import Selector
 from .settings import check_budget, currency_paid, describe_settings, questions_per_call
 from .tensors import hashed
-from .trial import try_out
 
 if TYPE_CHECKING:
     from ..models.local.self_taught import SelfTaught
@@ -87,7 +86,7 @@ def assembled(
     memory = space.oracle.memory(space)
     renderings = Renderings(space)
     earlier = warm_start(certify, space, model.answers, renderings, device)
-    net = taught(certify, space, model, facts)
+    net = taught(certify, space, facts)
     cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
     given = certify.proxies or {}
     proxies = Proxies(space, given, earlier, memory, net, renderings, cohort)
@@ -185,12 +184,9 @@ def suited(certify: Certify, space: QuestionSpace) -> Certify:
     return replace(certify, targets=space.kinds[:1])
 
 
-def taught(
-    certify: Certify, space: QuestionSpace, model: ModelDefaults, facts: Facts | None
-) -> "SelfTaught | None":
+def taught(certify: Certify, space: QuestionSpace, facts: Facts | None) -> "SelfTaught | None":
     """The self-taught proxy of an audit that goes on with ``facts``; None where it is not wanted,
-    or "auto" finds that it does not suit. In a new audit a ``model`` of the user's own is tried
-    first: its mistakes are told before nets are taught for long.
+    or "auto" finds that it does not suit.
 
     The nets' seed is the dataset's fingerprint: what follows from images and labels alone knows
     nothing of any draw, and every audit of a space is helped alike.
@@ -209,8 +205,6 @@ def taught(
         )
     from ..models.local.self_taught import SelfTaught
 
-    if facts is None:
-        try_out(model, space)
     return SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
 
 

@@ -12,7 +12,7 @@ from adaptive_vtt.config import parse_spec
 from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.engine import assembly
 from adaptive_vtt.engine.tensors import array, tensor
-from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import PythonModel, SelfTaught
 from adaptive_vtt.models.local import self_taught
@@ -217,42 +217,6 @@ def test_nets_that_come_out_otherwise_on_resuming_are_told_of(monkeypatch):
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        (lambda images: images[0].no, r"raised AttributeError: .* image, 16 x 16 x 1 uint8\)$"),
-        (lambda images: [[0.5]] * len(images), r"expected an array of shape \(1, 2\) \(images"),
-        (lambda images: None, "got None; does the function return what it computes"),
-    ],
-)
-def test_a_broken_function_is_told_of_before_anything_is_taught(monkeypatch, broken, message):
-    monkeypatch.setattr(self_taught, "SelfTaught", None)
-    with pytest.raises(ModelError, match=message):
-        Audit(space(), broken, **OPTIONS)
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_function_may_refuse_noise_and_a_priced_model_is_not_tried():
-    """Whoever looks images up knows those of the dataset alone."""
-    known = {image.tobytes() for image in IMAGES}
-    seen: list[bool] = []
-
-    def strict(images: list[np.ndarray]) -> np.ndarray:
-        seen.extend(image.tobytes() in known for image in images)
-        if not all(seen[-len(images) :]):
-            raise KeyError("not an image of mine")
-        return np.full((len(images), 2), 0.5)
-
-    with Audit(space(), strict, **OPTIONS) as audit:
-        assert audit.state().calls == 0
-    assert seen == [False, True]
-    priced = PythonModel(strict)
-    priced.most_cost = 0.01
-    with Audit(space(), priced, **OPTIONS, max_cost=1):
-        pass
-    assert seen == [False, True]
-
-
 def test_an_audit_begun_without_goes_on_without():
     journal = MemoryJournal()
     Audit(space(), PythonModel(noisy), budget=3, journal=journal, self_taught=False, **OPTIONS)
