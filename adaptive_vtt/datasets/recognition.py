@@ -114,6 +114,10 @@ VOC = ("Annotations", "JPEGImages")
 """The folders of a set in the layout of PASCAL VOC."""
 SHOWN = "object"
 """What masks show, as far as a folder tells."""
+LABELS = "labels"
+"""The table that is meant where there are others beside it, as in what `avtt export` writes."""
+LONGEST = 250
+"""Letters of a file's name, at most."""
 LOOKED_AT = 20
 """Rows of a table whose image files are looked for; reading the table looks for all."""
 MOST = 0.5
@@ -217,14 +221,17 @@ def recognised(path: Path | str) -> Layout:
 
     Looked for in this order: images beside masks (``from_masks`` names the layouts); PASCAL VOC's
     folders of annotations and images; COCO, MedMNIST, EndoBench and Hugging Face
-    (``known_folder``); a table of labels, the file itself or the only one in the folder; one
-    folder of images per class; images and nothing else, in the folder or in the only one below it.
+    (``known_folder``); a table of labels, the file itself, the one called "labels" or the only one
+    in the folder; one folder of images per class; images and nothing else, in the folder or in the
+    only one below it.
     Raises InputError where it is none.
     """
     root = Path(path)
     if not root.is_dir():
         return _of_file(root)
     tables = [file for file in sorted(root.iterdir()) if file.suffix in TABLES]
+    labels = [file for file in tables if file.stem.lower() == LABELS]
+    tables = labels if len(labels) == 1 else tables
     apart = _left_alone(tables)
     if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
         return Layout("masks", root, {"concept": SHOWN}, apart)
@@ -392,7 +399,8 @@ def _names_files(names: pd.Series, folder: Path, share: float = 1.0) -> bool:
 
 def _file(folder: Path, name: str) -> Path | None:
     """The image file of that name, its ending left out or not; None where there is none."""
-    if not name or Path(name).suffix.lower() not in ("", *ENDINGS):
+    if not 0 < len(name) <= LONGEST:
         return None
-    paths = (folder / f"{name}{ending}" for ending in ("", *ENDINGS))
+    whole = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))  # "p0.v1" has no ending yet
+    paths = (folder / f"{name}{ending}" for ending in (*whole, *ENDINGS))
     return next((path for path in paths if path.is_file()), None)

@@ -123,3 +123,21 @@ def test_a_table_among_its_images_is_not_passed_over(tmp_path: Path) -> None:
     assert as_dataset(tmp_path, concepts=["a", "b"]).concepts == ("a", "b")
     pd.DataFrame({"file": NAMES, "even": EVEN}).to_csv(tmp_path / "labels.csv", index=False)
     assert as_dataset(tmp_path).counts.tolist() == [[6, 6]]
+
+
+def test_an_id_with_a_dot_names_its_image_and_labels_csv_is_the_one_meant(tmp_path: Path) -> None:
+    """As `avtt export --failures` writes them: "page_0.png--identity-0", beside failures.csv."""
+    root = pages(tmp_path, file=[f"page_{k}.v1" for k in range(12)])
+    for k in range(12):
+        (root / "images" / NAMES[k]).rename(root / "images" / f"page_{k}.v1.png")
+    pd.DataFrame({"file": NAMES, "loss": EVEN}).to_csv(root / "failures.csv", index=False)
+    dataset = as_dataset(root)
+    assert dataset.concepts == ("even", "loop")
+    assert dataset.has_images
+    assert dataset.sample(3).id == "page_3.v1"
+    assert dataset.sample(3).image is not None
+
+
+def test_a_cell_longer_than_a_files_name_names_none(tmp_path: Path) -> None:
+    layout = recognised(pages(tmp_path, site=["a long story. " * 40] * 12))
+    assert layout.options["metadata"] == ["site"]
