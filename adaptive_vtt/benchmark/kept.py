@@ -1,4 +1,5 @@
-"""The finished audits of a comparison that has not ended, in a file of its folder.
+"""The finished audits of a comparison, in a file of its folder: it goes on with those, whether it
+was interrupted or is asked for more repeats.
 
 Each line is JSON, appended as an audit ends: what the comparison is made of, or a run. A last line
 without its end was cut off by a crash, and is dropped; the audit it was of is run again.
@@ -43,7 +44,7 @@ class KeptRuns:
             elif self.facts[name] != now:
                 where, then, instead = _difference(name, self.facts[name], now)
                 raise InputError(
-                    f"{self.path}: is of a comparison that did not end, with {where} {then}, not "
+                    f"{self.path}: holds audits of another comparison, with {where} {then}, not "
                     f"{instead}: the command that began it goes on with it; give another --out, or "
                     "remove this file"
                 )
@@ -57,10 +58,6 @@ class KeptRuns:
         """Writes one finished run, before this returns."""
         self.runs[run["strategy"], run["seed"]] = run
         self._append([{"run": run}])
-
-    def remove(self) -> None:
-        """Removes the file, once all that it holds stands in another."""
-        self.path.unlink(missing_ok=True)
 
     def _append(self, records: list[JsonObject]) -> None:
         if self._unwritten:

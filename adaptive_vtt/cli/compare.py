@@ -89,7 +89,7 @@ def compare(
     """Run several strategies on the same space and show how fast each one learns.
 
     The same command goes on with a comparison that was interrupted: audits that
-    ended are kept in runs.jsonl of its folder until all have.
+    ended are kept in runs.jsonl of its folder, so that more repeats or strategies cost what is new.
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
@@ -102,7 +102,7 @@ def compare(
     goal = chosen.certify.half_width
     compared = names(strategies)
     if compared is None:
-        compared = ["random", default(goal is not None)]
+        compared = ["random", chosen.audit.strategy or default(goal is not None)]
     _check_free(chosen, base)
     if isinstance(chosen.oracle, WordsSection) and chosen.oracle.judge is not None:
         raise InputError(
@@ -130,7 +130,6 @@ def compare(
             _compare_uncertainty(this)
         else:
             _compare_certified(this, goal, exhaust)
-    kept.remove()
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Beginning, running and reporting an audit in a folder."""
 
+import itertools
 import json
 import os
 import shlex
@@ -223,8 +224,9 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
         found += _settling(out, facts, result)
     answers = (answer for call in journal.calls() for answer in call.answers)
     if any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
-        failures = shlex.quote(str(out / "failures"))
-        found.append((f"avtt export {folder} --failures {failures}", "what went wrong, as files"))
+        names = (out / f"failures{n}" for n in ("", *(f"-{k}" for k in itertools.count(2))))
+        free = shlex.quote(str(next(path for path in names if not path.exists())))
+        found.append((f"avtt export {folder} --failures {free}", "what went wrong, as files"))
     return [*found, (f"avtt verify {folder}", "checks every figure")]
 
 

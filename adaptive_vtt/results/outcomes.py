@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import betaincinv
 
 from ..journal import Journal
 from ..journal.facts import Facts, read_facts
@@ -68,6 +67,8 @@ def clopper_pearson(
     """The exact interval of a share seen in so many independent draws, each (K,); NaN where there
     are none. Clopper & Pearson, Biometrika 26 (1934); too wide, if anything, for draws without
     replacement."""
+    from scipy.special import betaincinv  # a tenth of a second that most commands do not need
+
     n = np.asarray(count, float)
     seen, tail = share * n, (1 - confidence) / 2
     with np.errstate(invalid="ignore"):
