@@ -13,7 +13,7 @@ import typer
 from ..journal import read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..results.gate import VERSUS, Gate
+from ..results.gate import DECIDED, VERSUS, Gate
 from ..results.gate import gate as decide
 from ..results.result import Result, summarise
 from ..results.way_on import raised, rounded_down, way
@@ -79,6 +79,11 @@ def _onward(found: "Gate", facts: "Facts", result: Result, directory: Path) -> s
     """What may decide an open gate. An audit whose open targets are as certain as was asked goes on
     only if more is asked: intervals as narrow as their distance from the limit, which takes calls
     with the square of that. Limits that would end it before are raised."""
+    if facts.ended is not None and (facts.ended.reason or "").startswith(DECIDED):
+        return (
+            "its audit ended with the gate that it was given and goes no further: begin another, "
+            "with this rule for its gate or without any"
+        )
     open_ = [ruling for ruling in found.rulings if ruling.state == "open"]
     wanted = None if facts.certificate is None else facts.certificate.half_width
     by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None

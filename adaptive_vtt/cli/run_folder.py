@@ -20,6 +20,7 @@ from ..errors import InputError, JournalError, ModelError
 from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
+from ..results.gate import DECIDED
 from ..results.report import write_report
 from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
@@ -218,13 +219,17 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     settled = found or (facts.certificate is not None and not open_)
     so_far = result.calls, result.questions, result.cost
     limits = "" if settled else advised(facts, *so_far, forecast(open_))
-    if limits:
+    if limits and facts.ended is not None and (facts.ended.reason or "").startswith(DECIDED):
+        more = shlex.quote(f"{out}-more")
+        found.append((f"avtt audit SPEC.toml --out {more}", "without its gate certifies the rest"))
+    elif limits:
         what = "goes on, to certify the rest" if facts.certificate else "goes on"
         found.append((f"{resume_command(facts, out)} {limits}", what))
         found += _settling(out, facts, result)
     answers = (answer for call in journal.calls() for answer in call.answers)
     if any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
-        names = (out / f"failures{n}" for n in ("", *(f"-{k}" for k in itertools.count(2))))
+        others = (out / f"failures-{k}" for k in itertools.count(2))
+        names = itertools.chain([out / "failures"], others)
         free = shlex.quote(str(next(path for path in names if not path.exists())))
         found.append((f"avtt export {folder} --failures {free}", "what went wrong, as files"))
     return [*found, (f"avtt verify {folder}", "checks every figure")]

@@ -31,6 +31,8 @@ from .result import Result, summarise
 
 State = Literal["pass", "fail", "open"]
 Sign = Literal["<=", "<", ">=", ">"]
+DECIDED = "every rule of the gate is decided"
+"""Why an audit ended that was given its gate; it goes no further."""
 VERSUS = "versus:"
 """Rules about how much more often the new model errs than the old one, R_B - R_A."""
 SHAPE = re.compile(
@@ -339,7 +341,7 @@ class Gated:
         if "open" in found:
             return None
         told = [f"{found.count(how)} {how}" for how in ("pass", "fail") if how in found]
-        return f"every rule of the gate is decided: {', '.join(told)}"
+        return f"{DECIDED}: {', '.join(told)}"
 
     def __str__(self) -> str:
         return "a gate that is decided (" + "; ".join(rule.text for rule in self.rules) + ")"

@@ -341,3 +341,13 @@ def test_a_signal_that_a_library_swallowed_while_it_was_imported_ends_with_a_sen
     with pytest.raises(Interrupted, match="interrupted before anything was asked") as ended:
         swallows()
     assert ended.value.exit_code == 130
+
+
+def test_an_export_is_advised_under_a_name_that_is_free(tmp_path, capsys):
+    write_start(tmp_path)
+    out = tmp_path / "run"
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--budget", "30", "--out", str(out)) == 0
+    assert f"--failures {out / 'failures'}\n" in capsys.readouterr().out.replace("    #", "\n")
+    (out / "failures").mkdir()
+    assert run("resume", str(out), "--budget", "31") == 0
+    assert f"--failures {out / 'failures-2'}" in capsys.readouterr().out

@@ -287,7 +287,15 @@ def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) 
     assert "--targets severities adds it" in capsys.readouterr().err
     assert ended("--gate", "versus:overall <= 0.9") == 2
     assert ended("--gate", "overall <= 0.95") == 0
-    assert "every rule of the gate is decided" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "every rule of the gate is decided" in said
+    assert "avtt audit SPEC.toml --out" in said
+    assert "run-more" in said
+    assert "avtt resume" not in said
+    with pytest.raises(SystemExit) as raised:
+        main(["gate", str(out), "--rule", "overall <= 0.25"])
+    assert raised.value.code == 4
+    assert "ended with the gate that it was given and goes no further" in capsys.readouterr().out
     with pytest.raises(SystemExit) as raised:
         main(["gate", str(out), "--rule", "overall <= 0.95"])
     assert not raised.value.code
