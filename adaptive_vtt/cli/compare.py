@@ -89,7 +89,8 @@ def compare(
     """Run several strategies on the same space and show how fast each one learns.
 
     The same command goes on with a comparison that was interrupted: audits that
-    ended are kept in runs.jsonl of its folder, so that more repeats or strategies cost what is new.
+    ended are kept in runs.jsonl of its folder, so that more repeats or
+    strategies cost what is new.
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
