@@ -25,6 +25,12 @@ Back = tuple[Call, "Future[Answer | Unanswered] | None"]
 """A call that came back, with its answer or what went wrong; None: it was not sent."""
 
 
+STATES = ("at the end",)
+"""Numbers among what a model counts that say how it stands, and add up to nothing."""
+FIRST = ("first_malformed",)
+"""Texts of which the earliest is told."""
+
+
 class Flight:
     """Calls that wait to be sent, are on their way, or came back and were not taken out.
 
@@ -210,12 +216,6 @@ def _keep_statistics(
     told = model.statistics()
     if told is not None:
         loop.journal.set_facts(endpoint=_added(before, first, told))
-
-
-STATES = ("at the end",)
-"""Numbers among what a model counts that say how it stands, and add up to nothing."""
-FIRST = ("first_malformed",)
-"""Texts of which the earliest is told."""
 
 
 def _added(before: JsonObject, first: JsonObject, now: JsonObject) -> JsonObject:
