@@ -103,6 +103,7 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_audits --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.certificates --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.hostile --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.ablation --out bench $(if $(BCCD),--data $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.engine.estimates --out bench
 	@$(MAKE) --no-print-directory skipped
