@@ -28,7 +28,16 @@ from ..utils.figures import money
 from ..utils.files import write_text
 from .after import Before
 from .census import ask_everything
-from .dry_run import ASSUMED, Plan, census_is_cheaper, dry_run, likely_price, planned
+from .dry_run import (
+    ASSUMED,
+    Plan,
+    cap_named,
+    census_is_cheaper,
+    dry_run,
+    first_limit,
+    likely_price,
+    planned,
+)
 from .options import Json, Open, Out, Plotly, arg, names, opt
 from .printing import plain_console
 from .progress import Live
@@ -251,7 +260,8 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
     if isinstance(model, NotImported):
         options["max_cost"] = None  # its prices are not known before it is imported
     plan = planned(spec, base, space, adapted_model(model))
-    most = spec.audit.budget or plan.total
+    limit = first_limit(spec, plan)
+    most = plan.total if limit is None else limit.calls
     found: list[Estimate] = []
     with _bar(quiet=as_json) as bar:
         for loss in ASSUMED:
@@ -261,13 +271,16 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
             def advance(calls: int, task: TaskID = task) -> None:
                 bar.update(task, completed=calls)
 
-            found += rehearse(space, model, options, [loss], advance)
+            found += rehearse(space, model, options, [loss], advance, plan.dear_price or None)
             bar.update(task, total=found[-1].calls, completed=found[-1].calls)
     if as_json:
         typer.echo(json.dumps({"questions": space.size, "estimates": [asdict(e) for e in found]}))
         return
     for estimate in found:
         typer.echo(_sentence(estimate, spec, plan))
+    if (cap := spec.audit.max_cost) is not None and isinstance(model, NotImported):
+        told = "was not counted: no price is known before the model is imported"
+        typer.echo(f"{cap_named(cap, plan)} {told}")
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
 
 
@@ -288,11 +301,14 @@ def _sentence(estimate: Estimate, spec: Spec, plan: Plan) -> str:
     cost, certify, cap = "prices unknown", spec.certify, spec.audit.max_cost
     if estimate.cost is not None:
         most = money(estimate.cost, plan.currency)
-        cost = f"about {likely_price(plan, estimate.calls)}, at most {most}"
         if cap is not None and estimate.cost > cap:
-            cost += f", under a cap of {money(cap, plan.currency)}"
+            most = f"the cap of {money(cap, plan.currency)}"
+        cost = f"about {likely_price(plan, estimate.calls)}, at most {most}"
+    reason = estimate.reason
+    if estimate.capped and cap is not None:
+        reason = f"{cap_named(cap, plan)} ends it; 'avtt resume' can raise it"
     done = goal_reached(certify.half_width, certify.at_most)
-    end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
+    end = f"all targets {done}" if estimate.certified else f"not all {done}: {reason}"
     if not certify.certifies:
-        end = f"nothing to certify: {estimate.reason}"
+        end = f"nothing to certify: {reason}"
     return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"
