@@ -17,6 +17,7 @@ import pytest
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.signals import Interrupted, interruptible
+from adaptive_vtt.config.going_on import resume
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from tests.helpers.command_line import run
 
@@ -215,15 +216,77 @@ def test_verify_knows_a_head_of_before_and_a_report_of_before(
         journal.set_facts(a=2)
     assert run("verify", str(folder), "--head", head) == 2
     assert "the head given is this journal's of 2 rows ago; its head is" in said(capsys)
-    assert run("verify", str(folder)) == 2
-    assert "result.json: journal_head is this journal's of 2 rows ago" in said(capsys)
+    assert run("verify", str(folder)) == 4
+    told = capsys.readouterr()
+    assert "4 answers among them, are as they were written; the interval follows" in told.out
+    for name in ("result.json", "report.html"):
+        expected = f"{name}: was written 2 rows ago, with 4 of the journal's 4 calls"
+        assert expected in " ".join(told.err.split())
+    assert "writes both anew" in told.err
     (folder / "result.json").unlink()
-    assert run("verify", str(folder)) == 2
-    assert "report.html: was not written from the journal as it is now" in said(capsys)
+    assert run("verify", str(folder)) == 4
+    assert "writes it anew" in said(capsys)
     assert run("report", str(folder)) == 0
     assert "not verified: 'avtt verify" in capsys.readouterr().out
     assert "Not verified" in (folder / "report.html").read_text(encoding="utf-8")
     assert run("verify", str(folder)) == 0
+
+
+def test_verify_refuses_a_report_of_another_journal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = json.loads((folder / "result.json").read_text())["journal_head"]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    (folder / "report.html").write_text(page.replace(head, "0" * 32), encoding="utf-8")
+    assert run("verify", str(folder)) == 2
+    assert "report.html: was not written from this journal" in said(capsys)
+
+
+@pytest.fixture
+def killed(folder: Path) -> Path:
+    """A run that ended after 4 calls, was resumed, and killed: its journal has 6, two answered."""
+    audit = resume(folder, budget=8)
+    answered = audit.ask(1)[0]
+    audit.tell(answered, audit.model.ask([answered.prompt])[0])
+    audit.ask(1)
+    audit.close()
+    return folder
+
+
+def test_a_result_older_than_the_journal_is_no_forged_one(
+    killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("verify", str(killed)) == 4
+    told = capsys.readouterr()
+    assert "5 answers among them, are as they were written" in told.out
+    err = " ".join(told.err.split())
+    assert re.search(r"result.json: was written \d+ rows ago, with 4 of the journal's 6 calls", err)
+    assert f"the audit has not ended: go on with 'avtt resume {killed}'" in err
+    assert run("report", str(killed)) == 0
+    assert run("verify", str(killed)) == 0
+
+
+@pytest.mark.parametrize("edit", sorted({*EDITS} - {"head"}))
+def test_a_forged_result_that_is_older_is_refused(
+    killed: Path, edit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change, message = EDITS[edit]
+    result = json.loads((killed / "result.json").read_text())
+    change(result)
+    (killed / "result.json").write_text(json.dumps(result))
+    assert run("verify", str(killed)) == 2
+    assert re.search(message, said(capsys))
+
+
+def test_a_result_of_now_under_a_head_of_before_is_refused(
+    killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = json.loads((killed / "result.json").read_text())["journal_head"]
+    assert run("report", str(killed)) == 0
+    result = json.loads((killed / "result.json").read_text())
+    (killed / "result.json").write_text(json.dumps({**result, "journal_head": before}))
+    assert run("verify", str(killed)) == 2
+    assert "is missing, as of the journal_head that it carries" in said(capsys)
 
 
 # -- deleted, and interrupted ---------------------------------------------------------------
