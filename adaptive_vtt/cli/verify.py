@@ -38,8 +38,8 @@ def verify(directory: RunDir, head: Head = None) -> None:
     result.json and the report) elsewhere, and give it as --head. Nothing is
     written, and an audit may be running.
 
-    Exit codes: 0 all is right; 2 something is not; 4 all is right, but result.json
-    or the report is older than the journal, as after a run that was killed.
+    Exit codes: 0 all is right; 2 something is not; 4 all is right, but
+    result.json or the report is older than the journal, as after a kill.
 
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass as checked
 
 from ..errors import JournalError
 from ..families import OfSlice, TargetId
-from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, JsonObject, Numbering
+from ..types import SIDES, Bets, CallMode, ConceptsAre, EndedBy, Guarantee, JsonObject, Numbering
 from ..utils.figures import USD, money
 
 
@@ -336,10 +336,11 @@ class DiscoverFacts(Fact):
 
 
 class EndedFacts(Fact):
-    """Why the audit ended, and after how many seconds."""
+    """Why the audit ended, by what, and after how many seconds."""
 
     reason: str | None = None
     elapsed: float = 0.0
+    by: EndedBy = ""
 
 
 class RejudgedFacts(Fact):

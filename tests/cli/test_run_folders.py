@@ -17,7 +17,8 @@ import pytest
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.signals import Interrupted, interruptible
-from adaptive_vtt.config.going_on import resume
+from adaptive_vtt.config import going_on
+from adaptive_vtt.config.going_on import resume, stays_ended
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from tests.helpers.command_line import run
 
@@ -287,6 +288,49 @@ def test_a_result_of_now_under_a_head_of_before_is_refused(
     (killed / "result.json").write_text(json.dumps({**result, "journal_head": before}))
     assert run("verify", str(killed)) == 2
     assert "is missing, as of the journal_head that it carries" in said(capsys)
+
+
+# -- ended: nothing is asked, so nothing is learnt anew -----------------------------------------
+
+
+def test_resuming_what_has_ended_learns_nothing_writes_no_row_and_tells_the_same(
+    start: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert audit(start, tmp_path / "r") == 0
+    before = capsys.readouterr().out.split("\n4 calls")[1].split("\n", 1)[1]
+    result = (tmp_path / "r" / "result.json").read_bytes()
+    (tmp_path / "r" / "result.json").unlink()
+    monkeypatch.setattr(going_on, "build_audit", lambda *_, **__: pytest.fail("it was built"))
+    assert run("resume", str(tmp_path / "r")) == 0
+    told = capsys.readouterr()
+    assert "this audit has ended: nothing was asked" in told.err
+    assert before in told.out
+    assert (tmp_path / "r" / "result.json").read_bytes() == result
+    assert run("resume", str(tmp_path / "r"), "--json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(result)
+
+
+def test_the_end_of_a_lease_is_none_that_stays(folder: Path) -> None:
+    assert stays_ended(folder)
+    with closing(SQLiteJournal(folder / "journal.db")) as journal:
+        journal.set_facts(ended={**journal.facts()["ended"], "by": "lease"})
+    assert not stays_ended(folder)
+
+
+def test_a_killed_run_has_not_ended(killed: Path) -> None:
+    assert not stays_ended(killed)
+
+
+def test_a_damaged_journal_of_an_ended_audit_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(folder / "journal.db")) as db, db:
+        db.execute("UPDATE answers SET loss = 1 - loss")
+    assert run("resume", str(folder)) == 2
+    assert "was altered after it was written; nothing was asked" in said(capsys)
 
 
 # -- deleted, and interrupted ---------------------------------------------------------------
