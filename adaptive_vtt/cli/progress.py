@@ -229,7 +229,7 @@ def tell_end(
         console.print(result.headline)
     console.print(f"stopped: {result.reason}")
     spent = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
-    spent += [result.paid] if result.cost else []
+    spent += [result.paid] if result.cost or result.in_doubt else []
     console.print(", ".join(filter(None, [*spent, took])))
     console.print(_table(result.targets))
     if result.guarantee is not None:

@@ -298,7 +298,7 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     console.print(f"stopped: {result.reason}")
     a, b = verdict.names
     took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
-    took += [result.paid] if result.cost else []
+    took += [result.paid] if result.cost or result.in_doubt else []
     console.print(", ".join(took))
     rows = []
     for row, told in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):

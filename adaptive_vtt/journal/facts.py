@@ -425,6 +425,18 @@ class Facts(LostFacts):
         """A cost in the audit's currency, in words."""
         return money(cost, self.currency)
 
+    def money_in_doubt(self, unconfirmed: float) -> list[str]:
+        """What nobody knows of the money, a sentence part each: how much of the cost no server
+        confirmed, ``unconfirmed``, and what lost calls may have cost beside it."""
+        told = []
+        if unconfirmed > 0:
+            told.append(f"{self.money(unconfirmed)} of it may not have been charged")
+        if self.cost > 0:
+            count = self.interrupted + self.judge_interrupted
+            calls = f"{count:,} lost call{'s' * (count != 1)}"
+            told.append(f"up to {self.money(self.cost)} more may have been charged for {calls}")
+        return told
+
     @property
     def all_calls(self) -> int:
         """At most so many calls about follow-ups bring an answer; where one answers all concepts,

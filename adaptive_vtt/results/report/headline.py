@@ -45,11 +45,13 @@ def tile_of_questions(evidence: Evidence) -> Tile:
     return Tile("Questions judged", amount(asked), share)
 
 
-def tiles_of_cost(evidence: Evidence, note: str) -> list[Tile]:
-    """Cost, where there was any, with a ``note``, and time."""
+def tiles_of_cost(evidence: Evidence, note: str = "") -> list[Tile]:
+    """Cost, where there was any, with a ``note`` and what of it is in doubt; and time."""
     time = Tile("Time", duration(evidence.elapsed), "interruptions left out")
-    cost = Tile("Cost", evidence.facts.money(evidence.cost), note)
-    return [cost, time] if evidence.cost else [time]
+    doubt = evidence.facts.money_in_doubt(evidence.unconfirmed)
+    told = "; ".join(filter(None, [note, *doubt])) or "as the model reports it"
+    cost = Tile("Cost", evidence.facts.money(evidence.cost), told)
+    return [cost, time] if evidence.cost or doubt else [time]
 
 
 class Verdict(NamedTuple):
@@ -98,9 +100,7 @@ def _tiles(evidence: Evidence) -> list[Tile]:
         took = f"{100 * calls / one.calls:.0f}{THIN}%"
         note = f"for the same guarantee; this audit took {took}"
         tiles.append(Tile(BASELINE_NAMES[one.kind].capitalize(), one.amount, note))
-    doubt = f"{evidence.facts.money(evidence.unconfirmed)} of it may not have been charged"
-    note = doubt if evidence.unconfirmed > 0 else "as the model reports it"
-    return [*tiles, tile_of_questions(evidence), *tiles_of_cost(evidence, note)]
+    return [*tiles, tile_of_questions(evidence), *tiles_of_cost(evidence)]
 
 
 def _calls_note(evidence: Evidence) -> str:
