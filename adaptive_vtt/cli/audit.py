@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -17,13 +17,10 @@ from ..benchmark.rehearsal import Estimate, rehearse
 from ..config import Spec
 from ..config.building import NotImported, build_audit, build_parts, build_space, model_of
 from ..errors import InputError
-from ..journal.facts import Facts, goal_reached, read_facts
+from ..journal.facts import goal_reached
 from ..models import adapted_model
-from ..results.opening import opening
 from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
-from ..results.result import Result
-from ..results.way_on import forecast
 from ..utils.figures import money
 from ..utils.files import write_text
 from .after import Before
@@ -151,17 +148,25 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         check_way(plotly)
         check_tracking(chosen.track, out)
         begun = begin(chosen, base, out)
-        ending: Callable[[Result], str] | None = None
-        if before is not None:
-            ending = partial(before.tell, begun)
-        elif spec is not None and not sets:
-            ending = partial(_asked_whole, spec, chosen, read_facts(begun.journal.facts()), out)
         result = run_and_report(
-            begun, out, as_json, require_certified, open_it=open_it, plotly=plotly, ending=ending
+            begun,
+            out,
+            as_json,
+            require_certified,
+            open_it=open_it,
+            plotly=plotly,
+            spec=_named(spec, sets),
+            ending=None if before is None else partial(before.tell, begun),
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             compare_with_random(chosen, base, out, plotly)
+
+
+def _named(spec: Path | None, sets: list[str] | None) -> str:
+    """The spec with its changes, as a command names it."""
+    name = "--demo" if spec is None else shlex.quote(str(spec))
+    return " ".join([name, *(f"--set {shlex.quote(change)}" for change in sets or [])])
 
 
 def _better_asked_whole(census: str, spec: Spec, base: Path) -> bool:
@@ -173,26 +178,6 @@ def _better_asked_whole(census: str, spec: Spec, base: Path) -> bool:
     space = build_space(spec, base)
     with adapted_model(model_of(spec, base, space)) as model:
         return census_is_cheaper(spec, model, planned(spec, base, space, model))
-
-
-def _asked_whole(path: Path, spec: Spec, facts: Facts, out: Path, result: Result) -> str:
-    """The command that makes the rate of images as they are exact, where all calls about them are
-    no more than what is open still takes, and cost nothing; "" elsewhere."""
-    places, space = opening(facts), spec.space
-    named_apart = space.severities or space.options or space.transforms or spec.certify.where
-    if places is None or result.reached.iloc[places.plain] or named_apart or result.cost:
-        return ""
-    row = result.targets.iloc[places.plain]
-    calls = facts.space.samples if facts.settings.answers == "all" else int(row["size"])
-    further = forecast(result.targets[~result.reached].to_dict("records"))
-    if further is None or further.likely < calls or spec.model.costs_money:
-        return ""
-    sets = "--set \"space.relations=['identity']\" --set \"certify.targets=['overall']\""
-    folder = shlex.quote(f"{out}-as-they-are")
-    return (
-        f"all {facts.space.samples:,} images as they are take {calls:,} calls, and tell their rate "
-        f"exactly:\n  avtt census {shlex.quote(str(path))} {sets} --out {folder}"
-    )
 
 
 # -- the demo: the same audit, really run twice more, with questions drawn at random ----------

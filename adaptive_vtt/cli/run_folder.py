@@ -24,7 +24,13 @@ from ..results.report import write_report
 from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
 from ..results.tracking import Follower, backend, tracked
-from ..results.way_on import advised, forecast, resume_command, rounded_up
+from ..results.way_on import (
+    advised,
+    census_as_they_are,
+    forecast,
+    resume_command,
+    rounded_up,
+)
 from ..space import QuestionSpace
 from ..strategies import default
 from ..utils.files import write_text
@@ -83,13 +89,14 @@ def run_and_report(
     *,
     open_it: bool = False,
     plotly: str = "inline",
+    spec: str = "SPEC.toml",
     ending: Callable[[Result], str] | None = None,
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
     ``open_it``: the report is opened in the browser. ``plotly``: how it brings plotly.js.
-    ``ending``: what else is printed, "": nothing. Exits with 3 where all that was asked of every
-    target had to be known, and of one was not.
+    ``spec``: as commands name it. ``ending``: what else is printed, "": nothing. Exits with 3 where
+    all that was asked of every target had to be known, and of one was not.
     """
     kept = (read_facts(audit.journal.facts()).spec or {}).get("track")
     section = None if kept is None else TrackSpec.model_validate(kept)
@@ -99,7 +106,8 @@ def run_and_report(
         result = write(audit.journal, out, plotly)
         for hook in hooks:
             hook.keep(out)
-        steps, found = next_steps(out, audit.journal, result), quoted(audit.journal)
+        steps = next_steps(out, audit.journal, result)
+        found = [*quoted(audit.journal), _as_they_are(out, audit.journal, result, spec)]
         audit.journal.check_place()
     if not as_json:
         live.finish(result, out)
@@ -116,7 +124,8 @@ def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
     journal, and tells what it told at its end."""
     with closing(read_journal(out / JOURNAL)) as journal:
         result, facts = write(journal, out), read_facts(journal.facts())
-        steps, found = next_steps(out, journal, result), quoted(journal)
+        steps = next_steps(out, journal, result)
+        found = [*quoted(journal), _as_they_are(out, journal, result)]
     if not as_json:
         typer.echo("this audit has ended: nothing was asked", err=True)
         tell_end(result, out, facts.certificate)
@@ -251,6 +260,15 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
         free = shlex.quote(str(next(path for path in names if not path.exists())))
         found.append((f"avtt export {folder} --failures {free}", "what went wrong, as files"))
     return [*found, (f"avtt verify {folder}", "checks every figure")]
+
+
+def _as_they_are(out: Path, journal: Journal, result: Result, spec: str = "SPEC.toml") -> str:
+    """The census that tells the rate of images as they are exactly; "" where it is not worth it."""
+    further = forecast(result.targets[~result.reached].to_dict("records"))
+    intervals = [*zip(result.targets["lower"], result.targets["upper"], strict=True)]
+    facts, folder = read_facts(journal.facts()), shlex.quote(str(out))
+    found = census_as_they_are(facts, intervals, result.calls, further, folder, spec)
+    return "" if found is None else f"{found[0]}:\n  {found[1]}"
 
 
 def _settling(out: Path, facts: Facts, result: Result) -> list[Step]:

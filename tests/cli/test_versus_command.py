@@ -78,15 +78,15 @@ def test_limits_that_were_given_are_not_told_as_the_specs():
         {
             "dataset": {"kind": "fashion"},
             "model": {"kind": "simulated", "target": "unbiased"},
-            "audit": {"budget": 12_345, "max_cost": 0.5},
+            "audit": {"budget": 12345, "max_cost": 0.5},
         },
         "SPEC",
     )
-    path, money = Path("a.toml"), {"audit.max_cost": 0.5}
+    path, money = Path("a"), {"audit.max_cost": 0.5}
     told = limits_of_both(path, spec, {"audit.max_cost": None}, [])
     assert told == [
-        "a.toml: budget = 12345 limits the calls of both models together; --budget gives another",
-        "a.toml: max_cost = 0.5 limits the money for both models together; --max-cost gives another",
+        "a: budget = 12345 limits the calls of both models together; --budget gives another",
+        "a: max_cost = 0.5 limits the money for both models together; --max-cost gives another",
     ]
     assert limits_of_both(path, spec, money, ["audit.budget=12345"]) == []
 
