@@ -11,6 +11,8 @@ import pytest
 from adaptive_vtt.audit.versus import verdict_of
 from adaptive_vtt.certify.decisions import compared
 from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.versus import limits_of_both
+from adaptive_vtt.config import parse_spec
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.results.difference import point_span, points, told
 from adaptive_vtt.results.result import summarise
@@ -56,6 +58,37 @@ def test_the_result_says_which_model_errs_less_and_what_that_took(ran: Path):
     assert result.targets[0].decision == whole.decision
     assert sum(row.calls_b for row in result.versus[1:]) == 12
     assert result.derived == []
+
+
+def test_the_first_lines_say_that_the_specs_limits_are_those_of_both_models(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    given = command(specs, tmp_path / "r", "--targets", "overall", "--margin", "0.45")
+    change = f"{specs / 'old' / 'SPEC.toml'}: budget = 200 limits the calls of both models together"
+    assert run(*given) == 0
+    first = capsys.readouterr().err.split("stops at:")[0]
+    assert f"{change}; --budget gives another\n" in first
+    assert "max_cost" not in first
+    assert run(*given[:-2], "--budget", "8", "--out", str(tmp_path / "other")) == 0
+    assert "of both models together" not in capsys.readouterr().err
+
+
+def test_limits_that_were_given_are_not_told_as_the_specs():
+    spec = parse_spec(
+        {
+            "dataset": {"kind": "fashion"},
+            "model": {"kind": "simulated", "target": "unbiased"},
+            "audit": {"budget": 12345, "max_cost": 0.5},
+        },
+        "SPEC",
+    )
+    path, money = Path("a"), {"audit.max_cost": 0.5}
+    told = limits_of_both(path, spec, {"audit.max_cost": None}, [])
+    assert told == [
+        "a: budget = 12345 limits the calls of both models together; --budget gives another",
+        "a: max_cost = 0.5 limits the money for both models together; --max-cost gives another",
+    ]
+    assert limits_of_both(path, spec, money, ["audit.budget=12345"]) == []
 
 
 def test_models_of_one_name_go_by_their_files(ran: Path):
