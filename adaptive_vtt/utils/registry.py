@@ -182,13 +182,17 @@ class Registry:
         return dict(options)
 
     def _check_names(self, taken: Signature, name: str, options: Mapping[str, Any]) -> None:
-        """Raises InputError, naming the nearest one, for an option that is not among several."""
+        """Raises InputError for an option that it does not take, naming the nearest of those that
+        it does."""
         parameters = taken.parameters.values()
         if any(each.kind is Parameter.VAR_KEYWORD for each in parameters):
             return
         known = [each.name for each in parameters if each.name != "base"]
-        for option in options if known else ():
-            check_known("option", option, [*known, "base"], f"{self.kind} {name!r}")
+        for option in options:
+            if not known and option != "base":
+                raise InputError(f"{self.kind} {name!r}: expected no options, got {option!r}")
+            if option != "base":
+                check_known("option", option, known, f"{self.kind} {name!r}")
 
 
 def _imported(found: object) -> Any:
