@@ -58,10 +58,10 @@ def compare(
     strategies: Annotated[
         str | None,
         opt(
-            "Names, separated by commas, with options as in bald:power=4; 'baselines' stands for "
-            "all there are. Default: random (with predictions), and the one that an audit would "
-            "take. Where something is certified, uniform (by chance, without predictions) stands "
-            "beside them.",
+            "Names, separated by commas, each with its options behind colons; 'baselines' stands "
+            "for all there are. Default: random (with predictions), and the one that an audit "
+            "would take. Where something is certified, uniform (by chance, without predictions) "
+            "stands beside them.",
             "NAMES",
         ),
     ] = None,
@@ -94,8 +94,8 @@ def compare(
     The same command goes on with a comparison that was interrupted: audits that
     ended are kept in runs.jsonl of its folder, so that more repeats or
     strategies cost what is new. One strategy may stand there several times,
-    with other options of its own, or another exploration or candidates:
-    certify,certify:curiosity=0.3:exploration=0.1
+    each time with other options, or another exploration or candidates:
+    certify,certify:curiosity=0.3
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
