@@ -12,6 +12,21 @@ from .types import Bools, EndedBy, Floats
 from .utils.figures import USD, money
 from .utils.options import Option
 
+__all__ = [
+    "AllOf",
+    "Certified",
+    "Compared",
+    "Decided",
+    "FirstOf",
+    "MaxCalls",
+    "MaxCost",
+    "MaxQuestions",
+    "State",
+    "StoppingRule",
+    "UncertaintyBelow",
+    "WallClock",
+]
+
 
 @dataclass(frozen=True)
 class State:

@@ -17,6 +17,7 @@ from ..audit.versus import Verdict, Versus, verdict_of
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
+from ..config.journaled import notes_of
 from ..config.models import answers_table
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
@@ -223,6 +224,7 @@ def _refuse_audit(out: Path) -> None:
 def _versus(
     a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, space: QuestionSpace | None
 ) -> Versus:
+    kept = notes_of(a[0], os.path.abspath(a[1])) if space is None else {}
     space = _same_space(a, b) if space is None else space
     known = asked.recorded_a is not None
     alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
@@ -242,7 +244,7 @@ def _versus(
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
         use=asked.use,
         journal=out / JOURNAL,
-        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]]), **_files(a, b)},
+        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]]), **_files(a, b), **kept},
         **chosen,
     )
 

@@ -83,9 +83,7 @@ class AuditSpec(Section):
     """How to choose questions."""
 
     strategy: str | None = told(Sampling, "strategy")
-    strategy_options: dict[str, Any] | None = Field(
-        None, description="options of the strategy, such as power = 2 of bald"
-    )
+    strategy_options: dict[str, Any] | None = told(Sampling, "strategy_options")
     surrogate: str | None = Field(
         None,
         description="what predicts losses where targets are certified: a name (see 'avtt list "

@@ -234,16 +234,16 @@ JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, spa
 
 
 def space_of(
-    journal: Journal, where: str, otherwise: str, *, run_code: bool
+    journal: Journal, where: str, otherwise: str, *, run_code: bool, compared: bool = False
 ) -> tuple[QuestionSpace, Spec, Path]:
     """The space of a journal's audit, built anew, its spec, and the folder its paths start at.
 
     Code that the spec names is imported only with ``run_code``, and if it is as it was then: else
     it is refused by InputError. Raises JournalError, which says what to do ``otherwise``, where the
-    journal keeps no spec. ``where``: for messages.
+    journal keeps no spec. ``where``: for messages; ``compared``: see ``spec_of``.
     """
     facts = read_facts(journal.facts())
-    spec, base = spec_of(facts, where, otherwise)
+    spec, base = spec_of(facts, where, otherwise, compared=compared)
     if run_code:
         check_program(facts, spec, where)
     else:

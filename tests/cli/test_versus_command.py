@@ -6,6 +6,7 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from adaptive_vtt.audit.versus import verdict_of
@@ -136,6 +137,53 @@ def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.Capt
     assert "holds a comparison of two models" in refused(capsys, "resume", str(ran))
     told = refused(capsys, "export", str(ran), "--failures", str(ran / "failures"))
     assert "holds a comparison of two models" in told
+    assert "'export --disagreements' read it" in told
+    assert "avtt resume" not in (ran / "report.html").read_text()
+
+
+def test_images_at_which_the_models_differ_are_exported_with_both_losses(
+    ran: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    capsys.readouterr()
+    out = tmp_path / "apart"
+    assert run("export", str(ran), "--disagreements", str(out), "--coco", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    table = pd.read_csv(out / "disagreements.csv")
+    with closing(read_journal(ran / "journal.db")) as journal:
+        rows = [row for call in journal.calls() for row in call.answers]
+    apart = [row for row in rows if row.loss != 0.5]
+    assert told["answers"] == len(table) == len(apart) > 0
+    assert told["better_a"] == (table["loss_a"] < table["loss_b"]).sum()
+    assert told["better_b"] == (table["loss_a"] > table["loss_b"]).sum()
+    assert told["models"] == {"a": "old/model.py", "b": "new/model.py"}
+    assert {*table.columns} > {"id", "relation", "concept", "truth", "answer_a", "answer_b"}
+    right = (table["answer_b"] >= 0.5) == (table["truth"] == 1)
+    assert (right == (table["loss_b"] == 0)).all()
+    ids = pd.read_csv(out / "labels.csv")["id"]
+    assert {*ids} == {*table["id"]} == {path.stem for path in (out / "images").iterdir()}
+    assert (out / "coco.json").is_file()
+    assert run("export", str(ran), "--disagreements", str(tmp_path / "again")) == 0
+    said = capsys.readouterr().out
+    assert f"old/model.py lost less at {told['better_a']}, new/model.py at" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--failures", "f"], "--disagreements: expected it alone, as it is of a comparison"),
+        ([], "expected a comparison in which both models were asked"),
+    ],
+)
+def test_where_an_audit_differs_from_nothing_is_told(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+):
+    out = tmp_path / "audit"
+    spec = str(specs / "new" / "SPEC.toml")
+    assert run("audit", spec, "--budget", "3", "--out", str(out), "--json") == 0
+    capsys.readouterr()
+    told = refused(capsys, "export", str(out), "--disagreements", str(tmp_path / "d"), *options)
+    assert said in told
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.slow
