@@ -13,13 +13,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
-from adaptive_vtt import strategies
+from adaptive_vtt import strategies, surrogates
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.fleet import FleetSpec, MemberSpec
 from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.config.section import Section, kind_name, kinds_of, plain, shown_default
 from adaptive_vtt.utils.options import Told, options_of
-from adaptive_vtt.utils.registry import first_line
+from adaptive_vtt.utils.registry import Registry, first_line
 
 SPEC_HEAD = """# SPEC.toml
 
@@ -47,6 +47,11 @@ STRATEGY_HEAD = """
 
 What the strategies take that take anything.
 """
+SURROGATE_HEAD = """
+### `[certify.surrogate_options]`
+
+What the surrogates take.
+"""
 JUDGE_MODEL = """
 Its `model` is a table with the fields of `[model]`; see [judges](../how-to/judges.md).
 """
@@ -65,21 +70,24 @@ def spec_page() -> str:
         if name == "oracle":
             parts += ["\n### `[oracle.judge]`\n", _kind(name, JudgeSpec, False), JUDGE_MODEL]
         if name == "audit":
-            parts += _strategies()
+            parts += _options(strategies.REGISTRY, STRATEGY_HEAD)
+        if name == "certify":
+            parts += _options(surrogates.REGISTRY, SURROGATE_HEAD)
     parts.append(FLEET_HEAD)
     for name, section in (("[fleet]", FleetSpec), ("[[member]]", MemberSpec)):
         parts.append(f"\n### `{name}`\n{_kind(name, section, False)}")
     return "".join(parts)
 
 
-def _strategies() -> Iterator[str]:
-    """What each strategy that takes options is, and those."""
-    yield STRATEGY_HEAD
-    for name in strategies.names():
-        made = strategies.REGISTRY.get(name)
+def _options(parts: Registry, head: str) -> Iterator[str]:
+    """What each built-in part that takes options is, and those."""
+    yield head
+    for name in parts.built_in:
+        made = parts.get(name)
         if options := options_of(made):
             rows = "".join(map(_told, options))
-            yield f"\n#### strategy: `{name}`\n\n{first_line(made)}\n{TABLE.format('option')}{rows}"
+            title = f"\n#### {parts.kind}: `{name}`\n\n{first_line(made)}\n"
+            yield f"{title}{TABLE.format('option')}{rows}"
 
 
 def _told(option: Told) -> str:
