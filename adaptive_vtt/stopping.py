@@ -455,11 +455,3 @@ def _positive(what: str, value: float) -> None:
     if not 0 < value < math.inf:
         remedy = "; leave the limit out for none" if value > 0 else ""
         raise InputError(f"stop: expected a number of {what} above 0, got {value}{remedy}")
-
-
-def check_confidence(confidence: float) -> None:
-    """Raises InputError where it is no probability, or too near to 1 to reckon with."""
-    if not 0 < confidence <= MAX_CONFIDENCE:
-        raise InputError(
-            f"confidence: expected a number above 0 and at most 1 - 1e-9, got {confidence!r}"
-        )

@@ -23,12 +23,13 @@ the answer it predicts is known.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from adaptive_vtt.utils.devices import pick
+from adaptive_vtt.utils.options import Option
 
 from .base import Posterior
 from .cohort import CohortMean, CohortSignals
@@ -102,9 +103,7 @@ class QuestionGP:
     ``truths``: samples (n,) -> int64 (n,), the same number for the same truths;
     ``follow_ups``: samples and variants (n,) -> (n, width), features of follow-up images.
     ``proxies``: (sample, variant, concept, truth) (n,) each -> (n, P), the losses that cheaper
-    models would have. ``cohort``: what other models lost. Beyond ``exact_limit`` units the GP
-    forgets the oldest fifth (F does not). ``first_fit``: units at which hyper-parameters are first
-    fitted, in at most ``fit_steps`` steps on at most ``fit_limit`` units.
+    models would have. ``cohort``: what other models lost. The rest are options, told beside them.
     """
 
     def __init__(
@@ -120,10 +119,23 @@ class QuestionGP:
         proxies: Proxies | None = None,
         cohort: CohortSignals | None = None,
         device: str = "cpu",
-        exact_limit: int = 5000,
-        first_fit: int = 32,
-        fit_limit: int = 512,
-        fit_steps: int = 12,
+        exact_limit: Annotated[
+            int,
+            Option(
+                "questions or images it knows exactly; beyond, it forgets the oldest fifth, but "
+                "for what they say of mean losses",
+                ge=1,
+            ),
+        ] = 5000,
+        first_fit: Annotated[
+            int, Option("questions or images at which hyper-parameters are first fitted", ge=1)
+        ] = 32,
+        fit_limit: Annotated[
+            int, Option("questions or images that hyper-parameters are fitted to, at most", ge=2)
+        ] = 512,
+        fit_steps: Annotated[
+            int, Option("steps of the optimiser that fits hyper-parameters, at most", ge=1)
+        ] = 12,
     ) -> None:
         self.device = pick(device)
         self.shared = shared

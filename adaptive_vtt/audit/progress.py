@@ -16,14 +16,19 @@ import numpy as np
 from ..engine.calling import OnProgress, Progress
 from ..engine.options import Certify, Limits
 from ..families import TargetId, told_apart
+from ..results.difference import point_span
 from ..space import QuestionSpace
 from ..stopping import State
+from ..types import Floats
 from ..utils.figures import money, on_page
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
 """What follows a run: a function, True for a bar, several of these; None or False for nothing."""
 REFRESH = 0.2
 """Seconds between redraws."""
+VACUOUS = 0.5
+"""The half-width of an interval of which nothing is known."""
+TINY = 1e-9
 
 
 class Running(Protocol):
@@ -38,35 +43,87 @@ class Running(Protocol):
         """What is certified."""
 
 
-def share(audit: Running, step: Progress) -> float:
-    """How much is done, in [0, 1]: of the budget, or of the targets, whichever is more."""
-    state, budget = step.state, audit.limits.budget
-    spent = state.calls / budget if budget else 0.0
-    return min(1.0, max(spent, _certified(audit, state) / max(1, len(audit.target_ids))))
+# -- how far it is -----------------------------------------------------------------------------
+
+
+def share_done(state: State, cost: float, certify: Certify, limits: Limits) -> float | None:
+    """How much of the way to the end an audit has behind it, in [0, 1]; None where no end is known.
+
+    It ends when its goals are reached together, or at the first limit.
+    """
+    goals, ends = _goals(state, certify), []
+    if goals:
+        ends.append(min(goals))
+    if limits.budget:
+        ends.append(state.calls / limits.budget)
+    if limits.max_cost:
+        ends.append(cost / limits.max_cost)
+    return min(max(ends), 1.0) if ends else None
+
+
+def _goals(state: State, certify: Certify) -> list[float]:
+    if state.lower is None or state.upper is None:
+        return []
+    goals = []
+    if certify.half_width is not None:
+        goals.append(_narrowed((state.upper - state.lower) / 2, certify.half_width))
+    if state.above is not None and state.below is not None:
+        goals.append(float(np.mean(state.above | state.below)))
+    if state.compared is not None:
+        goals.append(float(np.mean(state.compared)))
+    return goals
+
+
+def _narrowed(half_widths: Floats, goal: float) -> float:
+    """How far intervals are on the way to the goal: halfway between the widest and the mean of all.
+
+    Precision, 1 / half-width^2, grows with the calls of a target. The widest alone would stand
+    still while others are worked on, and the mean alone hide one that takes long.
+    """
+    now, then = np.maximum(half_widths, TINY) ** -2, VACUOUS**-2
+    shares = np.clip((now - then) / max(goal**-2 - then, TINY), 0, 1)
+    return float(shares.min() + shares.mean()) / 2
+
+
+def done(state: State, certify: Certify) -> str:
+    """How many targets are done; "" where nothing is certified."""
+    if state.lower is None or state.upper is None:
+        return ""
+    count = len(state.lower)
+    if state.above is not None and state.below is not None:
+        return f"{int((state.above | state.below).sum())}/{count} decided"
+    if state.compared is not None:
+        return f"{int(state.compared.sum())}/{count} decided"
+    if certify.half_width is None:
+        return ""
+    return f"{int(((state.upper - state.lower) / 2 <= certify.half_width).sum())}/{count} certified"
+
+
+def widest(audit: Running, step: Progress) -> tuple[str, str]:
+    """What keeps the audit going: a figure, and the name of what it is about."""
+    state = step.state
+    if state.lower is None or state.upper is None:
+        side = "present" if step.side else "absent"
+        return f"uncertainty {state.mean:.2f}, most at ", f"{step.concept} ({side})"
+    widths = state.upper - state.lower
+    target = int(np.argmax(widths))
+    variants = [(v.relation.name, v.severity) for v in audit.space.variants]
+    name = told_apart(audit.target_ids[target], variants)
+    if (compare := audit.certify.compare) is not None:
+        least, most = compare.differences(state.lower, state.upper)
+        return f"{point_span(-most[target], -least[target])} points ", name
+    return f"widest +-{100 * widths[target] / 2:.1f} % ", name
 
 
 def words(audit: Running, step: Progress) -> str:
     """Calls, time, cost, and the target that is the furthest from what is asked."""
-    state, parts = step.state, [f"{step.state.calls} calls", f"{step.state.elapsed:.0f} s"]
-    if step.cost:
-        parts.append(f"cost {money(step.cost, step.currency)}")
-    if state.lower is not None and state.upper is not None:
-        targets, widths = audit.target_ids, (state.upper - state.lower) / 2
-        widest = int(np.argmax(widths))
-        parts.append(f"{_certified(audit, state)} of {len(targets)} certified")
-        variants = [(v.relation.name, v.severity) for v in audit.space.variants]
-        name = told_apart(targets[widest], variants)
-        parts.append(f"widest +-{100 * widths[widest]:.1f} % {name}")
-    return ", ".join(parts)
+    parts = [f"{step.state.calls:,} calls", f"{step.state.elapsed:.0f} s"]
+    parts += [f"cost {money(step.cost, step.currency)}"] if step.cost else []
+    parts += [done(step.state, audit.certify), "".join(widest(audit, step))]
+    return ", ".join(filter(None, parts))
 
 
-def _certified(audit: Running, state: State) -> int:
-    aim = audit.certify.half_width
-    if state.above is not None and state.below is not None and aim is None:
-        return int((state.above | state.below).sum())
-    if state.lower is None or state.upper is None or aim is None:
-        return 0
-    return int(((state.upper - state.lower) / 2 <= aim).sum())
+# -- what shows it -----------------------------------------------------------------------------
 
 
 @contextmanager
@@ -93,7 +150,8 @@ def shown(audit: Running) -> Iterator[Any]:
             nonlocal last
             if time.monotonic() - last >= REFRESH:
                 last = time.monotonic()
-                draw(share(audit, step), words(audit, step))
+                share = share_done(step.state, step.cost, audit.certify, audit.limits)
+                draw(share or 0.0, words(audit, step))
 
         yield update
 

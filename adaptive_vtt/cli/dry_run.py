@@ -13,7 +13,7 @@ from rich.table import Table
 from ..audit.overview import show
 from ..certify.forecast import Forecast, forecasts
 from ..config import Spec
-from ..config.building import NotImported, build_space, model_of
+from ..config.building import CERTIFY_APART, NotImported, build_space, model_of
 from ..engine.judge import SourceCalls
 from ..engine.options import DEFAULT_EXPLORATION, Certify
 from ..engine.prices import Prices
@@ -31,7 +31,7 @@ SHOWN = 12
 """Targets that are listed, at most."""
 FEW_AT_WORST = 10
 """Lost calls that a cap pays for, below which it is said what makes them cheaper."""
-NO_PROXIES = {"proxies", "prior_journal", "cohort", "features", "surrogate"}
+NO_PROXIES = {*CERTIFY_APART, "surrogate"}
 """Fields of [certify] about predictions: a plan knows nothing of them."""
 
 

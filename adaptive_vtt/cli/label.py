@@ -47,7 +47,7 @@ LABELS, REALISM = "labels", "realism"
 """Where answers about captions, and about realism, stand in an audit's folder."""
 SHOWN = 8
 """Targets of a reader that are printed, the best known first."""
-TERMS = ("targets", "where", "guarantee", "weights", "unanswered", "surrogate")
+TERMS = ("targets", "where", "guarantee", "weights", "unanswered")
 """What of a spec's [certify] is certified of readers, too."""
 ABOUT_CAPTIONS = (
     "Is the object handled right by both captions? Enter confirms what the audit reports, where it "
@@ -318,6 +318,7 @@ def _terms(study: Study, spec: Spec) -> dict[str, Any]:
         "half_width": certificate.half_width,
         "at_most": certificate.at_most,
         "confidence": certificate.confidence,
+        "surrogate": section["surrogate"] is not False,  # one of a name may be code: not run here
     }
 
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.progress import (
@@ -25,16 +24,13 @@ from rich.text import Text
 from ..audit import Audit
 from ..audit import Progress as Step
 from ..audit.overview import show
-from ..engine.options import Certify, Limits
-from ..families import told_apart
+from ..audit.progress import done, share_done, widest
+from ..engine.options import Certify
 from ..journal.facts import CertificateFacts, goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
-from ..results.difference import point_span
 from ..results.result import Result
 from ..results.way_on import forecast, in_money
-from ..stopping import State
-from ..types import Floats
 from ..utils.figures import beside, money, outward, percent, shorten, span, tenths
 from .printing import plain_console, table_of
 from .signals import heed
@@ -53,9 +49,6 @@ SHOWN = 12
 """Targets that are printed at the end, at most; all are in the report."""
 SOON = 0.05
 """Share of the way below which nothing is said of the time that is left."""
-VACUOUS = 0.5
-"""The half-width of an interval of which nothing is known."""
-TINY = 1e-9
 MIN = 16
 """Columns below which the last part, which may be cut, is left out."""
 LAST = 28
@@ -158,7 +151,6 @@ class Live:
         if self._step is None:
             return fitted([self._what, self._audit.model.doing or "asking"], "", "", width)
         step, share = self._step, self._share(self._step)
-        open_ = still_open(step.state, self._audit.certify)
         parts = [
             self._what,
             "" if share is None else f"{share:.0%}",
@@ -168,9 +160,9 @@ class Live:
             self._audit.model.doing,
             self._in_flight(),
             time_left(share, self._began or 0.0, passed),
-            open_[0] if open_ else "",
+            done(step.state, self._audit.certify),
         ]
-        return fitted(parts, *self._widest(step, open_[1] if open_ else None), width)
+        return fitted(parts, *widest(self._audit, step), width)
 
     def _in_flight(self) -> str:
         model = self._audit.model
@@ -180,21 +172,6 @@ class Live:
 
     def _share(self, step: Step) -> float | None:
         return share_done(step.state, step.cost, self._audit.certify, self._audit.limits)
-
-    def _widest(self, step: Step, target: int | None) -> tuple[str, str]:
-        """What keeps the audit going: a figure, and the name of what it is about."""
-        state = step.state
-        if target is None or state.lower is None or state.upper is None:
-            side = "present" if step.side else "absent"
-            return f"uncertainty {state.mean:.2f}, most at ", f"{step.concept} ({side})"
-        variants = [(v.relation.name, v.severity) for v in self._audit.space.variants]
-        name = told_apart(self._audit.target_ids[target], variants)
-        if (compare := self._audit.certify.compare) is not None:
-            least, most = compare.differences(state.lower, state.upper)
-            span = point_span(-most[target], -least[target])
-            return f"{span} points ", name
-        half_width = (state.upper[target] - state.lower[target]) / 2
-        return f"widest +-{100 * half_width:.1f} % ", name
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the
@@ -312,62 +289,7 @@ def _still_open(result: Result, certify: Certify | CertificateFacts) -> str:
     return f"{told}; {which} is {where}; {every} would take {further} more calls" + cost
 
 
-# -- how far an audit is, in words that fit the width there is ---------------------------------
-
-
-def share_done(state: State, cost: float, certify: Certify, limits: Limits) -> float | None:
-    """How much of the way to the end an audit has behind it, in [0, 1]; None where no end is known.
-
-    It ends when its goals are reached together, or at the first limit.
-    """
-    goals, ends = _goals(state, certify), []
-    if goals:
-        ends.append(min(goals))
-    if limits.budget:
-        ends.append(state.calls / limits.budget)
-    if limits.max_cost:
-        ends.append(cost / limits.max_cost)
-    return min(max(ends), 1.0) if ends else None
-
-
-def _goals(state: State, certify: Certify) -> list[float]:
-    if state.lower is None or state.upper is None:
-        return []
-    goals = []
-    if certify.half_width is not None:
-        goals.append(_narrowed((state.upper - state.lower) / 2, certify.half_width))
-    if state.above is not None and state.below is not None:
-        goals.append(float(np.mean(state.above | state.below)))
-    if state.compared is not None:
-        goals.append(float(np.mean(state.compared)))
-    return goals
-
-
-def _narrowed(half_widths: Floats, goal: float) -> float:
-    """How far intervals are on the way to the goal: halfway between the widest and the mean of all.
-
-    Precision, 1 / half-width^2, grows with the calls of a target. The widest alone would stand
-    still while others are worked on, and the mean alone hide one that takes long.
-    """
-    now, then = np.maximum(half_widths, TINY) ** -2, VACUOUS**-2
-    shares = np.clip((now - then) / max(goal**-2 - then, TINY), 0, 1)
-    return float(shares.min() + shares.mean()) / 2
-
-
-def still_open(state: State, certify: Certify) -> tuple[str, int] | None:
-    """How many targets are done, and the place of the widest; None where nothing is certified."""
-    if state.lower is None or state.upper is None:
-        return None
-    widths = (state.upper - state.lower) / 2
-    if state.above is not None and state.below is not None:
-        done = f"{int((state.above | state.below).sum())}/{len(widths)} decided"
-    elif state.compared is not None:
-        done = f"{int(state.compared.sum())}/{len(widths)} decided"
-    elif certify.half_width is not None:
-        done = f"{int((widths <= certify.half_width).sum())}/{len(widths)} certified"
-    else:
-        done = ""
-    return done, int(np.argmax(widths))
+# -- words that fit the width there is ---------------------------------------------------------
 
 
 def clock(seconds: float) -> str:

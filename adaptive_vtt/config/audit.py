@@ -84,11 +84,6 @@ class AuditSpec(Section):
 
     strategy: str | None = told(Sampling, "strategy")
     strategy_options: dict[str, Any] | None = told(Sampling, "strategy_options")
-    surrogate: str | None = Field(
-        None,
-        description="what predicts losses where targets are certified: a name (see 'avtt list "
-        "surrogates'), 'file.py:name' or 'package.module:name' (default: question-gp)",
-    )
     budget: int | None = told(Limits, "budget")
     max_cost: float | None = told(Limits, "max_cost")
     fail_on_error: float | None = told(Limits, "fail_on_error")
@@ -168,7 +163,10 @@ class CertifySpec(Section):
         description="image features of the question GP: thumbnails and colours, or an embedding "
         "(its packages are in the extra 'embedding')",
     )
-    surrogate: bool = told(Certify, "surrogate")
+    surrogate: bool | str = told(Certify, "surrogate")
+    surrogate_options: dict[str, Any] | None = Field(
+        None, description="options of the surrogate, such as exact_limit = 2000 of question-gp"
+    )
     proxies: dict[str, str] | None = told(Certify, "proxies")
     self_taught: bool | Literal["auto"] = told(Certify, "self_taught")
     prior_journal: str | None = told(Certify, "prior_journal")

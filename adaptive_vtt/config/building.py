@@ -30,9 +30,12 @@ from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
 from ..utils.options import arguments, options_of
 from . import Spec
-from .audit import SpaceSpec
+from .audit import CertifySpec, SpaceSpec
 from .models import ModelSection, OwnSection, Worked, recorded
 from .oracles import CaptionOracleSection
+
+CERTIFY_APART = {"proxies", "prior_journal", "cohort", "features", "surrogate_options"}
+"""Fields of [certify] that are no options of an audit as they stand there."""
 
 
 def build_audit(
@@ -73,11 +76,11 @@ def build_parts(
     proxies = {n: s for n, s in (certify.proxies or {}).items() if code or _is_data(s)}
     options: dict[str, Any] = {
         **section.model_dump(exclude={"strategy_options"}),
-        **certify.model_dump(exclude={"proxies", "prior_journal", "cohort", "features"}),
+        **certify.model_dump(exclude=CERTIFY_APART),
         "strategy": named(
             section.strategy or default(certify.certifies), section.strategy_options, base
         ),
-        "surrogate": _surrogate(spec, base),
+        "surrogate": _surrogate(certify, base),
         "stop": _stop(spec, space),
         "goal": spec.stop.goal(),
         "proxies": {n: _proxy(s, base, n) for n, s in proxies.items()},
@@ -110,17 +113,18 @@ def _stop(spec: Spec, space: QuestionSpace) -> StoppingRule | None:
     return gated if limit is None else FirstOf((limit, gated))
 
 
-def _surrogate(spec: Spec, base: Path) -> bool | surrogates.Named:
-    """Raises InputError where one is named and none is to be used."""
-    name = spec.audit.surrogate
-    if name is None:
-        return spec.certify.surrogate
-    if not spec.certify.surrogate:
+def _surrogate(certify: CertifySpec, base: Path) -> bool | surrogates.Named:
+    """Raises InputError for options where nothing is to predict."""
+    named, options = certify.surrogate, certify.surrogate_options
+    if isinstance(named, str) or (named and options):
+        name = named if isinstance(named, str) else surrogates.QUESTION_GP
+        return surrogates.named(name, options, base)
+    if options:
         raise InputError(
-            "surrogate: expected a name in [audit] or surrogate = false in [certify], got both "
-            f"({name!r})"
+            "certify.surrogate_options: expected a surrogate that takes them, got surrogate = "
+            "false; leave them out"
         )
-    return surrogates.named(name, base)
+    return named
 
 
 def _is_data(proxy: str) -> bool:

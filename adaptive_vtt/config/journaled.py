@@ -53,8 +53,8 @@ def _parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
     named.append(("oracle.kind", ORACLES, spec.oracle.kind))
     if spec.audit.strategy is not None:
         named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))
-    if spec.audit.surrogate is not None:
-        named.append(("audit.surrogate", SURROGATES, spec.audit.surrogate))
+    if isinstance(spec.certify.surrogate, str):
+        named.append(("certify.surrogate", SURROGATES, spec.certify.surrogate))
     found = {field: (registry, name) for field, registry, name in named if registry.is_code(name)}
     if isinstance(spec.oracle, CaptionOracleSection):
         tagger = spec.oracle.tagger
@@ -143,7 +143,7 @@ def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -
             f"{where}: its spec was altered after the audit began, and nothing of it was run; "
             "restore the journal, or begin a new audit with another --out"
         )
-    _check_parts(facts, spec, where, () if judge else ("oracle.", "audit."))
+    _check_parts(facts, spec, where, () if judge else ("oracle.", "audit.", "certify."))
 
 
 def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:

@@ -13,11 +13,12 @@ from ..errors import InputError
 from ..models import REGISTRY, ModelUnderTest, Recorded, adapted_model
 from ..models.local.python import Output, as_model
 from ..models.network.http_json import name_of_url
+from ..models.workers.model import Workers
 from ..utils.files import why_unread
-from ..utils.options import arguments, parameters_of
+from ..utils.options import arguments, options_of, parameters_of
 from ..utils.tables import check_width, restored
 from .secrets import filled
-from .section import Kinds, PlugIn, Section
+from .section import Kinds, PlugIn, Section, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +75,8 @@ class ModelSection(Kinds):
         return {} if self.name is None else {"name": self.name}
 
 
-ASIDE = ("actors", "in_flight", "worker_batch")
+WORKERS = [option.name for option in options_of(Workers)]
+ASIDE = WORKERS[1:]
 """Fields that say something only beside ``workers``."""
 NOT_HERE = (
     "; workers hold models that compute here (python, onnx, subprocess, torch, transformers, your "
@@ -86,29 +88,14 @@ NOT_HERE = (
 class Worked(Section):
     """What kinds have whose models compute where they run."""
 
-    workers: int | str | None = Field(
-        None,
-        description="how many processes hold the model; or 'ray', or 'ray://HOST:PORT', for actors "
-        "of a Ray cluster (none: the model is held by the audit itself)",
-    )
-    actors: int | None = Field(
-        None,
-        description="on Ray: how many (one per GPU of the cluster, or per CPU where it has none)",
-        ge=1,
-    )
-    in_flight: int | None = Field(
-        None,
-        description="with workers: calls that are on their way or wait for a worker (8, or two "
-        "batches per worker, if that is more)",
-        ge=1,
-    )
-    worker_batch: int | None = Field(
-        None, description="with workers: prompts that a worker takes at a time (1)", ge=1
-    )
+    workers: int | str | None = told(Workers, "workers", set_here=False)
+    actors: int | None = told(Workers, "actors", set_here=False)
+    in_flight: int | None = told(Workers, "in_flight", set_here=False)
+    worker_batch: int | None = told(Workers, "worker_batch", set_here=False)
 
     def refuse_workers(self, where: str) -> None:
         """Raises InputError where a field speaks of workers."""
-        if given := [name for name in ("workers", *ASIDE) if getattr(self, name) is not None]:
+        if given := [name for name in WORKERS if getattr(self, name) is not None]:
             raise InputError(
                 f"{where}.{given[0]}: expected a model that the audit holds itself, got "
                 f"{getattr(self, given[0])!r}; leave it out"
@@ -116,7 +103,7 @@ class Worked(Section):
 
     def unworked(self) -> "Worked":
         """The section without workers, of the model that each of them holds."""
-        return self.model_copy(update=dict.fromkeys(("workers", *ASIDE)))
+        return self.model_copy(update=dict.fromkeys(WORKERS))
 
     def worked(self, base: Path) -> ModelUnderTest | None:
         """The model held by the workers that are asked for; None where none are."""
@@ -127,15 +114,8 @@ class Worked(Section):
                     "workers = 2, or leave it out"
                 )
             return None
-        from ..models.workers.model import Workers
-
-        return Workers(
-            partial(_made, self.unworked(), base.resolve()),
-            self.workers,
-            actors=self.actors,
-            in_flight=self.in_flight,
-            batch=self.worker_batch or 1,
-        )
+        make = partial(_made, self.unworked(), base.resolve())
+        return Workers(make, **self.model_dump(include={*WORKERS}, exclude_none=True))
 
 
 def _made(section: Any, base: Path) -> Any:

@@ -14,7 +14,7 @@ from ..journal.prior import read_prior
 from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
 from ..strategies.by_need import ByNeed, needs_targets
-from ..surrogates import REGISTRY, Named, named
+from ..surrogates import QUESTION_GP, REGISTRY, Named, named
 from ..types import CallMode, JsonObject
 from ..utils.random_streams import generator
 from .audit_key import GIVEN, Origin, is_custom, seed_for
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from ..surrogates import LossSurrogate
     from ..surrogates.features import FollowUpFeatures
     from .priors import CohortLosses, WarmStart
-
-QUESTION_GP = "question-gp"
-"""The surrogate of losses, where none is named."""
 
 MAX_HASHED = 1_000_000
 """Samples whose metadata the audit's key follows from, at most, evenly spread."""
@@ -317,12 +314,15 @@ def fresh_belief(
     )
 
 
-def surrogate_in_journal(certify: Certify) -> bool | str:
-    """What the setting is called: the name of a surrogate, True for the question GP."""
+def surrogate_in_journal(certify: Certify) -> bool | str | JsonObject:
+    """What the setting is called: the name of a surrogate, True for the question GP; with its
+    options where some are given."""
     if isinstance(certify.surrogate, bool):
         return certify.surrogate
-    name = certify.surrogate if isinstance(certify.surrogate, str) else certify.surrogate.name
-    return name == QUESTION_GP or name
+    chosen = named(certify.surrogate)
+    if chosen.options:
+        return {"name": chosen.name, "options": dict(chosen.options)}
+    return chosen.name == QUESTION_GP or chosen.name
 
 
 def surrogate_is_custom(certify: Certify) -> bool:
@@ -391,7 +391,12 @@ def _losses(
         "device": device,
         **({} if cohort is None else {"cohort": cohort}),
     }
-    made = REGISTRY.called(chosen.make, chosen.name, arguments)
+    for name in chosen.options.keys() & arguments.keys():
+        raise InputError(
+            f"surrogate {chosen.name!r}: expected options beside what the audit itself gives it, "
+            f"got {name!r}; leave it out"
+        )
+    made = REGISTRY.called(chosen.make, chosen.name, {**arguments, **chosen.options})
     found: LossSurrogate = REGISTRY.checked(made, chosen.name)
     return found
 

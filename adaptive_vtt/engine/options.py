@@ -70,8 +70,7 @@ class Certify:
     - ``weights``: Default None: by what is known of the targets' sizes (``rules.by_size``) where
       the strategy is ``certify``; even under others, which do not turn to the rarest targets by
       themselves.
-    - ``surrogate``: a name is that of another surrogate of losses: one that a package declares, or
-      ``file.py:name``; see CONTRIBUTING.md.
+    - ``surrogate``: ``surrogates.named(name, options)``, too; see CONTRIBUTING.md.
     - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
       They move effort, never what is certified.
     - ``self_taught``: ``models.SelfTaught``. "auto": where labels decide what is right (oracles
@@ -123,7 +122,11 @@ class Certify:
     ] = "loss"
     surrogate: Annotated[
         "bool | str | NamedSurrogate",
-        Option("predict losses; false: by each target's mean alone"),
+        Option(
+            "what predicts losses: true for the question GP, false for each target's mean alone, "
+            "or a name (see 'avtt list surrogates'), 'file.py:name' or 'package.module:name'",
+            type=bool | str,
+        ),
     ] = True
     proxies: Annotated[
         Mapping[str, ProxySource] | None,

@@ -399,3 +399,19 @@ def jpeg_compression(image: Image, rng: np.random.Generator, quality: float) -> 
     ]
     _, coded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)
     return np.asarray(cv2.cvtColor(cv2.imdecode(coded, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB))
+
+
+Kinds = dict[str, tuple[Callable[..., Image], str]]
+"""Corruption -> its function, and what it does."""
+IN_BOTH: Kinds = {
+    "pixelate": (pixelate, "coarse pixels; strength: share of the resolution kept"),
+    "jpeg_compression": (jpeg_compression, "JPEG; strength: quality"),
+    "gaussian_noise": (gaussian_noise, "normal noise; strength: deviation on 0..1"),
+    "speckle_noise": (speckle_noise, "noise in proportion; strength: deviation"),
+    "impulse_noise": (impulse_noise, "black and white dots; strength: share of values"),
+    "shot_noise": (shot_noise, "Poisson noise; strength: photons at white"),
+    "defocus_blur": (defocus_blur, "disc blur; strength: radius and edge smoothing, px"),
+    "motion_blur": (motion_blur, "one-sided smear; strength: radius and deviation, px"),
+    "zoom_blur": (zoom_blur, "mean of enlargements; strength: last factor and step"),
+}
+"""Those that ImageNet-C and MedMNIST-C define alike."""

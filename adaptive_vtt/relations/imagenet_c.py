@@ -13,7 +13,6 @@ shear, 3 to 5 ripple), ``frost`` (3 and 4 differ only in how much of the image i
 ``fog`` (3 and 4 differ only in smoothness).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,25 +22,18 @@ import numpy.typing as npt
 
 from ..types import FollowUp, Image, Mask, Sample
 from .corruptions import (
+    IN_BOTH,
     Corruption,
+    Kinds,
     contrast_by_channel,
-    defocus_blur,
     enlarged,
     gaussian_blur_sigma,
-    gaussian_noise,
     glass_blur,
-    impulse_noise,
-    jpeg_compression,
-    motion_blur,
     motion_blur_at,
-    pixelate,
     published,
     saturate_linear,
-    shot_noise,
-    speckle_noise,
     truncated,
     value_up,
-    zoom_blur,
 )
 
 Floats = npt.NDArray[np.float32]
@@ -240,18 +232,12 @@ def _smooth_noise(height: int, width: int, sigma: float, rng: np.random.Generato
     return np.asarray(cv2.GaussianBlur(noise, (kernel, kernel), sigma, borderType=border))
 
 
-KINDS: dict[str, tuple[Callable[..., Image], str]] = {
-    "gaussian_noise": (gaussian_noise, "normal noise; strength: deviation on 0..1"),
-    "shot_noise": (shot_noise, "Poisson noise; strength: photons at white"),
-    "impulse_noise": (impulse_noise, "black and white dots; strength: share of values"),
-    "speckle_noise": (speckle_noise, "noise in proportion; strength: deviation"),
-    "defocus_blur": (defocus_blur, "disc blur; strength: radius and edge smoothing, px"),
+KINDS: Kinds = {
+    **IN_BOTH,
     "glass_blur": (
         glass_blur,
         "shuffled pixels, in rounds; strength: deviation and reach in px, rounds",
     ),
-    "motion_blur": (motion_blur, "one-sided smear; strength: radius and deviation, px"),
-    "zoom_blur": (zoom_blur, "mean of enlargements; strength: last factor and step"),
     "gaussian_blur": (gaussian_blur_sigma, "normal blur; strength: deviation in px"),
     "snow": (snow, "falling flakes, colours turned pale"),
     "frost": (frost, "a frosted pane, drawn, not photographed; strength: its weight"),
@@ -259,11 +245,8 @@ KINDS: dict[str, tuple[Callable[..., Image], str]] = {
     "brightness": (value_up, "brighter; strength: added to the value of HSV, 0..1"),
     "contrast": (contrast_by_channel, "less contrast; strength: share kept per channel"),
     "elastic_transform": (elastic_transform, "bent; strength: reach, smoothness, shift"),
-    "pixelate": (pixelate, "coarse pixels; strength: share of the resolution kept"),
-    "jpeg_compression": (jpeg_compression, "JPEG; strength: quality"),
     "saturate": (saturate_linear, "colour taken or added; strength: S becomes a S + b"),
 }
-"""Corruption -> its function, and what it does."""
 NOT_IN_ORDER = ("saturate", "elastic_transform", "frost", "fog")
 
 

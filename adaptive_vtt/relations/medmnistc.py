@@ -22,7 +22,6 @@ characters scale with the shorter side, because they would not fit otherwise; al
 relative to the image anyway.
 """
 
-from collections.abc import Callable
 from functools import cache, lru_cache
 
 import cv2
@@ -31,22 +30,15 @@ import numpy as np
 from ..errors import check_known
 from ..types import Image, Mask
 from .corruptions import (
+    IN_BOTH,
     Corruption,
+    Kinds,
     brightness,
     contrast,
-    defocus_blur,
     gamma_correction,
     gaussian_blur,
-    gaussian_noise,
-    impulse_noise,
-    jpeg_compression,
-    motion_blur,
-    pixelate,
     published,
     saturate,
-    shot_noise,
-    speckle_noise,
-    zoom_blur,
 )
 
 PUBLISHED = 224
@@ -161,19 +153,8 @@ def _within(rng: np.random.Generator, low: float, high: float) -> int:
 
 Ladder = tuple[tuple[float, ...], ...]
 
-KINDS: dict[str, tuple[Callable[..., Image], str]] = {
-    "pixelate": (pixelate, "coarse pixels; strength: share of the resolution kept"),
-    "jpeg_compression": (jpeg_compression, "JPEG; strength: quality"),
-    "gaussian_noise": (gaussian_noise, "normal noise; strength: deviation on 0..1"),
-    "speckle_noise": (speckle_noise, "noise in proportion; strength: deviation"),
-    "impulse_noise": (impulse_noise, "black and white dots; strength: share of values"),
-    "shot_noise": (shot_noise, "Poisson noise; strength: photons at white"),
-    "defocus_blur": (
-        defocus_blur,
-        "disc blur; strength: radius and edge smoothing, px",
-    ),
-    "motion_blur": (motion_blur, "one-sided smear; strength: radius and deviation, px"),
-    "zoom_blur": (zoom_blur, "mean of enlargements; strength: last factor and step"),
+KINDS: Kinds = {
+    **IN_BOTH,
     "gaussian_blur": (gaussian_blur, "normal blur; strength: kernel size, px"),
     "brightness_up": (brightness, "brighter; strength: factor"),
     "brightness_down": (brightness, "darker; strength: factor"),
@@ -187,7 +168,6 @@ KINDS: dict[str, tuple[Callable[..., Image], str]] = {
     "black_corner": (black_corner, "black outside a disc; strength: share of half a side"),
     "characters": (characters, "words; strength: most words, most letters, font scale"),
 }
-"""Corruption -> its function, and what it does."""
 
 CATEGORIES = {
     "digital": ("pixelate", "jpeg_compression"),
@@ -200,8 +180,6 @@ CATEGORIES = {
     "task-specific": ("stain_deposit", "bubble", "black_corner", "characters"),
 }
 """The paper's Table 1; the published registry has gamma among the task-specific ones."""
-
-NOISE = (gaussian_noise, speckle_noise, impulse_noise, shot_noise)
 
 
 def flags() -> list[str]:
@@ -229,7 +207,7 @@ def _relation(flag: str, name: str, ladder: Ladder, faithful: bool) -> Corruptio
         change,
         about,
         in_order=ladder == _repaired(name, ladder),
-        plain_grey=change in NOISE and not faithful,
+        plain_grey=name in CATEGORIES["noise"] and not faithful,
     )
 
 

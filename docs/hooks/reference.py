@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 
 import adaptive_vtt
-from adaptive_vtt import strategies
+from adaptive_vtt import strategies, surrogates
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.fleet import FleetSpec, MemberSpec
 from adaptive_vtt.config.oracles import JudgeSpec
@@ -60,6 +60,11 @@ without notice. What the fields of Certify, Sampling and Limits say, and the opt
 relations, oracles, models and strategies, is told in [SPEC.toml](spec.md), which has them by the
 same names. Signatures are those of the source.
 """
+SURROGATE_HEAD = """
+### `[certify.surrogate_options]`
+
+What the surrogates take.
+"""
 JUDGE_MODEL = """
 Its `model` is a table with the fields of `[model]`; see [judges](../how-to/judges.md).
 """
@@ -78,21 +83,24 @@ def spec_page() -> str:
         if name == "oracle":
             parts += ["\n### `[oracle.judge]`\n", _kind(name, JudgeSpec, False), JUDGE_MODEL]
         if name == "audit":
-            parts += _strategies()
+            parts += _options(strategies.REGISTRY, STRATEGY_HEAD)
+        if name == "certify":
+            parts += _options(surrogates.REGISTRY, SURROGATE_HEAD)
     parts.append(FLEET_HEAD)
     for name, section in (("[fleet]", FleetSpec), ("[[member]]", MemberSpec)):
         parts.append(f"\n### `{name}`\n{_kind(name, section, False)}")
     return "".join(parts)
 
 
-def _strategies() -> Iterator[str]:
-    """What each strategy that takes options is, and those."""
-    yield STRATEGY_HEAD
-    for name in strategies.names():
-        made = strategies.REGISTRY.get(name)
+def _options(parts: Registry, head: str) -> Iterator[str]:
+    """What each built-in part that takes options is, and those."""
+    yield head
+    for name in parts.built_in:
+        made = parts.get(name)
         if options := options_of(made):
             rows = "".join(map(_told, options))
-            yield f"\n#### strategy: `{name}`\n\n{first_line(made)}\n{TABLE.format('option')}{rows}"
+            title = f"\n#### {parts.kind}: `{name}`\n\n{first_line(made)}\n"
+            yield f"{title}{TABLE.format('option')}{rows}"
 
 
 def _told(option: Told) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.audit.inspection import COLUMNS
-from adaptive_vtt.audit.progress import bar, share, words
+from adaptive_vtt.audit.progress import bar, words
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
@@ -243,10 +243,13 @@ def test_progress_is_told_in_words(audit: avtt.Audit) -> None:
     again = avtt.Audit(SPACE, ScriptedModel(), **CERTIFY)
     again.run(steps.append)
     last = steps[-1]
-    told = r"20 calls, \d+ s, cost \$20\.00, \d of 9 certified, widest \+-\d+\.\d % \w.+"
+    told = r"20 calls, \d+ s, cost \$20\.00, \d/9 certified, widest \+-\d+\.\d % \w.+"
     assert re.fullmatch(told, words(again, last))
-    assert share(again, last) == 1.0
-    assert 0 < share(again, steps[5]) < 1
+    explored: list[Any] = []
+    exploring = avtt.Audit(SPACE, ScriptedModel(), budget=3, seed=1)
+    exploring.run(explored.append)
+    told = r"3 calls, \d+ s, cost \$3\.00, uncertainty 0\.\d\d, most at \w+ \((present|absent)\)"
+    assert re.fullmatch(told, words(exploring, explored[-1]))
 
 
 def test_on_no_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace, __version__
 from adaptive_vtt.audit import Progress as Step
+from adaptive_vtt.audit.progress import share_done
 from adaptive_vtt.cli import audit as demo
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli import run_folder
-from adaptive_vtt.cli.progress import Live, clock, counting, fitted, share_done, time_left
+from adaptive_vtt.cli.progress import Live, clock, counting, fitted, time_left
 from adaptive_vtt.engine.options import Certify, Limits
 from adaptive_vtt.families import OfRelationConcept, OfSeverity, in_short
 from adaptive_vtt.stopping import State

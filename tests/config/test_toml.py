@@ -8,9 +8,9 @@ from adaptive_vtt.cli.main import main
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.datasets import read_dataset
 from adaptive_vtt.config.fleet import read_fleet
-from adaptive_vtt.engine.options import Limits
+from adaptive_vtt.engine.options import Certify, Limits
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.stopping import MaxCost, WallClock, check_confidence
+from adaptive_vtt.stopping import MaxCost, WallClock
 
 DEEP, LARGE = "tables or lists within each other, got more", "integers of 64 bits"
 
@@ -68,6 +68,6 @@ def test_python_is_told_the_same() -> None:
             made(float("inf"))
     with pytest.raises(InputError, match="above 0, got inf; leave the limit out"):
         Limits(max_cost=float("inf")).rules(None)
-    check_confidence(1 - 1e-9)
-    with pytest.raises(InputError, match=r"at most 1 - 1e-9, got 0\.9999999999999999"):
-        check_confidence(1 - 1e-16)
+    Certify(confidence=1 - 1e-9).check(0.2)
+    with pytest.raises(InputError, match=r"confidence: .* at most 0\.999999999, got 0\.99999"):
+        Certify(confidence=1 - 1e-16).check(0.2)

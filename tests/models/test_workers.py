@@ -220,7 +220,8 @@ def test_what_cannot_be_sent_to_a_process_is_refused() -> None:
         (0, {}, "workers: expected at least 1, got 0"),
         ("rays", {}, "a number of processes, 'ray' or 'ray://HOST:PORT', got 'rays'"),
         (2, {"actors": 2}, "actors beside workers = 'ray' alone, got workers = 2"),
-        (2, {"batch": 0}, "expected batch of at least 1, got 0"),
+        (2, {"in_flight": 0}, "workers: in_flight: expected a whole number of at least 1, got 0"),
+        (2, {"worker_batch": 0}, "worker_batch: expected a whole number of at least 1, got 0"),
     ],
 )
 def test_options_out_of_range_are_refused(workers: Any, options: Any, message: str) -> None:

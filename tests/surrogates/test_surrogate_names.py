@@ -1,11 +1,13 @@
 """The surrogate of losses by name: built in, of a file, or none."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.cli.label import _terms
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.config.journaled import contents
@@ -125,18 +127,60 @@ def test_strategies_that_need_the_question_gp_say_so(tmp_path: Path) -> None:
 
 def test_a_spec_names_one_beside_itself(tmp_path: Path) -> None:
     flat(tmp_path)
-    given = spec(audit={"surrogate": "flat.py:Flat"})
+    given = spec(certify={"surrogate": "flat.py:Flat"})
     made = build_audit(given, tmp_path)
     made.run()
     assert type(made.belief.losses).__name__ == "Flat"
     assert made.journal.facts()["settings"]["surrogate"] == "flat.py:Flat"
-    assert list(contents(given, tmp_path)) == ["audit.surrogate"]
+    assert list(contents(given, tmp_path)) == ["certify.surrogate"]
     assert isinstance(build_audit(spec(), tmp_path).belief.losses, QuestionGP)
     without = build_audit(spec(certify={"surrogate": False}), tmp_path)
     assert without.belief.losses is None
 
 
-def test_one_named_and_none_wanted_is_refused(tmp_path: Path) -> None:
-    both = spec(audit={"surrogate": "question-gp"}, certify={"surrogate": False})
-    with pytest.raises(InputError, match=r"surrogate: expected a name in \[audit\] or .* got both"):
-        build_audit(both, tmp_path)
+def test_options_of_a_spec_reach_the_surrogate_and_make_another_audit(tmp_path: Path) -> None:
+    given = spec(certify={"surrogate_options": {"exact_limit": 7, "fit_steps": 3}})
+    made, plain = build_audit(given, tmp_path), build_audit(spec(), tmp_path)
+    gp = made.belief.losses
+    assert isinstance(gp, QuestionGP)
+    assert (gp.exact_limit, gp.fit_steps, gp.fit_limit) == (7, 3, 512)
+    described = {"name": "question-gp", "options": {"exact_limit": 7, "fit_steps": 3}}
+    assert made.journal.facts()["settings"]["surrogate"] == described
+    keys = [each.journal.facts()["key"] for each in (made, plain)]
+    assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize(
+    ("certify", "said"),
+    [
+        ({"surrogate_options": {"exact_limits": 7}}, "unknown option 'exact_limits'.*exact_limit"),
+        (
+            {"surrogate_options": {"fit_limit": 1}},
+            "surrogate 'question-gp': fit_limit: expected a whole number of at least 2, got 1",
+        ),
+        (
+            {"surrogate_options": {"fit_steps": 1}, "surrogate": False},
+            "surrogate_options: expected a surrogate .* got surrogate = false; leave them out",
+        ),
+        (
+            {"surrogate": "flat.py:Flat", "surrogate_options": {"device": "cpu"}},
+            "surrogate 'flat.py:Flat': expected options beside what the audit itself .* 'device'",
+        ),
+    ],
+)
+def test_options_that_the_surrogate_lacks_are_refused(
+    certify: Any, said: str, tmp_path: Path
+) -> None:
+    flat(tmp_path)
+    with pytest.raises(InputError, match=said):
+        build_audit(spec(certify=certify), tmp_path)
+
+
+def test_readers_are_certified_without_the_surrogate_of_a_file(tmp_path: Path) -> None:
+    study: Any = SimpleNamespace(
+        facts=SimpleNamespace(
+            certificate=SimpleNamespace(half_width=0.1, at_most=None, confidence=0.9)
+        )
+    )
+    assert _terms(study, spec(certify={"surrogate": "flat.py:Flat"}))["surrogate"] is True
+    assert _terms(study, spec(certify={"surrogate": False}))["surrogate"] is False

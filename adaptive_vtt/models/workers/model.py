@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
+from typing import Annotated
 
 from ...errors import InputError, one_line
 from ...types import Answer, JsonObject, Prompt, Unanswered
 from ...utils.devices import cuda_devices
+from ...utils.options import Option, check_options
 from ..base import CallLost, ModelDefaults
 from ..local.python import load
 from .holding import Make
@@ -22,16 +24,12 @@ RAY = "ray"
 
 
 class Workers(ModelDefaults):
-    """The model that ``make`` makes, in each of ``workers``: a number of processes on this machine,
-    "ray" for actors of the Ray cluster there is (or one that is started), or its address, "ray://
-    HOST:PORT".
+    """The model that ``make`` makes, in each of ``workers``.
 
-    ``make``: a name (``file.py:name``, ``package.module:name``), or a function of a module that
-    takes nothing. ``actors``: how many on Ray (None: one per GPU, or per CPU where there is none).
-    ``in_flight``: calls that are on their way or wait for a worker (None: 8, or two batches for
-    each worker, if that is more); what is drawn follows from it, not from the number of workers.
-    ``batch``: prompts that a worker takes at a time. Of several local workers each sees one CUDA
-    device, in turn.
+    What options say is told beside them, in the words of SPEC.toml. ``make``: a name
+    (``file.py:name``, ``package.module:name``), or a function of a module that takes nothing. What
+    is drawn follows from ``in_flight``, not from the number of workers. Of several local workers
+    each sees one CUDA device, in turn.
 
     A worker that dies is begun again, and its calls raise CallLost, to be asked again; see
     `WorkerPool`.
@@ -42,21 +40,40 @@ class Workers(ModelDefaults):
     def __init__(
         self,
         make: str | Make,
-        workers: int | str,
+        workers: Annotated[
+            int | str,
+            Option(
+                "how many processes hold the model; or 'ray', or 'ray://HOST:PORT', for actors of "
+                "a Ray cluster (none: the model is held by the audit itself)"
+            ),
+        ],
         *,
-        actors: int | None = None,
-        in_flight: int | None = None,
-        batch: int = 1,
+        actors: Annotated[
+            int | None,
+            Option(
+                "on Ray: how many (one per GPU of the cluster, or per CPU where it has none)", ge=1
+            ),
+        ] = None,
+        in_flight: Annotated[
+            int | None,
+            Option(
+                f"with workers: calls that are on their way or wait for a worker ({IN_FLIGHT}, or "
+                "two batches per worker, if that is more)",
+                ge=1,
+            ),
+        ] = None,
+        worker_batch: Annotated[
+            int, Option("with workers: prompts that a worker takes at a time (1)", ge=1)
+        ] = 1,
     ) -> None:
-        for name, value in (("actors", actors), ("in_flight", in_flight), ("batch", batch)):
-            if value is not None and value < 1:
-                raise InputError(f"workers: expected {name} of at least 1, got {value}")
+        given = {"actors": actors, "in_flight": in_flight, "worker_batch": worker_batch}
+        check_options(Workers, given, "workers")
         made = partial(load, make) if isinstance(make, str) else make
         _check_made(made)
         places = _places(made, workers, actors)
-        self.in_flight = in_flight or max(IN_FLIGHT, 2 * batch * len(places))
+        self.in_flight = in_flight or max(IN_FLIGHT, 2 * worker_batch * len(places))
         self.places = tuple(places)
-        self._pool = WorkerPool(places, batch)
+        self._pool = WorkerPool(places, worker_batch)
         self._closing = weakref.finalize(self, self._pool.close)
         try:
             about = self._pool.begun()

@@ -38,8 +38,8 @@ from .backends import Backend, Value, backend
 
 SHARED = ("space", "audit", "stop", "certify")
 """Sections of a SPEC.toml whose fields are told ..."""
-APART = {"options", "strategy_options", "proxies", "prior_journal", "cohort", "where"}
-"""... but for these, which hold paths, and texts of anybody's own."""
+APART = ("options", "proxies", "prior_journal", "cohort", "where")
+"""... but for those that end so, which hold paths, and texts of anybody's own."""
 LONGEST = 500
 """Characters of a setting: the least that a back end cuts at."""
 
@@ -76,7 +76,7 @@ def settings(facts: Facts) -> dict[str, Value]:
     spec = facts.spec or {}
     for section in SHARED:
         for name, value in (spec.get(section) or {}).items():
-            if name not in APART:
+            if not name.endswith(APART):
                 found[f"{section}.{name}"] = value
     return {name: _short(value) for name, value in found.items() if value is not None}
 
