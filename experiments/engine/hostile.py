@@ -24,7 +24,7 @@ from adaptive_vtt import Audit, Pool
 from adaptive_vtt.models import Unanswered
 from adaptive_vtt.types import Floats
 
-from ..program import in_processes, options, told
+from ..program import Row, in_processes, options, told
 
 ITEMS, CALLS, LEVEL = 120, 60, 0.95
 GROUPS = [60, 40, 15, 5]
@@ -135,12 +135,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         __doc__, arguments, quick={"seeds": 4}, seeds=200, only=CELLS, workers=2, first=0
     )
     seeds = range(chosen.first, chosen.first + chosen.seeds)
-    rows = []
+    rows: list[Row] = []
     for name in chosen.only:
         misses = sum(in_processes(missed, [(name, seed) for seed in seeds], chosen.workers))
         rows.append({"cell": name, "audits": len(seeds), "missed": misses})
-    whole = pd.DataFrame(rows)
-    whole.loc[len(whole)] = ["all", whole["audits"].sum(), whole["missed"].sum()]
+    sums = {name: sum(row[name] for row in rows) for name in ("audits", "missed")}
+    whole = pd.DataFrame([*rows, {"cell": "all", **sums}])
     whole["5 % is"] = (whole["audits"] * (1 - LEVEL)).round().astype(int)
     whole["with .001 over"] = binom.ppf(0.999, whole["audits"], 1 - LEVEL).astype(int)
     told(whole, chosen.out / "hostile.csv")
