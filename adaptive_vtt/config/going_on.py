@@ -72,9 +72,10 @@ def stays_ended(directory: Path | str, model: str | None = None) -> bool:
         facts = read_facts(journal.facts())
         if facts.call is None or model is None:
             _spec_of(facts, directory, model)
-        waits = len(journal.calls()) < len(journal.draws(proposals=False))
-        if facts.ended is None or facts.ended.by == "lease" or waits:
+        if facts.rejudged is not None or facts.ended is None or facts.ended.by == "lease":
             return False
+        if len(journal.calls()) < len(journal.draws(proposals=False)):
+            return False  # calls wait, which another price may let it pay for
         check_undamaged(journal)
         return True
 

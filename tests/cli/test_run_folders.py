@@ -245,7 +245,8 @@ def test_verify_refuses_a_report_of_another_journal(
 
 @pytest.fixture
 def killed(folder: Path) -> Path:
-    """A run that ended after 4 calls, was resumed, and killed: its journal has 6, two answered."""
+    """A run that ended after 4 calls, was resumed, and killed: its journal has 6, of which 5 are
+    answered."""
     audit = resume(folder, budget=8)
     answered = audit.ask(1)[0]
     audit.tell(answered, audit.model.ask([answered.prompt])[0])
@@ -320,7 +321,10 @@ def test_the_end_of_a_lease_is_none_that_stays(folder: Path) -> None:
     assert not stays_ended(folder)
 
 
-def test_a_killed_run_has_not_ended(killed: Path) -> None:
+def test_a_killed_run_and_one_with_calls_that_wait_have_not_ended(killed: Path) -> None:
+    assert not stays_ended(killed)
+    with closing(SQLiteJournal(killed / "journal.db")) as journal:
+        journal.set_facts(ended={"reason": "the cap", "elapsed": 1.0})
     assert not stays_ended(killed)
 
 
