@@ -358,10 +358,12 @@ def _show_certified(found: StrategyComparison, goal: float) -> None:
 
 
 def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
-    missed = f"in {peeking['ever missed']:.0%} of repeats one missed it at some moment"
+    missed = (
+        f"in {peeking['ever missed']:.0%} of repeats one of them misses the truth at some moment"
+    )
     looked = "an analyst who looks at normal intervals after every uniform call"
     if peeking["calls"] is None:
-        return f"{looked} does not get to +-{goal:g}; the truth: {missed}"
+        return f"{looked} does not get to +-{goal:g}; {missed}"
     return (
         f"{looked} stops at {peeking['calls']:g} calls, where all of them hold the truth in "
         f"{peeking['coverage']:.0%} of repeats; {missed}"

@@ -13,6 +13,7 @@ from adaptive_vtt.benchmark import summary
 from adaptive_vtt.benchmark.comparison import StrategyComparison
 from adaptive_vtt.benchmark.runs import is_checkpoint, levels_to, lure, peek, plug_in, running_means
 from adaptive_vtt.benchmark.summary import certified_page
+from adaptive_vtt.cli.compare import _show_certified
 from adaptive_vtt.experiments.engine import peers
 from tests.helpers.chromium import Browser, needs_chromium
 
@@ -156,10 +157,10 @@ def test_every_strategy_is_compared_with_the_baseline() -> None:
     ]
 
 
-def test_a_strategy_with_options_of_its_own_is_compared_with_all_that_needed_more() -> None:
+def test_a_row_with_a_name_of_its_own_is_compared_with_all_that_needed_more() -> None:
     runs = counted(uniform=[100] * 4, bald=[50] * 4, lure=[60, 61, 60, 61], random=[70] * 4)
     assert not any("calls that random" in each for each in summary.conclusion(runs)[1:])
-    runs = [{**r, "strategy": r["strategy"].replace("lure", "lure:power=2")} for r in runs]
+    runs = [{**r, "strategy": r["strategy"].replace("lure", "sharp")} for r in runs]
     assert any("calls that random" in each for each in summary.conclusion(runs)[1:])
 
 
@@ -207,6 +208,27 @@ def test_a_comparison_is_saved_as_tables_for_a_paper_too(tmp_path: Path) -> None
     assert r"neyman & 10 & 30 & -- & -- & 0.0354 & 1 & 0.5 \\" in text
     assert "variance ratio" not in text  # that many columns fit no page
     assert r"uniform & certified & 0.1 & 0 & 0 & 0 \\" in paths[5].read_text()
+
+
+@pytest.mark.parametrize("stopped", [97, None])
+def test_the_terminal_tells_whole_sentences_in_80_columns(
+    stopped: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    runs = counted(uniform=[100] * 5, certify=[50, 46, 54, 50, 50], argmax=[None, 9, 9, 9, 9])
+    for run in runs[:5]:
+        missed = run["seed"] > 2
+        run["peeking"] = {"calls": stopped, "held": stopped and True, "missed": missed}
+    _show_certified(StrategyComparison(runs, 0.1, 0.95, ["overall"], [0.3]), 0.1)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = " ".join(" ".join(lines).split())
+    assert "median calls to half-widths, 1 target, 5 repeats" in shown
+    reached = "stops at 97 calls, where all of them hold the truth in 100% of repeats"
+    assert (reached if stopped else "uniform call does not get to +-0.1") in shown
+    assert "; in 40% of repeats one of them misses the truth at some moment" in shown
+    assert f"- certify needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)" in shown
+    assert f"- {SHORT.format('argmax')}" in shown
 
 
 def test_rmse_stands_only_at_marks_that_every_run_reached():

@@ -18,12 +18,12 @@ from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import from_masks, from_table, read_table
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.models.local.python import PythonModel
-from adaptive_vtt.oracles import MaskDrop
+from adaptive_vtt.oracles import Correctness, MaskDrop
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.results.export import failures as exporting
 from adaptive_vtt.results.export.disagreements import export_disagreements
 from adaptive_vtt.results.export.failures import Exported, export_failures
-from adaptive_vtt.types import Answer, Image, Mask, Prompt
+from adaptive_vtt.types import Answer, Image, Mask, Outcome, Prompt
 from tests.helpers.command_line import run
 
 RNG = np.random.default_rng(0)
@@ -351,10 +351,22 @@ def test_another_space_than_the_journals(audit: Audit, tmp_path: Path) -> None:
 # -- where two models differ ------------------------------------------------------------------
 
 
+class Spoilt(Correctness):
+    """Lets no answer below 0.05 count."""
+
+    def judge(
+        self, question: Any, answer: Any, expected: int, source_answer: Any = None
+    ) -> Outcome:
+        if answer < 0.05:
+            return Outcome(0.0, excluded="spoilt")
+        return super().judge(question, answer, expected, source_answer)
+
+
 def compared(new: list[float], folder: Path) -> Versus:
     """All questions about "polyp" in four images, asked of a model that never sees one, and of one
     that says ``new`` of the images."""
-    space = QuestionSpace(from_table(IMAGES, labels(polyp=[1, 0, 1, 0])), ["identity"])
+    data = from_table(IMAGES, labels(polyp=[1, 0, 1, 0]))
+    space = QuestionSpace(data, ["identity"], oracle=Spoilt())
 
     def says(images: list[Image]) -> Any:
         return [[new[i]] for image in images for i in range(4) if np.array_equal(image, IMAGES[i])]
@@ -366,7 +378,7 @@ def compared(new: list[float], folder: Path) -> Versus:
 
 
 def test_disagreements_are_those_of_which_one_model_lost_more(tmp_path: Path) -> None:
-    with compared([0.9, 0.8, 0.3, 0.1], tmp_path) as versus:
+    with compared([0.9, 0.8, 0.01, 0.1], tmp_path) as versus:  # the third does not count
         journal = versus.audit.journal
         written = export_disagreements(journal, versus.space, tmp_path / "out")
     assert written.folder == Exported(2, 2, {})
