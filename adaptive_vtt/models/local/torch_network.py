@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...datasets.base import Dataset, adapted_dataset
 from ...errors import AvttError, InputError, ModelError, listed, one_line
 from ...types import Answer, Mask, Prompt, Unanswered
 from ...utils.options import Group, Option, at_base
@@ -232,18 +233,23 @@ def torch_network(
     ] = None,
     preprocessing: Annotated[Mapping[str, Any] | None, Group(told)] = None,
     name: str | None = None,
+    dataset: Dataset | None = None,
     **how: Annotated[Any, Group(TorchNetwork)],
 ) -> TorchNetwork:
     """A network of timm, torchvision, segmentation-models, MONAI or a hubconf.py, by ``source``.
 
-    ``preprocessing``: fields of ``Preset`` that are known. Raises InputError where there is none,
-    or where it cannot be used.
+    ``preprocessing``: fields of ``Preset`` that are known; ``dataset``: what is asked about, if
+    known. Raises InputError where there is none, where it cannot be used, and for a concept of
+    which no class is known.
     """
     chosen = Chosen(
         source, architecture, path, weights, options or {}, classes, preset, preprocessing or {}
     )
     title = name or architecture or (path.name if path else source)
-    return TorchNetwork(load(chosen), title, **how)
+    network = TorchNetwork(load(chosen), title, **how)
+    if dataset is not None:
+        network.check_concepts(adapted_dataset(dataset).asked[0])
+    return network
 
 
 def _array(tensor: "torch.Tensor") -> npt.NDArray[Any]:
