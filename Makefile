@@ -2,7 +2,7 @@
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
 # make test-slow: the tests that take long           make lock: constraints.txt anew
 # make bench BCCD=FOLDER: those of photographs, too (docs/how-to/photographs.md)
-# make docs: the pages of docs/, in build/site       make reference: docs/reference/{spec,cli}.md anew
+# make docs: the pages of docs/, in build/site       make reference: docs/reference/{spec,cli,python}.md anew
 # make test-lowest, make test-pythons: what else pyproject.toml promises to run on
 PYTHON ?= python3
 VENV := .venv
@@ -103,6 +103,7 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_audits --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.certificates --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.engine.hostile --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.ablation --out bench $(if $(BCCD),--data $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.engine.estimates --out bench
 	@$(MAKE) --no-print-directory skipped

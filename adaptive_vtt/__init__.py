@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .audit.rejudging import rejudge
     from .audit.shortcut import census
     from .audit.versus import Versus
+    from .benchmark.comparing import compare
+    from .benchmark.comparison import StrategyComparison
     from .cohort import Cohort
     from .config.going_on import resume
     from .pool import Pool
@@ -32,8 +34,10 @@ _HOMES = {
     "QuestionSpace": "space",
     "Result": "results.result",
     "Sampling": "engine.options",
+    "StrategyComparison": "benchmark.comparison",
     "Versus": "audit.versus",
     "census": "audit.shortcut",
+    "compare": "benchmark.comparing",
     "read_result": "audit",
     "rejudge": "audit.rejudging",
     "resume": "config.going_on",
@@ -56,10 +60,12 @@ __all__ = [
     "QuestionSpace",
     "Result",
     "Sampling",
+    "StrategyComparison",
     "Versus",
     "audit",
     "augment",
     "census",
+    "compare",
     "datasets",
     "demo",
     "errors",

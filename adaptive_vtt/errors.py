@@ -7,6 +7,8 @@ on one line and exits with 2.
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
+__all__ = ["AvttError", "InputError", "JournalError", "ModelError", "OrderError"]
+
 
 class AvttError(Exception):
     """Base of every error raised on purpose."""

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from inspect_ai.util import EarlyStop
 
 TaskSource: TypeAlias = "Task | Callable[[], Task]"
+__all__ = ["CertifiedStop", "InspectTask", "audit"]
+
 BATCH = 20
 """Samples that are evaluated together, unless said otherwise: each batch leaves a log."""
 MOST_VALUES = 10

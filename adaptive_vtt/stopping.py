@@ -3,14 +3,29 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from .errors import InputError, check_known
-from .types import Bools, Floats
+from .types import Bools, EndedBy, Floats
 from .utils.figures import USD, money
 from .utils.options import Option
+
+__all__ = [
+    "AllOf",
+    "Certified",
+    "Compared",
+    "Decided",
+    "FirstOf",
+    "MaxCalls",
+    "MaxCost",
+    "MaxQuestions",
+    "State",
+    "StoppingRule",
+    "UncertaintyBelow",
+    "WallClock",
+]
 
 
 @dataclass(frozen=True)
@@ -73,6 +88,13 @@ class State:
         return bool(np.isnan(self.uncertainty).all())
 
 
+class End(NamedTuple):
+    """Why an audit ends, as a sentence part, and by what."""
+
+    reason: str
+    by: EndedBy = ""
+
+
 class StoppingRule(Protocol):
     """Reads the state, says why to stop or nothing."""
 
@@ -93,7 +115,11 @@ CENTS = 1e-9
 above what floats lose by rounding."""
 
 
-class _Combinable:
+class Combinable:
+    """What ``|`` and ``&`` join. ``by``: what the journal calls it where it ends an audit."""
+
+    by: ClassVar[EndedBy] = ""
+
     def reached(self, state: State) -> str | None:
         raise TypeError(f"{type(self).__name__} defines no rule")
 
@@ -105,7 +131,7 @@ class _Combinable:
 
 
 @dataclass(frozen=True)
-class MaxCalls(_Combinable):
+class MaxCalls(Combinable):
     """At most ``limit`` calls of the model, ever."""
 
     limit: int
@@ -130,7 +156,7 @@ class MaxCalls(_Combinable):
 
 
 @dataclass(frozen=True)
-class MaxCost(_Combinable):
+class MaxCost(Combinable):
     """Never spend more than ``limit``, in ``currency``: stop where another question might."""
 
     limit: float
@@ -160,7 +186,7 @@ class MaxCost(_Combinable):
 
 
 @dataclass(frozen=True)
-class MaxQuestions(_Combinable):
+class MaxQuestions(Combinable):
     """Stop once ``limit`` questions are answered; one call may answer several."""
 
     limit: Annotated[int, Option("a limit: answered questions", name="questions", ge=1)]
@@ -176,7 +202,7 @@ class MaxQuestions(_Combinable):
 
 
 @dataclass(frozen=True)
-class UncertaintyBelow(_Combinable):
+class UncertaintyBelow(Combinable):
     """Stop once the answer GPs are certain enough (the paper's tau, relative to the prior).
 
     ``tau`` in (0, 1] is a share of the prior uncertainty. ``over`` "mean" (default) compares
@@ -225,7 +251,7 @@ class UncertaintyBelow(_Combinable):
 
 
 @dataclass(frozen=True)
-class Certified(_Combinable):
+class Certified(Combinable):
     """Stop once every target's interval is at most ``half_width`` to either side."""
 
     half_width: float
@@ -247,7 +273,7 @@ class Certified(_Combinable):
 
 
 @dataclass(frozen=True)
-class Decided(_Combinable):
+class Decided(Combinable):
     """Stop once every target is decided to lie above ``at_most``, or at most at it.
 
     Audits with this limit decide by bets of their own (``certify.decisions``); against any other
@@ -273,7 +299,7 @@ class Decided(_Combinable):
 
 
 @dataclass(frozen=True)
-class Compared(_Combinable):
+class Compared(Combinable):
     """Stop once every difference of two models is decided; see ``certify.decisions``."""
 
     margin: float
@@ -297,7 +323,7 @@ class Compared(_Combinable):
 
 
 @dataclass(frozen=True)
-class WallClock(_Combinable):
+class WallClock(Combinable):
     """Stop after ``seconds`` of audit, interruptions not counted."""
 
     seconds: Annotated[float, Option("a limit: seconds of audit", gt=0)]
@@ -373,21 +399,34 @@ def limits_of(calls: int | None, cost: float | None, currency: str = USD) -> lis
     return found if cost is None else [*found, MaxCost(cost, currency)]
 
 
+def first_end(rules: Iterable[StoppingRule], state: State) -> End | None:
+    """The end by the first rule that is met, those joined by "or" looked into; None: by none."""
+    for rule in rules:
+        if isinstance(rule, FirstOf):
+            found = first_end(rule.rules, state)
+            if found is not None:
+                return found
+        elif reason := rule.reached(state):
+            return End(reason, rule.by if isinstance(rule, Combinable) else "")
+    return None
+
+
 @dataclass(frozen=True)
-class FirstOf(_Combinable):
+class FirstOf(Combinable):
     """Stop as soon as one rule says so."""
 
     rules: tuple[StoppingRule, ...]
 
     def reached(self, state: State) -> str | None:
-        return next((r for rule in self.rules if (r := rule.reached(state))), None)
+        found = first_end(self.rules, state)
+        return None if found is None else found.reason
 
     def __str__(self) -> str:
         return " or ".join(map(str, self.rules))
 
 
 @dataclass(frozen=True)
-class AllOf(_Combinable):
+class AllOf(Combinable):
     """Stop once every rule says so."""
 
     rules: tuple[StoppingRule, ...]

@@ -129,12 +129,16 @@ def named(
     """A strategy with its name; without one, that of its class.
 
     ``options`` and ``base``: of a name, as for ``Registry.make``. Raises InputError for an
-    unknown name or option.
+    unknown name or option, and for options of a strategy that is made already.
     """
-    if isinstance(strategy, Named):
-        return strategy
     if not isinstance(strategy, str):
-        return Named(type(strategy).__name__, strategy)
+        made = strategy if isinstance(strategy, Named) else Named(type(strategy).__name__, strategy)
+        if options:
+            raise InputError(
+                f"strategy_options: expected a strategy given by its name, got {made.name} made "
+                f"already; give it {', '.join(options)} where it is made"
+            )
+        return made
     if strategy in COMPARED:
         typed, python = COMPARED[strategy]
         raise InputError(

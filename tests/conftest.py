@@ -88,10 +88,13 @@ def nothing_left_open(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail(f"left open: {', '.join(more)}")
 
 
-@pytest.fixture(autouse=True)
-def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits of tests repeat where they give no seed; those of users do not."""
-    monkeypatch.setattr("adaptive_vtt.engine.audit_key.fresh_seed", lambda: 0)
+@pytest.fixture(autouse=True, scope="session")
+def repeatable() -> Iterator[None]:
+    """Audits of tests, and of what files of tests share, repeat where they give no seed; those of
+    users do not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("adaptive_vtt.engine.audit_key.fresh_seed", lambda: 0)
+        yield
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+import adaptive_vtt
+from adaptive_vtt.utils.registry import first_line
 from tests.helpers.snippets import blocks, run_page
 
 ROOT = Path(__file__).parent.parent
@@ -266,7 +268,7 @@ def reference() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["spec.md", "cli.md"])
+@pytest.mark.parametrize("name", ["spec.md", "cli.md", "python.md"])
 def test_reference_is_as_the_code_makes_it(name: str, reference: ModuleType) -> None:
     fresh = text_of(DOCS / "reference" / name) == reference.PAGES[name]()
     assert fresh, f"docs/reference/{name} is older than the code: make reference"
@@ -296,6 +298,27 @@ def test_cli_page_has_every_command_and_option(reference: ModuleType) -> None:
         for option in command.params:
             if option.param_type_name == "option" and option.name != "help":
                 assert all(f"`{word}`" in part for word in option.opts), (name, option.name)
+
+
+def test_python_page_has_every_public_name_with_its_signature_and_docstring(
+    reference: ModuleType,
+) -> None:
+    page = reference.python_page()
+    assert " object at 0x" not in page  # the next process would have another
+    own = page.split("\n## adaptive_vtt\n")[1].split("\n## ")[0]
+    for name in adaptive_vtt.__all__:
+        part = getattr(adaptive_vtt, name)
+        if isinstance(part, ModuleType) and name != "audit":
+            below = page.split(f"\n## adaptive_vtt.{name}\n")[1].split("\n## ")[0]
+            mine = [n for n in part.__all__ if getattr(part, n) is not getattr(adaptive_vtt, n, 0)]
+            assert [n for n in mine if f"\n### {name}.{n}\n" not in below] == []
+        else:
+            assert f"\n### {name}\n\n```py\n{name}(" in own
+            assert first_line(getattr(part, name, part)) in own
+    assert "    half_width: float | None = None,\n" in own  # without what it tells SPEC.toml
+    assert "- `failures(" in own
+    assert "\n### models.load\n\n```py\nload(" in page
+    assert "\nNone\n" not in page  # everything has a docstring
 
 
 def test_result_page_names_every_field_of_a_result(tmp_path: Path) -> None:

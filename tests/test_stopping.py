@@ -11,6 +11,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.stopping import (
     AllOf,
+    Combinable,
     Compared,
     FirstOf,
     MaxCalls,
@@ -19,6 +20,7 @@ from adaptive_vtt.stopping import (
     StoppingRule,
     UncertaintyBelow,
     WallClock,
+    first_end,
     levels_of,
 )
 from adaptive_vtt.testing import ScriptedModel
@@ -82,6 +84,20 @@ def test_either_rule_ends_at_the_first() -> None:
     assert rule.reached(state(5, 7)) == "5 calls were made"
     assert rule.reached(state(4, 8)) == "8 questions were answered"
     assert rule.reached(state(5, 8)) == "5 calls were made"
+
+
+class Named(Combinable):
+    by = "gate"
+
+    def reached(self, state: State) -> str | None:
+        return "named" if state.calls >= 2 else None
+
+
+def test_an_end_tells_by_which_rule_it_came_however_rules_are_joined() -> None:
+    rules = [MaxCalls(9), MaxCalls(3) | (MaxQuestions(9) | Named())]
+    assert first_end(rules, state(calls=1)) is None
+    assert first_end(rules, state(calls=2)) == ("named", "gate")
+    assert first_end([MaxCalls(2), *rules], state(calls=2)) == ("2 calls were made", "")
 
 
 def test_both_rules_end_at_the_last() -> None:

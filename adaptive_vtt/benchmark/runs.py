@@ -5,8 +5,8 @@ why it should not be done.
 """
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..certify import Bet
 from ..errors import InputError
 from ..results.outcomes import outcomes
 from ..results.result import Result
-from ..strategies import get
+from ..strategies import Strategy, get
 from ..types import Bools, Floats, Indices, JsonObject
 
 # -- other estimators of the same draws ------------------------------------------------------------
@@ -171,15 +171,18 @@ class Job:
     """One audit: of what, how, with which seed.
 
     ``audit_of`` begins it, given options of an Audit that go before its own, and can be sent to
-    another process; ``budget``: its own, in calls; ``truth`` (K,): the targets' true mean
-    losses, where they are known.
+    another process; ``strategy``: one of BASELINES, or what an Audit takes; ``budget``: its own, in
+    calls; ``truth`` (K,): the targets' true mean losses, where they are known; ``options``: of an
+    Audit, that set this one apart; ``name``: what tables call it (default: its strategy).
     """
 
     audit_of: Callable[..., Audit]
-    strategy: str
+    strategy: str | Strategy
     seed: int
     budget: int | None = None
     truth: tuple[float, ...] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
 
 
 def levels_to(goal: float) -> list[float]:
@@ -205,7 +208,7 @@ def uncertainty_run(job: Job) -> Run:
         at.append(step.state.calls)
         level.append(round(step.state.mean, 5))
 
-    with job.audit_of(strategy=job.strategy, seed=job.seed) as audit:
+    with job.audit_of(strategy=job.strategy, seed=job.seed, **job.options) as audit:
         run = _finished(job, audit, audit.run(note))
     return {**run, "at": at, "uncertainty": level}
 
@@ -222,7 +225,7 @@ def certified_run(job: Job) -> Run:
 def _finished(job: Job, audit: Audit, result: Result) -> Run:
     """What is told of every run; ``seconds`` per call."""
     return {
-        "strategy": job.strategy,
+        "strategy": job.name or str(job.strategy),
         "seed": job.seed,
         "calls": result.calls,
         "reason": result.reason,
@@ -232,7 +235,8 @@ def _finished(job: Job, audit: Audit, result: Result) -> Run:
 
 def options_of(job: Job) -> dict[str, Any]:
     """What sets the job's audit apart from that of its spec."""
-    options = BASELINES.get(job.strategy, {"strategy": job.strategy})
+    name = job.strategy if isinstance(job.strategy, str) else ""
+    options = {**BASELINES.get(name, {"strategy": job.strategy}), **job.options}
     if job.strategy != "argmax":
         return options
     budget = job.budget or MAX_ARGMAX

@@ -13,15 +13,18 @@ from ..results.report.plots import Figure, chart, figure_page, frame, level_of, 
 from ..results.report.section import amount, data
 from ..results.way_on import rounded_up
 from ..stopping import WIDEST
+from ..strategies import REGISTRY
 from ..types import Floats, JsonObject
 from ..utils.figures import on_page, outward, shown
-from .runs import BY_CHANCE, MARKS, UNIFORM, Run
+from .runs import BY_CHANCE, CLASSICS, MARKS, UNIFORM, Run
 
 # -- tables ----------------------------------------------------------------------------------------
 
 
 UNCERTAINTIES = (0.75, 0.5, 0.25, 0.1)
 """Mean uncertainties, as shares of the prior, to which calls are counted."""
+RATIO = "times uniform's calls"
+"""Heads the column of calls as a multiple of those of uniform questioning."""
 MAX_MARKS = 3
 """Columns of RMSE in the table: the last ones that every run reached."""
 
@@ -44,7 +47,8 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
 def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None) -> pd.DataFrame:
     """One row per strategy: median calls to each half-width, against uniform; coverage.
 
-    ``of uniform``: the median, over seeds, of its calls to the last as a share of uniform's.
+    ``times uniform's calls``: the median, over seeds, of its calls to the last half-width divided
+    by those of uniform.
     ``coverage``: share of repeats in which every interval held the truth at the stop;
     ``ever missed``: in which any did not, at any moment. None: not reached, or not known.
     """
@@ -56,7 +60,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
         for place, level in enumerate(goals):
             row[f"calls to {level:g}"] = _median([_calls(r["calls_to"][place][1]) for r in mine])
         ratio = _median(_ratios(grouped, name, UNIFORM))
-        row["of uniform"] = None if ratio is None else round(ratio, 3)
+        row[RATIO] = None if ratio is None else round(ratio, 3)
         row["stopped at"] = _median([run["calls"] for run in mine])
         if truth is not None:
             row["RMSE at stop"] = _rmse([_errors(run, "certified", truth, -1) for run in mine])
@@ -74,8 +78,8 @@ MOST_REPEATS = 100
 """More are not proposed: by then strategies are as good as alike."""
 
 
-def conclusion(runs: Sequence[Run]) -> str:
-    """What runs that certify say in one sentence: how many times the calls of uniform questioning
+def conclusion(runs: Sequence[Run]) -> list[str]:
+    """What runs that certify say, a sentence each: how many times the calls of uniform questioning
     every other strategy needed, the best one first; how the best one and the user's own compare
     with those that needed more; and what cannot be told apart.
 
@@ -89,7 +93,7 @@ def conclusion(runs: Sequence[Run]) -> str:
     short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
     others = [name for name in grouped if name != UNIFORM and name not in short]
     others.sort(key=lambda name: float(np.median(_to_goal(grouped[name]))))
-    own = {name for name in others if ":" in name}
+    own = {name for name in others if name not in CLASSICS and name not in REGISTRY.built_in}
     rivals = {
         name: [o for o in others[k + 1 :] if not k or own & {name, o}]
         for k, name in enumerate(others)
@@ -102,23 +106,21 @@ def conclusion(runs: Sequence[Run]) -> str:
     for name, found in rivals.items():
         alike, told = [], []
         for other in found:
-            ratios = _ratios(grouped, name, other)
+            ratios, whose = _ratios(grouped, name, other), _called(other, runs)
             between = _between(ratios, len(grouped))
             if between is None:
-                alike.append(f"{_called(other, runs)}{_would_tell(ratios, len(grouped))}")
-                continue
-            low, high = outward(*between)
-            whose = f" those of {_called(other, runs)}"
-            if other == UNIFORM:
-                whose = "" if needed else f" the calls of {_called(UNIFORM, runs)}"
-            told.append(f"{low:g} to {high:g} times{whose}")
+                alike.append(f"{whose}{_would_tell(ratios, len(grouped))}")
+            else:
+                low, high = outward(*between)
+                told.append(f"{low:g} to {high:g} times the calls that {whose} needed")
         if told:
-            needed.append(f"{_called(name, runs)} needed {' and '.join(told)}")
+            needed.append(f"{_called(name, runs)} needed {' and '.join(told)} ({repeats})")
         if alike:
-            unclear.append(f"{_called(name, runs)} from {some(alike, len(alike))}")
-    said = [f"{', '.join(needed)} ({repeats})"] if needed else []
-    said += [f"{repeats} cannot tell {', nor '.join(unclear)}"] if unclear else []
-    return "; ".join([*said, *_too_small(grouped, short)])
+            unclear.append(
+                f"{repeats} cannot tell whether {_called(name, runs)} needs fewer calls than "
+                f"{' or '.join(alike)}"
+            )
+    return [*needed, *unclear, *_too_small(grouped, short)]
 
 
 def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> list[str]:
@@ -128,19 +130,22 @@ def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> li
     late = [run for name in short for run in grouped[name]]
     goal, most = late[0]["calls_to"][-1][0], max(run["calls"] for run in late)
     names = some([_called(name, late) for name in short], len(short))
-    said = f"the budget is too small for {names}: not every repeat was at +-{goal:g} after {most:,}"
+    said = (
+        f"the budget was too small for {names}: in some repeats not all targets were within "
+        f"+-{goal:g} after {most:,} calls"
+    )
     late = [run for run in late if run["calls_to"][-1][1] is None]
     if any(run["half_width"][-1] >= WIDEST for run in late):
-        return [f"{said} calls"]  # no interval says yet how fast it shrinks
+        return [said]  # no interval says yet how fast it shrinks
     budget = max(run["calls"] * (run["half_width"][-1] / goal) ** 2 for run in late)
-    return [f"{said} calls; some {math.ceil(rounded_up(budget)):,} would do (--budget)"]
+    return [f"{said}; a budget of about {math.ceil(rounded_up(budget)):,} calls would do"]
 
 
 def by_chance(runs: Sequence[Run]) -> str:
     """Which strategies choose by chance, and which of them have predictions."""
     mine = {run["strategy"]: run["predicts"] for run in runs if run["strategy"] in BY_CHANCE}
     names = [f"{name} ({'with' if has else 'without'} predictions)" for name, has in mine.items()]
-    return f"questions by chance: {', '.join(names)}"
+    return f"strategies that draw questions by chance alone: {', '.join(names)}"
 
 
 def _to_goal(runs: Sequence[Run]) -> Floats:
@@ -179,8 +184,8 @@ def _would_tell(ratios: Floats, strategies: int) -> str:
     for repeats in range(len(ratios) + 1, MOST_REPEATS + 1):
         error = _error(ratios, strategies, repeats)
         if error < abs(np.log(ratios).mean()):
-            return f" (some {repeats} repeats would)"
-    return f" (nor would {MOST_REPEATS} repeats)"
+            return f" (about {repeats} repeats would)"
+    return f" ({MOST_REPEATS} repeats would not either)"
 
 
 def _called(name: str, runs: Sequence[Run]) -> str:
@@ -322,8 +327,7 @@ def certified_page(
         ),
         *((title, table(title, found)) for title, found in tables.items()),
     ]
-    concluded = on_page(conclusion(runs))
-    told = "; ".join(filter(None, (concluded, by_chance(runs))))
+    told = on_page("; ".join([*conclusion(runs), by_chance(runs)]))
     lead = f"{told}. All intervals hold at all times with probability {confidence:g}."
     return figure_page("Strategies compared", lead, parts)
 

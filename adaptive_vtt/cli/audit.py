@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -17,18 +17,24 @@ from ..benchmark.rehearsal import Estimate, rehearse
 from ..config import Spec
 from ..config.building import NotImported, build_audit, build_parts, build_space, model_of
 from ..errors import InputError
-from ..journal.facts import Facts, goal_reached, read_facts
+from ..journal.facts import goal_reached
 from ..models import adapted_model
-from ..results.opening import opening
 from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
-from ..results.result import Result
-from ..results.way_on import forecast
 from ..utils.figures import money
 from ..utils.files import write_text
 from .after import Before
 from .census import ask_everything
-from .dry_run import ASSUMED, Plan, census_is_cheaper, dry_run, likely_price, planned
+from .dry_run import (
+    ASSUMED,
+    Plan,
+    cap_named,
+    census_is_cheaper,
+    dry_run,
+    first_limit,
+    likely_price,
+    planned,
+)
 from .options import Json, Open, Out, Plotly, arg, names, opt
 from .printing import plain_console
 from .progress import Live
@@ -142,17 +148,25 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         check_way(plotly)
         check_tracking(chosen.track, out)
         begun = begin(chosen, base, out)
-        ending: Callable[[Result], str] | None = None
-        if before is not None:
-            ending = partial(before.tell, begun)
-        elif spec is not None and not sets:
-            ending = partial(_asked_whole, spec, chosen, read_facts(begun.journal.facts()), out)
         result = run_and_report(
-            begun, out, as_json, require_certified, open_it=open_it, plotly=plotly, ending=ending
+            begun,
+            out,
+            as_json,
+            require_certified,
+            open_it=open_it,
+            plotly=plotly,
+            spec=_named(spec, sets),
+            ending=None if before is None else partial(before.tell, begun),
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             compare_with_random(chosen, base, out, plotly)
+
+
+def _named(spec: Path | None, sets: list[str] | None) -> str:
+    """The spec with its changes, as a command names it."""
+    name = "--demo" if spec is None else shlex.quote(str(spec))
+    return " ".join([name, *(f"--set {shlex.quote(change)}" for change in sets or [])])
 
 
 def _better_asked_whole(census: str, spec: Spec, base: Path) -> bool:
@@ -164,26 +178,6 @@ def _better_asked_whole(census: str, spec: Spec, base: Path) -> bool:
     space = build_space(spec, base)
     with adapted_model(model_of(spec, base, space)) as model:
         return census_is_cheaper(spec, model, planned(spec, base, space, model))
-
-
-def _asked_whole(path: Path, spec: Spec, facts: Facts, out: Path, result: Result) -> str:
-    """The command that makes the rate of images as they are exact, where all calls about them are
-    no more than what is open still takes, and cost nothing; "" elsewhere."""
-    places, space = opening(facts), spec.space
-    named_apart = space.severities or space.options or space.transforms or spec.certify.where
-    if places is None or result.reached.iloc[places.plain] or named_apart or result.cost:
-        return ""
-    row = result.targets.iloc[places.plain]
-    calls = facts.space.samples if facts.settings.answers == "all" else int(row["size"])
-    further = forecast(result.targets[~result.reached].to_dict("records"))
-    if further is None or further.likely < calls or spec.model.costs_money:
-        return ""
-    sets = "--set \"space.relations=['identity']\" --set \"certify.targets=['overall']\""
-    folder = shlex.quote(f"{out}-as-they-are")
-    return (
-        f"all {facts.space.samples:,} images as they are take {calls:,} calls, and tell their rate "
-        f"exactly:\n  avtt census {shlex.quote(str(path))} {sets} --out {folder}"
-    )
 
 
 # -- the demo: the same audit, really run twice more, with questions drawn at random ----------
@@ -251,7 +245,8 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
     if isinstance(model, NotImported):
         options["max_cost"] = None  # its prices are not known before it is imported
     plan = planned(spec, base, space, adapted_model(model))
-    most = spec.audit.budget or plan.total
+    limit = first_limit(spec, plan)
+    most = plan.total if limit is None else limit.calls
     found: list[Estimate] = []
     with _bar(quiet=as_json) as bar:
         for loss in ASSUMED:
@@ -261,13 +256,16 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
             def advance(calls: int, task: TaskID = task) -> None:
                 bar.update(task, completed=calls)
 
-            found += rehearse(space, model, options, [loss], advance)
+            found += rehearse(space, model, options, [loss], advance, plan.dear_price or None)
             bar.update(task, total=found[-1].calls, completed=found[-1].calls)
     if as_json:
         typer.echo(json.dumps({"questions": space.size, "estimates": [asdict(e) for e in found]}))
         return
     for estimate in found:
         typer.echo(_sentence(estimate, spec, plan))
+    if (cap := spec.audit.max_cost) is not None and isinstance(model, NotImported):
+        told = "was not counted: no price is known before the model is imported"
+        typer.echo(f"{cap_named(cap, plan)} {told}")
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
 
 
@@ -288,11 +286,14 @@ def _sentence(estimate: Estimate, spec: Spec, plan: Plan) -> str:
     cost, certify, cap = "prices unknown", spec.certify, spec.audit.max_cost
     if estimate.cost is not None:
         most = money(estimate.cost, plan.currency)
-        cost = f"about {likely_price(plan, estimate.calls)}, at most {most}"
         if cap is not None and estimate.cost > cap:
-            cost += f", under a cap of {money(cap, plan.currency)}"
+            most = f"the cap of {money(cap, plan.currency)}"
+        cost = f"about {likely_price(plan, estimate.calls)}, at most {most}"
+    reason = estimate.reason
+    if estimate.capped and cap is not None:
+        reason = f"{cap_named(cap, plan)} ends it; 'avtt resume' can raise it"
     done = goal_reached(certify.half_width, certify.at_most)
-    end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
+    end = f"all targets {done}" if estimate.certified else f"not all {done}: {reason}"
     if not certify.certifies:
-        end = f"nothing to certify: {estimate.reason}"
+        end = f"nothing to certify: {reason}"
     return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

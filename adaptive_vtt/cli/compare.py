@@ -1,7 +1,8 @@
 """``avtt compare``: the same space, several strategies, several seeds."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,13 @@ import typer
 from rich.console import Console
 
 from .. import __version__
-from ..audit.census import MAX_CALLS, all_answers, all_losses, calls_of, means
+from ..audit.census import MAX_CALLS, all_answers, calls_of
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
+from ..benchmark.comparing import Entrant, entrants, jobs_of, truth_of
+from ..benchmark.comparison import StrategyComparison
 from ..benchmark.executors import check_executor, run_all
 from ..benchmark.kept import KeptRuns
-from ..benchmark.summary import certified_page, uncertainty_page
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_audit, build_model, build_space, unworked
@@ -30,7 +32,7 @@ from ..errors import InputError
 from ..models.base import ModelDefaults
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
-from ..strategies import default, named
+from ..strategies import default
 from ..types import JsonObject
 from ..utils.files import hash_file, write_text
 from ..utils.other_code import file_of
@@ -39,11 +41,11 @@ from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .progress import counting
 from .signals import interrupted_as
-from .spec_changes import Set, field, read
+from .spec_changes import Set, field, read, value_of
 
 ANSWERS = "answers.csv"
-CLASSICS = "baselines"
-"""Stands for all there is to compare with."""
+OPTION = re.compile(r":(?=[A-Za-z_]\w*=)")
+"""Before an option of a strategy: the colon of file.py:name has no equals sign behind it."""
 WIDE = 92
 """Columns of a terminal that show one half-width more."""
 
@@ -56,9 +58,10 @@ def compare(
     strategies: Annotated[
         str | None,
         opt(
-            "Names, separated by commas; 'baselines' stands for all there are. Default: "
-            "random (with predictions), and the one that an audit would take. Where something is "
-            "certified, uniform (by chance, without predictions) stands beside them.",
+            "Names, separated by commas, each with its options behind colons; 'baselines' stands "
+            "for all there are. Default: random (with predictions), and the one that an audit "
+            "would take. Where something is certified, uniform (by chance, without predictions) "
+            "stands beside them.",
             "NAMES",
         ),
     ] = None,
@@ -80,7 +83,7 @@ def compare(
             "NAME",
         ),
     ] = "processes",
-    out: Annotated[Path, opt("Folder to write compare.html and compare.json into.")] = Path(
+    out: Annotated[Path, opt("Folder to write compare.html, .json, .csv and .tex into.")] = Path(
         "runs/compare"
     ),
     sets: Set = None,
@@ -90,7 +93,9 @@ def compare(
 
     The same command goes on with a comparison that was interrupted: audits that
     ended are kept in runs.jsonl of its folder, so that more repeats or
-    strategies cost what is new.
+    strategies cost what is new. One strategy may stand there several times,
+    each time with other options, or another exploration or candidates:
+    certify,certify:curiosity=0.3
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
@@ -112,7 +117,9 @@ def compare(
         )
     check_executor(executor)
     certifying = goal is not None
-    compared = _checked(compared, certifying, base)
+    if not compared:
+        raise InputError("--strategies: expected at least one name, got none")
+    rows = entrants(map(_row, compared), certifying, base)
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, got {repeats}")
     if not certifying and chosen.audit.budget is None:
@@ -124,8 +131,8 @@ def compare(
         raise InputError("--exhaust: expected a half-width to certify (--half-width), got none")
     kept = KeptRuns(out)
     space = build_space(chosen, base)  # a spec that cannot be used ends here, not in a worker
-    kept.expect(**_made_of(chosen, base, space, exhaust), **_code_of(compared, base))
-    this = _Comparison(chosen, base, space, compared, repeats, executor, out, as_json, kept)
+    kept.expect(**_made_of(chosen, base, space, exhaust), **_code_of(rows, base))
+    this = _Comparison(chosen, base, space, rows, repeats, executor, out, as_json, kept)
     with interrupted_as(this.way_on):
         if goal is None:
             _compare_uncertainty(this)
@@ -140,22 +147,18 @@ class _Comparison:
     spec: Spec
     base: Path
     space: QuestionSpace
-    names: list[str]
+    rows: list[Entrant]
     repeats: int
     executor: str
     out: Path
     as_json: bool
     kept: KeptRuns
 
-    def jobs(self, truth: tuple[float, ...] | None = None) -> list[work.Job]:
+    def jobs(self, truth: list[float] | None = None) -> list[work.Job]:
         """Every strategy with every seed."""
         alone = unworked(self.spec)  # audits run beside each other; each holds its model itself
-        begin, budget = partial(build_audit, alone, self.base), self.spec.audit.budget
-        return [
-            work.Job(begin, name, seed, budget, truth)
-            for name in self.names
-            for seed in range(self.repeats)
-        ]
+        begin = partial(build_audit, alone, self.base)
+        return jobs_of(self.rows, self.repeats, begin, self.spec.audit.budget, truth)
 
     def way_on(self) -> str:
         """What is said where it is interrupted."""
@@ -164,7 +167,7 @@ class _Comparison:
         if not self.kept.runs:
             return "interrupted before an audit had ended; the same command begins again"
         return (
-            f"interrupted; {len(self.kept.runs)} of {len(self.names) * self.repeats} audits are "
+            f"interrupted; {len(self.kept.runs)} of {len(self.rows) * self.repeats} audits are "
             f"kept in {self.kept.path}; the same command goes on"
         )
 
@@ -183,19 +186,14 @@ def _check_free(spec: Spec, base: Path) -> None:
         )
 
 
-def _checked(names: Sequence[str], certifying: bool, base: Path) -> list[str]:
-    """The names, once each; where there are certificates with uniform questions, and with all
-    that ``baselines`` stands for."""
-    if not names:
-        raise InputError("--strategies: expected at least one name, got none")
-    known: Collection[str] = work.BASELINES if certifying else ()
-    if certifying:
-        names = [n for name in names for n in (work.CLASSICS if name == CLASSICS else (name,))]
-    names = list(dict.fromkeys(names))
-    for name in names:
-        if name not in known:
-            named(name, base=base)
-    return [work.UNIFORM, *(n for n in names if n != work.UNIFORM)] if certifying else names
+def _row(text: str) -> str | Entrant:
+    """The row that a text stands for, which is its name: NAME, or NAME:OPTION=VALUE:..."""
+    name, *told = OPTION.split(text)
+    if not told:
+        return text
+    pairs = [each.partition("=") for each in told]
+    options = {option: value_of(value) for option, _, value in pairs}
+    return Entrant(text, name, options)
 
 
 # -- what is kept until all audits have ended ---------------------------------------------
@@ -220,8 +218,9 @@ def _content(file: str, base: Path) -> str | None:
     return hash_file(path) if path.is_file() else None
 
 
-def _code_of(names: Sequence[str], base: Path) -> JsonObject:
+def _code_of(rows: Iterable[Entrant], base: Path) -> JsonObject:
     """Of the strategies that are code of somebody's own, what it is."""
+    names = dict.fromkeys(str(row.strategy) for row in rows)
     own = [n for n in names if n not in work.BASELINES and STRATEGIES.is_code(n)]
     return {f"strategy {name}": content_of(STRATEGIES, name, base) for name in own}
 
@@ -231,12 +230,12 @@ def _code_of(names: Sequence[str], base: Path) -> JsonObject:
 
 def _compare_uncertainty(this: _Comparison) -> None:
     runs = _run(work.uncertainty_run, this.jobs(), this)
-    table = figures.uncertainty_summary(runs)
-    record = {"summary": table.to_dict(orient="records"), "runs": runs}
-    _write(record, uncertainty_page(runs), this)
+    found = StrategyComparison(runs)
+    paths = _write(found, this)
     if not this.as_json:
-        _show("median calls until the mean uncertainty is below a share of its prior", table)
-        _say(f"figure: {this.out / 'compare.html'}")
+        title = "median calls until the mean uncertainty is below a share of its prior"
+        _show(title, found.table)
+        _say_written(paths)
 
 
 # -- with certificates --------------------------------------------------------------------
@@ -249,45 +248,13 @@ def _compare_certified(this: _Comparison, goal: float, exhaust: bool) -> None:
         this = replace(this, spec=_recorded(this))
     truth = _truth(this)
     this.kept.expect(truth=truth)
-    jobs = this.jobs(None if truth is None else tuple(truth))
-    runs = _run(work.certified_run, jobs, this)
-    tables = {"strategies": figures.certified_summary(runs, truth)}
-    if truth is not None:
-        tables["estimators"] = figures.estimator_summary(runs, truth)
-    record: JsonObject = {
-        "half_width": goal,
-        "confidence": spec.certify.confidence,
-        "targets": [target.name for target in targets],
-        "truth": truth,
-        "conclusion": figures.conclusion(runs),
-        "summary": tables["strategies"].to_dict(orient="records"),
-        "estimators": tables["estimators"].to_dict(orient="records") if truth else [],
-        "peeking": figures.peeking_summary(runs),
-        "runs": runs,
-    }
-    page = certified_page(
-        runs, goal, spec.certify.confidence, _titled(tables, record["peeking"], goal)
-    )
-    _write(record, page, this)
+    runs = _run(work.certified_run, this.jobs(truth), this)
+    names = [target.name for target in targets]
+    found = StrategyComparison(runs, goal, spec.certify.confidence, names, truth)
+    paths = _write(found, this)
     if not this.as_json:
-        _show_certified(record, tables, runs, this.out)
-
-
-def _titled(
-    tables: dict[str, pd.DataFrame], peeking: dict[str, Any] | None, goal: float
-) -> dict[str, pd.DataFrame]:
-    """The tables as the page shows them, with the peeking analyst among the strategies."""
-    strategies = tables["strategies"]
-    if peeking:
-        calls = {f"calls to {goal:g}": peeking["calls"], "stopped at": peeking["calls"]}
-        row = {"strategy": "uniform, peeking at normal intervals", **peeking, **calls}
-        rows = [*strategies.to_dict(orient="records"), row]
-        strategies = pd.DataFrame(rows, columns=list(strategies), dtype=object)
-    titles = {"Calls, coverage and cost per strategy (medians over repeats)": strategies}
-    if "estimators" in tables:
-        title = "Estimates from the same draws (only 'certified' comes with a guarantee)"
-        titles[title] = tables["estimators"]
-    return titles
+        _show_certified(found, goal)
+        _say_written(paths)
 
 
 def _recorded(this: _Comparison) -> Spec:
@@ -330,10 +297,9 @@ def _truth(this: _Comparison) -> list[float] | None:
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
         return None
-    with counting("finding the truth", calls, this.as_json) as advance:
-        questions, losses = all_losses(space, model, advance)
     targets = named_targets(space, spec.certify.targets, spec.certify.where)
-    return [float(mean) for mean in means(space, targets, questions, losses)]
+    with counting("finding the truth", calls, this.as_json) as advance:
+        return truth_of(space, model, targets, advance)
 
 
 # -- running, writing, showing ------------------------------------------------------------
@@ -344,7 +310,7 @@ def _run(
 ) -> list[work.Run]:
     """The runs of the jobs, in their order: those that are kept, and the others, run now."""
     kept = this.kept
-    left = [job for job in jobs if (job.strategy, job.seed) not in kept.runs]
+    left = [job for job in jobs if (job.name, job.seed) not in kept.runs]
     if len(left) < len(jobs) and not this.as_json:
         typer.echo(f"{len(jobs) - len(left)} of {len(jobs)} audits are in {kept.path}", err=True)
     with counting("auditing", len(left), this.as_json) as advance:
@@ -354,53 +320,58 @@ def _run(
             advance(1)
 
         run_all(run, left, ended, executor=this.executor)
-    return [kept.runs[job.strategy, job.seed] for job in jobs]
+    return [kept.runs[job.name, job.seed] for job in jobs]
 
 
-def _write(record: JsonObject, page: str, this: _Comparison) -> None:
-    write_text(this.out / "compare.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
-    write_text(this.out / "compare.html", page)
+def _write(found: StrategyComparison, this: _Comparison) -> list[Path]:
+    paths = found.save(this.out)
     if this.as_json:
-        short = {name: value for name, value in record.items() if name != "runs"}
+        short = {name: value for name, value in found.to_dict().items() if name != "runs"}
         typer.echo(json.dumps(short, indent=1, allow_nan=False))
+    return paths
 
 
-def _show_certified(
-    record: JsonObject, tables: dict[str, pd.DataFrame], runs: list[work.Run], out: Path
-) -> None:
-    goal, count = record["half_width"], len(record["targets"])
-    table = tables["strategies"]
+def _show_certified(found: StrategyComparison, goal: float) -> None:
+    table, repeats = found.table, found.runs[-1]["seed"] + 1
     levels = [name for name in map(str, table) if name.startswith("calls to ")]
     fitting = levels[-3 if Console().width >= WIDE else -2 :]
-    shown = [*fitting, "of uniform", "coverage", "ever missed", "variance ratio"]
+    shown = [*fitting, figures.RATIO, "coverage", "ever missed", "variance ratio"]
     sheet = table[["strategy", *shown]].assign(
-        **{"ms per draw": (table["seconds per draw"].astype(float) * 1000).round(1).astype(object)}
+        **{"ms per draw": (table["seconds per draw"] * 1000).round(1)}
     )
     sheet[levels[-1]] = [
-        f">{stopped:g}" if calls is None else calls
+        f">{stopped:g}" if pd.isna(calls) else calls
         for calls, stopped in zip(sheet[levels[-1]], table["stopped at"], strict=True)
     ]
-    _show(f"median calls to half-widths, {count} targets, {runs[-1]['seed'] + 1} repeats", sheet)
-    if record["truth"] is None:
+    count = f"{len(found.targets)} target{'s' * (len(found.targets) != 1)}"
+    told = f"{repeats} repeat{'s' * (repeats != 1)}"
+    _show(f"median calls to half-widths, {count}, {told}", sheet)
+    if found.truth is None:
         _say("coverage and errors need the truth: a recorded or simulated model, or --exhaust")
     else:
-        _show("errors of estimates made from the same draws", tables["estimators"])
-    if peeking := record["peeking"]:
-        _say(_peeking_sentence(peeking, goal))
-    _say(figures.by_chance(runs))
-    if record["conclusion"]:
-        _say(record["conclusion"])
-    _say(f"figure: {out / 'compare.html'}")
+        _show("errors of estimates made from the same draws", found.estimators)
+    if found.peeking:
+        _say(_peeking_sentence(found.peeking, goal))
+    _say(figures.by_chance(found.runs))
+    for sentence in found.conclusions:
+        _say(f"- {sentence}")
 
 
 def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
-    missed = f"{peeking['ever missed']:.0%} of repeats missed a truth at some look"
+    missed = f"in {peeking['ever missed']:.0%} of repeats one missed it at some moment"
+    looked = "an analyst who looks at normal intervals after every uniform call"
     if peeking["calls"] is None:
-        return f"peeking at normal intervals (uniform): not at +-{goal:g} in the runs; {missed}"
+        return f"{looked} does not get to +-{goal:g}; the truth: {missed}"
     return (
-        f"peeking at normal intervals (uniform) stops at {peeking['calls']:g} calls and then "
-        f"covers in {peeking['coverage']:.0%} of repeats; {missed}"
+        f"{looked} stops at {peeking['calls']:g} calls, where all of them hold the truth in "
+        f"{peeking['coverage']:.0%} of repeats; {missed}"
     )
+
+
+def _say_written(paths: list[Path]) -> None:
+    """Each on a line of its own, which no terminal breaks."""
+    for path in paths:
+        typer.echo(f"wrote {path}")
 
 
 def _show(title: str, table: pd.DataFrame) -> None:
@@ -411,7 +382,7 @@ def _show(title: str, table: pd.DataFrame) -> None:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
+    if pd.isna(value):
         return "-"
     return f"{value:g}" if isinstance(value, float) else str(value).replace("+", "+\n")
 

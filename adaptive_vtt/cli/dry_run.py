@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 from rich.table import Table
@@ -19,7 +20,7 @@ from ..engine.prices import Prices
 from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
 from ..models import ModelDefaults, adapted_model
 from ..space import QuestionSpace
-from ..stopping import SURELY_HARD
+from ..stopping import CENTS, SURELY_HARD
 from ..strategies import named
 from ..utils.figures import USD, money
 from .printing import plain_console, table_of
@@ -231,21 +232,43 @@ def _of_census(spec: Spec, model: ModelDefaults, plan: Plan) -> list[str]:
     ]
 
 
-def _of_limits(spec: Spec, plan: Plan) -> list[str]:
+class Limit(NamedTuple):
+    """What ends an audit after so many calls at the latest, and its name."""
+
+    calls: int
+    name: str
+
+
+def first_limit(spec: Spec, plan: Plan) -> Limit | None:
+    """The limit of calls or money that is met first; None where there is neither."""
     budget, cap = spec.audit.budget, spec.audit.max_cost
-    limits: list[tuple[int, str]] = []
+    limits = []
     if budget is not None:
-        limits.append((min(budget, plan.total), f"the budget of {budget:,} calls"))
+        limits.append(Limit(min(budget, plan.total), f"the budget of {budget:,} calls"))
     if cap is not None and plan.dear_price:
-        limits.append(
-            (int(cap / plan.dear_price), f"the cap of {money(cap, plan.currency)} on cost")
-        )
+        limits.append(Limit(paid_for(cap, plan.dear_price), cap_named(cap, plan)))
+    return min(limits, default=None)
+
+
+def cap_named(cap: float, plan: Plan) -> str:
+    """A cap, for a sentence."""
+    return f"the cap of {money(cap, plan.currency)} on cost"
+
+
+def paid_for(cap: float, price: float) -> int:
+    """The calls of this price that a cap pays for."""
+    return int((cap + CENTS) / price)
+
+
+def _of_limits(spec: Spec, plan: Plan) -> list[str]:
+    cap, limit = spec.audit.max_cost, first_limit(spec, plan)
     if plan.together is None:
-        calls, end = min([*limits, (plan.total, "the last question")])
+        last = Limit(plan.total, "the last question")
+        calls, end = last if limit is None else min(limit, last)
         return [f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"]
-    if not limits:
+    if limit is None:
         return []
-    calls, end = min(limits)
+    calls, end = limit
     low, high = plan.together.likely[ASSUMED[0]], plan.together.likely[ASSUMED[-1]]
     likely = "is likely to be enough"
     if calls < plan.together.at_least:
@@ -256,7 +279,7 @@ def _of_limits(spec: Spec, plan: Plan) -> list[str]:
         likely = f"is enough where few fail, not where {ASSUMED[-1]:.0%} do"
     if end.startswith("the budget") or not plan.worst or cap is None:
         return [f"{end} {likely}"]
-    least = int(cap / plan.worst)
+    least = paid_for(cap, plan.worst)
     told = [f"{end} (about {calls:,} calls, {least:,} at the worst price) {likely}"]
     if least < FEW_AT_WORST:
         told.append(

@@ -17,8 +17,10 @@ from ..datasets import as_dataset
 from ..datasets.vqa import question_table
 from ..errors import InputError
 from ..journal import Journal, read_journal
+from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..results.export.corrupted import KEPT_BYTES, Sources, export_corrupted
+from ..results.export.disagreements import Disagreements, check_paired, export_disagreements
 from ..results.export.failures import Exported, Format, export_failures
 from ..results.export.questions import export_questions
 from ..space import QuestionSpace
@@ -32,6 +34,11 @@ OTHERWISE = (
     "adaptive_vtt.results.export.failures.export_failures(audit.journal, audit.space, ...)"
 )
 """What to do about a journal that keeps no spec."""
+COMPARED = (
+    "export it from Python with adaptive_vtt.results.export.disagreements.export_disagreements("
+    "versus.audit.journal, versus.space, ...)"
+)
+"""The same of a comparison."""
 
 
 def export(
@@ -44,6 +51,14 @@ def export(
         ),
     ] = None,
     failures: Annotated[Path | None, opt("Folder to write into; new, or empty.", "OUT")] = None,
+    disagreements: Annotated[
+        Path | None,
+        opt(
+            "Of a comparison ('avtt versus'): the folder for the images at which one model lost "
+            "more than the other; new, or empty.",
+            "OUT",
+        ),
+    ] = None,
     tsv: Annotated[
         Path | None,
         opt("Of multiple choice: a table of questions with images, as EndoBench's.", "FILE.tsv"),
@@ -75,10 +90,11 @@ def export(
         str, opt("With --tsv: jpeg, as EndoBench has it, or png, which keeps all.")
     ] = "jpeg",
     coco: Annotated[
-        bool, opt("With --failures: also as COCO's JSON, coco.json.", flags="--coco")
+        bool,
+        opt("With --failures or --disagreements: also as COCO's JSON, coco.json.", flags="--coco"),
     ] = False,
     fiftyone: Annotated[
-        bool, opt("With --failures: also for FiftyOne, fiftyone.json.", flags="--fiftyone")
+        bool, opt("With these: also for FiftyOne, fiftyone.json.", flags="--fiftyone")
     ] = False,
     run_code: RunCode = False,
     as_json: Json = False,
@@ -89,19 +105,29 @@ def export(
     straight from a SPEC.toml or --data. Questions in words keep their words and
     options. Nothing that the run folder names is run, unless --run-code says so.
 
+    With --disagreements, write where two models of a comparison differ.
+
     Example: avtt export runs/first --failures failures
     """
-    if failures is None and tsv is None and corrupted is None:
+    of_audit = [failures, tsv, corrupted]
+    if disagreements is not None and any(each is not None for each in of_audit):
+        raise InputError("--disagreements: expected it alone, as it is of a comparison")
+    if disagreements is None and all(each is None for each in of_audit):
         raise InputError(
-            "export: expected --failures OUT, --tsv FILE.tsv or --corrupted OUT, got none of them"
+            "export: expected --failures OUT, --disagreements OUT, --tsv FILE.tsv or --corrupted "
+            "OUT, got none of them"
         )
     if everything and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
     extra: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
     formats = [name for name, wanted in extra.items() if wanted]
-    if formats and failures is None:
+    if formats and failures is None and disagreements is None:
         raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
     chosen = question_table.format_named(image_format, "--image-format")
+    if disagreements is not None:
+        found = _disagreements(source, disagreements, formats, run_code)
+        typer.echo(json.dumps(found.as_dict()) if as_json else _differ(found, disagreements))
+        return
     told: JsonObject = {}
     lines = []
     images_alone = failures is None and tsv is None
@@ -132,6 +158,18 @@ def export(
                 f"{one}"
             )
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
+
+
+def _disagreements(
+    source: Path | None, out: Path, formats: list[Format], run_code: bool
+) -> Disagreements:
+    if source is None:
+        raise InputError("--disagreements: expected the folder of a comparison (DIR), got none")
+    where = source / JOURNAL
+    with closing(read_journal(where)) as journal:
+        check_paired(read_facts(journal.facts()))
+        space = space_of(journal, str(where), COMPARED, run_code=run_code, compared=True)[0]
+        return export_disagreements(journal, space, out, formats=formats)
 
 
 @contextmanager
@@ -176,6 +214,15 @@ def _corrupted(
         counting("writing", total, as_json) as advance,
     ):
         return export_corrupted(journal, space, out, follow_ups=making, advance=advance)
+
+
+def _differ(found: Disagreements, out: Path) -> str:
+    old, new = found.names
+    return (
+        f"wrote {out}: {found.folder.images} images with {found.folder.answers} answers that "
+        f"differ; {old} lost less at {found.better_a}, {new} at {found.better_b}; "
+        f"{out / 'disagreements.csv'} has both losses"
+    )
 
 
 def _sentence(written: "Exported", out: Path) -> str:

@@ -13,7 +13,7 @@ import typer
 from ..journal import read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..results.gate import DECIDED, VERSUS, Gate
+from ..results.gate import VERSUS, Gate
 from ..results.gate import gate as decide
 from ..results.result import Result, summarise
 from ..results.way_on import raised, rounded_down, way
@@ -79,7 +79,7 @@ def _onward(found: "Gate", facts: "Facts", result: Result, directory: Path) -> s
     """What may decide an open gate. An audit whose open targets are as certain as was asked goes on
     only if more is asked: intervals as narrow as their distance from the limit, which takes calls
     with the square of that. Limits that would end it before are raised."""
-    if facts.ended is not None and (facts.ended.reason or "").startswith(DECIDED):
+    if facts.ended is not None and facts.ended.by == "gate":
         return (
             "its audit ended with the gate that it was given and goes no further: begin another, "
             "with this rule for its gate or without any"

@@ -19,7 +19,7 @@ from ..models import adapted_model
 from ..results.report.content import Content
 from ..stopping import check_half_width
 from ..utils.figures import money
-from .dry_run import ASSUMED, Plan, census_is_cheaper, planned
+from .dry_run import ASSUMED, Plan, cap_named, census_is_cheaper, paid_for, planned
 from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .spec_changes import Set, read
@@ -183,9 +183,10 @@ def _reached(spec: Spec, found: Plan, steps: list[Step], pilot: Pilot | None) ->
     price = price if pilot is None else pilot.cost or price
     limits = [] if budget is None else [(budget, f"the budget of {budget:,} calls")]
     if cap is not None and price:
-        calls, least = (min(int(cap / each), found.total) for each in (price, found.worst or price))
+        prices = price, found.worst or price
+        calls, least = (min(paid_for(cap, each), found.total) for each in prices)
         pays = f"pays for about {calls:,} calls ({least:,} at the worst price)"
-        limits.append((calls, f"the cap of {money(cap, found.currency)} on cost {pays}"))
+        limits.append((calls, f"{cap_named(cap, found)} {pays}"))
     needed = {f"where {p:.0%} fail": [step.likely[p] for step in steps] for p in ASSUMED}
     if pilot is not None:
         needed = {"by the pilot": [step.by_pilot or step.at_most for step in steps]}

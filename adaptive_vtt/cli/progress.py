@@ -26,7 +26,7 @@ from ..audit import Progress as Step
 from ..audit.overview import show
 from ..audit.progress import done, share_done, widest
 from ..engine.options import Certify
-from ..journal.facts import goal_reached
+from ..journal.facts import CertificateFacts, goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
 from ..results.result import Result
@@ -187,37 +187,48 @@ class Live:
 
     def finish(self, result: Result, out: Path) -> None:
         """Why it stopped, the targets that matter most, and where the report is."""
-        console = plain_console()
-        if result.headline is not None:
-            console.print(result.headline)
-        console.print(f"stopped: {result.reason}")
-        took = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
-        took += [result.paid] if result.cost else []
-        took.append(clock(time.monotonic() - self._since))
-        console.print(", ".join(took))
-        console.print(_table(result.targets))
-        if result.guarantee is not None:
-            console.print(result.guarantee)
-        if result.captions is not None:
-            console.print(str(result.captions))
-            if not result.captions.comparable:
-                console.print(NOTHING_CHECKED)
-        if result.judge is not None:
-            console.print(result.judge.told(result.currency))
-        if "more_calls" in result.targets and not result.reached.all():
-            console.print(_still_open(result, self._audit.certify))
-        if result.repeat_probes is not None:
-            again = result.repeat_probes
-            console.print(
-                f"{again.calls} calls were asked again: {again.differ} of {again.answers} answers "
-                "differ"
-            )
         self._tell_trouble()
-        for warning in result.warnings:
-            if warning in self._cautioned:
-                continue
+        took = clock(time.monotonic() - self._since)
+        tell_end(result, out, self._audit.certify, took, self._cautioned)
+
+
+def tell_end(
+    result: Result,
+    out: Path,
+    aims: Certify | CertificateFacts | None,
+    took: str = "",
+    told: Sequence[str] = (),
+) -> None:
+    """How an audit ended, in the terminal. ``aims``: what it certifies; ``took``: its time;
+    ``told``: warnings that were given while it ran."""
+    console = plain_console()
+    if result.headline is not None:
+        console.print(result.headline)
+    console.print(f"stopped: {result.reason}")
+    spent = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
+    spent += [result.paid] if result.cost or result.in_doubt else []
+    console.print(", ".join(filter(None, [*spent, took])))
+    console.print(_table(result.targets))
+    if result.guarantee is not None:
+        console.print(result.guarantee)
+    if result.captions is not None:
+        console.print(str(result.captions))
+        if not result.captions.comparable:
+            console.print(NOTHING_CHECKED)
+    if result.judge is not None:
+        console.print(result.judge.told(result.currency))
+    if aims is not None and "more_calls" in result.targets and not result.reached.all():
+        console.print(_still_open(result, aims))
+    if result.repeat_probes is not None:
+        again = result.repeat_probes
+        console.print(
+            f"{again.calls} calls were asked again: {again.differ} of {again.answers} answers "
+            "differ"
+        )
+    for warning in result.warnings:
+        if warning not in told:
             console.print(f"warning: {warning}")
-        console.print(f"report: {out / 'report.html'}")
+    console.print(f"report: {out / 'report.html'}")
 
 
 class _Line(ProgressColumn):
@@ -248,7 +259,7 @@ def _table(targets: pd.DataFrame) -> Table:
     return table_of([*columns], zip(*columns.values(), strict=True), title)
 
 
-def unreached(result: Result, certify: Certify) -> str:
+def unreached(result: Result, certify: Certify | CertificateFacts) -> str:
     """Of how many targets all that was asked is not known."""
     done = goal_reached(certify.half_width, certify.at_most)
     if len(result.targets) == 1:
@@ -257,7 +268,7 @@ def unreached(result: Result, certify: Certify) -> str:
     return f"{left} of {len(result.targets)} targets {'is' if left == 1 else 'are'} not {done}"
 
 
-def _still_open(result: Result, certify: Certify) -> str:
+def _still_open(result: Result, certify: Certify | CertificateFacts) -> str:
     """How many targets are open, and what they would take; invalidated ones apart."""
     open_ = result.targets[~result.reached & ~result.targets["emptied"].astype(bool)]
     told = unreached(result, certify)

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from ..audit.fleet import check_alone
-from ..config.going_on import new_limits
+from ..config.going_on import new_limits, stays_ended
 from ..config.going_on import resume as go_on
 from ..utils.files import Table
 from .options import Json, Open, RunDir, opt
-from .run_folder import run_and_report
+from .run_folder import report_again, run_and_report
 from .signals import interruptible
 from .spec_changes import settings
 
@@ -75,7 +75,8 @@ def resume(
     No answer that came back is paid for twice. Limits given here take the
     place of those before, and stay: raise them, or lower them to what was
     spent. A half-width may become narrower or wider. Intervals hold at every
-    moment, so they hold whatever ends the audit.
+    moment, so they hold whatever ends the audit. One that has ended, and is
+    given nothing new here, is reported anew; its model is not called.
 
     A run folder is a program, as a Makefile is: the model its journal names is
     run, once space and settings were found to be those of the audit. report,
@@ -92,8 +93,11 @@ def resume(
     with interruptible(directory, model and f"'{again}' goes on where this stopped"):
         check_alone(directory, leaves=leave_fleet)
         limits: Any = {**flags, **new_limits(settings(sets))}
+        changed = any(limit is not None for limit in limits.values())
+        if not (changed or posthoc or give_up_batch) and stays_ended(directory, model):
+            return report_again(directory, as_json, open_it=open_it)
         audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, model=model, **limits)
-        if not as_json and any(limit is not None for limit in limits.values()):
+        if not as_json and changed:
             typer.echo(_said(limits, bool(audit.targets)), err=True)
         run_and_report(audit, directory, as_json, open_it=open_it)
 

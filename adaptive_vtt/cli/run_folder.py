@@ -20,16 +20,21 @@ from ..errors import InputError, JournalError, ModelError
 from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..results.gate import DECIDED
 from ..results.report import write_report
 from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
 from ..results.tracking import Follower, backend, tracked
-from ..results.way_on import advised, forecast, resume_command, rounded_up
+from ..results.way_on import (
+    advised,
+    census_as_they_are,
+    forecast,
+    resume_command,
+    rounded_up,
+)
 from ..space import QuestionSpace
 from ..strategies import default
 from ..utils.files import write_text
-from .progress import Live, unreached
+from .progress import Live, tell_end, unreached
 from .slices import quoted
 
 MAX = 50
@@ -84,13 +89,14 @@ def run_and_report(
     *,
     open_it: bool = False,
     plotly: str = "inline",
+    spec: str = "SPEC.toml",
     ending: Callable[[Result], str] | None = None,
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
     ``open_it``: the report is opened in the browser. ``plotly``: how it brings plotly.js.
-    ``ending``: what else is printed, "": nothing. Exits with 3 where all that was asked of every
-    target had to be known, and of one was not.
+    ``spec``: as commands name it. ``ending``: what else is printed, "": nothing. Exits with 3 where
+    all that was asked of every target had to be known, and of one was not.
     """
     kept = (read_facts(audit.journal.facts()).spec or {}).get("track")
     section = None if kept is None else TrackSpec.model_validate(kept)
@@ -100,23 +106,44 @@ def run_and_report(
         result = write(audit.journal, out, plotly)
         for hook in hooks:
             hook.keep(out)
-        steps, slices = next_steps(out, audit.journal, result), quoted(audit.journal)
+        steps = next_steps(out, audit.journal, result)
+        found = [*quoted(audit.journal), _as_they_are(out, audit.journal, result, spec)]
         audit.journal.check_place()
-    if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
-    else:
+    if not as_json:
         live.finish(result, out)
-        for line in slices:
-            typer.echo(line)
-        if ending is not None and (told := ending(result)):
-            typer.echo(told)
-        tell(steps)
-    if open_it:
-        open_report(out / "report.html")
+        found += [] if ending is None else [ending(result)]
+    _tell_rest(result, out, found, steps, as_json, open_it)
     if require_certified and not bool(result.reached.all()):
         typer.echo(f"avtt: {unreached(result, audit.certify)}", err=True)
         raise typer.Exit(3)
     return result
+
+
+def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
+    """Of an audit that has ended and asks nothing more: writes result.json and report.html from its
+    journal, and tells what it told at its end."""
+    with closing(read_journal(out / JOURNAL)) as journal:
+        result, facts = write(journal, out), read_facts(journal.facts())
+        steps = next_steps(out, journal, result)
+        found = [*quoted(journal), _as_they_are(out, journal, result)]
+    if not as_json:
+        typer.echo("this audit has ended: nothing was asked", err=True)
+        tell_end(result, out, facts.certificate)
+    _tell_rest(result, out, found, steps, as_json, open_it)
+
+
+def _tell_rest(
+    result: Result, out: Path, lines: list[str], steps: list[Step], as_json: bool, open_it: bool
+) -> None:
+    """What follows the table of an audit's end; or its result alone, as JSON."""
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
+    else:
+        for line in filter(None, lines):
+            typer.echo(line)
+        tell(steps)
+    if open_it:
+        open_report(out / "report.html")
 
 
 def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
@@ -219,7 +246,7 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     settled = found or (facts.certificate is not None and not open_)
     so_far = result.calls, result.questions, result.cost
     limits = "" if settled else advised(facts, *so_far, forecast(open_))
-    if limits and facts.ended is not None and (facts.ended.reason or "").startswith(DECIDED):
+    if limits and facts.ended is not None and facts.ended.by == "gate":
         more = shlex.quote(f"{out}-more")
         found.append((f"avtt audit SPEC.toml --out {more}", "without its gate certifies the rest"))
     elif limits:
@@ -233,6 +260,15 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
         free = shlex.quote(str(next(path for path in names if not path.exists())))
         found.append((f"avtt export {folder} --failures {free}", "what went wrong, as files"))
     return [*found, (f"avtt verify {folder}", "checks every figure")]
+
+
+def _as_they_are(out: Path, journal: Journal, result: Result, spec: str = "SPEC.toml") -> str:
+    """The census that tells the rate of images as they are exactly; "" where it is not worth it."""
+    further = forecast(result.targets[~result.reached].to_dict("records"))
+    intervals = [*zip(result.targets["lower"], result.targets["upper"], strict=True)]
+    facts, folder = read_facts(journal.facts()), shlex.quote(str(out))
+    found = census_as_they_are(facts, intervals, result.calls, further, folder, spec)
+    return "" if found is None else f"{found[0]}:\n  {found[1]}"
 
 
 def _settling(out: Path, facts: Facts, result: Result) -> list[Step]:

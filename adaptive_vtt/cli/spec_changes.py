@@ -132,6 +132,17 @@ def settings(texts: Iterable[str] | None) -> Table:
     return found
 
 
+def value_of(text: str) -> Any:
+    """A value as SPEC.toml has it; a word may stand without quotes, and .2 for 0.2."""
+    number = f"value = 0{text}" if text.startswith(".") else ""
+    for line in (f"value = {text}", number):
+        try:
+            return toml_of(line)["value"]
+        except (tomllib.TOMLDecodeError, KeyError):
+            continue
+    return text
+
+
 def _setting(text: str) -> Table:
     name, _, value = text.partition("=")
     for line in (text, f"{name} = {json.dumps(value.strip())}" if value.strip() else ""):

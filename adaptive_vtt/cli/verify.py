@@ -2,21 +2,30 @@
 
 import json
 import math
+import re
+import shlex
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
-from ..certify.verify import AGREE
+from ..certify.verify import AGREE, Interval
 from ..certify.verify import verify as verified_intervals
 from ..certify.verify_draws import unchecked
 from ..errors import JournalError
-from ..journal import Journal, check_head, read_journal
+from ..journal import Journal, as_of, check_head, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import summarise
+from ..results.way_on import way
 from .options import Head, RunDir
+
+CALLS = ("draw", "source")
+"""Kinds of links that stand for one call each."""
+HEAD = re.compile(r"\b[0-9a-f]{32}\b")
+OLDER = 4
+"""The exit code where all is as it was written, and some of it before the journal's last rows."""
 
 
 def verify(directory: RunDir, head: Head = None) -> None:
@@ -29,14 +38,30 @@ def verify(directory: RunDir, head: Head = None) -> None:
     result.json and the report) elsewhere, and give it as --head. Nothing is
     written, and an audit may be running.
 
+    Exit codes: 0 all is right; 2 something is not; 4 all is right, but
+    result.json or the report is older than the journal, as after a kill.
+
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """
-    typer.echo(check(directory, head))
+    checked = check(directory, head)
+    typer.echo(checked.told)
+    for told in checked.older:
+        typer.echo(f"avtt: {told}", err=True)
+    if checked.older:
+        raise typer.Exit(OLDER)
 
 
-def check(out: Path, head: str | None = None) -> str:
+class Checked(NamedTuple):
+    """``told``: a sentence saying what was checked; ``older``: one for each file that was written
+    before the journal's last rows, and last what writes them anew."""
+
+    told: str
+    older: list[str]
+
+
+def check(out: Path, head: str | None = None) -> Checked:
     """Checks the file, its chain, its rows and intervals, then every field of result.json and
-    the report's head; a sentence saying what was checked.
+    the report's head.
 
     ``head``: the journal's head as it was kept elsewhere. Raises JournalError for anything
     that is wrong.
@@ -45,18 +70,22 @@ def check(out: Path, head: str | None = None) -> str:
         intervals = verified_intervals(journal)
         if head is not None:
             check_head(journal, head, "the head given")
-        _check_result(journal, out / "result.json")
-        _check_report(journal, out / "report.html")
-        rows, calls = len(journal.links()), len(journal.calls())
-        what = f"all {rows} rows, {calls} answers among them, are as they were written"
+        older = [_check_result(journal, out / "result.json")]
+        older.append(_check_report(journal, out / "report.html"))
         facts = read_facts(journal.facts())
-        drawn = unchecked(facts) or _drawn(facts)
-        promise = "" if facts.certificate is None else facts.certificate.promise
-        end = f"{drawn}; head {journal.head}"
-    if not intervals:
+        return Checked(
+            _told(journal, facts, intervals), _with_remedy([*filter(None, older)], facts, out)
+        )
+
+
+def _told(journal: Journal, facts: Facts, intervals: list[Interval]) -> str:
+    rows, calls = len(journal.links()), len(journal.calls())
+    what = f"all {rows} rows, {calls} answers among them, are as they were written"
+    end = f"{unchecked(facts) or _drawn(facts)}; head {journal.head}"
+    if facts.certificate is None or not intervals:
         return f"{what}; the audit certifies nothing; {end}"
     follow = "the interval follows" if len(intervals) == 1 else "the intervals follow"
-    return f"{what}; {follow} from them: {promise}; {end}"
+    return f"{what}; {follow} from them: {facts.certificate.promise}; {end}"
 
 
 def _drawn(facts: Facts) -> str:
@@ -66,22 +95,51 @@ def _drawn(facts: Facts) -> str:
     return f"draws follow from the audit's key, the first {first} from that of model A's audit"
 
 
-def _check_result(journal: Journal, path: Path) -> None:
-    """Raises JournalError naming the first field that is not what the journal comes to."""
+def _check_result(journal: Journal, path: Path) -> str:
+    """That it is older than the journal; "" where it is not, or not there.
+
+    Raises JournalError naming the first field that is not what the journal comes to, as of the
+    head that the result carries.
+    """
     if not path.is_file():
-        return
+        return ""
     try:
         stated = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(stated, dict) or "targets" not in stated:
             raise ValueError
     except (ValueError, RecursionError):
         raise JournalError(f"{path}: expected the result of an audit, got something else") from None
-    found = json.loads(json.dumps(summarise(journal).to_dict()))
-    if "journal_head" in stated:
-        remedy = "; 'avtt report' writes the result anew"
-        check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)
+    head = stated.get("journal_head", journal.head)
+    then = journal if head == journal.head else as_of(journal, str(head))
+    if then is None:
+        raise JournalError(
+            f"{path}: journal_head is none this journal ever had: expected {journal.head}, got "
+            f"{head!r}; 'avtt report' writes the result anew"
+        )
+    found = json.loads(json.dumps({**summarise(then).to_dict(), "journal_head": head}))
     if difference := _difference(found, stated, ""):
-        raise JournalError(f"{path}: {difference}")
+        moment = "" if then is journal else ", as of the journal_head that it carries"
+        raise JournalError(f"{path}: {difference}{moment}")
+    return "" if then is journal else _age(journal, head, path)
+
+
+def _age(journal: Journal, head: str, path: Path) -> str:
+    """How much older than the journal is what was written when it had this head."""
+    links = journal.links()
+    rows = 1 + next(k for k, link in enumerate(links) if link.seal == head)
+    later = len(links) - rows
+    calls = [sum(link.kind in CALLS for link in some) for some in (links[:rows], links)]
+    ago = f"{later:,} row{'s' * (later != 1)} ago"
+    return f"{path}: was written {ago}, with {calls[0]:,} of the journal's {calls[1]:,} calls"
+
+
+def _with_remedy(older: list[str], facts: Facts, out: Path) -> list[str]:
+    if not older:
+        return []
+    remedy = f"'avtt report {shlex.quote(str(out))}' writes {'both' if older[1:] else 'it'} anew"
+    if facts.ended is None:
+        remedy += f"; the audit has not ended: go on with {way(facts, out)}"
+    return [*older, remedy]
 
 
 def _difference(found: Any, stated: Any, where: str) -> str:
@@ -105,10 +163,19 @@ def _difference(found: Any, stated: Any, where: str) -> str:
     return f"{where}: the journal comes to {ours}, the file says {theirs}"
 
 
-def _check_report(journal: Journal, path: Path) -> None:
-    """Raises JournalError where the page does not carry the journal's head."""
-    if path.is_file() and journal.head not in path.read_text(encoding="utf-8", errors="replace"):
+def _check_report(journal: Journal, path: Path) -> str:
+    """That the page is older than the journal; "" where it is not, or not there. Raises
+    JournalError where it carries no head that the journal ever had."""
+    if not path.is_file():
+        return ""
+    page = path.read_text(encoding="utf-8", errors="replace")
+    if journal.head in page:
+        return ""
+    told = set(HEAD.findall(page))
+    heads = [link.seal for link in journal.links() if link.seal in told]
+    if not heads:
         raise JournalError(
-            f"{path}: was not written from the journal as it is now (its head, {journal.head}, "
-            "is not in it); 'avtt report' writes it anew"
+            f"{path}: was not written from this journal (neither its head, {journal.head}, nor an "
+            "earlier one is in it); 'avtt report' writes it anew"
         )
+    return _age(journal, heads[-1], path)

@@ -5,7 +5,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from ..audit.versus import Verdict, Versus, verdict_of
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
+from ..config.journaled import notes_of
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
 from ..families import TargetId
@@ -106,10 +107,10 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
         ),
     ] = None,
     budget: Annotated[
-        int | None, opt("A limit: calls of both models together, at most.", "CALLS")
+        int | None, opt("A limit: calls of both models together. Default: SPEC_A's.", "CALLS")
     ] = None,
     max_cost: Annotated[
-        float | None, opt("A limit: money for both models, at most.", "MONEY")
+        float | None, opt("A limit: money for both models together. Default: SPEC_A's.", "MONEY")
     ] = None,
     seed: Annotated[
         int | None, opt("Same seed, same comparison. Default: a new one.", "NUMBER")
@@ -139,6 +140,9 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
         asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
         flags = {"audit.budget": budget, "audit.max_cost": max_cost, "audit.seed": seed}
         specs = read(spec_a, False, flags, sets), read(spec_b, False, {})
+        if not as_json:
+            for told in limits_of_both(spec_a, specs[0][0], flags, sets or []):
+                typer.echo(told, err=True)
         verdict = run(*specs, asked, out, as_json)
         if as_json:
             typer.echo(json.dumps(verdict.result.to_dict(), indent=1, allow_nan=False))
@@ -148,6 +152,25 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
             count = int((verdict.targets["decision"] == "open").sum())
             typer.echo(f"avtt: {count} of {len(verdict.targets)} targets are open", err=True)
             raise typer.Exit(4)
+
+
+def limits_of_both(
+    path: Path, spec: Spec, flags: Mapping[str, object], sets: Sequence[str]
+) -> list[str]:
+    """A line for each limit that is the first spec's, which has it for one model: that it is one
+    of both models together here. ``flags`` and ``sets``: what was given beside the spec."""
+    given = {name for name, value in flags.items() if value is not None}
+    given |= {change.partition("=")[0].strip() for change in sets}
+    counted = {
+        "budget": "the calls of both models together; --budget",
+        "max_cost": "the money for both models together; --max-cost",
+    }
+    limits = {name: getattr(spec.audit, name) for name in counted}
+    return [
+        f"{path}: {name} = {limit:.10g} limits {counted[name]} gives another"
+        for name, limit in limits.items()
+        if limit is not None and f"audit.{name}" not in given
+    ]
 
 
 def run(
@@ -201,6 +224,7 @@ def _refuse_audit(out: Path) -> None:
 def _versus(
     a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, space: QuestionSpace | None
 ) -> Versus:
+    kept = notes_of(a[0], os.path.abspath(a[1])) if space is None else {}
     space = _same_space(a, b) if space is None else space
     known = asked.recorded_a is not None
     alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
@@ -220,7 +244,7 @@ def _versus(
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
         use=asked.use,
         journal=out / JOURNAL,
-        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]]), **_files(a, b)},
+        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]]), **_files(a, b), **kept},
         **chosen,
     )
 
@@ -298,7 +322,7 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     console.print(f"stopped: {result.reason}")
     a, b = verdict.names
     took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
-    took += [result.paid] if result.cost else []
+    took += [result.paid] if result.cost or result.in_doubt else []
     console.print(", ".join(took))
     rows = []
     for row, told in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):

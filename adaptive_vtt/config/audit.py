@@ -83,9 +83,7 @@ class AuditSpec(Section):
     """How to choose questions."""
 
     strategy: str | None = told(Sampling, "strategy")
-    strategy_options: dict[str, Any] | None = Field(
-        None, description="options of the strategy, such as power = 2 of bald"
-    )
+    strategy_options: dict[str, Any] | None = told(Sampling, "strategy_options")
     budget: int | None = told(Limits, "budget")
     max_cost: float | None = told(Limits, "max_cost")
     fail_on_error: float | None = told(Limits, "fail_on_error")

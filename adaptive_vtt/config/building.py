@@ -42,7 +42,8 @@ def build_audit(
     spec: Spec, base: Path, *, check: Callable[[QuestionSpace], None] | None = None, **options: Any
 ) -> Audit:
     """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it. The name
-    of a strategy is taken as the spec's are, with its ``strategy_options`` where it is the spec's.
+    of a strategy is taken as the spec's are, ``strategy_options`` beside it go before those of the
+    spec where it is the spec's.
 
     ``check`` is called with the space before the code of model, proxies and strategy is
     imported.
@@ -52,8 +53,10 @@ def build_audit(
         check(space)
     space, model, chosen = build_parts(spec, base, space)
     if isinstance(name := options.get("strategy"), str):
-        mine = spec.audit.strategy_options if name == spec.audit.strategy else None
-        options["strategy"] = named(name, mine, base)
+        own = spec.audit.strategy or default(spec.certify.certifies)
+        mine = (spec.audit.strategy_options or {}) if name == own else {}
+        given = options.pop("strategy_options", None) or {}
+        options["strategy"] = named(name, {**mine, **given}, base)
     return Audit(space, model, **{**chosen, **options})
 
 

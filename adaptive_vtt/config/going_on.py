@@ -14,7 +14,7 @@ from ..engine.budget import Lease
 from ..engine.endpoint import give_up as give_up_batch
 from ..engine.judge import with_answers
 from ..errors import InputError, unknown
-from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
+from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..oracles.findings import cost_of
@@ -63,6 +63,32 @@ def new_limits(table: Mapping[str, Any]) -> Table:
     return found
 
 
+def stays_ended(directory: Path | str, model: str | None = None) -> bool:
+    """Whether the audit in a run folder has ended, and under its own limits asks nothing more, so
+    that nothing has to be learnt anew to go on with it. Raises as ``resume`` does for a journal
+    that it would refuse."""
+    path = Path(directory) / JOURNAL
+    with closing(read_journal(path)) as journal:
+        facts = read_facts(journal.facts())
+        if facts.call is None or model is None:
+            _spec_of(facts, directory, model)
+        waits = len(journal.calls()) < len(journal.draws(proposals=False))
+        if facts.ended is None or facts.ended.by == "lease" or waits:
+            return False
+        check_undamaged(journal)
+        return True
+
+
+def _spec_of(facts: Facts, directory: Path | str, model: str | None) -> tuple[Spec, Path]:
+    """The spec of the audit in a run folder, and the folder its paths start at. Raises JournalError
+    where there is none or it was changed, InputError for a ``model`` beside it."""
+    path = str(Path(directory) / JOURNAL)
+    spec, base = spec_of(facts, path, in_python(facts, directory))
+    check_program(facts, spec, path)
+    _refuse_model(model, spec)
+    return spec, base
+
+
 def resume(
     directory: Path | str,
     *,
@@ -102,10 +128,7 @@ def resume(
         if model is not None and facts.call is not None:
             build = partial(_of_python, facts, facts.call, model)
         else:
-            spec, base = spec_of(facts, str(path), in_python(facts, directory))
-            check_program(facts, spec, str(path))
-            _refuse_model(model, spec)
-            build = partial(_of_spec, facts, spec, base)
+            build = partial(_of_spec, facts, *_spec_of(facts, directory, model))
         for name in give_up:
             give_up_batch(journal, name)
         audit = build(changes, journal=journal, lease=lease)
@@ -211,16 +234,16 @@ JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, spa
 
 
 def space_of(
-    journal: Journal, where: str, otherwise: str, *, run_code: bool
+    journal: Journal, where: str, otherwise: str, *, run_code: bool, compared: bool = False
 ) -> tuple[QuestionSpace, Spec, Path]:
     """The space of a journal's audit, built anew, its spec, and the folder its paths start at.
 
     Code that the spec names is imported only with ``run_code``, and if it is as it was then: else
     it is refused by InputError. Raises JournalError, which says what to do ``otherwise``, where the
-    journal keeps no spec. ``where``: for messages.
+    journal keeps no spec. ``where``: for messages; ``compared``: see ``spec_of``.
     """
     facts = read_facts(journal.facts())
-    spec, base = spec_of(facts, where, otherwise)
+    spec, base = spec_of(facts, where, otherwise, compared=compared)
     if run_code:
         check_program(facts, spec, where)
     else:

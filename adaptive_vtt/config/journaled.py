@@ -111,17 +111,23 @@ def notes_of(spec: Spec, base: str) -> dict[str, Any]:
     return {**notes, "parts": parts} if parts else notes
 
 
-def spec_of(facts: Facts, where: str, otherwise: str) -> tuple[Spec, Path]:
+def spec_of(
+    facts: Facts, where: str, otherwise: str, *, compared: bool = False
+) -> tuple[Spec, Path]:
     """The spec that a journal keeps, and the folder its paths start at; ``where``: for messages.
 
-    Nothing that it names is imported. Raises InputError where it cannot be read, and
-    JournalError where there is none, which says what to do ``otherwise``.
+    ``compared``: whether that of a comparison, which is its first model's, will do. Nothing that it
+    names is imported. Raises InputError where it cannot be read, and JournalError where there is
+    none, which says what to do ``otherwise``.
     """
-    if facts.certificate is not None and facts.certificate.versus is not None:
+    if facts.certificate is not None and facts.certificate.versus is not None and not compared:
         raise JournalError(
             f"{where}: holds a comparison of two models; the 'avtt versus' command that began it "
-            "goes on with it, and 'avtt report', 'verify' and 'gate' read it"
+            "goes on with it, and 'avtt report', 'verify', 'gate' and 'export --disagreements' "
+            "read it"
         )
+    if facts.spec is None and compared:
+        raise JournalError(f"{where}: was not begun by 'avtt versus'; {otherwise}")
     if facts.spec is None:
         raise JournalError(f"{where}: was not begun by 'avtt audit'; {otherwise}")
     return parse_spec(facts.spec, where), Path(facts.base)

@@ -1,7 +1,7 @@
 """An audit and its lease: whether it may draw, and what it tells of itself (``budget.Lease``)."""
 
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
-from ..stopping import CENTS
+from ..stopping import CENTS, End
 from .budget import Account, Lease
 from .call_queue import is_repeat_probe
 from .endpoint import submitted
@@ -54,9 +54,10 @@ class Leasing(Hook):
             return True
         return lease.calls is not None and loop.calls + draws * loop.question > lease.calls
 
-    def ends(self, loop: Loop) -> str | None:
+    def ends(self, loop: Loop) -> End | None:
         """Why no more will be leased, where that keeps the audit from its next question."""
-        return self._lease.over if self._lease.over and self.pauses(loop) else None
+        over = self._lease.over
+        return End(over, "lease") if over and self.pauses(loop) else None
 
     def account(self, loop: Loop) -> Account:
         return account_of(loop, self._model, self._batch)

@@ -19,7 +19,7 @@ from ..journal import Journal
 from ..journal.rows import CallRow, DrawRow, SourceRow
 from ..models.checking import as_answer, as_loss, check_answer
 from ..space import QuestionSpace
-from ..stopping import State, StoppingRule, all_invalidated
+from ..stopping import End, State, StoppingRule, all_invalidated, first_end
 from ..types import Answer, JsonObject, Unanswered
 from .belief import Belief
 from .budget import Budget
@@ -92,7 +92,7 @@ class Hook:
         """Whether the audit may not go on for now, though nothing ends it."""
         return False
 
-    def ends(self, loop: "Loop") -> str | None:
+    def ends(self, loop: "Loop") -> End | None:
         """Why the audit ends, where this decides it."""
         return None
 
@@ -365,7 +365,10 @@ class Loop:
         self._end()
 
     def _end(self) -> None:
-        ended = {"reason": self.stopped, "elapsed": round(self.watch.seconds(), 3)}
+        end = self.end()
+        reason, by = (None, "") if end is None else end
+        ended = {"reason": reason, "elapsed": round(self.watch.seconds(), 3)}
+        ended |= {"by": by} if by else {}
         for hook in self.hooks:
             hook.on_end(self)
         self.journal.set_facts(ended=ended, intervals=self.interval_rows())
@@ -427,16 +430,18 @@ class Loop:
     @property
     def stopped(self) -> str | None:
         """Why the audit has ended, or None."""
+        end = self.end()
+        return None if end is None else end.reason
+
+    def end(self) -> End | None:
+        """Why the audit has ended, and by what; None while it has not."""
         state = self.state()
         if reason := all_invalidated(state):
-            return reason
+            return End(reason)
         if state.exhausted and not self.open:
-            return "every question was asked"
-        reasons = [
-            *(rule.reached(state) for rule in self.rules),
-            *(hook.ends(self) for hook in self.hooks),
-        ]
-        return next((reason for reason in reasons if reason), None)
+            return End("every question was asked")
+        ends = (hook.ends(self) for hook in self.hooks)
+        return first_end(self.rules, state) or next((end for end in ends if end), None)
 
     def state(self) -> State:
         """Where it stands, for stopping rules."""

@@ -360,6 +360,7 @@ class Sampling:
     What fields say is told beside them, in the words of SPEC.toml. Python takes more:
 
     - ``strategy``: also a Strategy; names are ``strategies.names()``.
+    - ``strategy_options``: of a strategy that is given by its name, or of the default one.
     - ``exploration``: above 0 where targets are certified.
     - ``seed``: random choices follow from it and from what is audited (``engine.audit_key``).
       Default None: the journal's where one is continued, else fresh.
@@ -378,6 +379,10 @@ class Sampling:
             "'package.module:name' (default: certify where half_width or at_most is given, else "
             "the paper's uncertainty+unpredictability)"
         ),
+    ] = None
+    strategy_options: Annotated[
+        Mapping[str, Any] | None,
+        Option("options of the strategy, such as power = 2 of bald"),
     ] = None
     exploration: Annotated[
         float | None,
@@ -418,8 +423,10 @@ class Sampling:
         return named(self.strategy).name
 
     def chosen(self, certifies: bool) -> Named:
-        """The strategy and its name in the journal; raises InputError for an unknown name."""
-        return named(default(certifies) if self.strategy is None else self.strategy)
+        """The strategy and its name in the journal; raises InputError for an unknown name or
+        option."""
+        strategy = default(certifies) if self.strategy is None else self.strategy
+        return named(strategy, self.strategy_options)
 
     def share(self, certifies: bool) -> float:
         """The even share of the proposal, as given or by default."""
@@ -506,6 +513,7 @@ class Shorthands(TypedDict, total=False):
     prior_journal: PriorSource | None
     cohort: Cohort | None
     strategy: str | Strategy | Named | None
+    strategy_options: Mapping[str, Any] | None
     exploration: float | None
     candidates: int
     batch: int

@@ -13,6 +13,7 @@ from ..utils.importing import lazily
 if TYPE_CHECKING:
     from .base import Journal
     from .chain import Link, check_chain, check_head, check_undamaged, with_proposal
+    from .earlier import as_of
     from .in_memory import MemoryJournal
     from .opening import (
         JournalSource,
@@ -39,6 +40,7 @@ __all__ = [
     "MemoryJournal",
     "SQLiteJournal",
     "answered",
+    "as_of",
     "begin_anew",
     "check_chain",
     "check_head",

@@ -69,7 +69,7 @@ def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[Call
         raise JournalError("verify: the calls are not in the order of their commit")
 
 
-def check_head(journal: Journal, head: str, where: str, remedy: str = "") -> None:
+def check_head(journal: Journal, head: str, where: str) -> None:
     """Raises JournalError where ``head`` is not the journal's, saying whether it ever was."""
     if head.strip().lower() == journal.head:
         return
@@ -77,10 +77,10 @@ def check_head(journal: Journal, head: str, where: str, remedy: str = "") -> Non
     if head.strip().lower() in seals:
         later = len(seals) - 1 - seals.index(head.strip().lower())
         raise JournalError(
-            f"{where} is this journal's of {later} rows ago; its head is {journal.head} now{remedy}"
+            f"{where} is this journal's of {later} rows ago; its head is {journal.head} now"
         )
     raise JournalError(
-        f"{where} is none this journal ever had: expected {journal.head}, got {head!r}{remedy}"
+        f"{where} is none this journal ever had: expected {journal.head}, got {head!r}"
     )
 
 

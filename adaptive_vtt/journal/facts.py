@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass as checked
 
 from ..errors import JournalError
 from ..families import OfSlice, TargetId
-from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, JsonObject, Numbering
+from ..types import SIDES, Bets, CallMode, ConceptsAre, EndedBy, Guarantee, JsonObject, Numbering
 from ..utils.figures import USD, money
 
 
@@ -336,10 +336,11 @@ class DiscoverFacts(Fact):
 
 
 class EndedFacts(Fact):
-    """Why the audit ended, and after how many seconds."""
+    """Why the audit ended, by what, and after how many seconds."""
 
     reason: str | None = None
     elapsed: float = 0.0
+    by: EndedBy = ""
 
 
 class RejudgedFacts(Fact):
@@ -423,6 +424,18 @@ class Facts(LostFacts):
     def money(self, cost: float) -> str:
         """A cost in the audit's currency, in words."""
         return money(cost, self.currency)
+
+    def money_in_doubt(self, unconfirmed: float) -> list[str]:
+        """What nobody knows of the money, a sentence part each: how much of the cost no server
+        confirmed, ``unconfirmed``, and what lost calls may have cost beside it."""
+        told = []
+        if unconfirmed > 0:
+            told.append(f"{self.money(unconfirmed)} of it may not have been charged")
+        if self.cost > 0:
+            count = self.interrupted + self.judge_interrupted
+            calls = f"{count:,} lost call{'s' * (count != 1)}"
+            told.append(f"up to {self.money(self.cost)} more may have been charged for {calls}")
+        return told
 
     @property
     def all_calls(self) -> int:

@@ -20,6 +20,8 @@ from ..utils.image_files import as_image, as_mask
 from ..utils.random_streams import generator
 from . import FollowUp, Identity, Relation, RelationDefaults, resolve
 
+__all__ = ["Augment"]
+
 
 class Augment:
     """A transform of images; and of images with their masks, by ``pair``.

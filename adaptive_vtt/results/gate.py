@@ -24,6 +24,7 @@ from ..families import FAMILIES, TargetId, family_of
 from ..journal import Journal, check_head
 from ..journal.facts import CertificateFacts, read_facts
 from ..space import QuestionSpace
+from ..stopping import Combinable
 from ..stopping import State as Standing
 from ..utils.figures import beside, outward, percent
 from .difference import brief, names_of, point_span, told
@@ -31,8 +32,6 @@ from .result import Result, summarise
 
 State = Literal["pass", "fail", "open"]
 Sign = Literal["<=", "<", ">=", ">"]
-DECIDED = "every rule of the gate is decided"
-"""Why an audit ended that was given its gate; it goes no further."""
 VERSUS = "versus:"
 """Rules about how much more often the new model errs than the old one, R_B - R_A."""
 SHAPE = re.compile(
@@ -307,11 +306,13 @@ def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]
 
 
 @dataclass(frozen=True)
-class Gated:
+class Gated(Combinable):
     """A stopping rule: ends an audit once every rule is decided, however wide its intervals.
 
     ``rules`` and the ``places`` of the targets that each of them names.
     """
+
+    by = "gate"
 
     rules: tuple[Rule, ...]
     places: tuple[tuple[int, ...], ...]
@@ -341,7 +342,7 @@ class Gated:
         if "open" in found:
             return None
         told = [f"{found.count(how)} {how}" for how in ("pass", "fail") if how in found]
-        return f"{DECIDED}: {', '.join(told)}"
+        return f"every rule of the gate is decided: {', '.join(told)}"
 
     def __str__(self) -> str:
         return "a gate that is decided (" + "; ".join(rule.text for rule in self.rules) + ")"

@@ -103,7 +103,8 @@ class Result:
     were asked, ``targets`` are rates of pairs, (1 + delta) / 2. ``judge``: what a judge of replies
     was asked, and what that cost, within ``cost``. ``unconfirmed``: the part of ``cost`` that no
     server confirmed, so that it may not have been charged: failed attempts, and replies without
-    counts, at the most one can cost.
+    counts, at the most one can cost. ``in_doubt``: that in words, and what lost calls may have cost
+    beside ``cost``.
     """
 
     targets: pd.DataFrame
@@ -125,6 +126,7 @@ class Result:
     versus: tuple[Compared, ...] = ()
     judge: JudgeFindings | None = None
     unconfirmed: float = 0.0
+    in_doubt: tuple[str, ...] = ()
     currency: str = USD
     source: Source | None = field(default=None, compare=False)
 
@@ -253,11 +255,9 @@ class Result:
 
     @property
     def paid(self) -> str:
-        """What was booked against the cap, in words."""
-        cost, part = (money(value, self.currency) for value in (self.cost, self.unconfirmed))
-        return f"cost {cost}" + f" ({part} of it may not have been charged)" * (
-            self.unconfirmed > 0
-        )
+        """What was booked against the cap, in words, and what of it is in doubt."""
+        doubt = f" ({'; '.join(self.in_doubt)})" if self.in_doubt else ""
+        return f"cost {money(self.cost, self.currency)}{doubt}"
 
     def __repr__(self) -> str:
         return f"Result({'; '.join(filter(None, [self.headline, self._stage]))})"
@@ -304,12 +304,14 @@ def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Re
             bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
             rates = dict(zip(certificate.ids, bounds, strict=True))
     repeat_probes = repeated(sources, calls)
+    unconfirmed = unconfirmed_of(calls, sources, judging)
     return Result(
         targets=targets,
         calls=len(draws) + len(sources),
         questions=len(table),
         cost=cost_of(calls, sources, judging),
-        unconfirmed=unconfirmed_of(calls, sources, judging),
+        unconfirmed=unconfirmed,
+        in_doubt=tuple(facts.money_in_doubt(unconfirmed)),
         reason=facts.ended.reason if facts.ended else None,
         waiting=len(draws) - len(calls),
         derived=derive(facts.space, rates),

@@ -5,14 +5,15 @@ Terminal and report tell the same command, since both take its limits from here.
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..certify.further import COLUMNS, Range, longest
 from ..families import Overall
 from ..journal.facts import CertificateFacts, Facts
-from ..utils.figures import money
+from ..utils.figures import POINT, money
+from .opening import opening
 
 MIN = 0.1
 """Calls by which an audit is extended at least, as a share of those it made."""
@@ -109,6 +110,47 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
         if limit is not None and limit < needed:
             found.append(f"--{name.replace('_', '-')} {rounded_up(needed):.10g}")
     return " ".join(found)
+
+
+def census_as_they_are(
+    facts: Facts,
+    intervals: Sequence[tuple[float, float]],
+    calls: int,
+    further: Range | None,
+    folder: str,
+    spec: str = "SPEC.toml",
+) -> tuple[str, str] | None:
+    """What a census of the images as they are takes, which tells their rate exactly, and its
+    command; None where that rate is exact by now, where a call may cost money, and where it takes
+    more calls than were made and than are likely to close what is open.
+
+    ``intervals``: of all targets, in order; ``calls``: made so far; ``further``: the forecast of
+    what is open. ``folder`` and ``spec``: as commands name them, quoted.
+    """
+    places, certificate, begun = opening(facts), facts.certificate, facts.spec
+    if places is None or certificate is None or begun is None:
+        return None
+    lower, upper = intervals[places.plain]
+    # prices may be unknown, but where a client counts, a server is asked
+    paid = facts.worst or facts.endpoint or facts.settings.oracle.judge
+    if paid or upper - lower <= POINT or _more_than_relations(begun):
+        return None
+    images = facts.space.samples
+    needed = images if facts.settings.answers == "all" else certificate.sizes[places.plain]
+    if needed > max(calls, 0 if further is None else further.likely):
+        return None
+    sets = "--set \"space.relations=['identity']\" --set \"certify.targets=['overall']\""
+    return (
+        f"all {images:,} images as they are take {needed:,} calls, and tell their rate exactly",
+        f"avtt census {spec} {sets} --out {folder}-as-they-are",
+    )
+
+
+def _more_than_relations(spec: Mapping[str, Any]) -> bool:
+    """Whether a spec asks about changes in a way that does not fit images as they are alone."""
+    space, certify = spec.get("space") or {}, spec.get("certify") or {}
+    asked = [*map(space.get, ("severities", "options", "transforms")), certify.get("where")]
+    return any(asked)
 
 
 def in_money(further: Range, cost: float, calls: int, currency: str) -> str:

@@ -89,11 +89,19 @@ class Registry:
         """
         return self.called(self.get(name, base), name, options, base)
 
+    def check_options(
+        self, name: str, options: Iterable[str], base: Path | None = None, also: Iterable[str] = ()
+    ) -> None:
+        """Raises InputError for an option that neither the part of that name nor ``also`` has."""
+        found = self.get(name, base)
+        if taken := _signature(found) if _is_called(found) else None:
+            self._check_names(taken, name, options, also)
+
     def called(
         self, found: Any, name: str, options: Mapping[str, Any], base: Path | None = None
     ) -> Any:
         """``make``, of an object that was found already."""
-        if isclass(found) or isroutine(found) or isinstance(found, partial):
+        if _is_called(found):
             found = found(**self._fitting(found, name, options, base))
         elif options:
             raise InputError(
@@ -167,9 +175,8 @@ class Registry:
     ) -> dict[str, Any]:
         """The options as arguments; raises InputError for one that is missing, not taken, or out of
         the range that its annotation tells."""
-        try:
-            taken = signature(made)
-        except (TypeError, ValueError):  # of some that are written in C there is none
+        taken = _signature(made)
+        if taken is None:
             return dict(options)
         self._check_names(taken, name, options)
         if "base" in taken.parameters and "base" not in options:
@@ -181,14 +188,32 @@ class Registry:
         check_options(made, options, f"{self.kind} {name!r}")
         return dict(options)
 
-    def _check_names(self, taken: Signature, name: str, options: Mapping[str, Any]) -> None:
-        """Raises InputError, naming the nearest one, for an option that is not among several."""
+    def _check_names(
+        self, taken: Signature, name: str, options: Iterable[str], also: Iterable[str] = ()
+    ) -> None:
+        """Raises InputError for an option that it does not take, naming the nearest of those that
+        it does."""
         parameters = taken.parameters.values()
         if any(each.kind is Parameter.VAR_KEYWORD for each in parameters):
             return
-        known = [each.name for each in parameters if each.name != "base"]
-        for option in options if known else ():
-            check_known("option", option, [*known, "base"], f"{self.kind} {name!r}")
+        known = [*(each.name for each in parameters if each.name != "base"), *also]
+        for option in options:
+            if not known and option != "base":
+                raise InputError(f"{self.kind} {name!r}: expected no options, got {option!r}")
+            if option != "base":
+                check_known("option", option, known, f"{self.kind} {name!r}")
+
+
+def _is_called(found: object) -> bool:
+    """Whether a part is made by calling what its name names."""
+    return isclass(found) or isroutine(found) or isinstance(found, partial)
+
+
+def _signature(made: Any) -> Signature | None:
+    try:
+        return signature(made)
+    except (TypeError, ValueError):  # of some that are written in C there is none
+        return None
 
 
 def _imported(found: object) -> Any:

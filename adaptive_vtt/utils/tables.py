@@ -46,10 +46,13 @@ def csv_text(table: pd.DataFrame) -> str:
     return str(_changed(table, inert).to_csv(index=False))
 
 
-def latex(table: pd.DataFrame, name: str) -> str:
-    """The table for a paper, to be read by \\input; needs the package booktabs."""
-    title = name.replace("-", " ").capitalize()
-    told: dict[str, Any] = {"index": False, "na_rep": "--", "float_format": "%.4f"}
+def latex(table: pd.DataFrame, name: str, caption: str = "", digits: str = "%.4f") -> str:
+    """The table for a paper, to be read by \\input; needs the package booktabs.
+
+    ``caption``: as LaTeX. Default: the name. ``digits``: how floats are written.
+    """
+    title = caption or name.replace("-", " ").capitalize()
+    told: dict[str, Any] = {"index": False, "na_rep": "--", "float_format": digits}
     rows = table.to_latex(escape=True, label=name, caption=title, **told)
     return f"% needs \\usepackage{{booktabs}}\n{rows}"
 

@@ -1,18 +1,23 @@
-"""The reference of SPEC.toml and of the command line, from the models and commands themselves.
+"""The reference of SPEC.toml, of the command line and of Python, from the models, commands and
+docstrings themselves.
 
-``make reference`` writes both pages into docs/reference.
+``make reference`` writes the pages into docs/reference.
 """
 
+import ast
 import inspect
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
-from types import NoneType, UnionType
+from textwrap import dedent
+from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
+import adaptive_vtt
 from adaptive_vtt import strategies, surrogates
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.fleet import FleetSpec, MemberSpec
@@ -40,12 +45,20 @@ Every command, from the commands themselves. Exit codes: 0 the audit ended; 2 wh
 be used, one sentence says why; 3 with `--require-certified`, a target is open or invalidated;
 129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM, each with the command that goes on.
 """
+PACKAGE = adaptive_vtt.__name__
 TABLE = "\n| {} | type | default | what it is |\n|---|---|---|---|\n"
 
 STRATEGY_HEAD = """
 ### `[audit.strategy_options]`
 
 What the strategies take that take anything.
+"""
+PYTHON_HEAD = """# Python
+
+Everything public hangs off `adaptive_vtt` and is imported on first use. Everything else may change
+without notice. What the fields of Certify, Sampling and Limits say, and the options of datasets,
+relations, oracles, models and strategies, is told in [SPEC.toml](spec.md), which has them by the
+same names. Signatures are those of the source.
 """
 SURROGATE_HEAD = """
 ### `[certify.surrogate_options]`
@@ -194,7 +207,116 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(safe)} |\n"
 
 
-PAGES = {"spec.md": spec_page, "cli.md": cli_page}
+# -- Python -----------------------------------------------------------------------------------
+
+
+def python_page() -> str:
+    """Every public name with its signature and docstring, as Markdown: those of the package, then
+    those of each of its public modules that are not told of yet."""
+    found = {name: getattr(adaptive_vtt, name) for name in adaptive_vtt.__all__}
+    modules = {name: part for name, part in found.items() if isinstance(part, ModuleType)}
+    found["audit"] = modules.pop("audit").audit  # a module that is called as its function
+    plain = {name: part for name, part in found.items() if name not in modules}
+    parts = [PYTHON_HEAD, "\n## adaptive_vtt\n", *(_entry(*each) for each in plain.items())]
+    for module, room in modules.items():
+        parts.append(f"\n## adaptive_vtt.{module}\n\n{first_line(room)}\n")
+        mine = {name: inspect.unwrap(getattr(room, name)) for name in room.__all__}
+        told = {id(part) for part in plain.values()}
+        parts += [_entry(f"{module}.{n}", p) for n, p in mine.items() if id(p) not in told]
+    return "".join(parts)
+
+
+def _entry(name: str, found: Any) -> str:
+    """A heading, the signature, the docstring, and of the package's own classes and of protocols a
+    line for each method and property; of a registry its names, of another value itself."""
+    head = f"\n### {name}\n\n"
+    if isinstance(found, Registry):
+        return f"{head}By name: {', '.join(f'`{each}`' for each in found.built_in)}.\n"
+    if not (inspect.isclass(found) or inspect.isfunction(found)):
+        kinds = get_args(found)[0] if hasattr(found, "__metadata__") else found
+        return f"{head}`{str(kinds).replace('typing.', '')}`\n"
+    # "py" is coloured as Python, and not run, as the tests run a page's examples
+    code = f"```py\n{_signature(found.__name__, found)}\n```\n"
+    told = ""
+    if inspect.isclass(found) and ("." not in name or vars(found).get("_is_protocol")):
+        told = "".join(_member(*each) for each in vars(found).items())
+    return f"{head}{code}\n{inspect.getdoc(found)}\n" + (f"\n{told}" if told else "")
+
+
+def _member(name: str, found: Any) -> str:
+    """A method or property in a line; nothing for what is not public, or not told of."""
+    inner = getattr(found, "fget", None) or getattr(found, "func", None) or found
+    inner = getattr(inner, "__func__", inner)
+    if name[0] == "_" or not inspect.isfunction(inner) or not (text := inspect.getdoc(inner)):
+        return ""
+    sentence = " ".join(re.split(r"(?<=\.)\s|\n\n", text)[0].split())
+    is_method = inspect.isfunction(found) or isinstance(found, classmethod | staticmethod)
+    return f"- `{_signature(name, inner, 10**6) if is_method else name}`: {sentence}\n"
+
+
+def _signature(name: str, found: Any, most: int = 100) -> str:
+    """As the source has it, without Annotated and quotes; over ``most`` characters a line each."""
+    told = _of_class(found) if inspect.isclass(found) else _parameters(found)
+    given = None if inspect.isclass(found) else _parsed(found).returns
+    end = ")" if given is None else f") -> {ast.unparse(_Plain().visit(given))}"
+    line = f"{name}({', '.join(told)}{end}"
+    return line if len(line) <= most else f"{name}(\n    " + ",\n    ".join(told) + f",\n{end}"
+
+
+def _of_class(kind: Any) -> list[str]:
+    """The parameters of its constructor, or the fields that stand for them."""
+    ours = [each for each in kind.__mro__ if each.__module__.startswith(PACKAGE)]
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        nodes = [node for each in reversed(ours) for node in _parsed(each).body]
+        told = {ast.unparse(n.target): n for n in nodes if isinstance(n, ast.AnnAssign)}
+        return [_told_as(name, n.annotation, n.value) for name, n in told.items()]
+    made = [vars(each).get("__init__") for each in ours]
+    made = [each for each in made if each is not None and each.__module__.startswith(PACKAGE)]
+    return _parameters(made[0]) if made else []  # typing gives protocols one of its own
+
+
+def _parameters(function: Any) -> list[str]:
+    """Its parameters, but for self and cls."""
+    taken = _parsed(function).args
+    plain = [*taken.posonlyargs, *taken.args]
+    defaults = [None] * (len(plain) - len(taken.defaults)) + taken.defaults
+    found = [_told_as(a.arg, a.annotation, d) for a, d in zip(plain, defaults, strict=True)]
+    if taken.vararg or taken.kwonlyargs:
+        found.append(
+            _told_as(f"*{taken.vararg.arg}", taken.vararg.annotation) if taken.vararg else "*"
+        )
+    named = zip(taken.kwonlyargs, taken.kw_defaults, strict=True)
+    found += [_told_as(a.arg, a.annotation, default) for a, default in named]
+    if taken.kwarg:
+        found.append(_told_as(f"**{taken.kwarg.arg}", taken.kwarg.annotation))
+    return found[1:] if found[:1] in (["self"], ["cls"]) else found
+
+
+def _parsed(found: Any) -> Any:
+    return ast.parse(dedent(inspect.getsource(found))).body[0]
+
+
+def _told_as(name: str, annotation: Any, default: Any = None) -> str:
+    kind = "" if annotation is None else f": {ast.unparse(_Plain().visit(annotation))}"
+    return name + kind + ("" if default is None else f" = {ast.unparse(default)}")
+
+
+class _Plain(ast.NodeTransformer):
+    """An annotation without what it tells SPEC.toml, and without quotes."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        kind = ast.unparse(node.value)
+        if kind == "Annotated" and isinstance(node.slice, ast.Tuple):
+            return self.visit(node.slice.elts[0])
+        return node if kind == "Literal" else self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if isinstance(node.value, str):
+            return self.visit(ast.parse(node.value, mode="eval").body)
+        return node
+
+
+PAGES = {"spec.md": spec_page, "cli.md": cli_page, "python.md": python_page}
 """Name in docs/reference -> what makes that page."""
 
 if __name__ == "__main__":

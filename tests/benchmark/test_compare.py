@@ -1,6 +1,7 @@
 """Comparisons: the truth, the figures of the summary by hand, and what the command writes."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -9,11 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+import adaptive_vtt as avtt
+from adaptive_vtt import strategies
 from adaptive_vtt.audit.census import all_answers, all_losses, calls_of, means
 from adaptive_vtt.benchmark import executors
 from adaptive_vtt.benchmark.kept import KeptRuns
 from adaptive_vtt.benchmark.runs import MAX_ARGMAX, Job, certified_run, options_of
+from adaptive_vtt.benchmark.summary import RATIO
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import Spec, parse_spec
@@ -206,8 +211,10 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     assert [row["strategy"] for row in printed["summary"]] == ["uniform", "random"]
     assert printed == {name: value for name, value in record.items() if name != "runs"}
     assert printed["truth"] == pytest.approx([18 / 80, 0, 0.5])
-    assert printed["summary"][0]["of uniform"] == 1
-    assert printed["conclusion"].startswith("2 repeats cannot tell random from uniform questioning")
+    assert printed["summary"][0][RATIO] == 1
+    assert printed["conclusion"].startswith(
+        "2 repeats cannot tell whether random needs fewer calls than uniform questioning"
+    )
     assert printed["peeking"]["repeats"] == 2
     assert len(record["runs"]) == 4
     assert "<script src=" not in (out / "compare.html").read_text()
@@ -258,8 +265,9 @@ def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys
     )
     shown = capsys.readouterr().out
     assert "errors of estimates made from the same draws" in " ".join(shown.split())
-    assert "questions by chance: uniform (without predictions)" in shown
-    assert max(map(len, shown.splitlines())) <= 80
+    assert "strategies that draw questions by chance alone: uniform (without" in shown
+    wide = [line for line in shown.splitlines() if len(line) > 80]
+    assert [line for line in wide if not line.startswith("wrote ")] == []  # paths are not broken
     record = json.loads((out / "compare.json").read_text())
     assert len(record["truth"]) == 1
     answers = pd.read_csv(out / "answers.csv")
@@ -364,6 +372,17 @@ def test_exhaust_draws_what_is_drawn_without_it(tmp_path):
         (["--strategies", "neymann"], "did you mean 'neyman'?"),
         (["--strategies", ","], "--strategies: expected at least one name"),
         (["--repeats", "0"], "--repeats: expected at least 1, got 0"),
+        (["--strategies", "bald:pwer=2"], "unknown option 'pwer'; did you mean 'power'?"),
+        (
+            ["--strategies", "random,certify:explore=.2"],
+            "strategy 'certify': unknown option 'explore'; did you mean 'exploration'? Expected "
+            "one of candidates, curiosity, exploration",
+        ),
+        (["--strategies", "bald:power=-1"], "power: expected a number of at least 0, got -1"),
+        (["--strategies", "bald:power=x"], "power: expected a number of at least 0, got 'x'"),
+        (["--strategies", "random:exploration=2"], "strategy 'random:exploration=2': exploration"),
+        (["--strategies", "random:power=2"], "strategy 'random': unknown option 'power'"),
+        (["--strategies", "uniform:exploration=.1"], "expected no options, got exploration"),
         (["--half-width", "1.5"], "--half-width: expected less than 1, got 1.5; it is a share"),
         (["--targets", "overal"], "unknown target 'overal'"),
     ],
@@ -388,6 +407,140 @@ def test_without_a_half_width_calls_to_uncertainties_are_counted(recorded, tmp_p
     assert [row["calls"] for row in rows] == [8, 8]
     assert rows[0]["calls to 0.1"] is None
     assert "<script src=" not in (out / "compare.html").read_text()
+
+
+@pytest.mark.usefixtures("in_process")
+def test_one_strategy_stands_there_several_times_with_options_of_its_own(
+    recorded, tmp_path, monkeypatch, capsys
+):
+    spec, out = str(recorded / "SPEC.toml"), tmp_path / "out"
+    (recorded / "mine.py").write_text(
+        "class Mine:\n    def __init__(self, curiosity=1.0):\n"
+        "        self.curiosity = curiosity\n\n"
+        "    def weights(self, candidates, belief):\n        return [1.0] * len(candidates)\n"
+    )
+    asked: list[Any] = []
+
+    def noted(job: Job) -> Any:
+        with job.audit_of(**options_of(job), budget=1) as audit:
+            settings = audit.journal.facts()["settings"]
+        asked.append((settings["strategy_options"].get("curiosity"), settings["exploration"]))
+        return certified_run(job)
+
+    monkeypatch.setattr("adaptive_vtt.benchmark.runs.certified_run", noted)
+    names = [
+        "random",
+        "certify",
+        "certify:curiosity=.3:exploration=0.4",
+        "mine.py:Mine:curiosity=3",
+    ]
+    arguments = ["--strategies", ",".join(names), "--repeats", "1", "--budget", "4"]
+    assert run("compare", spec, *arguments, "--out", str(out)) == 0
+    rows = pd.read_csv(out / "compare.csv")
+    assert rows["strategy"].tolist() == ["uniform", *names]
+    assert asked[2:] == [(0.1, 0.2), (0.3, 0.4), (3, 0.2)]
+    said = capsys.readouterr().out
+    written = ["compare.html", "compare.json", "compare.csv", "compare.tex"]
+    written += ["compare-estimators.csv", "compare-estimators.tex"]
+    assert said.splitlines()[-6:] == [f"wrote {out / name}" for name in written]
+
+
+# -- in Python ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def answers(recorded) -> tuple[QuestionSpace, Recorded]:
+    """The space of ``recorded`` and its model."""
+    spec = spec_in(recorded)
+    space = build_space(spec, recorded)
+    model = build_model(spec, recorded, space.dataset)
+    assert isinstance(model, Recorded)
+    return space, model
+
+
+OPTIONS: dict[str, Any] = {
+    "half_width": 0.2,
+    "targets": ["overall", "concept:a"],
+    "surrogate": False,
+}
+
+
+def test_python_compares_as_the_command_does(recorded, answers, tmp_path, capsys):
+    out, threads = tmp_path / "out", torch.get_num_threads()
+    arguments = ["--strategies", "random", "--repeats", "2", "--out", str(out), "--json"]
+    assert run("compare", str(recorded / "SPEC.toml"), *arguments) == 0
+    printed = json.loads(capsys.readouterr().out)
+    done: list[int] = []
+    found = avtt.compare(
+        *answers, ["random"], repeats=2, out=tmp_path / "python", advance=done.append, **OPTIONS
+    )
+    assert sum(done) == len(found.runs) == 4
+    assert found.truth == pytest.approx(printed["truth"])
+    assert found.targets == printed["targets"]
+    calls = [row["stopped at"] for row in printed["summary"]]
+    assert found.table["stopped at"].tolist() == calls
+    assert found.table["strategy"].tolist() == ["uniform", "random"]
+    assert found.conclusion == printed["conclusion"]
+    assert (tmp_path / "python" / "compare.tex").is_file()
+    assert torch.get_num_threads() == threads
+
+
+def test_rows_of_a_mapping_have_names_and_options_of_their_own(answers):
+    rows = {
+        "plain": "lure",
+        "curious": ("lure", {"exploration": 0.5}),
+        "made": strategies.get("certify", curiosity=0.3),
+    }
+    found = avtt.compare(*answers, rows, repeats=1, **{**OPTIONS, "budget": 3})
+    assert found.table["strategy"].tolist() == ["uniform", *rows]
+    without = avtt.compare(*answers, {"one": "random"}, repeats=1, budget=3)
+    assert without.table["strategy"].tolist() == ["one"]
+    assert without.conclusion == ""
+    assert without.truth is None
+
+
+class Same:
+    """A strategy of somebody's own."""
+
+    def weights(self, candidates: Any, belief: Any) -> Any:
+        return np.ones(len(candidates))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "said"),
+    [
+        (["lur"], OPTIONS, "unknown strategy 'lur'; did you mean 'lure'?"),
+        ([], OPTIONS, "strategies: expected at least one, got none"),
+        ([Same(), Same()], OPTIONS, "strategies: expected a name of its own for each, got 'Same'"),
+        (
+            {"a": ("bald", {"pwer": 2})},
+            OPTIONS,
+            "strategy 'bald': unknown option 'pwer'; did you mean 'power'?",
+        ),
+        ({"a": (Same(), {"power": 2})}, OPTIONS, "strategy_options: expected a strategy given by"),
+        (
+            {"uniform": "lure"},
+            OPTIONS,
+            "strategy 'uniform': expected another name, this is that of",
+        ),
+        (["lure"], {}, "compare: expected a half_width or a budget, got none"),
+        (["lure"], {"budget": 3, "exhaust": True}, "compare: expected a half_width, got none"),
+        (["lure"], {**OPTIONS, "seed": 3}, "compare: expected no 'seed' among the options"),
+        (["lure"], {**OPTIONS, "repeats": 0}, "compare: expected at least 1 repeat, got 0"),
+        (["lure"], {**OPTIONS, "half_with": 0.1}, "audit: unknown option 'half_with'; did you"),
+    ],
+)
+def test_what_python_cannot_compare_is_one_sentence(answers, given, options, said):
+    with pytest.raises(InputError, match=re.escape(said)):
+        avtt.compare(*answers, given, **options)
+
+
+def test_a_model_that_costs_money_is_not_compared_on(answers):
+    dear = ScriptedModel()
+    dear.most_cost = 0.01
+    with pytest.raises(InputError, match="compare: expected a model that costs nothing, got 'scr"):
+        avtt.compare(answers[0], dear, ["lure"], budget=3)
+    assert dear.asked == []
 
 
 def test_without_a_half_width_a_budget_is_wanted_and_nothing_to_exhaust(recorded, capsys):

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from adaptive_vtt.benchmark import summary
+from adaptive_vtt.benchmark.comparison import StrategyComparison
 from adaptive_vtt.benchmark.runs import is_checkpoint, levels_to, lure, peek, plug_in, running_means
 from adaptive_vtt.benchmark.summary import certified_page
 from adaptive_vtt.experiments.engine import peers
@@ -50,10 +52,10 @@ def test_summary_figures_by_hand():
     table = summary.certified_summary(planted_runs(), [0.3]).set_index("strategy")
     uniform, neyman = table.loc["uniform"], table.loc["neyman"]
     assert uniform["calls to 0.1"] == 90
-    assert uniform["of uniform"] == 1
+    assert uniform[summary.RATIO] == 1
     assert neyman["calls to 0.2"] == 30
     assert neyman["calls to 0.1"] is None  # one of two did not get there
-    assert neyman["of uniform"] is None
+    assert neyman[summary.RATIO] is None
     assert neyman["ever missed"] == 0.5
     assert neyman["coverage"] == 1
     assert neyman["RMSE at stop"] == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2), abs=1e-4)
@@ -71,97 +73,140 @@ def counted(**calls: list[int | None]) -> list[Any]:
     ]
 
 
-TOLD = "certify needed 0.465 to 0.536 times the calls of uniform questioning (5 repeats)"
+THAN_UNIFORM = "times the calls that uniform questioning needed"
+TOLD = f"certify needed 0.465 to 0.536 {THAN_UNIFORM} (5 repeats)"
 SHORT = (
-    "the budget is too small for {}: not every repeat was at +-0.1 after 100 calls; some 230 would "
-    "do (--budget)"
+    "the budget was too small for {}: in some repeats not all targets were within +-0.1 after 100 "
+    "calls; a budget of about 230 calls would do"
 )
 
 
 @pytest.mark.parametrize(
-    ("calls", "sentence"),
+    ("calls", "sentences"),
     [
-        ({"certify": [50, 46, 54, 50, 50]}, TOLD),
+        ({"certify": [50, 46, 54, 50, 50]}, [TOLD]),
         (
             {"certify": [50, 46, 120, 50, 90]},
-            "5 repeats cannot tell certify from uniform questioning (some 7 repeats would)",
+            [
+                "5 repeats cannot tell whether certify needs fewer calls than uniform questioning "
+                "(about 7 repeats would)"
+            ],
         ),
         (
             {"certify": [50, 46, 54, 50, 50], "random": [50, 50, 50, 46, 54]},
-            "certify needed 0.451 to 0.553 times the calls of uniform questioning, random with "
-            "predictions needed 0.451 to 0.553 times (5 repeats); 5 repeats cannot tell certify "
-            "from random with predictions (nor would 100 repeats)",
+            [
+                f"certify needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)",
+                f"random with predictions needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)",
+                "5 repeats cannot tell whether certify needs fewer calls than random with "
+                "predictions (100 repeats would not either)",
+            ],
         ),
         (
             {"certify": [50, 46, 54, 50, 50], "argmax": [None, 9, 9, 9, 9]},
-            "certify needed 0.451 to 0.553 times the calls of uniform questioning (5 repeats); "
-            + SHORT.format("argmax"),
+            [
+                f"certify needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)",
+                SHORT.format("argmax"),
+            ],
         ),
-        ({"certify": [None] * 5}, SHORT.format("certify")),
+        ({"certify": [None] * 5}, [SHORT.format("certify")]),
     ],
 )
-def test_a_comparison_concludes_in_one_sentence(
-    calls: dict[str, list[int | None]], sentence: str
+def test_a_comparison_concludes_in_whole_sentences(
+    calls: dict[str, list[int | None]], sentences: list[str]
 ) -> None:
-    assert summary.conclusion(counted(uniform=[100] * 5, **calls)) == sentence
+    assert summary.conclusion(counted(uniform=[100] * 5, **calls)) == sentences
 
 
 def test_few_repeats_tell_nothing_and_many_strategies_take_more_of_them() -> None:
     few = counted(uniform=[100, 100], random=[60, 58], certify=[50, 46])
-    alike = (
-        "2 repeats cannot tell certify from uniform questioning (some 3 repeats would), random "
-        "with predictions (some 3 repeats would), nor random with predictions from uniform "
-        "questioning (some 3 repeats would)"
-    )
-    assert summary.conclusion(few) == alike
+    assert summary.conclusion(few) == [
+        "2 repeats cannot tell whether certify needs fewer calls than uniform questioning (about 3 "
+        "repeats would) or random with predictions (about 3 repeats would)",
+        "2 repeats cannot tell whether random with predictions needs fewer calls than uniform "
+        "questioning (about 3 repeats would)",
+    ]
     one = counted(uniform=[100], certify=[50])
-    assert summary.conclusion(one) == "1 repeat cannot tell certify from uniform questioning"
+    assert summary.conclusion(one) == [
+        "1 repeat cannot tell whether certify needs fewer calls than uniform questioning"
+    ]
     unsure = {"uniform": [100] * 4, "certify": [60, 85, 70, 80]}
-    assert summary.conclusion(counted(**unsure)).startswith("certify needed")
+    assert summary.conclusion(counted(**unsure))[0].startswith("certify needed")
     rivals = {"a": [99] * 4, "b": [99] * 4, "c": [99] * 4}
-    assert "cannot tell certify from uniform" in summary.conclusion(counted(**unsure, **rivals))
+    told = "; ".join(summary.conclusion(counted(**unsure, **rivals)))
+    assert "whether certify needs fewer calls than uniform questioning" in told
 
 
 def test_every_strategy_is_compared_with_the_baseline() -> None:
     own = counted(uniform=[100] * 5, certify=[50, 46, 54, 50, 50], mine=[80, 76, 82, 84, 80])
-    assert summary.conclusion(own) == (
-        "certify needed 0.451 to 0.553 times the calls of uniform questioning and 0.58 to 0.666 "
-        "times those of mine, mine needed 0.752 to 0.859 times (5 repeats)"
-    )
+    assert summary.conclusion(own) == [
+        f"certify needed 0.451 to 0.553 {THAN_UNIFORM} and 0.58 to 0.666 times the calls that mine "
+        "needed (5 repeats)",
+        f"mine needed 0.752 to 0.859 {THAN_UNIFORM} (5 repeats)",
+    ]
     own = {"certify": [50] * 4, "random": [70, 71, 70, 71], "a.py:Mine": [80, 81, 80, 81]}
-    told = summary.conclusion(counted(**own))
-    assert re.search(
-        r"certify needed .* those of random with .*, .* times those of a\.py:Mine", told
-    )
-    assert re.search(r"random \S+ predictions needed \S+ to \S+ times those of a\.py:Mine", told)
+    first, second, *_ = summary.conclusion(counted(**own))
+    needed = r"needed \S+ to \S+ times the calls that"
+    mine = r"\S+ to \S+ times the calls that a\.py:Mine needed"
+    assert re.match(rf"certify {needed} random with .* needed and {mine}", first)
+    assert re.match(rf"random with predictions needed {mine}", second)
     unsure = counted(uniform=[100] * 3, mine=[99, 130, 60])
-    assert summary.conclusion(unsure) == (
-        "3 repeats cannot tell mine from uniform questioning (some 82 repeats would)"
-    )
+    assert summary.conclusion(unsure) == [
+        "3 repeats cannot tell whether mine needs fewer calls than uniform questioning (about 82 "
+        "repeats would)"
+    ]
+
+
+def test_a_strategy_with_options_of_its_own_is_compared_with_all_that_needed_more() -> None:
+    runs = counted(uniform=[100] * 4, bald=[50] * 4, lure=[60, 61, 60, 61], random=[70] * 4)
+    assert not any("calls that random" in each for each in summary.conclusion(runs)[1:])
+    runs = [{**r, "strategy": r["strategy"].replace("lure", "lure:power=2")} for r in runs]
+    assert any("calls that random" in each for each in summary.conclusion(runs)[1:])
 
 
 def test_no_budget_is_named_where_an_interval_never_shrank() -> None:
     runs = counted(uniform=[100], certify=[None])
     runs[1]["half_width"] = [0.5, 0.5, 0.5]
-    assert summary.conclusion(runs) == SHORT.format("certify").partition("; ")[0]
+    assert summary.conclusion(runs) == [SHORT.format("certify").partition("; ")[0]]
 
 
 def test_ratios_are_of_the_same_seeds() -> None:
     """Spaces that are hard with one seed are hard for all: pairs cancel what medians do not."""
     runs = counted(uniform=[100, 1000, 300], certify=[50, 600, 120])
     row = summary.certified_summary(runs).set_index("strategy").loc["certify"]
-    assert row["of uniform"] == 0.5  # 120 / 300 is that of the medians
-    assert summary.conclusion(counted(uniform=[None, 9], certify=[5, None])) == SHORT.format(
-        "uniform questioning, certify"
-    )
+    assert row[summary.RATIO] == 0.5  # 120 / 300 is that of the medians
+    assert summary.conclusion(counted(uniform=[None, 9], certify=[5, None])) == [
+        SHORT.format("uniform questioning, certify")
+    ]
 
 
 def test_the_page_concludes_and_says_who_chooses_by_chance() -> None:
     runs = counted(uniform=[100, 90], certify=[5, None], random=[80, 70])
     page = certified_page(runs, 0.1, 0.95, {})
-    assert "2 repeats cannot tell random with predictions from uniform questioning" in page
-    assert "not every repeat was at ±0.1 after 100 calls" in page
+    assert "2 repeats cannot tell whether random with predictions needs fewer calls" in page
+    assert "not all targets were within ±0.1 after 100 calls" in page
     assert "uniform (without predictions), random (with predictions)" in page
+
+
+def test_a_comparison_is_saved_as_tables_for_a_paper_too(tmp_path: Path) -> None:
+    found = StrategyComparison(planted_runs(), 0.1, 0.95, ["overall", "a"], [0.3])
+    paths = found.save(tmp_path / "out")
+    names = [f"compare.{ending}" for ending in ("html", "json", "csv", "tex")]
+    names += ["compare-estimators.csv", "compare-estimators.tex"]
+    assert [path.name for path in paths] == names
+    assert all(path.is_file() for path in paths)
+    pd.testing.assert_frame_equal(
+        pd.read_csv(paths[2]).convert_dtypes(), found.table.convert_dtypes(), check_dtype=False
+    )
+    head, *rows = found.table.drop(columns="repeats").to_csv(index=False).splitlines()
+    assert head.startswith("strategy,calls to 0.3,calls to 0.2,calls to 0.1,times uniform's calls")
+    assert [row.partition(",")[0] for row in rows] == ["uniform", "neyman"]
+    text = paths[3].read_text()
+    assert r"\toprule" in text
+    assert r"\caption{Median calls until all targets (2) are known to within $\pm$0.1" in text
+    assert "over 2 repeats with the same seeds" in text
+    assert r"neyman & 10 & 30 & -- & -- & 0.0354 & 1 & 0.5 \\" in text
+    assert "variance ratio" not in text  # that many columns fit no page
+    assert r"uniform & certified & 0.1 & 0 & 0 & 0 \\" in paths[5].read_text()
 
 
 def test_rmse_stands_only_at_marks_that_every_run_reached():

@@ -1,6 +1,7 @@
 """Plans: bounds and a rehearsal, which ask nothing and spend nothing."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from adaptive_vtt.benchmark.rehearsal import rehearse
 from adaptive_vtt.certify import Certifier
 from adaptive_vtt.certify.forecast import calls_of, forecasts
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.dry_run import planned
+from adaptive_vtt.cli.dry_run import paid_for, planned
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
@@ -25,6 +26,7 @@ from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Consistency, Correctness, Outcome
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import CallMode
+from tests.helpers.command_line import run
 from tests.helpers.twins import slowly
 
 
@@ -44,13 +46,22 @@ def test_a_rehearsal_asks_nothing_and_says_what_it_would_cost() -> None:
 
 
 @pytest.mark.slow
-def test_a_rehearsal_counts_source_calls_and_looks_beyond_the_cap() -> None:
+def test_a_rehearsal_without_a_price_counts_source_calls_and_looks_beyond_the_cap() -> None:
     space = QuestionSpace(tiny_dataset(40, 2), ["rotation"], oracle=Consistency())
     options = {"half_width": 0.05, "targets": ["overall"], "max_cost": 30, "budget": 71}
     (found,) = rehearse(space, ScriptedModel(), options, (0.3,))
     assert found.calls in (70, 71)
     assert not found.certified
     assert found.likely == found.cost == found.calls
+
+
+def test_a_rehearsal_by_a_price_ends_where_the_cap_does() -> None:
+    space = QuestionSpace(tiny_dataset(40, 2), ["identity", "rotation"])
+    options = {"half_width": 0.05, "targets": ["overall"], "max_cost": 3.0}
+    (found,) = rehearse(space, ScriptedModel(), options, (0.3,), price=0.1)
+    assert (found.calls, found.capped, found.certified) == (30, True, False)
+    (enough,) = rehearse(space, ScriptedModel(), {**options, "half_width": 0.4}, (0.3,), price=0.1)
+    assert (enough.capped, enough.certified) == (False, True)
 
 
 def test_a_cap_that_cannot_be_kept_is_refused_before_the_audit_is() -> None:
@@ -181,6 +192,61 @@ def test_a_dry_run_says_which_limit_will_end_the_audit(
     with pytest.raises(SystemExit):
         main(["audit", str(tmp_path / "SPEC.toml"), "--dry-run", *options])
     assert told in " ".join(capsys.readouterr().out.split())
+
+
+def test_rounding_takes_no_call_from_a_cap() -> None:
+    assert 0.3 / 0.1 < 3
+    assert paid_for(0.3, 0.1) == 3
+
+
+PRICED = """
+[dataset]
+kind = "phantom"
+count = 30
+size = 64
+[model]
+kind = "openai"
+url = "http://127.0.0.1:9/v1"
+model = "m"
+max_input_tokens = 600
+max_tokens = 64
+price_input = 2.5
+price_output = 10.0
+[certify]
+half_width = 0.1
+targets = ["overall"]
+[audit]
+max_cost = 0.05
+"""
+
+
+def test_dry_run_and_rehearsal_tell_the_same_cap_and_the_same_calls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(PRICED)
+    assert run("audit", str(spec), "--dry-run") == 0
+    plan = " ".join(capsys.readouterr().out.split())
+    told = re.search(r"the cap of \$0.05 on cost \(about (\d+) calls, .* is likely to end it", plan)
+    assert told is not None
+    assert run("audit", str(spec), "--rehearse") == 0
+    said = capsys.readouterr().out
+    expected = (
+        rf"if 30% of questions fail: {told[1]} calls \(about \S+, at most the cap of "
+        r"\$0.05\), not all certified: the cap of \$0.05 on cost ends it; 'avtt resume' can raise"
+    )
+    assert re.search(expected, said)
+
+
+def test_a_rehearsal_says_that_it_cannot_count_a_cap_on_unknown_prices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, model = tmp_path / "SPEC.toml", '[model]\nkind = "model.py:m"\n[certify]'
+    head, _, rest = PRICED.partition("[model]")
+    spec.write_text(head + model + rest.partition("[certify]")[2] + "budget = 5\n")
+    assert run("audit", str(spec), "--rehearse") == 0
+    expected = "the cap of $0.05 on cost was not counted: no price is known before the model is"
+    assert expected in capsys.readouterr().out
 
 
 def test_a_dry_run_counts_sources_repeat_probes_and_money(tmp_path: Path) -> None:

@@ -4,18 +4,21 @@ import json
 import re
 import shlex
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adaptive_vtt.cli.audit import _asked_whole
+from adaptive_vtt.certify.further import Range
 from adaptive_vtt.cli.init import write_start
-from adaptive_vtt.config import read_spec
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.results.opening import opening
+from adaptive_vtt.results.report.evidence import Evidence
+from adaptive_vtt.results.report.headline import next_steps
 from adaptive_vtt.results.result import summarise
+from adaptive_vtt.results.way_on import census_as_they_are
+from adaptive_vtt.types import JsonObject
 from tests.helpers.command_line import run
 
 
@@ -38,15 +41,30 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
 
     with closing(read_journal(out / "journal.db")) as journal:
         facts, result = read_facts(journal.facts()), summarise(journal)
-    table, read = result.targets, read_spec(spec)
+        step = next(s for s in next_steps(Evidence.of(journal)) if "census" in s.command)
+    assert step.text == "All 60 images as they are take 60 calls, and tell their rate exactly."
+    assert step.command.partition(" --set")[2] in said.replace(str(out), "DIR")
+    assert facts.spec is not None
+    before, places = facts.spec, opening(facts)
+    assert places is not None
 
-    def told(space: dict[str, Any] | None = None, **columns: Any) -> str:
-        changed = read.model_copy(update={"space": read.space.model_copy(update=space or {})})
-        rows = replace(result, targets=table.assign(**columns))
-        return _asked_whole(spec, changed, facts, out, rows)
+    def told(calls: int = 40, likely: int = 60, width: float = 0.2, **changes: Any) -> bool:
+        """Whether it is told after so many calls, with so many to come."""
+        intervals = [(0.0, 1.0)] * len(result.targets)
+        intervals[places.plain] = (0.1, 0.1 + width)
+        changed = facts.model_copy(update=changes)
+        further = Range(likely, likely, likely)
+        return census_as_they_are(changed, intervals, calls, further, "run") is not None
 
-    assert told() in said
-    assert not told({"severities": [3]})  # of images as they are there is none
-    assert not told(more_calls=30)
-    assert not told(certified=True)
-    assert not told(more_calls=None)
+    def asking(section: str, **fields: Any) -> JsonObject:
+        return {**before, section: {**before[section], **fields}}
+
+    assert told()
+    assert not told(likely=59)
+    assert told(calls=60, likely=0)  # nothing is open, and it takes no more than was spent
+    assert not told(width=0.0)  # exact by now
+    assert not told(spec=None)
+    assert not told(spec=asking("space", severities=[3]))  # of images as they are there is none
+    assert not told(spec=asking("certify", where={"a": {"sex": ["f"]}}))
+    assert not told(worst=0.1)
+    assert not told(endpoint={"calls": 40})

@@ -350,7 +350,7 @@ def test_resume_of_another_space(start, capsys, tmp_path):
     lines = (start / "labels.csv").read_text().splitlines()
     (start / "labels.csv").write_text("\n".join(lines[:-1]))
     capsys.readouterr()
-    assert "journal: belongs to another space" in refused(capsys, "resume", out)
+    assert "journal: belongs to another space" in refused(capsys, "resume", out, "--budget", "4")
 
 
 def test_resume_of_nothing(capsys, tmp_path):

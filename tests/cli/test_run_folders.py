@@ -17,6 +17,8 @@ import pytest
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.signals import Interrupted, interruptible
+from adaptive_vtt.config import going_on
+from adaptive_vtt.config.going_on import resume, stays_ended
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from tests.helpers.command_line import run
 
@@ -215,15 +217,120 @@ def test_verify_knows_a_head_of_before_and_a_report_of_before(
         journal.set_facts(a=2)
     assert run("verify", str(folder), "--head", head) == 2
     assert "the head given is this journal's of 2 rows ago; its head is" in said(capsys)
-    assert run("verify", str(folder)) == 2
-    assert "result.json: journal_head is this journal's of 2 rows ago" in said(capsys)
+    assert run("verify", str(folder)) == 4
+    told = capsys.readouterr()
+    assert "4 answers among them, are as they were written; the interval follows" in told.out
+    for name in ("result.json", "report.html"):
+        expected = f"{name}: was written 2 rows ago, with 4 of the journal's 4 calls"
+        assert expected in " ".join(told.err.split())
+    assert "writes both anew" in told.err
     (folder / "result.json").unlink()
-    assert run("verify", str(folder)) == 2
-    assert "report.html: was not written from the journal as it is now" in said(capsys)
+    assert run("verify", str(folder)) == 4
+    assert "writes it anew" in said(capsys)
     assert run("report", str(folder)) == 0
     assert "not verified: 'avtt verify" in capsys.readouterr().out
     assert "Not verified" in (folder / "report.html").read_text(encoding="utf-8")
     assert run("verify", str(folder)) == 0
+
+
+def test_verify_refuses_a_report_of_another_journal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = json.loads((folder / "result.json").read_text())["journal_head"]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    (folder / "report.html").write_text(page.replace(head, "0" * 32), encoding="utf-8")
+    assert run("verify", str(folder)) == 2
+    assert "report.html: was not written from this journal" in said(capsys)
+
+
+@pytest.fixture
+def killed(folder: Path) -> Path:
+    """A run that ended after 4 calls, was resumed, and killed: its journal has 6, two answered."""
+    audit = resume(folder, budget=8)
+    answered = audit.ask(1)[0]
+    audit.tell(answered, audit.model.ask([answered.prompt])[0])
+    audit.ask(1)
+    audit.close()
+    return folder
+
+
+def test_a_result_older_than_the_journal_is_no_forged_one(
+    killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("verify", str(killed)) == 4
+    told = capsys.readouterr()
+    assert "5 answers among them, are as they were written" in told.out
+    err = " ".join(told.err.split())
+    assert re.search(r"result.json: was written \d+ rows ago, with 4 of the journal's 6 calls", err)
+    assert f"the audit has not ended: go on with 'avtt resume {killed}'" in err
+    assert run("report", str(killed)) == 0
+    assert run("verify", str(killed)) == 0
+
+
+@pytest.mark.parametrize("edit", sorted({*EDITS} - {"head"}))
+def test_a_forged_result_that_is_older_is_refused(
+    killed: Path, edit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change, message = EDITS[edit]
+    result = json.loads((killed / "result.json").read_text())
+    change(result)
+    (killed / "result.json").write_text(json.dumps(result))
+    assert run("verify", str(killed)) == 2
+    assert re.search(message, said(capsys))
+
+
+def test_a_result_of_now_under_a_head_of_before_is_refused(
+    killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = json.loads((killed / "result.json").read_text())["journal_head"]
+    assert run("report", str(killed)) == 0
+    result = json.loads((killed / "result.json").read_text())
+    (killed / "result.json").write_text(json.dumps({**result, "journal_head": before}))
+    assert run("verify", str(killed)) == 2
+    assert "is missing, as of the journal_head that it carries" in said(capsys)
+
+
+# -- ended: nothing is asked, so nothing is learnt anew -----------------------------------------
+
+
+def test_resuming_what_has_ended_learns_nothing_writes_no_row_and_tells_the_same(
+    start: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert audit(start, tmp_path / "r") == 0
+    before = capsys.readouterr().out.split("\n4 calls")[1].split("\n", 1)[1]
+    result = (tmp_path / "r" / "result.json").read_bytes()
+    (tmp_path / "r" / "result.json").unlink()
+    monkeypatch.setattr(going_on, "build_audit", lambda *_, **__: pytest.fail("it was built"))
+    assert run("resume", str(tmp_path / "r")) == 0
+    told = capsys.readouterr()
+    assert "this audit has ended: nothing was asked" in told.err
+    assert before in told.out
+    assert (tmp_path / "r" / "result.json").read_bytes() == result
+    assert run("resume", str(tmp_path / "r"), "--json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(result)
+
+
+def test_the_end_of_a_lease_is_none_that_stays(folder: Path) -> None:
+    assert stays_ended(folder)
+    with closing(SQLiteJournal(folder / "journal.db")) as journal:
+        journal.set_facts(ended={**journal.facts()["ended"], "by": "lease"})
+    assert not stays_ended(folder)
+
+
+def test_a_killed_run_has_not_ended(killed: Path) -> None:
+    assert not stays_ended(killed)
+
+
+def test_a_damaged_journal_of_an_ended_audit_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(folder / "journal.db")) as db, db:
+        db.execute("UPDATE answers SET loss = 1 - loss")
+    assert run("resume", str(folder)) == 2
+    assert "was altered after it was written; nothing was asked" in said(capsys)
 
 
 # -- deleted, and interrupted ---------------------------------------------------------------

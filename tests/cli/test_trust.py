@@ -108,7 +108,7 @@ def test_resume_imports_no_model_where_the_space_is_another(
     (start / "model.py").write_text(planted + (start / "model.py").read_text())
     labels = start / "labels.csv"
     labels.write_text("\n".join(labels.read_text().splitlines()[:-1]) + "\n")  # a sample fewer
-    assert run("resume", str(out)) == 2
+    assert run("resume", str(out), "--budget", "8") == 2
     assert "belongs to another space" in capsys.readouterr().err
     assert not mark.exists()
 
@@ -117,8 +117,16 @@ def test_resume_imports_the_model_where_all_fits(start: Path, out: Path) -> None
     mark = start / "was-run"
     planted = f"open({str(mark)!r}, 'w').close()\n"
     (start / "model.py").write_text(planted + (start / "model.py").read_text())
-    assert run("resume", str(out)) == 0
+    assert run("resume", str(out), "--budget", "8") == 0
     assert mark.exists()
+
+
+def test_resume_imports_no_model_where_nothing_is_asked(start: Path, out: Path) -> None:
+    mark = start / "was-run"
+    planted = f"open({str(mark)!r}, 'w').close()\n"
+    (start / "model.py").write_text(planted + (start / "model.py").read_text())
+    assert run("resume", str(out)) == 0
+    assert not mark.exists()
 
 
 def test_dry_run_imports_no_model_and_no_proxy(
@@ -158,4 +166,4 @@ def test_help_says_that_a_spec_and_a_run_folder_are_programs(
 
 
 def test_verify_still_checks(out: Path) -> None:
-    assert "are as they were written" in check(out)
+    assert "are as they were written" in check(out).told

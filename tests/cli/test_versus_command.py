@@ -6,11 +6,14 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from adaptive_vtt.audit.versus import verdict_of
 from adaptive_vtt.certify.decisions import compared
 from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.versus import limits_of_both
+from adaptive_vtt.config import parse_spec
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.results.difference import point_span, points, told
 from adaptive_vtt.results.result import summarise
@@ -58,6 +61,37 @@ def test_the_result_says_which_model_errs_less_and_what_that_took(ran: Path):
     assert result.derived == []
 
 
+def test_the_first_lines_say_that_the_specs_limits_are_those_of_both_models(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    given = command(specs, tmp_path / "r", "--targets", "overall", "--margin", "0.45")
+    change = f"{specs / 'old' / 'SPEC.toml'}: budget = 200 limits the calls of both models together"
+    assert run(*given) == 0
+    first = capsys.readouterr().err.split("stops at:")[0]
+    assert f"{change}; --budget gives another\n" in first
+    assert "max_cost" not in first
+    assert run(*given[:-2], "--budget", "8", "--out", str(tmp_path / "other")) == 0
+    assert "of both models together" not in capsys.readouterr().err
+
+
+def test_limits_that_were_given_are_not_told_as_the_specs():
+    spec = parse_spec(
+        {
+            "dataset": {"kind": "fashion"},
+            "model": {"kind": "simulated", "target": "unbiased"},
+            "audit": {"budget": 12345, "max_cost": 0.5},
+        },
+        "SPEC",
+    )
+    path, money = Path("a"), {"audit.max_cost": 0.5}
+    told = limits_of_both(path, spec, {"audit.max_cost": None}, [])
+    assert told == [
+        "a: budget = 12345 limits the calls of both models together; --budget gives another",
+        "a: max_cost = 0.5 limits the money for both models together; --max-cost gives another",
+    ]
+    assert limits_of_both(path, spec, money, ["audit.budget=12345"]) == []
+
+
 def test_models_of_one_name_go_by_their_files(ran: Path):
     with closing(read_journal(ran / "journal.db")) as journal:
         verdict = verdict_of(summarise(journal), journal)
@@ -103,6 +137,53 @@ def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.Capt
     assert "holds a comparison of two models" in refused(capsys, "resume", str(ran))
     told = refused(capsys, "export", str(ran), "--failures", str(ran / "failures"))
     assert "holds a comparison of two models" in told
+    assert "'export --disagreements' read it" in told
+    assert "avtt resume" not in (ran / "report.html").read_text()
+
+
+def test_images_at_which_the_models_differ_are_exported_with_both_losses(
+    ran: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    capsys.readouterr()
+    out = tmp_path / "apart"
+    assert run("export", str(ran), "--disagreements", str(out), "--coco", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    table = pd.read_csv(out / "disagreements.csv")
+    with closing(read_journal(ran / "journal.db")) as journal:
+        rows = [row for call in journal.calls() for row in call.answers]
+    apart = [row for row in rows if row.loss != 0.5]
+    assert told["answers"] == len(table) == len(apart) > 0
+    assert told["better_a"] == (table["loss_a"] < table["loss_b"]).sum()
+    assert told["better_b"] == (table["loss_a"] > table["loss_b"]).sum()
+    assert told["models"] == {"a": "old/model.py", "b": "new/model.py"}
+    assert {*table.columns} > {"id", "relation", "concept", "truth", "answer_a", "answer_b"}
+    right = (table["answer_b"] >= 0.5) == (table["truth"] == 1)
+    assert (right == (table["loss_b"] == 0)).all()
+    ids = pd.read_csv(out / "labels.csv")["id"]
+    assert {*ids} == {*table["id"]} == {path.stem for path in (out / "images").iterdir()}
+    assert (out / "coco.json").is_file()
+    assert run("export", str(ran), "--disagreements", str(tmp_path / "again")) == 0
+    said = capsys.readouterr().out
+    assert f"old/model.py lost less at {told['better_a']}, new/model.py at" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--failures", "f"], "--disagreements: expected it alone, as it is of a comparison"),
+        ([], "expected a comparison in which both models were asked"),
+    ],
+)
+def test_where_an_audit_differs_from_nothing_is_told(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+):
+    out = tmp_path / "audit"
+    spec = str(specs / "new" / "SPEC.toml")
+    assert run("audit", spec, "--budget", "3", "--out", str(out), "--json") == 0
+    capsys.readouterr()
+    told = refused(capsys, "export", str(out), "--disagreements", str(tmp_path / "d"), *options)
+    assert said in told
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.slow

@@ -265,6 +265,16 @@ def test_a_comparison_takes_a_strategy_as_the_spec_does(tmp_path: Path) -> None:
         assert (settings["strategy_options"].get("power") == power) is (power is not None)
 
 
+def test_options_beside_a_strategy_go_before_those_of_the_spec() -> None:
+    audit = {"strategy_options": {"curiosity": 0.3}, "budget": 1}
+    tables = {"dataset": {"kind": "fashion"}, "model": {"kind": "simulated", "target": "unbiased"}}
+    spec = parse_spec({**tables, "audit": audit, "certify": {"half_width": 0.2}}, "here")
+    for given, curiosity in ((None, 0.3), ({"curiosity": 0.2}, 0.2)):
+        with build_audit(spec, Path(), strategy="certify", strategy_options=given) as made:
+            settings = made.journal.facts()["settings"]
+        assert settings["strategy_options"]["curiosity"] == curiosity
+
+
 def test_explore_can_require_no_certificate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

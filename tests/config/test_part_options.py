@@ -152,7 +152,12 @@ def test_every_argument_of_a_built_in_strategy_is_an_option() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("bald", {"pwer": 2.0}, r"unknown option 'pwer'; did you mean 'power'"),
+        (
+            "bald",
+            {"pwer": 2.0},
+            r"unknown option 'pwer'; did you mean 'power'\? Expected one of power, scored$",
+        ),
+        ("random", {"power": 2.0}, r"expected no options, got 'power'$"),
         ("bald", {"power": "2"}, r"power: expected a number of at least 0, got '2'"),
         ("bald", {"power": math.nan}, r"power: expected a number of at least 0, got nan"),
         ("bald", {"scored": 1.5}, r"scored: expected a whole number of at least 1, got 1\.5"),

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_space
@@ -20,6 +21,7 @@ from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.oracles import MaskDrop
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.results.export import failures as exporting
+from adaptive_vtt.results.export.disagreements import export_disagreements
 from adaptive_vtt.results.export.failures import Exported, export_failures
 from adaptive_vtt.types import Answer, Image, Mask, Prompt
 from tests.helpers.command_line import run
@@ -344,6 +346,66 @@ def test_another_space_than_the_journals(audit: Audit, tmp_path: Path) -> None:
     other = QuestionSpace(from_table(IMAGES, labels(polyp=[0] * 4)))
     with pytest.raises(JournalError, match=r"journal: belongs to another space"):
         export_failures(audit.journal, other, tmp_path / "out")
+
+
+# -- where two models differ ------------------------------------------------------------------
+
+
+def compared(new: list[float], folder: Path) -> Versus:
+    """All questions about "polyp" in four images, asked of a model that never sees one, and of one
+    that says ``new`` of the images."""
+    space = QuestionSpace(from_table(IMAGES, labels(polyp=[1, 0, 1, 0])), ["identity"])
+
+    def says(images: list[Image]) -> Any:
+        return [[new[i]] for image in images for i in range(4) if np.array_equal(image, IMAGES[i])]
+
+    models = PythonModel(lambda images: [[0.2]] * len(images), name="old"), PythonModel(says)
+    versus = Versus(space, *models, budget=100, journal=folder / "journal.db")
+    versus.run()
+    return versus
+
+
+def test_disagreements_are_those_of_which_one_model_lost_more(tmp_path: Path) -> None:
+    with compared([0.9, 0.8, 0.3, 0.1], tmp_path) as versus:
+        journal = versus.audit.journal
+        written = export_disagreements(journal, versus.space, tmp_path / "out")
+    assert written.folder == Exported(2, 2, {})
+    assert (written.better_a, written.better_b) == (1, 1)  # "b" has none, and "a" has one
+    found = pd.read_csv(tmp_path / "out/disagreements.csv").sort_values("sample")
+    rows = found[["id", "truth", "loss_a", "loss_b", "answer_a", "answer_b"]]
+    assert rows.to_numpy().tolist() == [
+        ["a--identity-0", 1, 1, 0, 0.2, 0.9],
+        ["b--identity-0", 0, 0, 1, 0.2, 0.8],
+    ]
+    assert found.columns[-1] == "draw"
+    assert not {"loss", "answer"} & {*found.columns}
+    again = read_table(tmp_path / "out/labels.csv", tmp_path / "out/images")
+    assert {again.sample_id(i): again.sample(i).truth["polyp"] for i in range(2)} == {
+        "a--identity-0": 1,
+        "b--identity-0": 0,
+    }
+
+
+def test_models_that_lost_alike_leave_nothing_to_export(audit: Audit, tmp_path: Path) -> None:
+    with (
+        compared([0.1] * 4, tmp_path) as versus,
+        pytest.raises(InputError, match="export: the models lost alike at every question"),
+    ):
+        export_disagreements(versus.audit.journal, versus.space, tmp_path / "out")
+    with pytest.raises(InputError, match="expected a comparison in which both models were asked"):
+        export_disagreements(audit.journal, audit.space, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_comparison_that_python_began_is_exported_from_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compared([0.9] * 4, tmp_path).close()
+    assert run("export", str(tmp_path), "--disagreements", str(tmp_path / "out")) == 2
+    said = capsys.readouterr().err
+    assert "was not begun by 'avtt versus'; export it from Python with" in said
+    assert run("export", "--disagreements", str(tmp_path / "out")) == 2
+    assert "expected the folder of a comparison (DIR), got none" in capsys.readouterr().err
 
 
 # -- the command ------------------------------------------------------------------------------

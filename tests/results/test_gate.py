@@ -23,7 +23,7 @@ from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.families import Overall, TargetId
-from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, read_journal
 from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.results.gate import Gate, Gated, Rule, Ruling, gate
 from adaptive_vtt.results.report.section import THIN, span
@@ -292,6 +292,8 @@ def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) 
     assert "avtt audit SPEC.toml --out" in said
     assert "run-more" in said
     assert "avtt resume" not in said
+    with closing(read_journal(out / "journal.db")) as journal:
+        assert journal.facts()["ended"]["by"] == "gate"
     with pytest.raises(SystemExit) as raised:
         main(["gate", str(out), "--rule", "overall <= 0.25"])
     assert raised.value.code == 4

@@ -447,3 +447,34 @@ def test_where_all_was_free_and_answered_there_is_no_cost_to_show() -> None:
     )
     audit.run()
     assert "spending-chart" not in render(audit.journal)
+
+
+# -- money in doubt --------------------------------------------------------------------------
+
+
+def lost_calls(journal: MemoryJournal, killed: int) -> avtt.Audit:
+    """Goes on with an audit of calls at 1 dollar, of which ``killed`` are on their way, and lost by
+    now."""
+    space = avtt.QuestionSpace(tiny_dataset(12, 2), ["identity"])
+    model, options = ScriptedModel(), {"budget": 6, "seed": 1}
+    avtt.Audit(space, model, journal=journal, **options).ask(killed)
+    return avtt.Audit(space, model, journal=journal, **options)
+
+
+@pytest.mark.parametrize(("killed", "calls"), [(1, "1 lost call"), (3, "3 lost calls")])
+def test_what_lost_calls_may_have_cost_is_told_with_the_cost(killed: int, calls: str) -> None:
+    journal = MemoryJournal()
+    result = lost_calls(journal, killed).run()
+    told = f"up to ${killed}.00 more may have been charged for {calls}"
+    assert result.paid == f"cost $6.00 ({told})"
+    page = spaced(render(journal))
+    assert page.count(told) == 2  # on the first screen, too
+    assert f"6 calls cost $6.00, $1.00 each on average; {told}." in page
+
+
+def test_without_an_answer_it_is_told_all_the_same() -> None:
+    journal = MemoryJournal()
+    result = lost_calls(journal, 2).result()
+    told = "up to $2.00 more may have been charged for 2 lost calls"
+    assert result.paid == f"cost $0.00 ({told})"
+    assert told in spaced(render(journal))

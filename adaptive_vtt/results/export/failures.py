@@ -206,25 +206,38 @@ def export_failures(
     table = table[table["loss"] >= least_loss]
     if table.empty:
         raise InputError(f"export: no answer has a loss of {least_loss:g} or more")
+    answers, words = in_words(table, journal)
+    columns = [*ANSWER_COLUMNS, *words]
+    return write_dataset(space, answers, Path(out), "failures.csv", columns, formats)
+
+
+def write_dataset(
+    space: QuestionSpace,
+    table: pd.DataFrame,
+    out: Path,
+    file: str,
+    columns: Sequence[str],
+    formats: Collection[Format] = (),
+) -> Exported:
+    """The follow-ups of the questions in ``table`` (as ``outcomes`` has them) as a dataset folder,
+    and these ``columns`` of it, with the follow-ups' names as "id", in ``file``."""
     numbers = space.image_of(table["question"].to_numpy())
     names = names_of(space, numbers)
     with whole_folder(Path(out)) as folder:
         written = DatasetFolder(folder, as_loaded(space.dataset).concepts, outlines=bool(formats))
         for number, name in names.items():
             written.add(*expected_of(space, number, name))
-        answers = table.assign(id=[names[number] for number in numbers.tolist()])
-        answers, words = _in_words(answers, journal)
+        answers = table.assign(id=[names[number] for number in numbers.tolist()])[[*columns]]
         if choice := is_multiple_choice(space):
             lines = question_lines(space, table.drop_duplicates("question"))
             write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
-        answers_table = answers[[*ANSWER_COLUMNS, *words]]
-        write_text(folder / "failures.csv", csv_text(answers_table))
+        write_text(folder / file, csv_text(answers))
         masks = written.finish(choice)
-        written.also(formats, answers_table)
+        written.also(formats, answers)
     return Exported(len(names), len(table), masks)
 
 
-def _in_words(answers: pd.DataFrame, journal: Journal) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def in_words(answers: pd.DataFrame, journal: Journal) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The answers with WORD_COLUMNS, and these names; where nothing was asked in words, neither."""
     rows = {row.question: row for call in journal.calls() for row in call.answers}
     told = [(rows[q], (rows[q].details or {}).get(ASKED)) for q in answers["question"].tolist()]

@@ -56,7 +56,7 @@ def export_questions(
     return write_questions(Path(path), lines, image_format=image_format, more=MORE)
 
 
-def judged_of(journal: Journal, space: QuestionSpace, least_loss: float) -> pd.DataFrame:
+def judged_of(journal: Journal, space: QuestionSpace, least_loss: float = FAILED) -> pd.DataFrame:
     """What ``outcomes`` gives of an audit of ``space``. Raises InputError for a loss that is none
     and a space without images, JournalError for another space."""
     if not 0 < least_loss <= 1:

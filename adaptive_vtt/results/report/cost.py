@@ -49,6 +49,7 @@ def spending_section(evidence: Evidence) -> Section | None:
         chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
         cost=evidence.cost,
         unconfirmed=evidence.unconfirmed,
+        in_doubt=evidence.facts.money_in_doubt(evidence.unconfirmed),
         money=evidence.facts.money,
         cap=evidence.facts.max_cost,
         lost=evidence.facts.interrupted,

@@ -9,7 +9,7 @@ from ...journal.facts import CertificateFacts
 from ...utils.figures import POINT
 from ..opening import WIDE, WITH_CHANGES, opening
 from ..outcomes import FAILED, wilson
-from ..way_on import advised, in_money, more_calls, rounded_up
+from ..way_on import advised, census_as_they_are, in_money, more_calls, rounded_up
 from .beside_journal import BASELINE_NAMES
 from .content import Failure
 from .evidence import Evidence, Standing
@@ -45,11 +45,13 @@ def tile_of_questions(evidence: Evidence) -> Tile:
     return Tile("Questions judged", amount(asked), share)
 
 
-def tiles_of_cost(evidence: Evidence, note: str) -> list[Tile]:
-    """Cost, where there was any, with a ``note``, and time."""
+def tiles_of_cost(evidence: Evidence, note: str = "") -> list[Tile]:
+    """Cost, where there was any, with a ``note`` and what of it is in doubt; and time."""
     time = Tile("Time", duration(evidence.elapsed), "interruptions left out")
-    cost = Tile("Cost", evidence.facts.money(evidence.cost), note)
-    return [cost, time] if evidence.cost else [time]
+    doubt = evidence.facts.money_in_doubt(evidence.unconfirmed)
+    told = "; ".join(filter(None, [note, *doubt])) or "as the model reports it"
+    cost = Tile("Cost", evidence.facts.money(evidence.cost), told)
+    return [cost, time] if evidence.cost or doubt else [time]
 
 
 class Verdict(NamedTuple):
@@ -98,9 +100,7 @@ def _tiles(evidence: Evidence) -> list[Tile]:
         took = f"{100 * calls / one.calls:.0f}{THIN}%"
         note = f"for the same guarantee; this audit took {took}"
         tiles.append(Tile(BASELINE_NAMES[one.kind].capitalize(), one.amount, note))
-    doubt = f"{evidence.facts.money(evidence.unconfirmed)} of it may not have been charged"
-    note = doubt if evidence.unconfirmed > 0 else "as the model reports it"
-    return [*tiles, tile_of_questions(evidence), *tiles_of_cost(evidence, note)]
+    return [*tiles, tile_of_questions(evidence), *tiles_of_cost(evidence)]
 
 
 def _calls_note(evidence: Evidence) -> str:
@@ -228,7 +228,7 @@ def aims(certificate: CertificateFacts, found: list[Standing]) -> str:
 
 
 def next_steps(evidence: Evidence) -> list[Step]:
-    """At most three, the first first. An audit that no spec began goes on from Python."""
+    """At most four, the first first. An audit that no spec began goes on from Python."""
     mine = evidence.facts.spec is not None
     open_ = [s for s in evidence.standings if not (s.settled or s.emptied)]
     open_.sort(key=lambda s: -s.half_width)
@@ -246,6 +246,8 @@ def next_steps(evidence: Evidence) -> list[Step]:
         text = "Nothing here is certified. For intervals that hold, audit to a half-width."
         command = "avtt audit SPEC.toml --half-width 0.05"
         steps.append(Step(text, command if mine else "Audit(space, model, half_width=0.05)"))
+    if exact_rate := _as_they_are(evidence, open_):
+        steps.append(exact_rate)
     if evidence.failures and not evidence.settings.oracle.tells_losses:
         text = "Take the failing images along as a dataset, to look at or to train on."
         command = f"avtt export {evidence.folder} --failures FOLDER"
@@ -261,6 +263,15 @@ def next_steps(evidence: Evidence) -> list[Step]:
         text = "Keep the head of the journal elsewhere, and check this report against it any time."
         steps.append(Step(text, f"avtt verify {evidence.folder} --head {evidence.head}"))
     return steps
+
+
+def _as_they_are(evidence: Evidence, open_: list[Standing]) -> Step | None:
+    """The census that tells the rate of images as they are exactly, where it is worth its calls."""
+    intervals = [(s.lower, s.upper) for s in evidence.standings]
+    further = longest(s.more_calls for s in open_)
+    calls = len(evidence.draws) + len(evidence.sources)
+    found = census_as_they_are(evidence.facts, intervals, calls, further, evidence.folder)
+    return None if found is None else Step(f"{found[0].capitalize()}.", found[1])
 
 
 def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:

@@ -1,0 +1,91 @@
+"""Where two models differ: the follow-ups at which one lost more than the other, as a dataset."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import InputError
+from ...journal import Journal
+from ...journal.facts import Facts, read_facts
+from ...space import QuestionSpace
+from ...types import JsonObject
+from ..difference import names_of
+from .failures import ANSWER_COLUMNS, Exported, Format, in_words, write_dataset
+from .questions import judged_of
+
+OF_BOTH = ("loss_a", "loss_b", "answer_a", "answer_b")
+"""Columns of disagreements.csv in place of one model's answer and loss."""
+
+
+@dataclass(frozen=True)
+class Disagreements:
+    """What was written: the folder's counts, how often each model lost less, and their names."""
+
+    folder: Exported
+    better_a: int
+    better_b: int
+    names: tuple[str, str]
+
+    def as_dict(self) -> JsonObject:
+        """The counts for JSON."""
+        models = {"a": self.names[0], "b": self.names[1]}
+        found = {**self.folder.as_dict(), "better_a": self.better_a, "better_b": self.better_b}
+        return {**found, "models": models}
+
+
+def export_disagreements(
+    journal: Journal,
+    space: QuestionSpace,
+    out: Path | str,
+    *,
+    formats: Collection[Format] = (),
+) -> Disagreements:
+    """Writes the follow-ups at which one of two compared models lost more than the other.
+
+    ``journal`` and ``space``: those of a comparison (``versus.audit.journal``, ``versus.space``).
+    The folder ``out`` is as that of ``export_failures``, and in place of failures.csv holds
+
+    disagreements.csv       every such question: id, sample, relation, severity, concept, truth,
+                            loss_a, loss_b, answer_a, answer_b (A is the old model, B the new one;
+                            empty if there was none; of masks their scores), draw
+
+    The loss in a questions.tsv is the new model's.
+
+    Raises InputError where one model alone was asked, and where the models lost alike everywhere;
+    else as ``export_failures``.
+    """
+    facts = read_facts(journal.facts())
+    check_paired(facts)
+    lost = {
+        row.question: row.details
+        for call in journal.calls()
+        for row in call.answers
+        if row.details is not None and not row.excluded
+    }
+    apart = [q for q, both in lost.items() if both["a"]["loss"] != both["b"]["loss"]]
+    table = judged_of(journal, space)
+    table = table[table["question"].isin(apart)]
+    if table.empty:
+        raise InputError("export: the models lost alike at every question that was asked")
+    told = [lost[question] for question in table["question"].tolist()]
+    for model in ("a", "b"):
+        said = [both[model]["said"] for both in told]
+        answers = [None if isinstance(each, dict) else each for each in said]  # a dict: no answer
+        losses = [both[model]["loss"] for both in told]
+        table = table.assign(**{f"loss_{model}": losses, f"answer_{model}": answers})
+    table = table.assign(loss=table["loss_b"])  # else it is that of the pair
+    table, words = in_words(table, journal)
+    columns = [name for name in ANSWER_COLUMNS if name not in ("answer", "loss", "draw")]
+    columns += [*OF_BOTH, "draw", *(word for word in words if word != "said")]
+    written = write_dataset(space, table, Path(out), "disagreements.csv", columns, formats)
+    less = int((table["loss_a"] < table["loss_b"]).sum())
+    return Disagreements(written, less, len(table) - less, names_of(facts))
+
+
+def check_paired(facts: Facts) -> None:
+    """Raises InputError for a journal that does not hold the answers of two models."""
+    if facts.certificate is None or not facts.certificate.paired:
+        raise InputError(
+            "export: expected a comparison in which both models were asked ('avtt versus' without "
+            "--recorded-a), got answers of one model; --failures has where that one erred"
+        )
