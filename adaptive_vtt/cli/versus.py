@@ -18,13 +18,13 @@ from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
 from ..config.journaled import notes_of
-from ..config.models import answers_table
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
 from ..families import TargetId
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
+from ..models.local.recorded import answers_table
 from ..results.difference import DECISIONS, UNFIT, brief
 from ..results.gate import Gated
 from ..results.way_on import shipping_rule

@@ -16,7 +16,7 @@ from ..datasets import Dataset
 from ..engine.audit_key import CONTENT, version_of
 from ..errors import InputError, ModelError
 from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
-from ..models.local.recorded import RecordedCaptions
+from ..models.local.recorded import RecordedCaptions, recorded
 from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..relations import RelationDefaults, make, reic, resolve, transformed
@@ -31,7 +31,7 @@ from ..utils.files import hash_file
 from ..utils.options import arguments, options_of
 from . import Spec
 from .audit import CertifySpec, SpaceSpec
-from .models import ModelSection, OwnSection, Worked, recorded
+from .models import ModelSection, OwnSection, Worked
 from .oracles import CaptionOracleSection
 
 CERTIFY_APART = {"proxies", "prior_journal", "cohort", "features", "surrogate_options"}
@@ -133,7 +133,7 @@ def _is_data(proxy: str) -> bool:
 
 def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
     if _is_data(source):
-        return recorded(base / source, name)
+        return recorded(base / source, name=name)
     return load(source, base=base)
 
 

@@ -20,6 +20,7 @@ from ..journal.facts import Facts
 from ..models import REGISTRY as MODELS
 from ..oracles import REGISTRY as ORACLES
 from ..oracles.captions import DETECTORS
+from ..oracles.captions.language import is_tagger
 from ..relations import REGISTRY as RELATIONS
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
@@ -29,7 +30,7 @@ from ..utils.other_code import file_of, is_target
 from ..utils.registry import Registry
 from . import Spec, parse_spec
 from .models import OwnSection
-from .oracles import CaptionOracleSection, WordsSection, is_tagger
+from .oracles import CaptionOracleSection, WordsSection
 
 
 def code_parts(spec: Spec) -> dict[str, str]:

@@ -3,25 +3,19 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, SerializeAsAny
 
 from ..datasets import Dataset
-from ..datasets.base import adapted_dataset
 from ..errors import InputError
-from ..models import REGISTRY, ModelUnderTest, Recorded, adapted_model
-from ..models.local.python import Output, as_model
+from ..models import REGISTRY, ModelUnderTest, adapted_model
+from ..models.local.python import Output, as_model, load
 from ..models.network.http_json import name_of_url
 from ..models.workers.model import Workers
-from ..utils.files import why_unread
-from ..utils.options import arguments, options_of, parameters_of
-from ..utils.tables import check_width, restored
+from ..utils.options import arguments, at_base, options_of, parameters_of
 from .secrets import filled
 from .section import Kinds, PlugIn, Section, told
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class ModelSection(Kinds):
@@ -61,14 +55,16 @@ class ModelSection(Kinds):
         with filled(self.values() if "keys" in taken else {}) as (values, keys):
             options = arguments(made, {**self.values(), **values}, base)
             own: dict[str, Any] = {"seed": self.seed, "version": self.version, "keys": keys or None}
-            own |= {"directory": base, **self.named()}
+            own |= {"directory": base, "dataset": dataset, "captions": captions, **self.named()}
             context = {n: value for n, value in own.items() if n in taken and value is not None}
             model: ModelUnderTest = made(**context, **options)
         return model
 
     def file(self) -> str | None:
         """The file that holds the model, by which its version is told; None where none does."""
-        return None
+        options = options_of(REGISTRY.get(self.kind))
+        paths = [getattr(self, each.name) for each in options if each.option.reads is at_base]
+        return next(filter(None, reversed(paths)), None)  # weights stand behind their folder
 
     def named(self) -> dict[str, Any]:
         """The name as an argument, where there is one."""
@@ -120,18 +116,13 @@ class Worked(Section):
 
 def _made(section: Any, base: Path) -> Any:
     build: Callable[..., Any] = section.build
-    return build(base, None, captions=False)  # no kind that computes looks at the dataset
+    return build(base, None, captions=False)
 
 
 class OwnSection(ModelSection, Worked):
     """A model that is code of somebody's own."""
 
-    output: Output | None = Field(
-        None,
-        description="what the numbers are; of logits a sigmoid is taken, or, where an oracle goes "
-        "by the likeliest class, a softmax (default: probabilities of callables, logits of torch "
-        "modules)",
-    )
+    output: Output | None = told(load, "output")
     per_call: Literal["one", "all"] | None = Field(
         None, description="what --dry-run, which imports no model, takes a call to answer (all)"
     )
@@ -161,10 +152,7 @@ class OwnSection(ModelSection, Worked):
 class PythonSection(OwnSection):
     """A callable or torch module."""
 
-    target: str = Field(
-        description="'file.py:name' or 'package.module:name', a callable from a list of H x W x C "
-        "uint8 images to an array n x C of P(yes), or of masks n x C x H x W, or of n captions"
-    )
+    target: str = told(load, "target")
 
     @property
     def code(self) -> str:
@@ -187,83 +175,8 @@ class PlugInSection(OwnSection, PlugIn):
             return self.agreed(as_model(found, self.kind, self.output))
 
 
-class RecordedSection(ModelSection):
-    """A CSV of answers."""
-
-    answers: str = Field(
-        description="CSV with sample, relation, severity, one column per concept; of captions a "
-        "CSV or JSON with the column caption"
-    )
-
-    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        from ..models import RecordedCaptions
-
-        if captions:
-            return RecordedCaptions.read(base / self.answers, self.name)
-        return recorded(base / self.answers, self.name)
-
-    def file(self) -> str | None:
-        return self.answers
-
-
-class SimulatedSection(ModelSection):
-    """One of the paper's simulated models."""
-
-    target: str = Field(description="unbiased, biased or negatively-biased")
-
-    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        return REGISTRY.get(self.kind).paper(self.target, dataset, seed=self.seed)
-
-
-class CaptionerSection(ModelSection):
-    """A captioner that describes drawn scenes and errs at rates that are set."""
-
-    sight: Literal["colours", "masks"] | None = Field(
-        None, description="sees drawn scenes by colours (default), phantoms by masks"
-    )
-
-    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        """The captioner, over drawn scenes or, by their masks, over phantoms."""
-        seen = {}
-        if self.sight == "masks":
-            from ..demo.seeing import RegisteredSight
-            from ..demo.vocabulary import ENDOSCOPY
-
-            seen = {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
-        made = self.made(base, seed=self.seed, **seen)
-        made.name = self.name or made.name
-        return adapted_model(made)
-
-
-class OnnxSection(ModelSection, Worked):
-    """A model in an ONNX file."""
-
-    path: str
-
-    def file(self) -> str | None:
-        return self.path
-
-
-class SubprocessSection(ModelSection, Worked):
-    """A program that answers JSON lines."""
-
-    command: str | list[str]
-
-
 class LocalSection(ModelSection, Worked):
     """A model that computes where it runs."""
-
-
-class TorchSection(LocalSection):
-    """A network of a torch library or of a folder, on this machine."""
-
-    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        from ..models.local.torch_network import TorchNetwork
-
-        model = super().build(base, dataset, captions=captions)
-        assert isinstance(model, TorchNetwork)
-        model.check_concepts(adapted_dataset(dataset).asked[0])
-        return model
 
 
 class HttpSection(ModelSection):
@@ -275,36 +188,11 @@ class HttpSection(ModelSection):
         return {"name": self.name or name_of_url(self.url)}  # as written, before keys are in it
 
 
+LOCAL = ("onnx", "transformers", "torch", "subprocess")
 ModelSection.special = {
     "python": PythonSection,
-    "recorded": RecordedSection,
-    "simulated": SimulatedSection,
     "http": HttpSection,
-    "onnx": OnnxSection,
-    "transformers": LocalSection,
-    "torch": TorchSection,
-    "subprocess": SubprocessSection,
-    "captioner": CaptionerSection,
+    **dict.fromkeys(LOCAL, LocalSection),
 }
 ModelSection.plug_in = PlugInSection
 ModelSpec = SerializeAsAny[ModelSection]
-
-
-def recorded(path: Path, name: str | None) -> Recorded:
-    """The answers in a CSV; raises InputError where it cannot be read."""
-    return Recorded(answers_table(path), name=name or path.stem)
-
-
-def answers_table(path: Path) -> "pd.DataFrame":
-    """The same as a table, without the files and words that ``avtt pictures`` wrote there."""
-    import pandas as pd
-
-    check_width(path)
-    try:
-        table = restored(pd.read_csv(path, dtype={"sample": str}))
-        written = ("file", "words")
-        text = [c for c in written if c in table and not pd.api.types.is_numeric_dtype(table[c])]
-        return table.drop(columns=text)
-    except (OSError, ValueError, pd.errors.ParserError) as error:
-        why = why_unread(path, error)
-        raise InputError(f"{path}: cannot read recorded answers: {why}") from None

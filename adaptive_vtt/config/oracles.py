@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, SerializeAsAny, ValidationError
 
@@ -12,10 +12,11 @@ from ..models import ModelUnderTest, adapted_model
 from ..models.base import ModelDefaults
 from ..models.local.python import TextModel
 from ..oracles import REGISTRY, OracleDefaults, adapted
-from ..oracles.captions import TAGGERS
+from ..oracles.captions import language
 from ..oracles.judge_models import JudgeModel, Regime
 from ..utils.files import Table
-from ..utils.other_code import is_target, load_object
+from ..utils.options import arguments
+from ..utils.other_code import load_object
 from .datasets import read_sections
 from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
@@ -149,43 +150,17 @@ class ContainsTruthSection(WordsSection):
 class CaptionOracleSection(OracleSection):
     """An oracle of captions: what reads them, and which names mean the same."""
 
-    words: Literal["alike", "literal"] | None = Field(
-        None,
-        description="which names mean the same object: alike ones (default), by number, last "
-        "words, and what else is installed; or equal ones alone",
-    )
-    wordnet: str | None = Field(
-        None, description="folder of WordNet's database files (default: $WNSEARCHDIR)"
-    )
-    vectors: str | None = Field(
-        None, description="file of word vectors (GloVe, FastText) to compare names by"
-    )
-    threshold: float | None = Field(None, description="least similarity of vectors", gt=0, le=1)
-    tagger: str | None = Field(
-        None,
-        description="what finds nouns: a spaCy model, or 'file.py:name' or "
-        "'package.module:name' of a Reader (default: the built-in tagger)",
-    )
-    places: bool | None = Field(
-        None, description="take nouns that say where (street) for objects, too (false)"
-    )
-
-    def read_by(self, base: Path) -> tuple[Any, Any]:
-        """What reads the objects of a caption, and what says which names mean the same."""
-        from ..oracles.captions import language
-
-        same = language.same(
-            self.words or "alike",
-            wordnet=None if self.wordnet is None else base / self.wordnet,
-            vectors=None if self.vectors is None else base / self.vectors,
-            threshold=self.threshold,
-        )
-        if self.tagger is not None and is_tagger(self.tagger):
-            return TAGGERS.checked(TAGGERS.make(self.tagger, {}, base), self.tagger), same
-        return language.reader(self.tagger, places=bool(self.places)), same
+    words: Literal["alike", "literal"] | None = told(language.same, "words", set_here=False)
+    wordnet: str | None = told(language.same, "wordnet", set_here=False)
+    vectors: str | None = told(language.same, "vectors", set_here=False)
+    threshold: float | None = told(language.same, "threshold", set_here=False)
+    tagger: str | None = told(language.reader, "tagger", set_here=False)
+    places: bool | None = told(language.reader, "places", set_here=False)
 
     def build(self, base: Path, dataset: Dataset) -> OracleDefaults:
-        reader, same = self.read_by(base)
+        values = self.values()
+        reader = language.reader(**arguments(language.reader, values, base))
+        same = language.same(**arguments(language.same, values, base))
         names = {"classes": dataset.concepts} if self.kind == "caption-classes" else {}
         found: OracleDefaults = self.made(base, reader=reader, same=same, **names)
         return found
@@ -197,11 +172,6 @@ class PlugInOracle(PlugIn, OracleSection):
     def build(self, base: Path, dataset: Dataset) -> OracleDefaults:
         """The oracle; its code is imported."""
         return adapted(self.made(base))
-
-
-def is_tagger(name: str) -> bool:
-    """Whether a tagger is other people's code, and no model of spaCy's."""
-    return is_target(name) or TAGGERS.package_of(name) is not None
 
 
 OracleSection.special = {

@@ -17,17 +17,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from ..datasets import Dataset
 from ..errors import InputError, unknown
 from ..models.base import ModelDefaults
 from ..types import Answer, CallMode, Floats, Image, Prompt, Unanswered
-from ..utils.options import Option
+from ..utils.options import Group, Option
 from ..utils.random_streams import generator
 from .seeing import ColourSight, Sight, Sighting
-from .vocabulary import EVERYDAY, Item, Vocabulary, compose
+from .vocabulary import ENDOSCOPY, EVERYDAY, Item, Vocabulary, compose
 
 _TYPICAL = 0.015
 """Share of the picture's area at which the size factor of the omission rate is 1. It is chosen so
@@ -223,3 +224,27 @@ def digest_of(image: Image) -> str:
     """A grey picture in three channels is another picture, as its bytes are."""
     shape = "x".join(map(str, image.shape)).encode()
     return hashlib.blake2b(shape + image.tobytes(), digest_size=16).hexdigest()
+
+
+def template_captioner(
+    sight: Annotated[
+        Literal["colours", "masks"],
+        Option("sees drawn scenes by colours (default), phantoms by masks"),
+    ] = "colours",
+    *,
+    dataset: Dataset | None = None,
+    name: str | None = None,
+    seed: int = 0,
+    **options: Annotated[Any, Group(TemplateCaptioner)],
+) -> TemplateCaptioner:
+    """A captioner that describes drawn scenes and errs at rates that are set.
+
+    ``dataset``: the phantoms that are seen by their masks. ``options``: of `TemplateCaptioner`.
+    """
+    if sight == "masks" and dataset is not None:
+        from .seeing import RegisteredSight
+
+        options |= {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
+    made = TemplateCaptioner(seed=seed, **options)
+    made.name = name or made.name
+    return made

@@ -37,8 +37,8 @@ REGISTRY = Registry(
     ("answers", "ask"),
     {
         "python": f"{__name__}.local.python:load",
-        "recorded": f"{__name__}.local.recorded:Recorded",
-        "simulated": f"{__name__}.local.simulated:Simulated",
+        "recorded": f"{__name__}.local.recorded:recorded",
+        "simulated": f"{__name__}.local.simulated:paper",
         "openai": f"{__name__}.network.openai:OpenAIChat",
         "anthropic": f"{__name__}.network.anthropic:AnthropicMessages",
         "anthropic-batch": f"{__name__}.network.anthropic:AnthropicBatch",
@@ -50,7 +50,7 @@ REGISTRY = Registry(
         "transformers": f"{__name__}.local.hugging_face:transformers_model",
         "torch": f"{__name__}.local.torch_network:torch_network",
         "subprocess": f"{__name__}.local.subprocess_lines:SubprocessModel",
-        "captioner": "adaptive_vtt.demo.template_captioner:TemplateCaptioner",
+        "captioner": "adaptive_vtt.demo.template_captioner:template_captioner",
     },
 )
 """Every kind of model that a SPEC.toml may name."""

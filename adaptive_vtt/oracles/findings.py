@@ -2,29 +2,33 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ..types import JsonObject
 from ..utils.figures import USD, money
 from .judge_models import JUDGED
 
+Count = Annotated[int, Field(ge=0)]
+
 # -- captions --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Follow-ups ``judged``, those of them that show something ``comparable``, the objects
-    ``checked`` in them, ``ambiguous`` or ``unlocated``; ``violations``, and of so many
-    ``distinct`` things (image and ``thing``)."""
+    """What was found in captions."""
 
-    judged: int
-    comparable: int
-    checked: int
-    ambiguous: int
-    unlocated: int
-    violations: int
-    distinct: int
+    judged: Annotated[Count, Field(description="follow-ups")]
+    comparable: Annotated[Count, Field(description="follow-ups that show something comparable")]
+    checked: Annotated[Count, Field(description="objects in them that could be checked")]
+    ambiguous: Annotated[
+        Count, Field(description="objects partly in view: anything may be said of them")
+    ]
+    unlocated: Annotated[Count, Field(description="objects that were not found in the image")]
+    violations: Count
+    distinct: Annotated[Count, Field(description="things (of an image) that violations are about")]
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)
@@ -73,19 +77,17 @@ def thing(one: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class JudgeFindings:
-    """``asked``: replies that the judge was asked about, ``checked`` of them though the rule was
-    sure; ``settled``: it said what they mean; of ``compared``, about which the rule had a verdict
-    of its own, they ``agree``. ``failed``: no answer came from it. ``cost`` of all it was asked,
-    within that of the audit.
-    """
+    """What a judge model was asked about replies, and what came of it."""
 
-    asked: int
-    checked: int
-    settled: int
-    failed: int
-    compared: int
-    agree: int
-    cost: float
+    asked: Annotated[Count, Field(description="replies that it was asked about")]
+    checked: Annotated[Count, Field(description="of those the rule was sure, and decided")]
+    settled: Annotated[Count, Field(description="it said what they mean")]
+    failed: Annotated[Count, Field(description="no answer came from it: they count as unanswered")]
+    compared: Annotated[Count, Field(description="rule and judge both had a verdict")]
+    agree: Annotated[Count, Field(description="of those the verdict was the same")]
+    cost: Annotated[
+        float, Field(ge=0, description="of all it was asked; within the cost of the audit")
+    ]
 
     def __str__(self) -> str:
         return self.told()

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..families import FAMILIES
+from ..oracles.findings import Count, Findings, JudgeFindings
 from ..types import JsonObject
 from .result import SCHEMA_VERSION
 
 PUBLISHED = Path(__file__).parent / "result.schema.json"
 Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
 Difference = Annotated[float, Field(ge=-1, le=1)]
 Decision = Literal["better", "worse", "within", "holds", "fails", "open"]
 
@@ -92,18 +92,6 @@ class VersusEntry(_Part):
     calls_b: Count = Field(description="calls of model B that brought an answer to it")
 
 
-class CaptionEntry(_Part):
-    """What was found in captions; see ``oracles.findings.Findings``."""
-
-    judged: Count
-    comparable: Count
-    checked: Count
-    ambiguous: Count
-    unlocated: Count
-    violations: Count
-    distinct: Count
-
-
 class RepeatProbeEntry(_Part):
     """How many answers that were asked for again differ."""
 
@@ -123,18 +111,6 @@ class ProtocolEntry(_Part):
     regime: str | None = Field(description="how replies in words were read")
     judge: str | None = Field(description="the model that read those the rule was not sure of")
     left_out: Count = Field(description="images not asked about: no region of them is marked")
-
-
-class JudgeEntry(_Part):
-    """What a judge model was asked about replies, and what came of it; ``JudgeFindings``."""
-
-    asked: Count = Field(description="replies that it was asked about")
-    checked: Count = Field(description="of those the rule was sure, and decided")
-    settled: Count = Field(description="it said what they mean")
-    failed: Count = Field(description="no answer came from it: they count as unanswered")
-    compared: Count = Field(description="rule and judge both had a verdict")
-    agree: Count = Field(description="of those the verdict was the same")
-    cost: float = Field(ge=0, description="of all it was asked; within the cost of the audit")
 
 
 class ResultFile(_Part):
@@ -157,7 +133,7 @@ class ResultFile(_Part):
     scoring: str | None = Field(description="how replies in words were read")
     protocol: ProtocolEntry | None = Field(None, description="how the model was asked")
     lost: Count = Field(description="calls that were on their way when it was interrupted")
-    captions: CaptionEntry | None
+    captions: Findings | None
     journal_head: str = Field(description="follows from every row of the journal")
     repeat_probes: RepeatProbeEntry | None
     warnings: list[str] = Field(description="what to know before trusting the rest")
@@ -170,7 +146,7 @@ class ResultFile(_Part):
         description="in comparisons of two models; where both were asked, targets are rates of "
         "pairs, (1 + delta) / 2",
     )
-    judge: JudgeEntry | None = Field(
+    judge: JudgeFindings | None = Field(
         None, description="where a judge model was asked what replies mean"
     )
 

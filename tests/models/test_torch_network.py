@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import tests.helpers.tiny_networks as tiny
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config.models import _made
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models.local.parameters import hash_of
 from adaptive_vtt.models.local.tensors import IMAGENET, Preset
@@ -138,6 +140,17 @@ def test_a_concept_without_a_class_is_refused_before_the_audit_begins(
     assert run("audit", str(spec), "--out", str(tmp_path / "run")) == 2
     assert "unknown class 'polyp'" in capsys.readouterr().err
     assert not (tmp_path / "run" / "journal.db").exists()
+
+
+def test_a_worker_makes_one_without_knowing_what_is_asked_about(tmp_path: Path) -> None:
+    """It asked for the concepts of a dataset that workers do not have."""
+    tiny.saved(tiny.of_hub(tmp_path, "classifier", 2), tmp_path / "w.pt")
+    given = {"source": "hub", "path": ".", "architecture": "classifier", "weights": "w.pt"}
+    preset = {"classes": ["a", "b"], "options": {"classes": 2}, "preset": "imagenet"}
+    table = {"kind": "torch", "workers": 2, **given, **preset}
+    spec = parse_spec({"dataset": {"kind": "fashion"}, "model": table}, "SPEC.toml")
+    assert len(said(_made(spec.model, tmp_path), prompts("a", "b"))[0]) == 2
+    assert spec.model.file() == "w.pt"
 
 
 def test_other_parameters_buffers_preprocessing_or_names_are_another_model(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import adaptive_vtt as avtt
-from adaptive_vtt.config.models import answers_table
 from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.errors import InputError
@@ -20,6 +19,7 @@ from adaptive_vtt.models import HttpJson, OpenAIChat, Recorded, SubprocessModel
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.local.python import PythonModel
+from adaptive_vtt.models.local.recorded import answers_table
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, Template
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations.visual_prompts import relations

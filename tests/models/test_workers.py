@@ -20,6 +20,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Workers, load
 from adaptive_vtt.models.base import CallLost, ModelUnderTest
 from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.workers.holding import STATED
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.testing.contracts import ModelContract
 from tests.helpers.worked import Mortal, audit, mortal, poisoned, prompts, rows, space
@@ -64,6 +65,8 @@ class Wrong:
 
 wrong = Wrong()
 scripted = ScriptedModel(refuse=0.2)
+euros = ScriptedModel()
+euros.currency, euros.tells_losses = "EUR", True
 '''
 
 
@@ -108,6 +111,16 @@ def test_workers_say_what_the_model_says(two: Workers, folder: Path) -> None:
     here = load(f"{folder}/model.py:uneven")
     assert checked(two, prompts(9)) == checked(here, prompts(9))
     assert (two.name, two.answers) == (f"{folder}/model.py:uneven", "all")
+
+
+def test_workers_say_all_that_the_model_says_of_itself(folder: Path) -> None:
+    """Its currency was not told: what it cost counted as US dollars."""
+    model, here = Workers(f"{folder}/model.py:euros", 1), ScriptedModel()
+    assert (model.currency, model.tells_losses) == ("EUR", True)
+    assert {n: getattr(model, n) for n in STATED - {"currency", "tells_losses"}} == {
+        n: getattr(here, n) for n in STATED - {"currency", "tells_losses"}
+    }
+    model.close()
 
 
 @pytest.mark.slow

@@ -272,7 +272,11 @@ def test_outputs_of_the_wrong_shape_are_named(tmp_path: Path, outputs: Any, mess
             r"no\.txt: expected a text file of labels, .*: No such file or directory; ",
         ),
         ((1, 3, 64, 64), {"layout": "detr"}, r"d\.onnx': unknown layout 'detr'"),
-        ((1, 3, 64, 64), {"threshold": 0}, r"expected threshold in \(0, 1\], got 0"),
+        (
+            (1, 3, 64, 64),
+            {"threshold": 0},
+            "threshold: expected a number above 0 and at most 1, got 0",
+        ),
         ((1, 3, 64, 64), {"size": 32}, r"expected a size of 64 x 64 .*, got 32 x 32"),
         ((1, 3, "h", "w"), {"size": (0, 9)}, r"expected a size of any x any .*, got 0 x 9"),
         ((4, 3, 64, 64), {}, r"expected an input of one image, got 4"),

@@ -62,14 +62,8 @@ class OnnxModel(ModelDefaults):
         self.name = name or path.stem
         self._session = session(path, providers)
         where = f"model {str(path)!r}"
-        inputs = self._session.get_inputs()
-        if len(inputs) != 1:
-            names = ", ".join(one.name for one in inputs)
-            raise InputError(f"{where}: expected one input, an image, got {names}")
-        check_known("input type", inputs[0].type, TYPES, where)
-        self._dtype = TYPES[inputs[0].type]
-        self._input = inputs[0].name
-        self._shape = InputShape.of(inputs[0].shape, where)
+        self._input, self._dtype, shape = image_input(self._session, where)
+        self._shape = InputShape.of(shape, where)
         self._output = _output(self._session, output, where)
         self._batch = self._shape.batch or batch_size
         self._outputs = Outputs(None if concepts is None else tuple(concepts), activation)
@@ -109,6 +103,17 @@ def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
         return onnxruntime.InferenceSession(path, providers=list(providers))
     except Exception as error:  # onnxruntime's errors have no base of their own
         raise InputError(f"{path}: is no ONNX network: {one_line(error)[:200]}") from None
+
+
+def image_input(session: Any, where: str) -> tuple[str, npt.DTypeLike, list[Any]]:
+    """The name, the type and the shape of a network's one input; raises InputError for several, and
+    for one that takes other numbers."""
+    inputs = session.get_inputs()
+    if len(inputs) != 1:
+        names = ", ".join(one.name for one in inputs)
+        raise InputError(f"{where}: expected one input, an image, got {names}")
+    check_known("input type", inputs[0].type, TYPES, where)
+    return inputs[0].name, TYPES[inputs[0].type], list(inputs[0].shape)
 
 
 def _output(session: Any, name: str | None, where: str) -> str:

@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 
 from ...errors import InputError, ModelError, check_known, one_line, unknown
 from ...types import Answer, CallMode, Image, Prompt, Unanswered
 from ...utils.importing import is_table
+from ...utils.options import Option
 from ...utils.other_code import load_object
 from ..base import ModelDefaults, ModelSource, ModelUnderTest
 from ..checking import to_answers, without_torch
@@ -211,13 +212,29 @@ class ByHand(ModelDefaults):
         )
 
 
-def load(target: str, *, base: Path | None = None, output: Output | None = None) -> ModelUnderTest:
-    """The model named by ``target``, ``package.module:name`` or ``path/file.py:name``.
+def load(
+    target: Annotated[
+        str,
+        Option(
+            "'file.py:name' or 'package.module:name', a callable from a list of H x W x C uint8 "
+            "images to an array n x C of P(yes), or of masks n x C x H x W, or of n captions"
+        ),
+    ],
+    *,
+    base: Path | None = None,
+    output: Annotated[
+        Output | None,
+        Option(
+            "what the numbers are; of logits a sigmoid is taken, or, where an oracle goes by the "
+            "likeliest class, a softmax (default: probabilities of callables, logits of torch "
+            "modules)"
+        ),
+    ] = None,
+) -> ModelUnderTest:
+    """A callable or torch module.
 
-    ``name`` may be a callable (list of images -> n x C of P(yes)), a torch module (images
-    -> logits), or anything that has ``ask``. ``base`` is where relative files are looked
-    for (default: here). ``output`` says what the numbers of a callable or module are, where
-    they are other than that. Raises InputError where nothing is found under the name.
+    The name may also be that of anything that has ``ask``. ``base`` is where relative files are
+    looked for (default: here). Raises InputError where nothing is found under the name.
     """
     return as_model(load_object(target, base), target, output)
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from ...errors import InputError
 from ...relations.base import Variant
 from ...types import IDENTITY, Answer, CallMode, JsonObject, Prompt, Unanswered
 from ...utils.files import why_unread
-from ...utils.tables import check_width, original
+from ...utils.options import Option, at_base
+from ...utils.tables import check_width, original, restored
 from ..base import ModelDefaults
 
 KEYS = ("sample", "relation", "severity")
@@ -213,3 +215,38 @@ def _objects(file: Path) -> list[JsonObject]:
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise ValueError('expected a list of objects, as [{"sample": "a.png", "caption": "..."}]')
     return found
+
+
+def answers_table(path: Path) -> pd.DataFrame:
+    """The answers in a CSV, without the files and words that ``avtt pictures`` wrote there.
+
+    Raises InputError where it cannot be read.
+    """
+    check_width(path)
+    try:
+        table = restored(pd.read_csv(path, dtype={"sample": str}))
+        written = ("file", "words")
+        text = [c for c in written if c in table and not pd.api.types.is_numeric_dtype(table[c])]
+        return table.drop(columns=text)
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        why = why_unread(path, error)
+        raise InputError(f"{path}: cannot read recorded answers: {why}") from None
+
+
+def recorded(
+    answers: Annotated[
+        Path,
+        Option(
+            "CSV with sample, relation, severity, one column per concept; of captions a CSV or "
+            "JSON with the column caption",
+            reads=at_base,
+        ),
+    ],
+    *,
+    captions: bool = False,
+    name: str | None = None,
+) -> Recorded | RecordedCaptions:
+    """A CSV of answers."""
+    if captions:
+        return RecordedCaptions.read(answers, name)
+    return Recorded(answers_table(answers), name=name or answers.stem)

@@ -1,12 +1,14 @@
 """Models whose quality is set by hand: the paper's simulated methods under evaluation."""
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
 
 from ...datasets.base import Dataset
 from ...errors import check_known
 from ...types import UNKNOWN, Answer, CallMode, Prompt, Unanswered
+from ...utils.options import Option
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 
@@ -44,13 +46,15 @@ class Simulated(ModelDefaults):
     @classmethod
     def paper(
         cls,
-        kind: str,
+        kind: Annotated[str, Option("unbiased, biased or negatively-biased", name="target")],
         dataset: Dataset,
         *,
         seed: int = 0,
         answers: CallMode = "one",
     ) -> "Simulated":
-        """The paper's three: unbiased (70 % everywhere), biased (90 % on the concept that is
+        """One of the paper's simulated models.
+
+        There are three: unbiased (70 % everywhere), biased (90 % on the concept that is
         present most often, 50 % on others), negatively-biased (50 % and 90 %)."""
         check_known("simulated model", kind, KINDS)
         common = dataset.concepts[int(np.argmax(dataset.counts[:, 1]))]
@@ -81,3 +85,7 @@ class Simulated(ModelDefaults):
             self._index = {self._dataset.sample_id(i): i for i in range(count)}
         sample = np.array([self._index[sample_id]])
         return int(self._dataset.truth(sample, np.array([column]))[0])
+
+
+paper = Simulated.paper
+"""What a SPEC.toml means by kind = "simulated"."""

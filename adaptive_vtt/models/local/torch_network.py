@@ -1,19 +1,19 @@
 """Classifiers and segmenters of torch's libraries: P(yes) and masks of the concepts asked about."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...datasets.base import Dataset, adapted_dataset
 from ...errors import AvttError, InputError, ModelError, listed, one_line
 from ...types import Answer, Mask, Prompt, Unanswered
-from ...utils.options import Group, Option, at_base
+from ...utils.options import Group, Option, parameters_of
 from ..base import ModelDefaults
 from ..checking import image_of
 from .parameters import hash_of
-from .tensors import Activation, Classes, ClassNamesOption, Device, Preset, activated, batches, told
+from .tensors import Activation, Classes, ClassNamesOption, Device, Preset, activated, batches
 from .torch_sources import Chosen, Loaded, Source, load
 
 if TYPE_CHECKING:
@@ -187,63 +187,24 @@ class TorchNetwork(ModelDefaults):
 
 
 def torch_network(
-    source: Annotated[
-        Source,
-        Option("whose network it is; hub is a folder with a hubconf.py, monai a bundle's"),
-    ],
+    source: Source,
     *,
-    architecture: Annotated[
-        str | None,
-        Option("its name in the library (resnet50, unet), or of the function in hubconf.py"),
-    ] = None,
-    path: Annotated[
-        Path | None,
-        Option(
-            "hub, monai: the folder; timm, segmentation-models: one that save_for_hf or "
-            "save_pretrained wrote, instead of architecture and weights",
-            reads=at_base,
-        ),
-    ] = None,
-    weights: Annotated[
-        Path | None,
-        Option(
-            "the file with its parameters, .safetensors or as torch.save writes a state_dict; "
-            "nothing is fetched (monai: models/model.pt)",
-            reads=at_base,
-        ),
-    ] = None,
-    options: Annotated[
-        Mapping[str, Any] | None,
-        Option(
-            "further arguments of what makes it, such as encoder_name; monai: changes of its "
-            "configuration, by MONAI's ids"
-        ),
-    ] = None,
-    classes: Annotated[
-        Sequence[str] | None,
-        Option("what its outputs are, in their order (default: as the library says)"),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        Option(
-            "torchvision: the weights whose preprocessing and classes are meant (those it "
-            "recommends); segmentation-models, hub: imagenet, for ImageNet's mean and std"
-        ),
-    ] = None,
-    preprocessing: Annotated[Mapping[str, Any] | None, Group(told)] = None,
     name: str | None = None,
-    **how: Annotated[Any, Group(TorchNetwork)],
+    dataset: Dataset | None = None,
+    **given: Annotated[Any, Group(Chosen), Group(TorchNetwork)],
 ) -> TorchNetwork:
     """A network of timm, torchvision, segmentation-models, MONAI or a hubconf.py, by ``source``.
 
-    ``preprocessing``: fields of ``Preset`` that are known. Raises InputError where there is none,
-    or where it cannot be used.
+    ``given``: of `Chosen` and of `TorchNetwork`; ``dataset``: what is asked about, if known. Raises
+    InputError where there is none, where it cannot be used, and for a concept of which no class is
+    known.
     """
-    chosen = Chosen(
-        source, architecture, path, weights, options or {}, classes, preset, preprocessing or {}
-    )
-    title = name or architecture or (path.name if path else source)
-    return TorchNetwork(load(chosen), title, **how)
+    chosen = Chosen(source, **{n: given.pop(n) for n in parameters_of(Chosen) & given.keys()})
+    title = name or chosen.architecture or (chosen.path.name if chosen.path else source)
+    network = TorchNetwork(load(chosen), title, **given)
+    if dataset is not None:
+        network.check_concepts(adapted_dataset(dataset).asked[0])
+    return network
 
 
 def _array(tensor: "torch.Tensor") -> npt.NDArray[Any]:

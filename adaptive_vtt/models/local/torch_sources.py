@@ -7,11 +7,11 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from ...types import Image
 from ...utils.files import hash_file, write_bytes
 from ...utils.image_codec import png
 from ...utils.importing import pip_install
+from ...utils.options import Group, Option, at_base
 from ...utils.other_code import place_of
 from .parameters import load_parameters
-from .tensors import IMAGENET, Preset
+from .tensors import IMAGENET, Preset, told
 
 if TYPE_CHECKING:
     import torch
@@ -36,21 +37,52 @@ T = TypeVar("T")
 class Chosen:
     """Which network: what a ``[model]`` section says of it.
 
-    ``architecture``: its name in the library, or of the function in hubconf.py. ``path``: a folder:
-    of the hub, of a bundle, or one that timm's ``save_for_hf`` or segmentation-models'
-    ``save_pretrained`` wrote. ``weights``: the file with its parameters. ``options``: further
-    arguments of what makes it. ``classes``: names of its outputs, in their order. ``preset``: whose
-    preprocessing is meant, see each source. ``preprocessing``: fields of ``Preset`` that are known.
+    ``preprocessing``: fields of ``Preset`` that are known.
     """
 
-    source: Source
-    architecture: str | None
-    path: Path | None
-    weights: Path | None
-    options: Mapping[str, Any]
-    classes: Sequence[str] | None
-    preset: str | None
-    preprocessing: Mapping[str, Any]
+    source: Annotated[
+        Source,
+        Option("whose network it is; hub is a folder with a hubconf.py, monai a bundle's"),
+    ]
+    architecture: Annotated[
+        str | None,
+        Option("its name in the library (resnet50, unet), or of the function in hubconf.py"),
+    ] = None
+    path: Annotated[
+        Path | None,
+        Option(
+            "hub, monai: the folder; timm, segmentation-models: one that save_for_hf or "
+            "save_pretrained wrote, instead of architecture and weights",
+            reads=at_base,
+        ),
+    ] = None
+    weights: Annotated[
+        Path | None,
+        Option(
+            "the file with its parameters, .safetensors or as torch.save writes a state_dict; "
+            "nothing is fetched (monai: models/model.pt)",
+            reads=at_base,
+        ),
+    ] = None
+    options: Annotated[
+        Mapping[str, Any],
+        Option(
+            "further arguments of what makes it, such as encoder_name; monai: changes of its "
+            "configuration, by MONAI's ids"
+        ),
+    ] = field(default_factory=dict)
+    classes: Annotated[
+        Sequence[str] | None,
+        Option("what its outputs are, in their order (default: as the library says)"),
+    ] = None
+    preset: Annotated[
+        str | None,
+        Option(
+            "torchvision: the weights whose preprocessing and classes are meant (those it "
+            "recommends); segmentation-models, hub: imagenet, for ImageNet's mean and std"
+        ),
+    ] = None
+    preprocessing: Annotated[Mapping[str, Any], Group(told)] = field(default_factory=dict)
 
     @property
     def who(self) -> str:

@@ -5,18 +5,17 @@ wrong travels as a `Failure`, since not every exception survives the way.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...errors import AvttError, InputError, ModelError, one_line
-from ...types import Answer, CallMode, JsonObject, Prompt, Unanswered
+from ...types import Answer, JsonObject, Prompt, Unanswered
 from ...utils.other_code import place_of
 from ..base import (
     BatchModel,
     ConcurrentModel,
     ModelDefaults,
     ModelSource,
-    PriceGuess,
     adapted_model,
 )
 from ..checking import checked, name_of
@@ -27,24 +26,22 @@ Make = Callable[[], ModelSource]
 """Makes the model, or what one is made of; another process can import it."""
 
 
+STATED = ModelDefaults.__annotations__.keys() - {"doing", "adapts", "trusted"}
+"""Attributes by which a model says what it is; of the others workers have their own."""
+
+
 @dataclass(frozen=True)
 class About:
-    """What the driver has to know of a model that it does not hold: see ``ModelDefaults``."""
+    """What the driver has to know of a model that it does not hold: see ``ModelDefaults``.
 
-    answers: CallMode
-    name: str
-    version: str | None
+    ``stated``: its attributes, by name.
+    """
+
+    stated: JsonObject
     content: str | None
-    needs_image: bool
-    most_cost: float | None
+    protocol: JsonObject
     prices_known: bool
     costs_money: bool
-    most_attempts: int
-    template_hash: str | None
-    hard_answers: bool
-    takes_words: bool
-    price_guess: PriceGuess | None
-    protocol: JsonObject
 
 
 @dataclass(frozen=True)
@@ -90,9 +87,9 @@ class Holding:
                 "which has several calls on their way by itself; leave workers out, and say there "
                 "how many"
             )
-        told = {each.name: getattr(model, each.name) for each in fields(About)}
-        told |= {"name": name_of(model), "content": model.content(), "protocol": model.protocol()}
-        return About(**told)
+        stated = {name: getattr(model, name) for name in STATED} | {"name": name_of(model)}
+        sure, paid = model.prices_known, model.costs_money
+        return About(stated, model.content(), model.protocol(), sure, paid)
 
 
 def _attempted(do: Callable[[], Done]) -> Done | Failure:

@@ -81,11 +81,7 @@ class Workers(ModelDefaults):
             self.close()
             raise
         self._about = about
-        self.answers, self.name, self.version = about.answers, about.name, about.version
-        self.needs_image, self.most_cost = about.needs_image, about.most_cost
-        self.most_attempts, self.template_hash = about.most_attempts, about.template_hash
-        self.hard_answers, self.takes_words = about.hard_answers, about.takes_words
-        self.price_guess = about.price_guess
+        vars(self).update(about.stated)
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
         return self._pool.submit(prompt)

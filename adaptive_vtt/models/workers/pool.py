@@ -196,7 +196,7 @@ class WorkerPool:
             )
             _fail(tasks, error)
             raise error
-        most = self.begun().most_cost or 0.0
+        most = self.begun().stated["most_cost"] or 0.0
         for task in tasks:
             if self._died_of[task.key] < MAX_DEATHS:
                 task.future.set_exception(CallLost(f"worker: {died}"))

@@ -25,19 +25,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...datasets.base import Dataset
 from ...datasets.view import View
-from ...errors import AvttError, InputError, check_known, listed, one_line
-from ...models.local.onnx import TYPES, session
+from ...errors import AvttError, InputError, listed, one_line
+from ...models.local.onnx import image_input, session
 from ...models.local.tensors import InputShape, Preprocessing, fitted
 from ...types import Box, Floats, Image, Indices, Sample
 from ...utils.files import why_unread
-from ...utils.options import Option, at_base
+from ...utils.options import Option, at_base, check_options
 from ...utils.other_code import place_of
 from . import Detector
 
@@ -290,17 +290,15 @@ class OnnxDetector:
         providers: Sequence[str] | None = None,
     ) -> None:
         self._where = f"detector {str(path)!r}"
-        check_known("layout", layout, get_args(Layout), self._where)
-        for name, value in (("threshold", threshold), ("overlap", overlap)):
-            if not 0 < value <= 1:
-                raise InputError(f"{self._where}: expected {name} in (0, 1], got {value}")
+        given = {"layout": layout, "threshold": threshold, "overlap": overlap}
+        check_options(OnnxDetector, given, self._where)
         self.labels = _labels(labels)
         self.threshold, self.overlap = threshold, overlap
         self._session = session(Path(path), providers or ("CPUExecutionProvider",), "detector")
-        given = self._session.get_outputs()
-        outputs = [output.name for output in given]
+        there = self._session.get_outputs()
+        outputs = [output.name for output in there]
         self.layout = (
-            _layout([len(output.shape) for output in given]) if layout == "auto" else layout
+            _layout([len(output.shape) for output in there]) if layout == "auto" else layout
         )
         self._outputs = roles(outputs, self._where) if self.layout == "ssd" else outputs[:1]
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
@@ -341,14 +339,9 @@ class OnnxDetector:
         return fitted(image, shape)[:, :, ::-1]
 
     def _take_input(self, size: tuple[int, int] | None) -> None:
-        inputs = self._session.get_inputs()
-        if len(inputs) != 1:
-            names = ", ".join(one.name for one in inputs)
-            raise InputError(f"{self._where}: expected one input, an image, got {names}")
-        check_known("input type", inputs[0].type, TYPES, self._where)
-        self._input, self._dtype = inputs[0].name, TYPES[inputs[0].type]
-        self._bare = len(inputs[0].shape) == 3  # torchvision's take an image, not a batch
-        shape = InputShape.of([1] * self._bare + list(inputs[0].shape), self._where)
+        self._input, self._dtype, sides = image_input(self._session, self._where)
+        self._bare = len(sides) == 3  # torchvision's take an image, not a batch
+        shape = InputShape.of([1] * self._bare + sides, self._where)
         if shape.batch not in (None, 1):
             raise InputError(f"{self._where}: expected an input of one image, got {shape.batch}")
         height, width = size or (shape.height, shape.width)

@@ -10,12 +10,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 from typing import Literal as OneOf
 
 from ...errors import InputError, check_known, one_line
 from ...utils.importing import needed
-from . import Reader
+from ...utils.options import Option, at_base
+from ...utils.other_code import is_target
+from . import TAGGERS, Reader
 from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
 from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus, data_lines, singular
 from .wordnet import WordNetSame, wordnet_folder
@@ -330,29 +332,63 @@ def _phrases(tokens: list[Token]) -> list[str]:
 WORDS = ("alike", "literal")
 
 
-def reader(tagger: str | None = None, *, places: bool = False) -> Reader:
-    """Nouns, without abstract ones, by the spaCy model ``tagger``, or by the built-in tagger.
+def is_tagger(name: str) -> bool:
+    """Whether a tagger is other people's code, and no model of spaCy's."""
+    return is_target(name) or TAGGERS.package_of(name) is not None
 
-    ``places``: also those that say where the picture was taken, which REIC takes for objects
-    like all others; but as no detector boxes a street, little can be said of them.
-    """
+
+def _named(tagger: str, base: Path) -> str | Reader:
+    if not is_tagger(tagger):
+        return tagger
+    found: Reader = TAGGERS.checked(TAGGERS.make(tagger, {}, base), tagger)
+    return found
+
+
+def reader(
+    tagger: Annotated[
+        str | Reader | None,
+        Option(
+            "what finds nouns: a spaCy model, or 'file.py:name' or 'package.module:name' of a "
+            "Reader (default: the built-in tagger)",
+            reads=_named,
+            type=str,
+        ),
+    ] = None,
+    *,
+    places: Annotated[
+        bool, Option("take nouns that say where (street) for objects, too (false)")
+    ] = False,
+) -> Reader:
+    """Nouns, without abstract ones. ``places``: REIC takes them for objects like all others; but as
+    no detector boxes a street, little can be said of them."""
+    if tagger is not None and not isinstance(tagger, str):
+        return tagger
     abstract = ABSTRACT if places else ABSTRACT | PLACES
     return NounReader(Spacy(tagger) if tagger else None, abstract=abstract)
 
 
 def same(
-    words: OneOf["alike", "literal"] = "alike",
-    wordnet: Path | None = None,
-    vectors: Path | None = None,
-    threshold: float | None = None,
+    words: Annotated[
+        OneOf["alike", "literal"],
+        Option(
+            "which names mean the same object: alike ones (default), by number, last words, and "
+            "what else is installed; or equal ones alone"
+        ),
+    ] = "alike",
+    wordnet: Annotated[
+        Path | None,
+        Option("folder of WordNet's database files (default: $WNSEARCHDIR)", reads=at_base),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        Option("file of word vectors (GloVe, FastText) to compare names by", reads=at_base),
+    ] = None,
+    threshold: Annotated[float | None, Option("least similarity of vectors", gt=0, le=1)] = None,
 ) -> Matcher:
     """Number and last words, everyday synonyms and kinds, WordNet where it is found, and
-    vectors where there are any.
+    vectors where there are any: by default MiniLM's, where that is installed, with a ``threshold``
+    that was calibrated. What it came to stands in ``fingerprint``.
 
-    ``words``: "literal" for equal words alone. ``wordnet``: folder of the database (default:
-    $WNSEARCHDIR, and none where that is not set); ``vectors``: file of word vectors
-    (default: MiniLM, and none where that is not installed), with the least similarity
-    ``threshold`` (default for MiniLM: calibrated). What it came to stands in ``fingerprint``.
     Raises InputError for folders and files that cannot be used.
     """
     check_known("value of words", words, WORDS)
