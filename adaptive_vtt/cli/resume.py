@@ -94,7 +94,8 @@ def resume(
         check_alone(directory, leaves=leave_fleet)
         limits: Any = {**flags, **new_limits(settings(sets))}
         changed = any(limit is not None for limit in limits.values())
-        if not (changed or posthoc or give_up_batch) and stays_ended(directory, model):
+        new = changed or posthoc or give_up_batch or model  # a model is looked at, if it is named
+        if not new and stays_ended(directory):
             return report_again(directory, as_json, open_it=open_it)
         audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, model=model, **limits)
         if not as_json and changed:

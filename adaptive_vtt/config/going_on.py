@@ -63,15 +63,14 @@ def new_limits(table: Mapping[str, Any]) -> Table:
     return found
 
 
-def stays_ended(directory: Path | str, model: str | None = None) -> bool:
+def stays_ended(directory: Path | str) -> bool:
     """Whether the audit in a run folder has ended, and under its own limits asks nothing more, so
     that nothing has to be learnt anew to go on with it. Raises as ``resume`` does for a journal
     that it would refuse."""
     path = Path(directory) / JOURNAL
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
-        if facts.call is None or model is None:
-            _spec_of(facts, directory, model)
+        _spec_of(facts, directory, None)
         if facts.rejudged is not None or facts.ended is None or facts.ended.by == "lease":
             return False
         if len(journal.calls()) < len(journal.draws(proposals=False)):

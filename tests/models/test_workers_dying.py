@@ -22,7 +22,7 @@ from tests.helpers.worked import DEADLY, Mortal, audit, mortal, poisoned, prompt
 @pytest.mark.parametrize("batch", [1, 4])
 def test_a_question_that_workers_die_of_is_unanswered_and_no_other(batch: int) -> None:
     places = [Mortal(ScriptedModel, poisoned) for _ in range(2)]
-    model = mortal(places, batch=batch)
+    model = mortal(places, worker_batch=batch)
     made = audit(model, budget=80)
     table = [(a.question, a.unanswered) for c in made.journal.calls() for a in c.answers]
     dead = {space().question(q).sample_id for q, why in table if why == "5 workers died of it"}
@@ -37,7 +37,7 @@ def test_a_question_that_workers_die_of_is_unanswered_and_no_other(batch: int) -
 
 def test_a_question_that_a_worker_died_of_is_asked_alone() -> None:
     place = Mortal(ScriptedModel, poisoned)
-    model = mortal([place], batch=4)
+    model = mortal([place], worker_batch=4)
     model.trusted = True
     answers = model.ask(prompts(8))
     assert answers[3] == Unanswered("5 workers died of it", cost=5.0)  # each may have been paid
