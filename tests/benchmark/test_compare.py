@@ -465,6 +465,7 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_python_compares_as_the_command_does(recorded, answers, tmp_path, capsys):
     out, threads = tmp_path / "out", torch.get_num_threads()
     torch.set_num_threads(2)  # which a run sets to 1

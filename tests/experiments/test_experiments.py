@@ -172,6 +172,7 @@ def test_figure4_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "microseconds" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_figure4_in_two_processes_is_the_same_as_in_one() -> None:
     jobs = [figure4.Job("IDRiD-like", 6, "biased", repeat) for repeat in range(2)]
     alone, together = figure4.run_all(jobs, 1), figure4.run_all(jobs, 2)
