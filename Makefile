@@ -2,7 +2,8 @@
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
 # make test-slow: the tests that take long           make lock: constraints.txt anew
 # make bench BCCD=FOLDER: those of photographs, too (docs/how-to/photographs.md)
-# make docs: the pages of docs/, in build/site       make reference: docs/reference/{spec,cli,python}.md anew
+# make bench QUICK=--quick: a short run of each, to see it work; its figures measure nothing
+# make docs: the pages of docs/, in build/site       make reference: docs/reference/{spec,cli}.md anew
 # make test-lowest, make test-pythons: what else pyproject.toml promises to run on
 PYTHON ?= python3
 VENV := .venv
@@ -63,6 +64,7 @@ lock test-lowest test-pythons:
 	$(PYTHON) -m venv .venvs && .venvs/bin/pip install --quiet nox uv
 	.venvs/bin/nox -s $(SESSION) --envdir .venvs/nox
 
+<<<<<<< HEAD
 bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.vtt.figure3 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.vtt.figure4 --out bench
@@ -106,6 +108,53 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.engine.hostile --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.engine.ablation --out bench $(if $(BCCD),--data $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.engine.estimates --out bench
+=======
+# QUICK=--quick: every program in its short form, and no tests.
+EXPERIMENTS := $(BIN)/python -m adaptive_vtt.experiments
+bench: $(VENV)/.ready skipped $(if $(QUICK),,test-slow)
+	$(EXPERIMENTS).vtt.figure3 $(QUICK)
+	$(EXPERIMENTS).vtt.figure4 $(QUICK)
+	$(EXPERIMENTS).vtt.trained_figures $(QUICK)
+	$(EXPERIMENTS).medmnistc.table3 $(QUICK) $(if $(BCCD),--data $(BCCD))
+	$(EXPERIMENTS).vtt.lookahead $(QUICK)
+	$(EXPERIMENTS).engine.speed $(QUICK)
+	$(EXPERIMENTS).engine.crossover $(QUICK)
+	$(EXPERIMENTS).engine.long_audits $(QUICK)
+	$(EXPERIMENTS).engine.drift $(QUICK)
+	$(EXPERIMENTS).engine.digits $(QUICK)
+	$(EXPERIMENTS).engine.kernels $(QUICK)
+	$(EXPERIMENTS).engine.self_taught $(QUICK)
+	$(EXPERIMENTS).medmnistc.corruption_speed $(QUICK)
+	$(EXPERIMENTS).medmnistc.census_speed $(QUICK)
+	$(EXPERIMENTS).medtest.medtest_speed $(QUICK)
+	$(EXPERIMENTS).medtest.retraining $(QUICK)
+	$(EXPERIMENTS).medmnistc.bccd $(QUICK) $(if $(BCCD),--data $(BCCD))
+	$(EXPERIMENTS).reic.drawn_and_photographed $(QUICK) $(if $(BCCD),--voc $(BCCD))
+	$(EXPERIMENTS).medtest.phantom_audit $(QUICK)
+	$(EXPERIMENTS).endobench.endobench_tasks $(QUICK)
+	$(EXPERIMENTS).engine.endpoints $(QUICK)
+	$(EXPERIMENTS).engine.batches $(QUICK)
+	$(EXPERIMENTS).engine.prices $(QUICK)
+	$(EXPERIMENTS).engine.workers $(QUICK)
+	$(BIN)/python -m tests.campaigns.money $(QUICK)
+	$(BIN)/python -m tests.campaigns.resilience $(QUICK)
+	$(EXPERIMENTS).engine.fleet $(QUICK)
+	$(BIN)/python -m tests.campaigns.fleet_kills $(QUICK)
+	$(EXPERIMENTS).engine.slices $(QUICK)
+	$(EXPERIMENTS).engine.forecasts $(QUICK)
+	$(EXPERIMENTS).engine.after $(QUICK)
+	$(EXPERIMENTS).engine.cohort $(QUICK) --journals
+	$(EXPERIMENTS).engine.versus $(QUICK)
+	$(EXPERIMENTS).engine.versus_replay $(QUICK)
+	$(EXPERIMENTS).engine.constants $(QUICK) ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
+	$(EXPERIMENTS).reic.caption_tables $(QUICK) $(if $(DETECTOR),--detector $(DETECTOR))
+	$(EXPERIMENTS).reic.caption_detectors $(QUICK) $(if $(DETECTOR),--detector $(DETECTOR))
+	$(EXPERIMENTS).reic.caption_audits $(QUICK)
+	$(EXPERIMENTS).engine.certificates $(QUICK)
+	$(EXPERIMENTS).engine.ablation $(QUICK) $(if $(BCCD),--data $(BCCD))
+	$(EXPERIMENTS).engine.estimates $(QUICK)
+	$(EXPERIMENTS).pages
+>>>>>>> bench
 	@$(MAKE) --no-print-directory skipped
 
 # What bench leaves out for want of data or packages: said before it begins, and when it has ended.

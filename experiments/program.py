@@ -2,22 +2,36 @@
 
 import argparse
 import json
+import os
+import platform
+import sys
+import textwrap
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 import cv2
 import pandas as pd
 import torch
 
+from adaptive_vtt.audit import Progress
 from adaptive_vtt.benchmark.executors import run_all
+from adaptive_vtt.benchmark.runs import ROUNDING
 from adaptive_vtt.errors import check_known
+from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.files import write_text
 
 Row = dict[str, Any]
 """One row of a table: figures by the names of their columns."""
+BENCH = Path("bench")
+QUICK = BENCH / "quick"
+"""Where files are written, and those of short runs, which must not replace what was measured."""
+WIDTH = 80
+"""Characters of a line, so that tables can be read in a terminal of the usual size."""
 Job = TypeVar("Job")
 Done = TypeVar("Done")
 
@@ -32,26 +46,29 @@ def options(
 ) -> argparse.Namespace:
     """What a command line says; PyTorch and OpenCV are left one thread each.
 
-    ``--out`` names the folder to write to, by default ``bench``. Every one of ``given`` is an
-    option: False is a flag, a list takes several values like its own, a mapping some of its names
-    (all, unless any are given; commas may stand between them), anything else is a default; a type,
-    alone or in a list, stands for what is None unless it is given. ``quick``: the defaults with
-    ``--quick``; ``rest``: the name of arguments that need no option. Raises InputError for a name
-    that a mapping lacks.
+    ``--out`` names the folder to write to, by default BENCH, of short runs QUICK. Every one of
+    ``given`` is an option: False is a flag, a list takes several values like its own, a mapping
+    some of its names (all, unless any are given; commas may stand between them), anything else is a
+    default; a type, alone or in a list, stands for what is None unless it is given. ``quick``: the
+    defaults with ``--quick``; ``rest``: the name of arguments that need no option. Raises
+    InputError for a name that a mapping lacks.
     """
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
+    run = sys.modules["__main__"].__spec__
     parser = argparse.ArgumentParser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        f"python -m {run.name}" if run else None,
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for name, value in {"out": Path("bench"), **given}.items():
+    for name, value in {"out": BENCH, **given}.items():
         _add(parser, "--" + name.replace("_", "-"), value)
     if rest:
         parser.add_argument(rest, nargs="*")
     if quick is not None:
         parser.add_argument("--quick", action="store_true", help="a small run, to see it work")
         if parser.parse_known_args(arguments)[0].quick:
-            parser.set_defaults(**quick)
+            parser.set_defaults(**{"out": QUICK, **quick})
     chosen = parser.parse_args(arguments)
     for name, known in given.items():
         if isinstance(known, Mapping):
@@ -105,27 +122,86 @@ def apart(function: Callable[..., Done], *arguments: Any) -> Done:
         return pool.apply(function, arguments)
 
 
+def show(found: pd.DataFrame | Row | str, title: str = "", *, index: bool = False) -> None:
+    """Prints a table, a row of one, or a sentence, under its title; no line is wider than WIDTH.
+
+    Columns that do not fit stand below, beside what names their rows again: the index, or else the
+    first column. Words too long for that are cut; files have them whole.
+    """
+    if title:
+        print(f"\n{title}")
+    if isinstance(found, pd.DataFrame):
+        print(_folded(found, index), flush=True)
+        return
+    if isinstance(found, dict):
+        each = ((k, f"{v:.4g}" if isinstance(v, float) else v) for k, v in found.items())
+        found = ", ".join(f"{name}: {value}" for name, value in each)
+    # Paths stay whole, so that they can be copied.
+    folded = textwrap.fill(found, WIDTH, break_long_words=False, break_on_hyphens=False)
+    print(folded, flush=True)
+
+
+def _folded(table: pd.DataFrame, index: bool) -> str:
+    text: str = table.to_string(index=index, na_rep="")
+    if max(map(len, text.splitlines())) <= WIDTH:
+        return text
+    named = table if index or table.shape[1] < 2 else table.set_index(table.columns[0])
+    # A column has to stand beside all that names its rows, and a sign that more follow.
+    most = WIDTH // (named.index.nlevels + 1) - 3
+    named = named.rename(index=lambda name: str(name)[:most], columns=lambda name: str(name)[:most])
+    text = named.to_string(line_width=WIDTH, max_colwidth=most, na_rep="")
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+class Watch:
+    """Goes beside an audit: whether every interval ``held`` the truth (K,) at every moment."""
+
+    def __init__(self, truth: Floats) -> None:
+        self.truth, self.held = truth, True
+
+    def __call__(self, step: Progress) -> None:
+        lower, upper = step.state.lower, step.state.upper
+        assert lower is not None
+        assert upper is not None
+        inside = (lower <= self.truth + ROUNDING) & (self.truth <= upper + ROUNDING)
+        self.held &= bool(inside.all())
+
+
 def told(table: pd.DataFrame | list[Row], file: Path, *, index: bool = False) -> None:
     """Prints a table and writes it, as CSV; its index, too, where that says what rows are."""
     frame = pd.DataFrame(table)
-    print(f"\n{file.stem}\n{frame.to_string(index=index, na_rep='')}", flush=True)
+    show(frame, file.stem, index=index)
     write_text(file, frame.to_csv(index=index))
 
 
 def told_together(tables: Mapping[str, pd.DataFrame], file: Path) -> None:
     """Prints tables under their titles and writes their rows by title, as JSON."""
     for title, table in tables.items():
-        text = table.astype(object).fillna("").to_string(index=False)
-        print(f"\n{title}\n{text}", flush=True)
+        show(table.astype(object).fillna(""), title)
     rows = {title: json.loads(table.to_json(orient="records")) for title, table in tables.items()}
     write_text(file, json.dumps(rows, indent=1) + "\n")
 
 
-def markdown(table: pd.DataFrame) -> str:
-    """The table in Markdown, floats with two digits."""
-    rules = ["---:" if pd.api.types.is_numeric_dtype(table[c]) else "---" for c in table.columns]
-    rows = [
-        [f"{v:.2f}" if isinstance(v, float) else str(v) for v in row]
-        for row in table.itertuples(index=False, name=None)
-    ]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [[*map(str, table)], rules, *rows]) + "\n"
+def milliseconds(work: Callable[[], object], times: int) -> float:
+    """Median of so many calls by the clock, after a first one that loads what is needed."""
+    taken = []
+    for _ in range(times + 1):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return 1000 * median(taken[1:])
+
+
+def machine() -> str:
+    """Processor, cores and threads, GPU, and the versions that matter, in a line."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "no CUDA device"
+    cores = f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    return f"{_processor()}, {cores}; {gpu}; torch {torch.__version__}, {platform.platform()}"
+
+
+def _processor() -> str:
+    """The processor's name, where the system tells it."""
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text(encoding="utf-8").splitlines() if known.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -65,14 +65,15 @@ class Rotation(LabelPreserving):
         if sample.image is None:
             return FollowUp(None)
         degrees = most if rng.random() < 0.5 else -most
-        return FollowUp(_turned(sample.image, degrees), {"degrees": degrees})
+        return FollowUp(turned(sample.image, degrees), {"degrees": degrees})
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
         degrees = follow_up.details["degrees"]
-        return _turned(mask.astype(np.uint8), degrees, nearest=True).astype(bool)
+        return turned(mask.astype(np.uint8), degrees, nearest=True).astype(bool)
 
 
-def _turned(image: Image, degrees: float, *, nearest: bool = False) -> Image:
+def turned(image: Image, degrees: float, *, nearest: bool = False) -> Image:
+    """Counter-clockwise about the centre, between pixels linearly unless ``nearest``."""
     import cv2
 
     height, width = image.shape[:2]

@@ -111,8 +111,12 @@ def table(
     uniform = frame["calls"].where(frame["setting"] == "uniform")
     base = uniform.groupby([frame[key] for key in keys[:2]]).transform("max")
     frame.insert(4, "of uniform", (frame["calls"] / base).round(3))
-    by_task = groups[[task.name for task in TASKS]].mean().round(0).astype(int).reset_index()
-    return frame, by_task
+    by_task = groups[[task.name for task in TASKS]].mean().round(0).astype(int).T
+    by_task.columns = [
+        f"{model}, {how}, +-{width}"
+        for model, width, how in frame[keys].itertuples(index=False, name=None)
+    ]
+    return frame, by_task.rename_axis("task")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -126,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         seeds=3,
     )
     frame, by_task = table(chosen.models, chosen.only, chosen.half_widths, chosen.seeds)
-    print(by_task.set_index(["model", "half-width", "setting"]).T.to_string(), flush=True)
+    told(by_task, chosen.out / "endobench-calls.csv", index=True)
     told(frame, chosen.out / "endobench-tasks.csv")
 
 

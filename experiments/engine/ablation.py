@@ -1,8 +1,5 @@
 """What each part of the default audit is worth: calls until certified with one part taken out.
 
-    python -m adaptive_vtt.experiments.engine.ablation [--only demo digits] [--seeds 3]
-        [--data BCCD]
-
 Every run is one audit until all targets are certified, or until as many calls as the benchmark
 allows. Ratios are to calls that are drawn at random and predicted by the same question GP, nets
 included, and to plain uniform calls without predictions. Benchmarks:
@@ -15,7 +12,7 @@ included, and to plain uniform calls without predictions. Benchmarks:
   where they are.
 
 Each run is a line of OUT/ablation.csv as soon as it has ended, and is not made again while it is
-there: delete the file after a change of the engine. Prints a Markdown table per benchmark.
+there: delete the file after a change of the engine. Prints and writes a table per benchmark.
 """
 
 import time
@@ -39,7 +36,7 @@ from adaptive_vtt.types import Floats, Indices
 from adaptive_vtt.utils.files import write_text
 
 from ..medmnistc.bccd import Nets, Replayed, Sizes, benches
-from ..program import markdown, options
+from ..program import options, show, told
 from . import certificates
 
 RANDOM = "prediction-powered"
@@ -159,7 +156,7 @@ def measure(
         row = (name, way.name, seed, *run(way, seed), round(time.perf_counter() - start, 1))
         known.loc[len(known)] = row
         write_text(file, known.to_csv(index=False))
-        print(*row, sep=", ", flush=True)
+        show(", ".join(map(str, row)))
 
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
@@ -169,7 +166,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     for way, mine in by_way.items():
         if not len(mine):
             continue
-        row = {"": way, "seeds": len(mine), "calls": _mean(mine)}
+        row = {"way": way, "seeds": len(mine), "calls": _mean(mine)}
         for measure in MEASURES:
             row[f"to {measure.partition(',')[0]}"] = _ratio(mine, by_way[measure])
         rows.append(row | {"always held": f"{mine['held'].sum()} of {len(mine)}"})
@@ -195,13 +192,15 @@ def _ratio(runs: pd.DataFrame, others: pd.DataFrame) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     known = benchmarks(Path(), Path(), Sizes())
     ways = {way.name: way for way in WAYS}
-    chosen = options(__doc__, arguments, data=Path, only=known, ways=ways, seeds=3)
+    fast = [name for name, way in ways.items() if way.strategy not in ("nipv", "bald")]
+    quick = {"only": ["digits"], "seeds": 1, "ways": fast}
+    chosen = options(__doc__, arguments, quick=quick, data=Path, only=known, ways=ways, seeds=3)
     file = chosen.out / "ablation.csv"
     for name, make in benchmarks(chosen.out, chosen.data, Sizes()).items():
         if name in chosen.only:
             measure(file, name, make, [ways[way] for way in chosen.ways], chosen.seeds)
     for benchmark, runs in pd.read_csv(file).groupby("benchmark", sort=False):
-        print(f"\n{benchmark}\n\n{markdown(summary(runs))}", flush=True)
+        told(summary(runs), chosen.out / f"ablation-{benchmark}.csv")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ decay of .15, wrong less often by .034 (as in ``experiments.engine.versus``). Th
 audited alone, after the earlier one, and by uniform questions; every audit has a seed of its own.
 Answers are right or wrong; with --soft they are probabilities: that of the right digit, of it and
 the likeliest other one. "covered" counts runs whose interval holds the truth in the end.
-
-    python -m adaptive_vtt.experiments.engine.after [--seeds 3] [--half-widths 0.05 0.03] [--soft]
 """
 
 import tempfile
@@ -20,7 +18,7 @@ import pandas as pd
 from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.models import Recorded
 
-from ..program import Row, options, told
+from ..program import Row, options, show, told
 from .digits import CONCEPT, Bench, severity_bench
 from .versus import DECAY
 
@@ -82,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for width in chosen.half_widths:
         for seed in range(chosen.seeds):
             found += rows(width, seed, chosen.soft)
-            print(pd.DataFrame(found[-4:]).to_string(index=False, header=not seed), flush=True)
+            show(pd.DataFrame(found[-4:]), f"seed {seed}")
     table = spread(pd.DataFrame(found), ["half-width", "how"]).round(1)
     told(table, chosen.out / ("after_soft.csv" if chosen.soft else "after.csv"), index=True)
 

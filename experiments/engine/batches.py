@@ -7,8 +7,6 @@ made; the bill is that of the prices, half of them in batches.
 kills: audits in batches of 16 in forked processes, killed with SIGKILL at random moments, while
 they submit, wait and read, and resumed until they end. The endpoint counts what it is given: a
 request that was submitted twice would be one more than the calls of an undisturbed audit.
-
-    python -m adaptive_vtt.experiments.engine.batches [--quick] [--only cost] [--seeds 3]
 """
 
 from collections.abc import Callable, Sequence
@@ -142,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(
         __doc__,
         arguments,
-        quick={"seeds": 1, "half_width": 0.1, "kills": 6},
+        quick={"seeds": 1, "half_width": 0.2, "kills": 2},
         only=SUITES,
         seeds=3,
         half_width=0.05,

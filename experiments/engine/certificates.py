@@ -319,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(
         __doc__,
         arguments,
-        quick={"seeds": 2},
+        quick={"only": ["sides-0.9", "severity", "proxy"], "seeds": 1},
         only=SUITES,
         seeds=int,
         workers=2,

@@ -7,9 +7,6 @@ are unlike their cohort: the first one's losses turned to other questions, inver
 "rmse N": of the estimate after N calls, over models and seeds. "covered" counts runs whose interval
 holds the truth in the end. --bound audits nothing: it says how much of a uniform draw's variance is
 left where all the model's answers, and so the best weights of the others', are known beforehand.
-
-    python -m adaptive_vtt.experiments.engine.cohort [--models 12] [--seeds 2] [--journals]
-        [--unlike] [--bound]
 """
 
 import argparse
@@ -27,14 +24,13 @@ from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.surrogates.cohort import logits
 from adaptive_vtt.types import Floats, Indices
 
-from ..program import Row, options, told
+from ..program import Row, options, show, told
 from .after import EARLIER, audited, spread
 from .cohort_models import population
 from .digits import Bench
 
 MARKS = (20, 50, 100, 200)
 """Calls after which estimates are compared."""
-JOURNAL_CALLS = 300
 MAX = 1500
 """Calls after which an audit is given up, and counted with so many."""
 
@@ -53,12 +49,14 @@ def unlike(bench: Bench) -> dict[str, Bench]:
     return {name: replace(bench, losses=found, name=name) for name, found in kinds.items()}
 
 
-def journals(benches: Mapping[str, Bench], half_width: float, folder: Path) -> dict[str, Path]:
-    """An audit of JOURNAL_CALLS calls of every model."""
+def journals(
+    benches: Mapping[str, Bench], half_width: float, calls: int, folder: Path
+) -> dict[str, Path]:
+    """An audit of so many ``calls`` of every model."""
     found = {}
     for number, (name, bench) in enumerate(benches.items()):
         path = folder / f"{name}.db"
-        options: dict[str, Any] = {"seed": EARLIER + number, "budget": JOURNAL_CALLS}
+        options: dict[str, Any] = {"seed": EARLIER + number, "budget": calls}
         audited(bench, half_width=half_width / 10, journal=path, **options)
         found[name] = path
     return found
@@ -126,29 +124,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(
         __doc__,
         arguments,
-        quick={"models": 1, "seeds": 1, "half_width": 0.15},
+        quick={"models": 1, "seeds": 1, "half_width": 0.15, "journal_calls": 60},
         models=12,
         seeds=2,
         half_width=0.05,
         journals=False,
+        journal_calls=300,
         unlike=False,
         bound=False,
     )
     benches = population()
     if chosen.bound:
         left = bounds(benches)
-        print(pd.concat([left, left.mean().to_frame("mean").T]).round(3).to_string())
+        show(pd.concat([left, left.mean().to_frame("mean").T]).round(3), index=True)
         return
     with tempfile.TemporaryDirectory() as folder:
         found = _measured(benches, chosen, Path(folder))
     if not chosen.unlike:
-        print(table_of(found, ["how"]).to_string())
+        show(table_of(found, ["how"]), "all models", index=True)
     name = "cohort_unlike.csv" if chosen.unlike else "cohort.csv"
     told(table_of(found, ["model", "how"]), chosen.out / name, index=True)
 
 
 def _measured(benches: Mapping[str, Bench], options: argparse.Namespace, folder: Path) -> list[Row]:
-    asked = journals(benches, options.half_width, folder) if options.journals else {}
+    earlier = options.half_width, options.journal_calls, folder
+    asked = journals(benches, *earlier) if options.journals else {}
     count = 1 if options.unlike else options.models
     chosen = list(benches)[:: len(benches) // count][:count]
     found: list[Row] = []
@@ -158,7 +158,7 @@ def _measured(benches: Mapping[str, Bench], options: argparse.Namespace, folder:
         mine = unlike(benches[name]) if options.unlike else {name: benches[name]}
         for label, bench in mine.items():
             new = list(rows(label, bench, known, options.half_width, options.seeds))
-            print(table_of(new, ["model", "how"]).to_string(), flush=True)
+            show(table_of(new, ["how"]), label, index=True)
             found += new
     return found
 

@@ -17,15 +17,15 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import sem
 
 from adaptive_vtt.certify import certifier
 from adaptive_vtt.errors import check_known
 from adaptive_vtt.models.local import self_taught
 from adaptive_vtt.surrogates import loss_mean
-from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import options
+from ..program import Row, options, show, told
 from . import certificates
 from .certificates import TAUGHT, Task, run
 from .digits import TEST, explained
@@ -75,11 +75,23 @@ def explained_after(seed: int) -> list[float]:
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Floats]:
-    """Prints a row per change; returns the questions of every seed."""
+def row(runs: pd.DataFrame, usual: pd.DataFrame) -> Row:
+    """Mean questions of audits, how many more than ``usual`` by the same seeds, and its error."""
+    asked, before = (each["questions"].to_numpy(float) for each in (runs, usual))
+    error = sem(asked - before) if len(asked) > 1 else np.nan
+    return {
+        "questions": round(float(asked.mean()), 1),
+        "more": round(float((asked - before).mean()), 1),
+        "+-": round(float(error), 1),
+        "held": f"{runs['covered'].sum()} of {len(runs)}",
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(
         __doc__,
         arguments,
+        quick={"seeds": 1, "half_width": 0.1},
         rest="changes",
         seeds=24,
         first=300,
@@ -87,26 +99,20 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Floats]:
         explained=False,
     )
     seeds = range(chosen.first, chosen.first + chosen.seeds)
-    found: dict[str, Floats] = {}
-    changes = {change: parsed(change) for change in ["", *chosen.changes]}
-    for change, values in changes.items():
+    rows, usual = [], None
+    for change, values in [("as it is", {}), *((text, parsed(text)) for text in chosen.changes)]:
         with changed(values):
             if chosen.explained:
-                found[change] = np.mean([explained_after(seed) for seed in seeds], axis=0)
-                told = pd.Series(found[change], ANSWERS).round(3).to_dict()
-                print(f"{change or 'as it is':28} {told}", flush=True)
-                continue
-            tasks = [Task("digits-severity", TAUGHT, chosen.half_width, seed) for seed in seeds]
-            runs = pd.DataFrame([run(task) for task in tasks])
-        found[change] = runs["questions"].to_numpy(float)
-        more = found[change] - found[""]
-        error = more.std(ddof=1) / len(more) ** 0.5 if len(more) > 1 else np.nan
-        print(
-            f"{change or 'as it is':28} {found[change].mean():7.1f} questions, {more.mean():+6.1f} "
-            f"(+-{error:.1f}), held {runs['covered'].sum()}/{len(runs)}",
-            flush=True,
-        )
-    return found
+                shares = np.mean([explained_after(seed) for seed in seeds], axis=0).round(3)
+                found = dict(zip(map(str, ANSWERS), shares.tolist(), strict=True))
+            else:
+                tasks = [Task("digits-severity", TAUGHT, chosen.half_width, seed) for seed in seeds]
+                runs = pd.DataFrame([run(task) for task in tasks])
+                usual = runs if usual is None else usual
+                found = row(runs, usual)
+        rows.append({"constants": change, **found})
+        show(rows[-1])
+    told(rows, chosen.out / ("constants-explained.csv" if chosen.explained else "constants.csv"))
 
 
 if __name__ == "__main__":

@@ -7,17 +7,15 @@ five columns of whole numbers go there and one column of predictions comes back,
 transfer is 48 bytes per candidate. Sampling, needs and proposal are NumPy's on either: "of that
 GP" is the part that the device can make faster.
 
-Prints the machine it ran on, the table, and, where there is a GPU, the fewest candidates at which
-it was faster. Writes crossover.csv.
+The second table is of follow-up images (``rendering.py``), which the package makes on the CPU.
+
+Prints the machine it ran on, the tables, and, where there is a GPU, the fewest candidates at which
+it was faster.
 """
 
-import os
-import platform
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
+import cv2
 import numpy as np
 import pandas as pd
 import torch
@@ -27,47 +25,32 @@ from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.engine.speed import CONCEPTS, answers, space_of
-from adaptive_vtt.experiments.program import Row, options, told
+from adaptive_vtt.experiments.program import Row, machine, milliseconds, options, show, told
 from adaptive_vtt.strategies import get
+
+from . import rendering
 
 CANDIDATES = (4096, 65_536, 1_000_000)
 SIZE = 10**9
 """Questions in the space."""
 
 
-def machine() -> str:
-    """Processor, cores and threads, GPU, and the versions that matter, in a line."""
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "no CUDA device"
-    cores = f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
-    return f"{_processor()}, {cores}; {gpu}; torch {torch.__version__}, {platform.platform()}"
-
-
-def _processor() -> str:
-    """The processor's name, where the system tells it."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text(encoding="utf-8").splitlines() if told.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 def measure(candidates: int, observed: int, draws: int, device: str) -> Row:
     """Median milliseconds of a draw, and of its predictions alone, over ``draws`` of them."""
     selector = prepared(candidates, observed, device)
-    selector.draw()  # tables are made, and kernels loaded, once
-    numbers = iter(range(1, 2 * draws + 1))
 
     def draw() -> None:
-        selector.draws = next(numbers)  # other candidates each time; nothing is learnt between
+        selector.draws += 1  # other candidates each time; nothing is learnt between
         selector.draw()
 
-    whole = _median(draw, draws)
+    whole = milliseconds(draw, draws)
     losses, looked_at = selector.belief.losses, selector.pool.candidates(0)
     assert losses is not None
     return {
         "candidates": candidates,
         "device": device,
-        "ms per draw": whole,
-        "of that GP": _median(lambda: losses.posterior(looked_at), draws),
+        "ms per draw": round(whole, 1),
+        "of that GP": round(milliseconds(lambda: losses.posterior(looked_at), draws), 1),
     }
 
 
@@ -87,15 +70,6 @@ def prepared(candidates: int, observed: int, device: str) -> Selector:
     return selector
 
 
-def _median(work: Callable[[], Any], times: int) -> float:
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()  # ends with results on the CPU, so the device has finished
-        taken.append(time.perf_counter() - start)
-    return round(1000 * float(np.median(taken)), 1)
-
-
 def crossover(table: pd.DataFrame) -> str:
     """The fewest candidates at which CUDA was faster, in words."""
     if "cuda" not in set(table["device"]):
@@ -108,22 +82,32 @@ def crossover(table: pd.DataFrame) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    quick = {"observed": 100, "draws": 2}
-    threads = torch.get_num_threads()
-    chosen = options(__doc__, arguments, quick=quick, observed=1000, draws=5)
-    torch.set_num_threads(threads)  # the CPU is compared with all its cores
-    devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-    print(machine())
-    print(f"one draw after {chosen.observed} calls of {CONCEPTS} answers, milliseconds")
-    table = pd.DataFrame(
-        [
-            measure(n, chosen.observed, chosen.draws, device)
-            for n in CANDIDATES
-            for device in devices
-        ]
+    threads = torch.get_num_threads(), cv2.getNumThreads()
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"observed": 100, "draws": 2, "sides": [28, 224], "batches": [1, 16]},
+        only=dict.fromkeys(("draws", "rendering")),
+        device=["cpu", *(["cuda"] if torch.cuda.is_available() else [])],
+        observed=1000,
+        draws=5,
+        sides=[*rendering.SIDES],
+        batches=[*rendering.BATCHES],
     )
-    told(table, chosen.out / "crossover.csv")
-    print(crossover(table))
+    torch.set_num_threads(threads[0])  # the CPU is compared with all its cores
+    cv2.setNumThreads(threads[1])
+    show(machine())
+    if "draws" in chosen.only:
+        show(f"one draw after {chosen.observed} calls of {CONCEPTS} answers, milliseconds")
+        sizes = [(n, device) for n in CANDIDATES for device in chosen.device]
+        rows = [measure(n, chosen.observed, chosen.draws, device) for n, device in sizes]
+        told(rows, chosen.out / "crossover.csv")
+        show(crossover(pd.DataFrame(rows)))
+    if "rendering" in chosen.only:
+        show("follow-up images, milliseconds per image, transfers to the device and back included")
+        found = rendering.table(chosen.sides, chosen.batches, chosen.device, chosen.draws)
+        told(found, chosen.out / "crossover-rendering.csv")
+        show(rendering.faster(found))
 
 
 if __name__ == "__main__":

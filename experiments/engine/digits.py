@@ -5,8 +5,6 @@ perturbations at 5 severities, 30,000 questions of which about 29 % fail.
 digits-proxy: a weak logistic classifier of 500 digits, 250 test images under 8 mild
 perturbations, 2,000 questions of which about 10 % fail, and three other classifiers whose
 losses are known for all of them.
-
-    python -m adaptive_vtt.experiments.engine.digits [--quick]
 """
 
 from collections.abc import Callable, Sequence

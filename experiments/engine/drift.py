@@ -6,8 +6,6 @@ foreseen*. A model stays as it is, or gets worse: *sudden* after SINCE calls, *l
 a quarter of what the audit takes without, *slow* by equal steps over as many calls as it takes,
 *part* in one group or quarter alone, *periodic* in every other block of BLOCK calls.
 
-    python -m adaptive_vtt.experiments.engine.drift [--seeds 10] [--out bench]
-
 Prints how audits ended, after how many calls, and the calls made after every interval was narrow
 enough: where a model stays as it is, those are a stall.
 """
@@ -21,7 +19,7 @@ import pandas as pd
 from adaptive_vtt import Audit, Pool
 from adaptive_vtt.types import Floats, Indices
 
-from ..program import options, told
+from ..program import options, show, told
 
 ITEMS, MOST = 2_000, 1_200
 SINCE, BLOCK, WORSE = 100, 40, 0.4
@@ -123,7 +121,8 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__, arguments, seeds=10, only=KINDS)
+    quick = {"only": ["one"], "seeds": 1}
+    chosen = options(__doc__, arguments, quick=quick, seeds=10, only=KINDS)
     rows = []
     for name in chosen.only:
         for seed in range(chosen.seeds):
@@ -133,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 usual = int(str(found["calls"])) if drift == "none" else usual
                 rows.append({"kind": name, "drift": drift, "seed": seed, **found})
     told(rows, chosen.out / "drift.csv")
-    print(summary(pd.DataFrame(rows)).to_string(index=False))
+    show(summary(pd.DataFrame(rows)))
 
 
 if __name__ == "__main__":

@@ -4,9 +4,6 @@ Digits (``digits``, one target) with proxies and features that tell, or tell not
 and the demo (16 targets, of which a call moves many). "draws" is the weighted mean of the
 pseudo-outcomes, "predictions" the losses seen with the question GP's mean for all others, "both"
 what an audit reports. Errors are root mean squares over seeds and targets.
-
-    python -m adaptive_vtt.experiments.engine.estimates [--quick] [--only demo] [--seeds 20]
-        [--out bench]
 """
 
 from collections.abc import Callable, Sequence

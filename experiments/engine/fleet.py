@@ -11,8 +11,6 @@ when the money is gone, mean over seeds; "all" the money until all are, over wha
 - narrowing: first where half-widths are expected to narrow most, relatively, per money
 - fleet: by ``audit.fleet.leasing``
 - foreseen: first who truly takes the least money per target, which nobody can know
-
-    python -m adaptive_vtt.experiments.engine.fleet [--quick] [--seeds 10]
 """
 
 from collections.abc import Callable, Sequence

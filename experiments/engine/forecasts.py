@@ -5,8 +5,6 @@ Five kinds of audits of recorded answers: *several* targets of one call, *digits
 one, and *rare* mistakes, one of a hundred. Each is audited to its end, and again with a budget of a
 part of those calls, drawn evenly from .15 to .9; that one says its range and goes on to its end.
 
-    python -m adaptive_vtt.experiments.engine.forecasts [--seeds 8] [--first 100] [--out bench]
-
 Prints a row per kind, and what the formula of before said, as a multiple of the truth: it took the
 half-width to fall with the square root of the draws. Seeds below 100 are those that ``further``'s
 constants were chosen on.
@@ -25,7 +23,7 @@ from adaptive_vtt.models import Recorded
 from adaptive_vtt.results.way_on import forecast
 from adaptive_vtt.types import Bools, CallMode, Floats
 
-from ..program import Row, options, told
+from ..program import Row, options, show, told
 from ..vtt.label_sets import isic
 from .digits import RecordedRelation, proxy_bench, severity_bench
 
@@ -146,15 +144,16 @@ def _spread(values: "pd.Series[float]") -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__, arguments, seeds=8, first=100, kinds=KINDS)
+    quick = {"kinds": ["several", "rare"], "seeds": 1}
+    chosen = options(__doc__, arguments, quick=quick, seeds=8, first=100, kinds=KINDS)
     found = []
     for name in chosen.kinds:
         seeds = range(chosen.first, chosen.first + chosen.seeds)
         found.append(pd.DataFrame([stopped(name, seed) for seed in seeds]))
-        print(row(name, found[-1]), flush=True)
+        show(row(name, found[-1]))
     table = pd.concat(found)
     told(table, chosen.out / "forecasts.csv")
-    print(row("all", table))
+    show(row("all", table))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,8 @@ digits-severity, foreseen as in an audit (margins, follow-up images, self-taught
 uniform sampling's variance that sampling by the predictions saves after n random answers, as in
 ``digits``. Then ten concepts per call ("is it a 3?"), once as columns that share a factor and
 nothing else, once with one kernel over concepts of low rank.
-
-    python -m adaptive_vtt.experiments.engine.kernels [--quick]
 """
 
-import argparse
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,8 +18,6 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
-from adaptive_vtt.datasets import from_table
-from adaptive_vtt.models import SelfTaught
 from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.surrogates.features import PICTURES
 from adaptive_vtt.surrogates.loss_mean import Losses
@@ -30,8 +25,9 @@ from adaptive_vtt.surrogates.unit_kernel import LOSSES, Tables, UnitKernel
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
+from ..program import options, told
 from .digits import TEST, Bench, explained, severity_bench
-from .self_taught import pictures
+from .self_taught import nets_of, pictures
 
 RANK = 2
 """Of the kernel over concepts, beside what each concept has alone."""
@@ -97,8 +93,7 @@ class Given:
 
 def said_by_nets(bench: Bench) -> tuple[Floats, Floats]:
     """P of ten digits by nets taught with the sources: of follow-ups (N V, 10), sources (N, 10)."""
-    labels = pd.DataFrame(np.eye(10, dtype=int)[bench.digits.astype(int)], columns=[*"0123456789"])
-    nets = SelfTaught.of(from_table(list(pictures(bench.images)), labels))
+    nets = nets_of(bench, bench.digits)
     count, variants, _ = bench.shown.shape
     each = np.arange(count)
     follow_ups = pictures(bench.shown.reshape(-1, 64))
@@ -210,13 +205,13 @@ def _shared_shift(gp: QuestionGP, asked: Any) -> Tensor:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one seed, 100 answers")
-    quick = parser.parse_args(arguments).quick
-    counts, seeds = ((100,), 1) if quick else ((100, 200, 400, 800), 5)
+    quick = {"answers": [100], "seeds": 1}
+    chosen = options(__doc__, arguments, quick=quick, answers=[100, 200, 400, 800], seeds=5)
+    counts, seeds = chosen.answers, chosen.seeds
     found = [*one_concept(counts, seeds), *ten_concepts(counts[:2], seeds)]
-    table = pd.DataFrame(found, columns=["kernel", "answers", "explained"])
-    print(table.pivot_table("explained", "kernel", "answers", sort=False).round(3).to_string())
+    runs = pd.DataFrame(found, columns=["kernel", "answers", "explained"])
+    table = runs.pivot_table("explained", "kernel", "answers", sort=False).round(3)
+    told(table, chosen.out / "kernels.csv", index=True)
 
 
 if __name__ == "__main__":

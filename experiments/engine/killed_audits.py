@@ -15,7 +15,7 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.results.result import Result
 from adaptive_vtt.utils.files import write_text
 
-Row = dict[str, Any]
+from ..program import Row
 
 
 def run_and_end(audit: Audit, journal: str, tell: Callable[[Result], Row]) -> NoReturn:

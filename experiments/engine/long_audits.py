@@ -30,7 +30,7 @@ from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import TiledDataset
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, apart, options, told
+from ..program import Row, apart, options, show, told
 from .digits import RecordedRelation
 
 TILE = 230
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(
         __doc__,
         arguments,
-        quick={"calls": [60, 120]},
+        quick={"calls": [60], "kinds": ["demo"]},
         calls=[1_000, 4_250, 20_000],
         kinds=dict.fromkeys(("demo", "digits", "plain")),
         whole=[int],
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 rows.append({"audit": kind, "questions": questions, **found})
             for calls in () if chosen.whole else chosen.calls:
                 rows.append(measure(kind, calls, folder))
-                print(rows[-1], flush=True)
+                show(rows[-1])
     told(pd.DataFrame(rows).round(2), chosen.out / "long_audits.csv")
 
 

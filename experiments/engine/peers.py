@@ -3,8 +3,6 @@
 Every repeat audits 200 of digits-proxy's 250 images, 1,600 questions, drawn at random; all
 methods of a repeat face the same ones. What is estimated is their mean loss.
 
-    python -m adaptive_vtt.experiments.engine.peers [--quick] --out DIR
-
 ours            certified intervals; three cheaper models' expected losses as features
 uniform         the same certificate on uniform questions without predictions
 normal          mean +- 1.96 sd / sqrt(n) of uniform questions, drawn without replacement
@@ -38,7 +36,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.engine.certificates import UNIFORM_EXPLORATION, selector_of
 from adaptive_vtt.experiments.engine.digits import Bench, proxy_bench
 from adaptive_vtt.experiments.plots import tidy
-from adaptive_vtt.experiments.program import Row, in_processes, options, told
+from adaptive_vtt.experiments.program import Row, in_processes, options, show, told
 from adaptive_vtt.types import Floats
 
 IMAGES = 200
@@ -315,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     frame = table(run_all(chosen.repeats))
     told(frame, chosen.out / "peers.csv")
     for figure in ("RMSE", "bias", "half-width", "covered", "always"):
-        print(f"\n{figure}\n{wide(frame, figure, 4).to_string(index=False)}")
+        show(wide(frame, figure, 4), figure)
     page(frame, chosen.repeats).write_html(chosen.out / "peers.html")
 
 

@@ -10,9 +10,6 @@ nobody foresees ("together"), or cheap ones are ("against").
 
 coverage: small audits by price, of a server that bills whatever it likes; an interval misses if it
 ever leaves the truth out.
-
-    python -m adaptive_vtt.experiments.engine.prices [--quick] [--only money] [--seeds 20]
-        [--audits 300]
 """
 
 from collections.abc import Sequence
@@ -26,7 +23,7 @@ from adaptive_vtt.models.base import ModelDefaults, PriceGuess
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Answer, CallMode, Floats, Prompt, Unanswered
 
-from ..program import Row, options, told
+from ..program import Row, Watch, options, show, told
 from .digits import RecordedRelation
 
 POOLS = ("halves", "few", "spread", "targets", "together", "against")
@@ -125,7 +122,7 @@ def money(seeds: int, samples: int, half_width: float, pools: Sequence[str] = PO
         runs.insert(2, "share", runs["cost by price"] / runs["cost without"])
         told_of = {"pool": pool, "audits": seeds, "least": least(space, rates)}
         found.append(told_of | {"standard error": runs["share"].sem(), **runs.mean()})
-        print(found[-1], flush=True)
+        show(found[-1])
     return found
 
 
@@ -167,14 +164,14 @@ def coverage(
         missed = sum(_missed(seed, samples, lies, budget) for seed in range(audits))
         found.append({"bills": "lies" if lies else "right", "audits": audits, "missed": missed})
         found[-1]["allowed"] = round(0.2 * audits)
-        print(found[-1], flush=True)
+        show(found[-1])
     return found
 
 
 def _missed(seed: int, samples: int, lies: bool, budget: int) -> bool:
     space, rates = space_of("together", samples)
     wrong = wrong_of(space, rates, seed)
-    truth = np.mean(list(wrong.values()))
+    truth = np.array([np.mean(list(wrong.values()))])
     audit = Audit(
         space,
         Billed(wrong, seed if lies else None),
@@ -187,21 +184,15 @@ def _missed(seed: int, samples: int, lies: bool, budget: int) -> bool:
         budget=budget,
         candidates=64,
     )
-    sequences = audit.belief.certifying.sequences
-    missed = False
-
-    def look(_: object) -> None:
-        nonlocal missed
-        missed |= not sequences.lower[0] - 1e-9 <= truth <= sequences.upper[0] + 1e-9
-
-    audit.run(look)
-    return missed
+    watch = Watch(truth)
+    audit.run(watch)
+    return not watch.held
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(
         __doc__,
-        None,
+        arguments,
         quick={"seeds": 2, "audits": 10, "half_width": 0.15},
         only=dict.fromkeys(("money", "coverage")),
         pools=dict.fromkeys(POOLS),

@@ -5,8 +5,6 @@ digits-severity: the nets learn ten digits from the 600 test images that the aud
 the nets alone learn from labels in another order, and know nothing. What they are worth in the
 demo is in ``ablation``.
 
-    python -m adaptive_vtt.experiments.engine.self_taught [--quick] [--seeds 3] [--out bench]
-
 "explained at n": share of uniform sampling's variance that sampling by the predictions saves, after
 n random answers. "ratio": calls over those of uniform draws without predictions.
 """
@@ -28,7 +26,7 @@ from adaptive_vtt.surrogates import sample_features
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, told
+from ..program import Row, options, show, told
 from .digits import TEST, Bench, explained, severity_bench
 
 WRONG = 0.2
@@ -36,14 +34,17 @@ WRONG = 0.2
 ADAPTIVE = "certify"
 
 
+def nets_of(bench: Bench, digits: Floats) -> SelfTaught:
+    """Nets that learnt these labels (N,) of the sources."""
+    labels = pd.DataFrame(np.eye(10, dtype=int)[digits.astype(int)], columns=list("0123456789"))
+    return SelfTaught.of(from_table(list(pictures(bench.images)), labels))
+
+
 def taught_losses(bench: Bench, digits: Floats) -> Floats:
     """N x V: what nets that learnt these labels (N,) of the sources expect to be lost."""
-    labels = pd.DataFrame(np.eye(10, dtype=int)[digits.astype(int)], columns=list("0123456789"))
     count, variants, _ = bench.shown.shape
-    sources = list(pictures(bench.images))
-    net = SelfTaught.of(from_table(sources, labels))
     sample = np.repeat(np.arange(count), variants)
-    said = net.predict(pictures(bench.shown.reshape(-1, 64)), sample)
+    said = nets_of(bench, digits).predict(pictures(bench.shown.reshape(-1, 64)), sample)
     return 1 - said[np.arange(len(sample)), bench.digits.astype(int)[sample]].reshape(count, -1)
 
 
@@ -112,7 +113,7 @@ def digits_table(widths: Sequence[float], answers: Sequence[int], seeds: int) ->
             row[f"ratio at {width}"] = round(calls / uniform[name, width], 3)
             row[f"covered at {width}"] = held
         rows.append(row)
-        print(row, flush=True)
+        show(row)
     return pd.DataFrame(rows)
 
 

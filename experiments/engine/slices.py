@@ -7,9 +7,6 @@ questions fail by chance, and under one relation half as many again, as in life.
 overall error and every relation, and look for three slices. Predictions are left out (surrogate =
 false): an audit then takes some four seconds.
 
-    python -m adaptive_vtt.experiments.engine.slices [--seeds 100] [--worlds digits phantom nothing]
-        [--half-width 0.05] [--budget 900] [--out bench]
-
 Prints a row per world, and after every ten audits what it comes to so far. *found*: audits in which
 a slice shares at least half of what it or the planted one has; *false*: slices that fail no more
 often than all questions do; *held*: slices whose interval held the true rate at every moment.
@@ -35,7 +32,7 @@ from adaptive_vtt.journal.facts import CertificateFacts, SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.types import Bools, Floats
 
-from ..program import options, told
+from ..program import options, show, told
 from .digits import CONCEPT, RecordedRelation
 
 ERROR, PLANTED = 0.06, 0.6
@@ -199,15 +196,23 @@ def _median(values: Sequence[int]) -> str:
     return f"{np.median(values):.0f}" if values else "-"
 
 
-def main() -> None:
-    chosen = options(__doc__, None, seeds=100, worlds=WORLDS, half_width=0.05, budget=900)
+def main(arguments: Sequence[str] | None = None) -> None:
+    chosen = options(
+        __doc__,
+        arguments,
+        quick={"seeds": 2},
+        seeds=100,
+        worlds=WORLDS,
+        half_width=0.05,
+        budget=900,
+    )
     rows = []
     for name in chosen.worlds:
         audits: list[list[Slice]] = []
         for seed in range(chosen.seeds):
             audits.append(audited(WORLDS[name](seed), seed, chosen.half_width, chosen.budget))
             if len(audits) % TELL == 0:
-                print(row(name, audits), flush=True)
+                show(row(name, audits))
         rows.append(row(name, audits))
     told(rows, chosen.out / "slices.csv")
 

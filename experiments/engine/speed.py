@@ -28,7 +28,7 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 from adaptive_vtt.testing import TiledDataset
 
-from ..program import Row, apart, options, told
+from ..program import Row, apart, options, show, told
 from .digits import RecordedRelation
 
 CONCEPTS, TILE = 14, 23
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         __doc__, arguments, quick={"calls": 60}, calls=1000, device="cpu", beliefs=False
     )
     if chosen.beliefs:
-        print(keeping_beliefs())
+        show(keeping_beliefs())
         return
     jobs = [(size, 4096, chosen.calls) for size in SIZES[1:]]
     jobs.append((SIZES[0], 4096, min(chosen.calls, 700)))
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = []
     for job in jobs:
         rows.append(apart(measure, *job, chosen.device))
-        print(rows[-1], flush=True)
+        show(rows[-1])
     told(rows, chosen.out / "speed.csv")
 
 

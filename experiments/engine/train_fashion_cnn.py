@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ from adaptive_vtt.datasets.formats.fashion_mnist import (
 from adaptive_vtt.demo.fashion_cnn import WEIGHTS_FILE, FashionCNN, load_fashion_cnn, predict_with
 from adaptive_vtt.experiments.engine.fashion_data import read_split
 from adaptive_vtt.experiments.medtest.phantom_unet import save
-from adaptive_vtt.experiments.program import markdown, options
+from adaptive_vtt.experiments.program import options
 from adaptive_vtt.utils.files import write_text
 
 BATCH = 128
@@ -111,7 +110,12 @@ def score_table(p_yes: NDArray[np.float64], answers: NDArray[np.float32]) -> str
         "positives": positive.sum(axis=0),
         "negatives": negative.sum(axis=0),
     }
-    return markdown(pd.DataFrame(table).map(lambda v: f"{v:.4f}" if isinstance(v, float) else v))
+    lines = [
+        [f"{v:.4f}" if isinstance(v, float) else str(v) for v in row]
+        for row in zip(*table.values(), strict=True)
+    ]
+    rules = ["---", *["---:"] * (len(table) - 1)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in [[*table], rules, *lines])
 
 
 def model_card(model: FashionCNN, test_accuracy: float, epochs: int, seed: int) -> str:

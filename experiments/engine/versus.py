@@ -5,8 +5,6 @@ less often by .034, and the two disagree on 8 % of all questions. Every run asks
 engine's own Selector; only the journal is left out. "covered" counts runs in which the interval
 of the difference held the truth at every moment.
 
-    python -m adaptive_vtt.experiments.engine.versus [--seeds 4] [--only sign] [--out bench]
-
 ``--only coverage``: how often comparisons err, on simulated pools (``versus_coverage``).
 ``--only moments``: the same with question GPs and these two models, up to a number of calls.
 ``--only apart``, an audit of each model, takes many minutes a run.
@@ -30,7 +28,7 @@ from adaptive_vtt.oracles.paired import Paired, difference
 from adaptive_vtt.surrogates.difference_gp import DifferenceGP
 from adaptive_vtt.types import Floats, Indices
 
-from ..program import Row, in_processes, options, told
+from ..program import Row, in_processes, options, show, told
 from . import digits, versus_coverage
 from .certificates import UNIFORM_EXPLORATION, selector_of
 
@@ -236,11 +234,18 @@ def decisions(rows: Sequence[Row], by: str) -> pd.DataFrame:
 def main(arguments: Sequence[str] | None = None) -> None:
     names = dict.fromkeys([*suites(0), "coverage"])
     chosen = options(
-        __doc__, arguments, only=names, seeds=20, first=0, workers=2, executor="processes"
+        __doc__,
+        arguments,
+        quick={"only": ["known", "coverage"], "seeds": 1},
+        only=names,
+        seeds=20,
+        first=0,
+        workers=2,
+        executor="processes",
     )
     a, b = benches()
     apart = float((a.losses != b.losses).mean())
-    print(f"error {a.losses.mean():.4f} and {b.losses.mean():.4f}, disagreement {apart:.3f}")
+    show(f"error {a.losses.mean():.4f} and {b.losses.mean():.4f}, disagreement {apart:.3f}")
     made = suites(chosen.seeds, chosen.first)
     for name in chosen.only:
         if name == "coverage":

@@ -5,8 +5,6 @@ then asked them in their order, for one call each, and what is not decided by th
 both.
 "covered" counts runs in which the interval held the truth at every moment.
 
-    python -m adaptive_vtt.experiments.engine.versus_replay [--seeds 4] [--only room] [--out bench]
-
 ``--only room``: what the first 400 questions tell of y = (1 + L_A - L_B) / 2 where they are A's,
 where both models are asked by proposals of their own, and where they are drawn uniformly.
 """
@@ -24,7 +22,7 @@ from adaptive_vtt.engine.selector import Draw, Proposal
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.strategies import get
 
-from ..program import Row, in_processes, options, told
+from ..program import Row, in_processes, options, show, told
 from .certificates import UNIFORM_EXPLORATION
 from .versus import ALPHA, EARLIER, NON_INFERIOR, Half, Task, benches, decisions
 
@@ -113,11 +111,11 @@ def stands(way: str, seed: int) -> Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__, arguments, seeds=20, workers=2, only="calls")
+    chosen = options(__doc__, arguments, quick={"seeds": 1}, seeds=20, workers=2, only="calls")
     if chosen.only == "room":
         ways = ("replay", "pair", "uniform")
         found = pd.DataFrame([stands(way, s) for s in range(chosen.seeds) for way in ways])
-        print(found.groupby("drawn by", sort=False).mean().round(4).to_string())
+        show(found.groupby("drawn by", sort=False).mean().round(4), index=True)
         return
     rows = [
         row

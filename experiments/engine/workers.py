@@ -11,8 +11,6 @@ asked, which it notes itself, no more than the cap.
 sending: images as they go to a process and come back as answers, beside what rendering them costs.
 
 driver: draws per second with answers that are there at once, by calls in flight.
-
-    python -m adaptive_vtt.experiments.engine.workers [--quick] [--only kills] [--kills 50] [--ray]
 """
 
 import os

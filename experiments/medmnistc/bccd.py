@@ -1,8 +1,5 @@
 """BCCD, photographs of stained blood: two small nets learn one half and are audited on the other.
 
-    python -m adaptive_vtt.experiments.medmnistc.bccd --data BCCD [--seeds 3] [--only audits]
-        [--out bench]
-
 ``bccd_cells`` has data and nets: one says whether a tile shows white cells and platelets, and how
 many red cells it shows in three grades; the other segments white cells. Tiles of the other half
 are asked about under MedMNIST-C's blood profile and reductions (crop, stretch, rotate). The nets
@@ -44,7 +41,7 @@ from adaptive_vtt.types import Floats, Image
 
 from ..medtest.phantom_unet import UNet, pixels, predict_with
 from ..medtest.train_phantom import fit
-from ..program import Row, options, told
+from ..program import Row, options, show, told
 from .bccd_cells import (
     RATE,
     WHERE,
@@ -189,7 +186,7 @@ def audits(made: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.Da
             row |= {how: round(runs["calls"].mean(), 1), f"{how} covered": held}
         row["ratio"] = round(row["adaptive"] / row["uniform"], 3)
         rows.append(row)
-        print(row, flush=True)
+        show(row)
     return pd.DataFrame(rows)
 
 
@@ -222,7 +219,7 @@ def retraining(nets: Nets, sizes: Sizes, seeds: int) -> pd.DataFrame:
     middle = len(photographs) // 2
     searched, tabled = (nets.audited.of(p) for p in (photographs[:middle], photographs[middle:]))
     shares = found_shares(nets.cells, searched, sizes)
-    print(f"shares by what was found\n{pd.Series(shares).round(3).to_string()}", flush=True)
+    show(pd.DataFrame({"share": shares}).round(3), "shares by what was found", index=True)
     ways = {
         "trained on": None,
         "equal shares": dict.fromkeys(shares, 1.0),
@@ -235,7 +232,7 @@ def retraining(nets: Nets, sizes: Sizes, seeds: int) -> pd.DataFrame:
             for seed in range(seeds)
         ]
         found[way] = pd.concat(rates, axis=1).mean(axis=1)
-        print(f"{way}: average {100 * found[way].iloc[-1]:.2f} %", flush=True)
+        show(f"{way}: average {100 * found[way].iloc[-1]:.2f} %")
     return (100 * pd.DataFrame(found)).round(1).rename_axis("target").reset_index()
 
 
@@ -250,7 +247,7 @@ def found_shares(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
         seed=0,
     ) as audit:
         result = audit.run()
-    print(f"searched {len(tiles)} tiles with {result.calls} calls", flush=True)
+    show(f"searched {len(tiles)} tiles with {result.calls} calls")
     rates = result.targets[["relation", "estimate"]].itertuples(index=False, name=None)
     return {name: max(rate, MIN_SHARE) for name, rate in rates if name != "identity"}
 
@@ -298,7 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         seeds=3,
     )
     if chosen.data is None:
-        print(f"BCCD: skipped, as {WHERE}")
+        show(f"BCCD: skipped, as {WHERE}")
         return
     sizes = QUICK if chosen.quick else Sizes()
     nets = Nets.of(chosen.data, sizes, seed=0)

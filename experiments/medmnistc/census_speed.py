@@ -5,8 +5,6 @@ about nine classes. CPU time of one process: of ``Census``; of an audit of as ma
 says; of making the images and asking the network alone, which no census can do without; and, where
 the package is installed (see ``medmnistc_reference``), of a plain loop over medmnistc that counts
 wrong answers.
-
-    python -m adaptive_vtt.experiments.medmnistc.census_speed [--images 100] [--calls 300]
 """
 
 import time
@@ -142,7 +140,7 @@ def measure(images: int, calls: int) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__, arguments, images=100, calls=300)
+    chosen = options(__doc__, arguments, quick={"images": 10, "calls": 30}, images=100, calls=300)
     reference.seed(0)
     table = measure(chosen.images, chosen.calls)
     told(table.round(4), chosen.out / "census_speed.csv")

@@ -19,7 +19,7 @@ from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.corruptions import Corruption, motion_blur_at
 from adaptive_vtt.types import Image
 
-from ..program import Row, options, told
+from ..program import Row, options, show, told
 from . import medmnistc_reference as reference
 
 SEVERITY = 3
@@ -92,7 +92,7 @@ def compare(rounds: int, images: Sequence[Image]) -> pd.DataFrame:
     try:
         table = reference.registry()
     except ImportError as error:
-        print(f"without the package: {error}")
+        show(f"without the package: {error}")
         table = {}
     rng, rows = np.random.default_rng(0), []
     for name, (flag, relation) in corruptions().items():

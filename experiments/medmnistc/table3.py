@@ -1,7 +1,5 @@
 """Table 3 of MedMNIST-C in our own setting: does training on the corruptions make models robust?
 
-Run: python -m adaptive_vtt.experiments.medmnistc.table3 [--data BCCD_FOLDER] [--seeds 3] [--quick]
-
 Source: Di Salvo et al., MedMNIST-C (2024), section 3, "Data augmentation". Two tasks stand in for
 its twelve sets, and a small network trained from nothing for its ResNet18: the ten garments of
 the bundled Fashion-MNIST images under the profile of pneumoniamnist, and the three kinds of cells
@@ -38,7 +36,7 @@ from adaptive_vtt.datasets import from_voc
 from adaptive_vtt.datasets.formats.fashion_mnist import load_arrays
 from adaptive_vtt.datasets.regions import object_regions
 from adaptive_vtt.experiments.medmnistc.augmentations import Batch, cutmix, mixup, rand_augment
-from adaptive_vtt.experiments.program import options
+from adaptive_vtt.experiments.program import options, show
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.augment import Augment
 from adaptive_vtt.relations.corruptions import Corruption
@@ -309,7 +307,7 @@ def tables(
             started = time.process_time()
             rows += measured(task, sizes, seed)
             spent = time.process_time() - started
-            print(f"{task.name}, seed {seed}: {spent:.0f} s of processor time", flush=True)
+            show(f"{task.name}, seed {seed}: {spent:.0f} s of processor time")
             frame = pd.DataFrame(rows)
             found = {"table3": summary(frame), "table3-over": over_tasks(frame)}
             for name, table in {**found, "table3-corruptions": frame}.items():
@@ -322,14 +320,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = QUICK if chosen.quick else WHOLE
     tasks = [fashion_task(sizes)]
     if chosen.data is None:
-        print(WHERE, flush=True)
+        show(WHERE)
     else:
         tasks.append(bccd_task(chosen.data, sizes))
     for task in tasks:
-        print(f"{task.name}: {len(task.images)} images to train on, {len(task.tested)} tested")
+        show(f"{task.name}: {len(task.images)} images to train on, {len(task.tested)} tested")
     found = tables(tasks, sizes, chosen.seeds, chosen.out)
     for table in found.values():
-        print(table.round(3).to_string(index=False), flush=True)
+        show(table.round(3))
 
 
 if __name__ == "__main__":

@@ -20,13 +20,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit import Progress
 from adaptive_vtt.audit.census import all_answers, all_losses, means
-from adaptive_vtt.benchmark.runs import BASELINES, ROUNDING
+from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest.phantom_unet import frames, predict
 from adaptive_vtt.models import PythonModel, Recorded
 from adaptive_vtt.oracles import MaskDrop
@@ -34,7 +32,7 @@ from adaptive_vtt.relations import resolve
 from adaptive_vtt.utils.files import write_text
 
 from ..engine.digits import RecordedRelation
-from ..program import Row, options, told
+from ..program import Row, Watch, options, show, told
 
 TARGETS = ("relations",)
 THRESHOLD = 0.25
@@ -99,16 +97,7 @@ def excluded(answers: pd.DataFrame) -> list[str]:
 
 def run(material: Material, how: Mapping[str, Any], half_width: float, seed: int) -> Row:
     """One audit: its calls, those about sources, whether it certified all and never missed."""
-    missed = False
-
-    def watch(step: Progress) -> None:
-        nonlocal missed
-        lower, upper = step.state.lower, step.state.upper
-        if lower is None or upper is None:
-            raise InputError("phantom audit: expected an interval per target, got none")
-        out = (material.efr < lower - ROUNDING) | (material.efr > upper + ROUNDING)
-        missed |= bool(out.any())
-
+    watch = Watch(material.efr)
     with Audit(
         material.space,
         material.model,
@@ -123,7 +112,7 @@ def run(material: Material, how: Mapping[str, Any], half_width: float, seed: int
     return {
         "calls": result.calls + material.left_out,
         "sources": sources + material.left_out,
-        "missed": missed,
+        "missed": not watch.held,
         "certified": bool(result.targets["certified"].all()),
         "seconds": seconds,
     }
@@ -151,7 +140,7 @@ def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.Da
                     "ms per call": round(1000 * float(runs["seconds"].mean()) / calls, 1),
                 }
             )
-            print(rows[-1], flush=True)
+            show(rows[-1])
     return pd.DataFrame(rows)
 
 
@@ -180,8 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     material = replayed(dataset, chosen.severities, answers, judged=chosen.judged)
     names = [target.name for target in named_targets(material.space, TARGETS)]
     zero = f"{len(excluded(answers))} score 0, {material.left_out} of them left out"
-    print(f"{material.space.size} follow-ups; of {chosen.frames} frames {zero}")
-    print(pd.Series(material.efr, names).round(4).to_string(), flush=True)
+    show(f"{material.space.size} follow-ups; of {chosen.frames} frames {zero}")
+    show(pd.DataFrame({"error finding rate": material.efr}, names).round(4), index=True)
     name = "phantom-audit-judged" if chosen.judged else "phantom-audit"
     told(table(material, chosen.half_widths, chosen.seeds), chosen.out / f"{name}.csv")
 

@@ -39,7 +39,7 @@ from adaptive_vtt.experiments.medtest.train_phantom import (
     fit,
     mask_targets,
 )
-from adaptive_vtt.experiments.program import options, told
+from adaptive_vtt.experiments.program import options, show, told
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
@@ -196,7 +196,7 @@ def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
     modules = {BEFORE: task.start()}
     rates, calls = audited(task, modules[BEFORE], sizes, SEARCHED, seed)
     shares = {name: max(float(rates["estimate"][name]), MIN_SHARE) for name in names}
-    print(f"searched with {calls} calls; shares\n{_shares(shares).to_string()}", flush=True)
+    show(_shares(shares), f"searched with {calls} calls", index=True)
     modules[EQUAL] = retrained(task, dict.fromkeys(names, 1.0), sizes, seed)
     modules[FOUND] = retrained(task, shares, sizes, seed)
     table = pd.DataFrame(scored(task, modules, sizes, seed)).T
@@ -206,7 +206,7 @@ def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
     table = table.round(3)
     for how, module in modules.items():
         rates, calls = audited(task, module, sizes, TABLED, seed)
-        print(f"{how}: audited with {calls} calls", flush=True)
+        show(f"{how}: audited with {calls} calls")
         table[f"error rate {how}"] = _intervals(rates).reindex(table.index, fill_value="")
     return table.rename(index=lambda name: "original" if name == "identity" else name)
 
@@ -228,9 +228,9 @@ def _pair(sample: Sample) -> tuple[Image, Found]:
     return sample.require_image(), dict(sample.masks)
 
 
-def _shares(shares: Mapping[str, float]) -> pd.Series:
-    weights = pd.Series(shares)
-    return (weights / weights.sum()).round(3)
+def _shares(shares: Mapping[str, float]) -> pd.DataFrame:
+    weights = pd.Series(shares, name="share")
+    return (weights / weights.sum()).round(3).to_frame()
 
 
 def _intervals(rates: pd.DataFrame) -> pd.Series:

@@ -1,7 +1,5 @@
 """Train the shipped segmenter and classifier of the phantom and write their model cards.
 
-Run: python -m adaptive_vtt.experiments.medtest.train_phantom
-
 Everything is drawn from seeds: nothing is downloaded, and the frames that the cards' figures
 are measured on (seed HELD_OUT) differ from those trained on. The epochs are fixed
 beforehand; the last epoch's weights are the ones shipped.

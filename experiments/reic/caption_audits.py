@@ -1,7 +1,5 @@
 """Audits of a captioner whose every fault is known: what adaptive choice saves.
 
-    python -m adaptive_vtt.experiments.reic.caption_audits [--quick]
-
 - Distinct violations, of (image, object) pairs, per 1,000 captions paid for: the strategy
   "distinct-violations" against REIC's own scheme (``reic_scheme.py``: three follow-ups of each
   image and relation, chosen from all candidates once the source is captioned, images in random
@@ -30,7 +28,7 @@ from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.oracles.findings import thing
 from adaptive_vtt.relations import reic
 
-from ..program import options, told_together
+from ..program import options, show, told_together
 from .caption_truth import KINDS_OF_WORDS, truths_of
 from .reic_scheme import scheme
 
@@ -180,14 +178,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs = {}
     if "distinct" in chosen.only:
         table = runs["distinct"] = distinct_violations(chosen.scenes, chosen.captions, chosen.seeds)
-        print(f"distinct violations within {chosen.captions} captions, {chosen.scenes} scenes\n")
-        print(summary(table, "way", "REIC's scheme", ("distinct", "real")).round(2).to_string())
+        figures = summary(table, "way", "REIC's scheme", ("distinct", "real")).round(2)
+        title = f"distinct violations within {chosen.captions} captions, {chosen.scenes} scenes"
+        show(figures, title, index=True)
     if "certifying" in chosen.only:
         seeds = max(1, chosen.seeds // 3)
         table = runs["certifying"] = certifying(chosen.scenes, chosen.half_width, seeds)
-        figures = summary(table, "strategy", "uniform", ("captions", "follow-ups"))
-        print(f"\ncaptions until all three rates are known to +-{chosen.half_width}\n")
-        print(figures.round(2).to_string())
+        figures = summary(table, "strategy", "uniform", ("captions", "follow-ups")).round(2)
+        title = f"captions until all three rates are known to +-{chosen.half_width}"
+        show(figures, title, index=True)
     told_together(runs, chosen.out / "caption_audits.json")
 
 

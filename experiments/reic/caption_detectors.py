@@ -43,7 +43,7 @@ from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, told_together
+from ..program import Row, options, show, told_together
 from .caption_truth import KINDS_OF_WORDS
 from .caption_verdicts import (
     Bench,
@@ -104,7 +104,7 @@ def real_detector(chosen: argparse.Namespace) -> OnnxDetector | None:
     """The detector that was named on the command line; says so where there is none."""
     file: Path | None = chosen.detector
     if file is None:
-        print(NEEDS)
+        show(NEEDS)
         return None
     labels = chosen.labels or file.parent / "coco.names"
     return OnnxDetector(file, labels=labels, threshold=chosen.threshold)
@@ -224,17 +224,24 @@ def sheet(dataset: Dataset, width: int = 480) -> Image:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(
-        __doc__, arguments, **DETECTOR, photographs=[Path], seeds=5, wordnet=Path, sheet=Path
+        __doc__,
+        arguments,
+        quick={"seeds": 1},
+        **DETECTOR,
+        photographs=[Path],
+        seeds=5,
+        wordnet=Path,
+        sheet=Path,
     )
     exact = photographs(chosen.photographs)
     if exact is None:
-        print("skipped: no photographs are here; pip install scikit-image scikit-learn")
+        show("skipped: no photographs are here; pip install scikit-image scikit-learn")
         return
     real = real_detector(chosen)
     if chosen.sheet and real is not None:
         write_bytes(chosen.sheet, png(sheet(Detected(exact, real))))
     found = on_photographs(exact, real, language.same(wordnet=chosen.wordnet), chosen.seeds)
-    print(f"{len(exact)} photographs")
+    show(f"{len(exact)} photographs")
     told_together(found, chosen.out / "caption_detectors.json")
 
 

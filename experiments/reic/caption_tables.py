@@ -46,7 +46,7 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.utils.other_code import fingerprint_of
 
-from ..program import Row, options, told_together
+from ..program import Row, options, show, told_together
 from .caption_candidates import before_and_after, together
 from .caption_detectors import DETECTOR, drawn, real_detector
 from .caption_rivals import table_2
@@ -265,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         **DETECTOR,
     )
     same = language.same(wordnet=chosen.wordnet)
-    print(f"words: {fingerprint_of(same)}")
+    show(f"words: {fingerprint_of(same)}")
     seeds = range(chosen.seed, chosen.seed + chosen.seeds)
     runs = [Run.of(chosen.scenes, same, seed, chosen.omission) for seed in seeds]
     found = cheap_tables(runs)

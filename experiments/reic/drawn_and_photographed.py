@@ -45,7 +45,7 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Box, Sample, common, mask_of
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, told
+from ..program import Row, options, show, told
 from .caption_verdicts import Bench, Remembered, confusion, hidden, percent, verdicts
 from .reic_scheme import scheme, statuses
 
@@ -142,7 +142,10 @@ def some(dataset: Dataset, count: int, seed: int) -> Dataset:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__, arguments, voc=Path, coco=Path, images=Path, count=40, seed=0)
+    quick = {"count": 4}
+    chosen = options(
+        __doc__, arguments, quick=quick, voc=Path, coco=Path, images=Path, count=40, seed=0
+    )
     if (chosen.coco is None) != (chosen.images is None):
         raise InputError("command line: --coco FILE goes with --images FOLDER")
     sources: dict[str, Dataset] = {"drawn": scenes(chosen.count, seed=chosen.seed)}
@@ -151,11 +154,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.coco is not None:
         sources[chosen.coco.stem] = from_coco(chosen.coco, chosen.images, broken="skip")
     if len(sources) == 1:
-        print(WHERE)
+        show(WHERE)
     rows = {}
     for name, dataset in sources.items():
         rows[name] = measured(Boxed(some(dataset, chosen.count, chosen.seed)), chosen.seed)
-        print(f"{name}: {rows[name]}", flush=True)
+        show(rows[name], name)
     table = pd.DataFrame(rows).rename_axis("figure")
     told(table, chosen.out / "drawn_and_photographed.csv", index=True)
 

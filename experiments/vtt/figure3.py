@@ -1,15 +1,13 @@
 """Figure 3 of Concept-centric VTT: what is known of two concepts after 100 questions.
 
-Run: python -m adaptive_vtt.experiments.vtt.figure3 [--quick] [--seed S] [--out DIR]
-
 Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section
 3.2. The OCT-like label set, the simulated classifier in place of the trained one (see
 label_sets.py for both), four strategies; a common concept (drusen) and a rare one
 (geographic atrophy). One run, as in the paper: another seed gives another picture.
 
-Writes figure3.html, and figure3.csv and figure3.md: for every strategy and concept how many
-questions were asked of samples without it and with it, and the uncertainty u = u- + u+ left
-of the 4 there were at first.
+Writes figure3.html, and figure3.csv: for every strategy and concept how many questions were
+asked of samples without it and with it, and the uncertainty u = u- + u+ left of the 4 there were
+at first.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,12 +19,11 @@ from plotly.subplots import make_subplots
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, band, line, tidy
-from adaptive_vtt.experiments.program import markdown, options, told
+from adaptive_vtt.experiments.program import options, told
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.experiments.vtt.label_sets import oct_like, simulated_classifier
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
-from adaptive_vtt.utils.files import write_text
 
 CONCEPTS = ("drusen", "geographic atrophy")
 QUARTERS = {"TN": 0.125, "FP": 0.375, "FN": 0.625, "TP": 0.875}
@@ -158,9 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     dataset = oct_like(chosen.samples)
     answers = simulated_classifier(dataset, seed=chosen.seed)
     states = run(dataset, answers, chosen.questions, chosen.seed)
-    table = summary(states)
-    told(table, chosen.out / "figure3.csv")
-    write_text(chosen.out / "figure3.md", f"{__doc__}\n{markdown(table)}")
+    told(summary(states), chosen.out / "figure3.csv")
     title = f"What is known of two concepts after {chosen.questions} questions"
     draw(states, CONCEPTS, title).write_html(chosen.out / "figure3.html")
 

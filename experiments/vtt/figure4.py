@@ -1,8 +1,5 @@
 """Figure 4 of Concept-centric VTT: uncertainty against questions asked, by strategy.
 
-Run: python -m adaptive_vtt.experiments.vtt.figure4 [--quick] [--repeats R] [--workers N]
-    [--out DIR]
-
 Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 3.
 Three label sets x four models x four strategies x 10 repeats; every question is asked, and
 after each one the uncertainty u_c = u- + u+ is averaged over the concepts. It begins at 4.
@@ -10,13 +7,12 @@ A repeat has its own answers, which all four strategies get, and its own seed fo
 the labels are the same in all repeats. The label sets and the trained classifiers of the
 paper are not public: see label_sets.py for what stands in for them.
 
-Writes figure4.html, figure4.csv and figure4.md: how many questions each strategy needs until
-the average uncertainty is within 25, 10 and 5 % of where it saturates, which is its value
-after all questions: the first n with u_n - u_end <= share * (u_0 - u_end).
+Writes figure4.html and figure4.csv: how many questions each strategy needs until the average
+uncertainty is within 25, 10 and 5 % of where it saturates, which is its value after all
+questions: the first n with u_n - u_end <= share * (u_0 - u_end).
 """
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,14 +27,13 @@ from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, band, line, tidy
-from adaptive_vtt.experiments.program import in_processes, markdown, options, told
+from adaptive_vtt.experiments.program import in_processes, options, show, told
 from adaptive_vtt.experiments.vtt.label_sets import idrid, isic, oct_like, simulated_classifier
 from adaptive_vtt.models import Simulated
 from adaptive_vtt.models.local.simulated import KINDS
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import Strategy, get
 from adaptive_vtt.types import Answer, Floats, Prompt
-from adaptive_vtt.utils.files import write_text
 
 LABEL_SETS: Mapping[str, Callable[[int], TableDataset]] = {
     "IDRiD-like": idrid,
@@ -216,23 +211,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         repeats=10,
         workers=os.cpu_count() or 1,
     )
-    started, worked = time.perf_counter(), _processor_time()
+    worked = _processor_time()
     jobs = all_jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
     found = run_all(jobs, chosen.workers)
     curves = {key: found[key] for s in SAMPLES for key in found if key[0] == s}
-    seconds, worked = time.perf_counter() - started, _processor_time() - worked
+    worked = _processor_time() - worked
     asked = sum(runs.shape[0] * (runs.shape[1] - 1) for runs in curves.values())
-
-    table = summary(curves)
-    told(table, chosen.out / "figure4.csv")
+    told(summary(curves), chosen.out / "figure4.csv")
     draw(curves).write_html(chosen.out / "figure4.html")
-    note = (
-        f"{asked} questions, {chosen.repeats} repeats, in {seconds:.1f} s with "
-        f"{chosen.workers} processes; "
-        f"{worked / asked * 1e6:.0f} microseconds of processor time per question."
-    )
-    write_text(chosen.out / "figure4.md", f"{__doc__}\n{markdown(table)}\n{note}\n")
-    print(note)
+    each = f"{worked / asked * 1e6:.0f} microseconds of processor time per question"
+    show(f"{asked} questions, {chosen.repeats} repeats, {each}")
 
 
 if __name__ == "__main__":

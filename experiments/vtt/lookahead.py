@@ -1,8 +1,5 @@
 """How far looking one answer ahead gets, and how far anything could: Figure 4's panels again.
 
-Run: python -m adaptive_vtt.experiments.vtt.lookahead [--quick] [--repeats R] [--workers N]
-    [--out DIR]
-
 Questions until the average uncertainty is within 10 % of where it saturates (figure4.py has
 the definition), medians over repeats, for random, the paper's two best strategies and
 ``expected-reduction``, beside two bounds that no strategy can know:
@@ -19,7 +16,7 @@ but its concept and side, so a strategy can choose a side and no more: what lies
 ``informed`` is what a perfect prediction of the answers on each side would be worth.
 Other priors, pools and smoothings of ``expected-reduction`` (tried on repeats 100 and up)
 change its counts by up to a tenth, in both directions.
-Writes lookahead.csv and lookahead.md.
+Writes lookahead.csv.
 """
 
 import os
@@ -31,7 +28,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from adaptive_vtt.experiments.program import in_processes, markdown, options, told
+from adaptive_vtt.experiments.program import in_processes, options, show, told
 from adaptive_vtt.experiments.vtt.figure4 import (
     LABEL_SETS,
     QUICK_SAMPLES,
@@ -46,7 +43,6 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import Strategy, get
 from adaptive_vtt.strategies.base import BeliefView
 from adaptive_vtt.types import Candidates, Floats
-from adaptive_vtt.utils.files import write_text
 
 SHARE = 0.10
 PAPER = ("uncertainty", "uncertainty+unpredictability")
@@ -144,8 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     jobs = all_jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
     table = summary(jobs, in_processes(run, jobs, chosen.workers))
     told(table, chosen.out / "lookahead.csv")
-    write_text(chosen.out / "lookahead.md", f"{__doc__}\n{markdown(table)}\n{note(table)}\n")
-    print(note(table))
+    show(note(table))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Figures 2 and 3 of Concept-centric VTT from a trained classifier, and mean performance curves.
 
-Run: python -m adaptive_vtt.experiments.vtt.trained_figures [--quick] [--repeats R] [--out DIR]
-
 Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), Figures 2
 (right) and 3. The paper's trained classifiers are not public; here the bundled CNN answers about
 200 of the bundled garments, which it was not trained on: 14 concepts, the rarest in about 2 % of

@@ -5,8 +5,6 @@ bill.
     python -m tests.campaigns.fleet_kills [--quick] [--kills 50] [--out bench]
 """
 
-import argparse
-import json
 import os
 import re
 import signal
@@ -29,13 +27,13 @@ from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.experiments.engine.endpoints import bill
 from adaptive_vtt.experiments.engine.killed_audits import served
+from adaptive_vtt.experiments.program import Row, options, told
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_lost
 from adaptive_vtt.journal.files import JOURNAL
 from adaptive_vtt.journal.rows import CallRow
 from adaptive_vtt.utils.files import write_text
 
-Row = dict[str, Any]
 FRAMES, SIDE = 60, 64
 HALF_WIDTHS = {"wide": 0.3, "middle": 0.25, "narrow": 0.2}
 CAP = 1.0
@@ -203,17 +201,8 @@ def _is_answered(call: CallRow) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args(arguments)
-    rows = kills(min(options.kills, 3) if options.quick else options.kills)
-    for row in rows:
-        print("  ".join(f"{name}: {value}" for name, value in row.items()))
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        write_text(options.out / "fleet_kills.json", json.dumps(rows, indent=1))
+    chosen = options(__doc__, arguments, quick={"kills": 3}, kills=50)
+    told(kills(chosen.kills), chosen.out / "fleet_kills.csv")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ hold, keep the bills. Every second audit has a cap too small to certify.
     python -m tests.campaigns.money [--quick] [--audits 300]
 """
 
-import argparse
 import os
 import tempfile
 import time
@@ -29,11 +28,13 @@ from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.demo import phantom
 from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
 from adaptive_vtt.demo.server.fake_models import FakeJudge
+from adaptive_vtt.experiments import program
 from adaptive_vtt.experiments.engine.batches import HALF, batched
 from adaptive_vtt.experiments.engine.endpoints import MAX_SAID, MAX_TOKENS, PRICES, bill, chat
 from adaptive_vtt.experiments.engine.held_models import CALLS, LOOKS, STUDENT_PRICE
 from adaptive_vtt.experiments.engine.killed_audits import ended, run_and_end, served
 from adaptive_vtt.experiments.engine.workers import MODELS, Striker
+from adaptive_vtt.experiments.program import Row
 from adaptive_vtt.models import Limits, ModelDefaults, Retries, Usage, Workers
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES
 from adaptive_vtt.oracles import MultipleChoice
@@ -41,9 +42,7 @@ from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.results.result import Result
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Ask
-from adaptive_vtt.utils.files import write_text
 
-Row = dict[str, Any]
 WAYS = ("in flight", "batches", "workers")
 PICTURES = 60
 HALF_WIDTH = 0.15
@@ -226,17 +225,11 @@ def table(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="what a cap holds")
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--audits", type=int, default=300)
-    parser.add_argument("--quick", action="store_true", help="12 audits")
-    options = parser.parse_args(arguments)
-    seeds = list(range(12 if options.quick else options.audits))
+    chosen = program.options(__doc__, arguments, quick={"audits": 12}, audits=300)
+    seeds = list(range(chosen.audits))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         runs = pd.DataFrame([run for part in pool.map(chaotic, _parts(seeds)) for run in part])
-    frame = table(runs)
-    print(frame.to_string(index=False))
-    write_text(options.out / "money.csv", frame.to_csv(index=False))
+    program.told(table(runs), chosen.out / "money.csv")
 
 
 def _parts(seeds: list[int]) -> list[list[int]]:

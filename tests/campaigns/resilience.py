@@ -18,9 +18,9 @@ Prints a table "what | tried | survived | lost" and writes it, with what was los
 commands to see it again, as resilience.json. The exit code is 1 where anything was lost.
 """
 
-import argparse
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,12 +29,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from adaptive_vtt.experiments.program import WIDTH, Row, options, show
 from adaptive_vtt.utils.files import write_text
 
 from . import resilience_audits as audits
 from .resilience_forgeries import forgeries
 from .resilience_hostile import hostile
-from .resilience_kills import Row, beside, kills
+from .resilience_kills import beside, kills
 from .resilience_secrets import secrets
 
 
@@ -69,24 +70,18 @@ def campaign(names: Sequence[str], size: Size, seed: int) -> pd.DataFrame:
             found = SUITES[name](Path(folder), size, rng)
         rows += [{"suite": name, **each} for each in found]
         for each in found:
-            print(*each.values(), sep=" | ", file=sys.stderr)
+            print(textwrap.fill(" | ".join(map(str, each.values())), WIDTH), file=sys.stderr)
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return pd.DataFrame(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="every promise, under attack")
-    parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="a few minutes instead of thirty")
-    parser.add_argument("--only", default="", help=f"{', '.join(SUITES)}, separated by commas")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments and the bytes")
-    options = parser.parse_args(arguments)
-    names = options.only.split(",") if options.only else [*SUITES]
-    table = campaign(names, QUICK if options.quick else FULL, options.seed)
-    print(table[["what", "tried", "survived", "lost"]].to_string(index=False))
+    chosen = options(__doc__, arguments, quick={}, only=SUITES, seed=0)
+    table = campaign(chosen.only, QUICK if chosen.quick else FULL, chosen.seed)
+    show(table[["what", "tried", "survived", "lost"]])
     for each in table[table["lost"] > 0].itertuples():
-        print(f"lost: {each.what}: {str(each.note)[:400]}")
-    write_text(options.out / "resilience.json", table.to_json(orient="records", indent=1) + "\n")
+        show(f"lost: {each.what}: {str(each.note)[:400]}")
+    write_text(chosen.out / "resilience.json", table.to_json(orient="records", indent=1) + "\n")
     if table["lost"].any():
         sys.exit(1)
 

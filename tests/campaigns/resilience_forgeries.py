@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from adaptive_vtt.audit import Audit
+from adaptive_vtt.experiments.program import Row
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 from . import resilience_audits as audits
 from .resilience_audits import ASKED, Kind
-from .resilience_kills import Row, row
+from .resilience_kills import row
 
 BUDGET = 24
 UNDECIDED = "losses forged in an audit that goes on: gate notices"

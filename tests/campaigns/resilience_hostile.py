@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_vtt.experiments.engine.killed_audits import served
+from adaptive_vtt.experiments.program import Row
 
 from . import resilience_audits as audits
 from .resilience_audits import ASKED, Ended, Kind
-from .resilience_kills import Row, row
+from .resilience_kills import row
 from .resilience_server import ATTACKS, USAGE, Attack, serve
 
 PRICES = (2.5, 10.0)

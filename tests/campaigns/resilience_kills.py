@@ -15,6 +15,7 @@ import numpy as np
 
 from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
 from adaptive_vtt.experiments.engine.killed_audits import served
+from adaptive_vtt.experiments.program import Row
 
 from . import resilience_audits as audits
 from .resilience_audits import ASKED, Ended, Kind, Running, Tables
@@ -30,7 +31,6 @@ SIGNALS = (
 MAX_TURNS = 12
 """Attempts at going on with one audit, after which it counts as stuck."""
 BUDGET, PAUSE = 30, 0.02
-Row = dict[str, Any]
 
 
 @dataclass

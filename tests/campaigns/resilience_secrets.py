@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from adaptive_vtt.experiments.engine.killed_audits import served
+from adaptive_vtt.experiments.program import Row
 
 from . import resilience_audits as audits
 from .resilience_audits import Kind
-from .resilience_kills import Row, row
+from .resilience_kills import row
 
 SECRET = "sk-Pl4nted/9f+Zq=Wx7_{}"
 """Has characters that URLs and base64 write otherwise; {} becomes the number of the place."""

@@ -167,7 +167,6 @@ def test_figure4_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert set(table["model"]) == {"unbiased", "biased", "negatively-biased", CLASSIFIER}
     assert (table.loc[table["strategy"] == "random", "ratio 10%"] == 1).all()
     assert (table["within 25%"] <= table["within 5%"]).all()
-    assert (tmp_path / "figure4.md").read_text(encoding="utf-8").count("\n|") > len(table)
     check_page(tmp_path / "figure4.html")
     assert "microseconds" in capsys.readouterr().out
 
@@ -219,7 +218,6 @@ def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert (asked == 30).all()
     assert table["u"].between(0, 4 + 1e-9).all()
     check_page(tmp_path / "figure3.html")
-    assert (tmp_path / "figure3.md").is_file()
     assert "geographic atrophy" in capsys.readouterr().out
 
 
@@ -228,8 +226,9 @@ def test_crossover_prints_its_machine_and_a_row_per_size_and_device(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crossover, "CANDIDATES", (64, 256))
-    crossover.main(["--quick", "--out", str(tmp_path)])
+    crossover.main(["--quick", "--only", "draws", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
+    printed = " ".join(printed.split())
     assert printed.startswith(crossover.machine())
     assert f"torch {torch.__version__}" in printed
     table = pd.read_csv(tmp_path / "crossover.csv")
@@ -284,11 +283,12 @@ def test_the_ablation_compares_with_the_same_predictions_first() -> None:
         *ended("BALD, same predictions", [300], certified=False),
     ]
     table = ablation.summary(pd.DataFrame(rows, columns=list(ablation.COLUMNS)))
-    lines = ablation.markdown(table).splitlines()
-    assert lines[0] == "|  | seeds | calls | to random | to uniform | always held |"
-    assert lines[2] == "| certify | 2 | 100 | 0.50 | - | 2 of 2 |"
-    assert lines[4] == "| uniform, no predictions | 1 | over 400 | over 2.67 | - | 1 of 1 |"
-    assert lines[5] == "| BALD, same predictions | 1 | over 300 | over 2.00 | - | 1 of 1 |"
+    assert [*table] == ["way", "seeds", "calls", "to random", "to uniform", "always held"]
+    assert table.to_numpy().tolist()[::2] == [
+        ["certify", 2, "100", "0.50", "-", "2 of 2"],
+        ["uniform, no predictions", 1, "over 400", "over 2.67", "-", "1 of 1"],
+    ]
+    assert table.iloc[3].tolist()[2:] == ["over 300", "over 2.00", "-", "1 of 1"]
 
 
 def test_a_run_of_the_ablation_is_made_once(tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""One page, index.html, of all that ``make bench`` left in a folder.
+
+A table is made of each CSV or JSON file; HTML pages and pictures are linked. What lies in ``quick``
+comes last and is marked, as short runs measure nothing.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from markupsafe import Markup
+
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.results.report.plotly_library import NOTHING, policy
+from adaptive_vtt.results.report.plots import table
+from adaptive_vtt.results.report.section import fragment, ours
+from adaptive_vtt.utils.files import write_text
+
+from .program import QUICK, machine, options, show
+
+PAGE = "index.html"
+ROWS = 40
+"""Shown of a longer table."""
+
+
+def page(folder: Path) -> Markup:
+    """One HTML file that loads nothing. Raises InputError where the folder has nothing to show."""
+    found = (path for path in folder.rglob("*.*") if path != folder / PAGE)
+    files = sorted(found, key=lambda path: (short(folder, path), path))
+    figures = [path for path in files if path.suffix in (".html", ".png")]
+    tables = [path for path in files if path.suffix in (".csv", ".json")]
+    if not files:
+        raise InputError(f"{folder}: expected what experiments wrote, found none; run one first")
+    scripts = [ours("page.js")]
+    parts = [("Figures", Markup("<br>").join(link(folder, path) for path in figures))]
+    for path in tables:
+        parts.append((path.stem + " (short run)" * short(folder, path), shown(folder, path)))
+    return fragment(
+        "figure_page.html",
+        title="Experiments and benchmarks",
+        lead=f"{len(tables)} tables, {sum(short(folder, path) for path in tables)} of them of "
+        "short runs, which measure nothing. "
+        f"Made {date(time.time())} on {machine()}.",
+        parts=parts,
+        style=ours("page.css"),
+        scripts=scripts,
+        policy=policy(scripts, None),
+        library="",
+        loads=NOTHING,
+    )
+
+
+def short(folder: Path, path: Path) -> bool:
+    """Whether a short run wrote the file."""
+    return QUICK.name in path.relative_to(folder).parts[:-1]
+
+
+def link(folder: Path, path: Path) -> Markup:
+    name = path.relative_to(folder).as_posix()
+    return Markup('<a href="{0}">{0}</a>, {1}').format(name, date(path.stat().st_mtime))
+
+
+def date(seconds: float) -> str:
+    return time.strftime("%d %B %Y, %H:%M", time.localtime(seconds))
+
+
+def shown(folder: Path, path: Path) -> Markup:
+    """The tables of a file by their titles, and a link to it."""
+    parts = [Markup('<p class="caption">{}</p>').format(link(folder, path))]
+    for title, found in frames(path).items():
+        parts.append(Markup("<h3>{}</h3>").format(title) if title else Markup(""))
+        parts.append(table(title or path.stem, found.head(ROWS).map(cell)))
+        if len(found) > ROWS:
+            parts.append(Markup("<p>And {:,} more rows.</p>").format(len(found) - ROWS))
+    return Markup("").join(parts)
+
+
+def cell(value: object) -> object:
+    return ("no", "yes")[value] if isinstance(value, bool) else value
+
+
+def frames(path: Path) -> dict[str, pd.DataFrame]:
+    """Tables by title, "" where a file has one; as ``told`` and ``told_together`` write them."""
+    if path.suffix == ".csv":
+        found = pd.read_csv(path)
+        return {"": found.rename(columns=lambda c: "" if c.startswith("Unnamed: ") else c)}
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    titled = rows if isinstance(rows, dict) else {"": rows}
+    return {title: pd.DataFrame(each) for title, each in titled.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    folder = options(__doc__, arguments).out
+    write_text(folder / PAGE, page(folder))
+    show(f"all tables and figures: {folder / PAGE}")
+
+
+if __name__ == "__main__":
+    main()
