@@ -1,15 +1,13 @@
 """SPEC.toml: what to audit, written down. Every field is described here, and only here."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..errors import InputError, one_line
 from ..journal.files import JOURNAL
 from ..stopping import check_half_width
-from ..utils.files import Table, near_file, toml_of
+from ..utils.files import Table, near_file, read_toml
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec, TrackSpec
 from .datasets import DatasetSpec, DetectorSpec, RegionsSpec
 from .models import ModelSpec
@@ -96,15 +94,10 @@ def description(place: str) -> str:
 
 def read_spec(path: Path) -> Spec:
     """The spec at ``path``; raises InputError naming file and field."""
-    try:
-        table = toml_of(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        why = f"cannot be read: {error.strerror or error}"
-        if path.is_dir():
-            why = "expected a SPEC.toml, got a folder"
-        raise InputError(f"{path}: {why}{_instead(path)}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no TOML: {one_line(error)}{_mind(path)}") from None
+    mind = "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
+    if path.suffix != ".toml":
+        mind = "; expected a SPEC.toml, as 'avtt init DIR' writes"
+    table = read_toml(path, "a SPEC.toml", _instead, mind)
     return parse_spec(table, str(path))
 
 
@@ -117,13 +110,6 @@ def _instead(path: Path) -> str:
     if path.is_dir():
         return f"; 'avtt init DIR --data {path}' writes a SPEC.toml for the images in it"
     return near_file(path) or "; 'avtt init DIR' writes one to start from"
-
-
-def _mind(path: Path) -> str:
-    """What to mind in a file that is no TOML; its lines, which may hold keys, are not repeated."""
-    if path.suffix != ".toml":
-        return "; expected a SPEC.toml, as 'avtt init DIR' writes"
-    return "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
 
 
 def parse_spec(table: Table, where: str, called: Mapping[str, str] | None = None) -> Spec:

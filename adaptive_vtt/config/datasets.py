@@ -1,6 +1,5 @@
 """The [dataset], [regions] and [detector] sections of a SPEC.toml."""
 
-import tomllib
 from pathlib import Path
 from typing import Literal
 
@@ -8,10 +7,10 @@ from pydantic import Field, SerializeAsAny, ValidationError
 
 from ..datasets import REGISTRY, Dataset
 from ..datasets.regions import grid_regions, object_regions
-from ..errors import InputError, one_line
+from ..errors import InputError
 from ..oracles.captions import DETECTORS, Detector
-from ..utils.files import Table, toml_of
-from .section import Kinds, PlugIn, Section, told
+from ..utils.files import Table, read_toml
+from .section import Kinds, Section, told
 from .sentences import sentence
 
 
@@ -27,11 +26,6 @@ class DatasetSection(Kinds):
         return found
 
 
-class PlugInData(PlugIn, DatasetSection):
-    """A dataset of a package or file of your own."""
-
-
-DatasetSection.plug_in = PlugInData
 DatasetSpec = SerializeAsAny[DatasetSection]
 
 
@@ -76,11 +70,6 @@ class DetectorSection(Kinds):
         return found
 
 
-class PlugInBoxes(PlugIn, DetectorSection):
-    """A detector of a package or file of your own."""
-
-
-DetectorSection.plug_in = PlugInBoxes
 DetectorSpec = SerializeAsAny[DetectorSection]
 
 
@@ -103,10 +92,5 @@ def read_dataset(path: Path) -> Dataset:
 
 def read_sections(path: Path, *names: str) -> Table:
     """These sections of a TOML file. Raises InputError where it is none."""
-    try:
-        table = toml_of(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
+    table = read_toml(path, "a TOML file")
     return {name: table[name] for name in names if name in table}

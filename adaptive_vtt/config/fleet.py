@@ -1,7 +1,6 @@
 """FLEET.toml: several audits under one cap, each a SPEC.toml with what differs from it."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from ..audit.fleet.broker import Caps
-from ..errors import InputError, one_line
+from ..errors import InputError
 from ..models.checking import one_currency
 from ..utils.figures import USD
-from ..utils.files import Table, near_file, toml_of
+from ..utils.files import Table, near_file, read_toml, toml_of
 from . import Spec, parse_spec, read_spec
 from .section import Section, told
 from .sentences import sentence
@@ -72,7 +71,7 @@ def read_fleet(path: Path, *, max_cost: float | None = None, max_calls: int | No
 
     Raises InputError naming file and field for anything wrong there or in a member's spec.
     """
-    table = _table(path)
+    table = read_toml(path, "a FLEET.toml", lambda path: near_file(path) or f"; {_SHAPE}")
     if "model" in table:
         raise InputError(
             f"{path}: expected a FLEET.toml, got a SPEC.toml, which 'avtt audit' takes"
@@ -117,17 +116,6 @@ def _check_caps(shared: FleetSpec, path: Path) -> None:
             f'member has its own; got {shared.confidence}; write guarantee = "all", or give '
             "confidence under set.certify of a member"
         )
-
-
-def _table(path: Path) -> Table:
-    try:
-        return toml_of(path.read_text(encoding="utf-8"))
-    except OSError:
-        why = "expected a FLEET.toml, got a folder" if path.is_dir() else "no such file"
-        hint = near_file(path) or f"; {_SHAPE}"
-        raise InputError(f"{path}: {why}{hint}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
 
 
 def _section(table: Mapping[str, Any], path: Path) -> Table:

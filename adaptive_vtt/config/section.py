@@ -61,8 +61,8 @@ class Kinds(Section):
     """The kind of a table that names none."""
     special: ClassVar[Mapping[str, type["Kinds"]]] = {}
     """What kinds inherit from in place of the family itself."""
-    plug_in: ClassVar[type["Kinds"]]
-    """The class of kinds that are other people's code."""
+    plug_in: ClassVar[type["Kinds"] | None] = None
+    """The class of kinds that are other people's code, where those need one of their own."""
 
     kind: Any
 
@@ -74,7 +74,7 @@ class Kinds(Section):
     def kinds(cls) -> list[type["Kinds"]]:
         """The classes of all kinds, the default first, that of other people's code last."""
         names = sorted(cls.registry.built_in, key=lambda name: name != cls.default)
-        return [*map(cls.of, names), cls.plug_in]
+        return [*map(cls.of, names), _plug_in(cls)]
 
     @model_validator(mode="wrap")
     @classmethod
@@ -86,7 +86,7 @@ class Kinds(Section):
         if not isinstance(name, str) or cls.registry.is_code(name):
             if isinstance(name, str) and not is_target(name) and not cls.registry.package_of(name):
                 raise PydanticCustomError("unknown_kind", "unknown", {"tag": name})
-            return cast("Self", cls.plug_in.model_validate(table))
+            return cast("Self", _plug_in(cls).model_validate(table))
         return cls.of(name).model_validate(table)
 
     def made(self, base: Path, **context: Any) -> Any:
@@ -116,6 +116,15 @@ def _kind(family: type[Any], kind: str) -> type[Any]:
             fields[told.name] = _field(told)
     about = first_line(made)
     return create_model(f"{family.__name__}: {kind}", __base__=base, __doc__=about, **fields)
+
+
+@cache
+def _plug_in(family: type[Any]) -> type[Any]:
+    """The class of a family's kinds that are other people's code."""
+    if family.plug_in is not None:
+        return family.plug_in
+    about = f"A {family.registry.kind} of a package or file of your own."
+    return create_model(f"{family.__name__}: code", __base__=(PlugIn, family), __doc__=about)
 
 
 def _field(told: Told) -> tuple[Any, Any]:

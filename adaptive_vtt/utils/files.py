@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -238,6 +238,25 @@ def toml_of(text: str) -> Table:
     if level:
         raise tomllib.TOMLDecodeError(_too_deep())
     return found
+
+
+def read_toml(
+    path: Path, what: str, hint: Callable[[Path], str] = lambda path: "", mind: str = ""
+) -> Table:
+    """The tables of a TOML file, which is to be ``what``. Raises InputError where it cannot be
+    read, with a ``hint`` of what to do, and where it is no TOML, with what to ``mind``.
+
+    The lines of what is no TOML, which may hold keys, are not repeated.
+    """
+    try:
+        return toml_of(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+        if path.is_dir():
+            why = f"expected {what}, got a folder"
+        raise InputError(f"{path}: {why}{hint(path)}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is no TOML: {one_line(error)}{mind}") from None
 
 
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:
