@@ -64,51 +64,6 @@ lock test-lowest test-pythons:
 	$(PYTHON) -m venv .venvs && .venvs/bin/pip install --quiet nox uv
 	.venvs/bin/nox -s $(SESSION) --envdir .venvs/nox
 
-<<<<<<< HEAD
-bench: $(VENV)/.ready skipped test-slow
-	$(BIN)/python -m adaptive_vtt.experiments.vtt.figure3 --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.vtt.figure4 --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.vtt.trained_figures --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.table3 --out bench $(if $(BCCD),--data $(BCCD))
-	$(BIN)/python -m adaptive_vtt.experiments.vtt.lookahead --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.speed --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.crossover --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.long_audits --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.drift --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.digits
-	$(BIN)/python -m adaptive_vtt.experiments.engine.kernels
-	$(BIN)/python -m adaptive_vtt.experiments.engine.self_taught --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.corruption_speed --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.census_speed --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.medtest.medtest_speed --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.medtest.retraining --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.medmnistc.bccd --out bench $(if $(BCCD),--data $(BCCD))
-	$(BIN)/python -m adaptive_vtt.experiments.reic.drawn_and_photographed --out bench $(if $(BCCD),--voc $(BCCD))
-	$(BIN)/python -m adaptive_vtt.experiments.medtest.phantom_audit --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.endobench.endobench_tasks --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.endpoints --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.batches --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.prices --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.workers --out bench
-	$(BIN)/python -m tests.campaigns.money --out bench
-	$(BIN)/python -m tests.campaigns.resilience --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.fleet --out bench
-	$(BIN)/python -m tests.campaigns.fleet_kills --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.slices --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.forecasts --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.after --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.cohort --journals --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.versus --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.versus_replay --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.constants ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
-	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.reic.caption_audits --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.certificates --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.hostile --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.engine.ablation --out bench $(if $(BCCD),--data $(BCCD))
-	$(BIN)/python -m adaptive_vtt.experiments.engine.estimates --out bench
-=======
 # QUICK=--quick: every program in its short form, and no tests.
 EXPERIMENTS := $(BIN)/python -m adaptive_vtt.experiments
 bench: $(VENV)/.ready skipped $(if $(QUICK),,test-slow)
@@ -151,10 +106,10 @@ bench: $(VENV)/.ready skipped $(if $(QUICK),,test-slow)
 	$(EXPERIMENTS).reic.caption_detectors $(QUICK) $(if $(DETECTOR),--detector $(DETECTOR))
 	$(EXPERIMENTS).reic.caption_audits $(QUICK)
 	$(EXPERIMENTS).engine.certificates $(QUICK)
+	$(EXPERIMENTS).engine.hostile $(QUICK)
 	$(EXPERIMENTS).engine.ablation $(QUICK) $(if $(BCCD),--data $(BCCD))
 	$(EXPERIMENTS).engine.estimates $(QUICK)
 	$(EXPERIMENTS).pages
->>>>>>> bench
 	@$(MAKE) --no-print-directory skipped
 
 # What bench leaves out for want of data or packages: said before it begins, and when it has ended.
