@@ -1,6 +1,7 @@
 """TOML, and numbers in it, that could not be used: one sentence, and exit code 2."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +72,12 @@ def test_python_is_told_the_same() -> None:
     Certify(confidence=1 - 1e-9).check(0.2)
     with pytest.raises(InputError, match=r"confidence: .* at most 0\.999999999, got 0\.99999"):
         Certify(confidence=1 - 1e-16).check(0.2)
+
+
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [(read_spec, "a SPEC.toml"), (read_dataset, "a TOML file"), (read_fleet, "a FLEET.toml")],
+)
+def test_a_folder_in_place_of_a_file_is_said(read: Any, what: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"expected {what}, got a folder"):
+        read(tmp_path)
