@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -102,7 +103,7 @@ def serve_demo(
         if not 0 <= share <= 1:
             raise InputError(f"{name}: expected a share between 0 and 1, got {share}")
     for name, number, unit in (("--latency", latency, "seconds"), ("--at-once", at_once, "calls")):
-        if number < 0:
+        if not 0 <= number < inf:
             raise InputError(f"{name}: expected {unit}, 0 or more, got {number}")
     key = _key(key_env)
     behaviour = Behaviour(

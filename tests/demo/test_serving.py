@@ -27,6 +27,7 @@ from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import demo_server, tiny_dataset
 from adaptive_vtt.types import Prompt
 from adaptive_vtt.utils.image_codec import jpeg, png
+from tests.helpers.command_line import run
 from tests.helpers.served import FRAMES, client_of, frame, get, messages, noisy, post
 
 
@@ -380,6 +381,15 @@ def test_jpegs_are_recognised_as_the_frames_they_are(server: DemoServer) -> None
     assert status == 200
     table = pd.DataFrame({"polyp": [0, 1]})
     assert DemoModel(from_table([frame(2), frame(4)], table)).see(frame(4)).index == 1
+
+
+@pytest.mark.parametrize("latency", ["nan", "inf", "-1"])
+def test_the_command_waits_for_a_time_that_ends(
+    latency: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("serve-demo", "--latency", latency) == 2
+    told = f"--latency: expected seconds, 0 or more, got {float(latency)}"
+    assert told in capsys.readouterr().err
 
 
 def test_the_command_says_where_it_serves_and_ends_with_ctrl_c() -> None:
