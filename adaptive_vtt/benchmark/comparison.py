@@ -153,10 +153,12 @@ class StrategyComparison:
                 "Median calls until the mean uncertainty of the answers is below a share of what "
                 f"it was at first, over {self._repeats}."
             )
+        own = " Strategies of one's own draw anew each time." if summary.own(self.runs) else ""
         return (
             f"Median calls until all targets ({len(self.targets)}) are known to within "
             f"$\\pm${self.half_width:g} at confidence {self.confidence:g}, over {self._repeats} "
             f"with the same seeds; {summary.RATIO}: median ratio at equal seeds; --: not reached."
+            f"{own}"
         )
 
 

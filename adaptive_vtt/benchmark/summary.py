@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from ..errors import some
 from ..results.report.plots import COLOURS as ROLES
@@ -76,6 +77,8 @@ TOGETHER = 0.05
 """How probable a wrong comparison is, at most, among all pairs of strategies that there are."""
 MOST_REPEATS = 100
 """More are not proposed: by then strategies are as good as alike."""
+FEW_REPEATS = 4
+"""From fewer nobody knows the spread, nor how many would tell."""
 
 
 def conclusion(runs: Sequence[Run]) -> list[str]:
@@ -93,9 +96,9 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
     others = [name for name in grouped if name != UNIFORM and name not in short]
     others.sort(key=lambda name: float(np.median(_to_goal(grouped[name]))))
-    own = {name for name in others if name not in CLASSICS and name not in REGISTRY.built_in}
+    mine = own(runs)
     rivals = {
-        name: [o for o in others[k + 1 :] if not k or own & {name, o}]
+        name: [o for o in others[k + 1 :] if not k or mine & {name, o}]
         for k, name in enumerate(others)
     }
     if UNIFORM in grouped and UNIFORM not in short:
@@ -120,7 +123,14 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
                 f"{repeats} cannot tell whether {_called(name, runs)} needs fewer calls than "
                 f"{' or '.join(alike)}"
             )
+    if unclear and runs[-1]["seed"] + 1 < FEW_REPEATS:
+        unclear.append(f"how many repeats would tell is known from {FEW_REPEATS} on")
     return [*needed, *unclear, *_too_small(grouped, short)]
+
+
+def own(runs: Sequence[Run]) -> set[str]:
+    """The names of rows that are no built-in strategy as it comes."""
+    return {run["strategy"] for run in runs} - {*CLASSICS, *REGISTRY.built_in}
 
 
 def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> list[str]:
@@ -178,8 +188,8 @@ def _error(ratios: Floats, strategies: int, repeats: int) -> float:
 
 
 def _would_tell(ratios: Floats, strategies: int) -> str:
-    """How many repeats would tell them apart, in brackets; "" where one repeat shows no spread."""
-    if len(ratios) < 2:
+    """How many repeats would tell them apart, in brackets; "" where too few show the spread."""
+    if len(ratios) < FEW_REPEATS:
         return ""
     for repeats in range(len(ratios) + 1, MOST_REPEATS + 1):
         error = _error(ratios, strategies, repeats)
@@ -327,8 +337,10 @@ def certified_page(
         ),
         *((title, table(title, found)) for title, found in tables.items()),
     ]
-    told = on_page("; ".join([*conclusion(runs), by_chance(runs)]))
-    lead = f"{told}. All intervals hold at all times with probability {confidence:g}."
+    told = [Markup("<li>{}.</li>").format(on_page(sentence)) for sentence in conclusion(runs)]
+    if told:
+        parts.insert(0, ("Conclusion", Markup("<ul>{}</ul>").format(Markup("").join(told))))
+    lead = f"All intervals hold at all times with probability {confidence:g}; {by_chance(runs)}."
     return figure_page("Strategies compared", lead, parts)
 
 
