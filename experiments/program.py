@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import cv2
 import pandas as pd
+import plotly.graph_objects as go
 import torch
 
 from adaptive_vtt.audit import Progress
@@ -180,6 +181,12 @@ def told_together(tables: Mapping[str, pd.DataFrame], file: Path) -> None:
         show(table.astype(object).fillna(""), title)
     rows = {title: json.loads(table.to_json(orient="records")) for title, table in tables.items()}
     write_text(file, json.dumps(rows, indent=1) + "\n")
+
+
+def drawn(figure: go.Figure, file: Path) -> None:
+    """Writes a figure as a page, and says where it is."""
+    figure.write_html(file)
+    show(f"figure: {file}")
 
 
 def milliseconds(work: Callable[[], object], times: int) -> float:

@@ -227,9 +227,9 @@ def census_is_cheaper(spec: Spec, model: ModelDefaults, plan: Plan) -> bool:
 def _of_census(spec: Spec, model: ModelDefaults, plan: Plan) -> list[str]:
     if not census_is_cheaper(spec, model, plan):
         return []
-    return [
-        f"asking all {plan.total:,} calls is cheaper, and exact: 'avtt census' with the same spec"
-    ]
+    why = "costs nothing" if spec.model.free else "takes no more of them than certifying"
+    everything = f"asking all {plan.total:,} calls {why}"
+    return [f"{everything}, and is exact: 'avtt census' with the same spec"]
 
 
 class Limit(NamedTuple):

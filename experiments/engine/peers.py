@@ -36,7 +36,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.engine.certificates import UNIFORM_EXPLORATION, selector_of
 from adaptive_vtt.experiments.engine.digits import Bench, proxy_bench
 from adaptive_vtt.experiments.plots import tidy
-from adaptive_vtt.experiments.program import Row, in_processes, options, show, told
+from adaptive_vtt.experiments.program import Row, drawn, in_processes, options, show, told
 from adaptive_vtt.types import Floats
 
 IMAGES = 200
@@ -314,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     told(frame, chosen.out / "peers.csv")
     for figure in ("RMSE", "bias", "half-width", "covered", "always"):
         show(wide(frame, figure, 4), figure)
-    page(frame, chosen.repeats).write_html(chosen.out / "peers.html")
+    drawn(page(frame, chosen.repeats), chosen.out / "peers.html")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from plotly.subplots import make_subplots
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, band, line, tidy
-from adaptive_vtt.experiments.program import options, told
+from adaptive_vtt.experiments.program import drawn, options, told
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.experiments.vtt.label_sets import oct_like, simulated_classifier
 from adaptive_vtt.space import QuestionSpace
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     states = run(dataset, answers, chosen.questions, chosen.seed)
     told(summary(states), chosen.out / "figure3.csv")
     title = f"What is known of two concepts after {chosen.questions} questions"
-    draw(states, CONCEPTS, title).write_html(chosen.out / "figure3.html")
+    drawn(draw(states, CONCEPTS, title), chosen.out / "figure3.html")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from adaptive_vtt.datasets.view import Subset
 from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, band, line
-from adaptive_vtt.experiments.program import Row, options, told
+from adaptive_vtt.experiments.program import Row, drawn, options, told
 from adaptive_vtt.experiments.vtt.figure3 import draw, panels, run, summary
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.space import QuestionSpace
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "mean": draw_means(curves, mean_curve(last), grid, dataset, (common, rare), means),
     }
     for name, page in pages.items():
-        page.write_html(chosen.out / f"trained-{name}.html")
+        drawn(page, chosen.out / f"trained-{name}.html")
 
 
 if __name__ == "__main__":

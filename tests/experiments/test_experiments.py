@@ -218,7 +218,9 @@ def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert (asked == 30).all()
     assert table["u"].between(0, 4 + 1e-9).all()
     check_page(tmp_path / "figure3.html")
-    assert "geographic atrophy" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "geographic atrophy" in said
+    assert "figure: " in said
 
 
 @pytest.mark.slow
