@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from ..audit import Audit
 from ..benchmark.rehearsal import Estimate, rehearse
 from ..config import Spec
 from ..config.building import NotImported, build_audit, build_parts, build_space, model_of
@@ -129,7 +130,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "audit.strategy": strategy,
         "audit.seed": seed,
     }
-    with interruptible(out):
+    begun: Audit | None = None
+    with interruptible(out, begun=lambda: begun is not None):
         if explore and require_certified:
             raise one_too_many("--require-certified")
         if explore and after:
