@@ -35,6 +35,7 @@ from .dry_run import (
     first_limit,
     likely_price,
     planned,
+    planning,
 )
 from .options import Json, Open, Out, Plotly, arg, names, opt
 from .printing import plain_console
@@ -243,7 +244,8 @@ def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) 
 
 def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
     """Plays the audit through, once for each loss rate that is assumed, and says what it took."""
-    space, model, options = build_parts(spec, base, code=False)
+    with planning():
+        space, model, options = build_parts(spec, base, code=False)
     if isinstance(model, NotImported):
         options["max_cost"] = None  # its prices are not known before it is imported
     plan = planned(spec, base, space, adapted_model(model))
