@@ -39,7 +39,8 @@ class State:
     calls that the next question may take, 2 where its source image may have to be asked
     about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
     question may cost at most, ``lost`` of it calls that were sent and never came back, each at all
-    of the ``attempts`` that one may take. ``emptied`` (K,): whether nothing was left of a target's
+    of the ``attempts`` that one may take, and ``waiting`` of it calls that were drawn and may
+    still come back. ``emptied`` (K,): whether nothing was left of a target's
     interval; ``invalidated`` (K,): whether that, or its draws disagree with it; ``abandoned``
     (K,): emptied ones of which nothing more is asked while the audit goes on for others
     (``Certifier.abandoned``).
@@ -61,6 +62,7 @@ class State:
     cost: float = 0.0
     reserved: float = 0.0
     lost: float = 0.0
+    waiting: float = 0.0
     attempts: int = 1
     emptied: Bools | None = None
     invalidated: Bools | None = None
@@ -170,10 +172,12 @@ class MaxCost(Combinable):
             return None
         sums = (state.cost, self.limit, state.reserved, state.lost)
         spent, limit, reserved, lost = (money(value, self.currency) for value in sums)
-        told = (
-            f"{spent} of {limit} was spent, and {reserved} may be charged for calls lost, on their "
-            "way, and the next"
-        )
+        beside = ["lost"] * bool(state.lost) + ["on their way"] * bool(state.waiting)
+        what = f"{reserved} may be charged for calls {', '.join(beside)} and the next"
+        if not beside:
+            following = "call" if state.next_calls == 1 else "question"
+            what = f"the next {following} may cost {reserved}"
+        told = f"{spent} of {limit} was spent, and {what}"
         if not state.lost or state.attempts < MANY_ATTEMPTS:
             return told
         return (

@@ -15,6 +15,7 @@ from adaptive_vtt.stopping import (
     Compared,
     FirstOf,
     MaxCalls,
+    MaxCost,
     MaxQuestions,
     State,
     StoppingRule,
@@ -196,6 +197,24 @@ def test_levels_are_found_in_rules_however_they_are_joined() -> None:
     low, high = UncertaintyBelow(0.1), UncertaintyBelow(0.123456789, over="max")
     rules = [MaxCalls(3) | (low & WallClock(2)), high, MaxQuestions(4)]
     assert levels_of(rules) == [("mean", 0.1), ("max", 0.123456789)]
+
+
+@pytest.mark.parametrize(
+    ("beside", "told"),
+    [
+        ({}, "the next call may cost $3.00"),
+        ({"next_calls": 2}, "the next question may cost $3.00"),
+        ({"lost": 1.0}, "$3.00 may be charged for calls lost and the next"),
+        ({"waiting": 1.0}, "$3.00 may be charged for calls on their way and the next"),
+        (
+            {"lost": 1.0, "waiting": 1.0},
+            "$3.00 may be charged for calls lost, on their way and the next",
+        ),
+    ],
+)
+def test_a_cap_names_what_money_is_held_back_for(beside: dict[str, Any], told: str) -> None:
+    now = replace(state(), cost=8.0, reserved=3.0, **beside)
+    assert MaxCost(10.0).reached(now) == f"$8.00 of $10.00 was spent, and {told}"
 
 
 def test_an_abandoned_target_does_not_keep_a_comparison_going():

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from ..audit import Audit
 from ..benchmark.rehearsal import Estimate, rehearse
 from ..config import Spec
 from ..config.building import NotImported, build_audit, build_parts, build_space, model_of
@@ -34,6 +35,7 @@ from .dry_run import (
     first_limit,
     likely_price,
     planned,
+    planning,
 )
 from .options import Json, Open, Out, Plotly, arg, names, opt
 from .printing import plain_console
@@ -129,7 +131,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "audit.strategy": strategy,
         "audit.seed": seed,
     }
-    with interruptible(out):
+    begun: Audit | None = None
+    with interruptible(out, begun=lambda: begun is not None):
         if explore and require_certified:
             raise one_too_many("--require-certified")
         if explore and after:
@@ -241,7 +244,8 @@ def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) 
 
 def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
     """Plays the audit through, once for each loss rate that is assumed, and says what it took."""
-    space, model, options = build_parts(spec, base, code=False)
+    with planning():
+        space, model, options = build_parts(spec, base, code=False)
     if isinstance(model, NotImported):
         options["max_cost"] = None  # its prices are not known before it is imported
     plan = planned(spec, base, space, adapted_model(model))

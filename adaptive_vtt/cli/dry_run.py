@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from ..engine.options import DEFAULT_EXPLORATION, Certify
 from ..engine.prices import Prices
 from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
 from ..models import ModelDefaults, adapted_model
+from ..models.network.keys import needing_no_key
 from ..space import QuestionSpace
 from ..stopping import CENTS, SURELY_HARD
 from ..strategies import named
@@ -76,10 +78,21 @@ class Plan:
         return self.expected_most or self.likely_price
 
 
+@contextmanager
+def planning() -> Iterator[None]:
+    """Models that are made inside, and asked nothing, need no key; says which are not set yet."""
+    with needing_no_key() as unset:
+        yield
+    for variable in dict.fromkeys(unset):
+        told = "a plan needs no key, the audit needs the one in this environment variable"
+        typer.echo(f"{variable} is not set yet: {told}", err=True)
+
+
 def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     """Prints the plan: bounds worked out from the targets, at once, without importing PyTorch."""
-    space = build_space(spec, base)
-    model = adapted_model(model_of(spec, base, space, code=False))
+    with planning():
+        space = build_space(spec, base)
+        model = adapted_model(model_of(spec, base, space, code=False))
     plan = planned(spec, base, space, model)
     notes = [*_of_census(spec, model, plan), *_of_limits(spec, plan)]
     notes += _of_uncertainty(spec, model.hard_answers)

@@ -19,7 +19,7 @@ from ..models import adapted_model
 from ..results.report.content import Content
 from ..stopping import check_half_width
 from ..utils.figures import money
-from .dry_run import ASSUMED, Plan, cap_named, census_is_cheaper, paid_for, planned
+from .dry_run import ASSUMED, Plan, cap_named, census_is_cheaper, paid_for, planned, planning
 from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .spec_changes import Set, read
@@ -72,8 +72,9 @@ def plan(
     told = None if pilot is None else _pilot(pilot)
     wanted = {"certify.targets": names(targets)}
     first, base = read(spec, False, {"certify.half_width": widths[0], **wanted}, sets)
-    space = build_space(first, base)
-    model = adapted_model(model_of(first, base, space, code=False))
+    with planning():
+        space = build_space(first, base)
+        model = adapted_model(model_of(first, base, space, code=False))
     steps, whole = [], []
     for width in widths:
         chosen, _ = read(spec, False, {"certify.half_width": width, **wanted}, sets)

@@ -13,6 +13,8 @@ from ..errors import AvttError, JournalError
 
 SIGNALS = [s for name in ("SIGTERM", "SIGHUP") if (s := getattr(signal, name, None)) is not None]
 
+NOT_BEGUN = "interrupted before anything was asked; the same command begins again"
+
 
 class Interrupted(AvttError):
     """The sentence, and the exit code: 128 and the signal's number."""
@@ -47,12 +49,16 @@ def heed() -> None:
 
 
 @contextmanager
-def interruptible(out: Path, way: str | None = None) -> Iterator[None]:
+def interruptible(
+    out: Path, way: str | None = None, begun: Callable[[], bool] = lambda: True
+) -> Iterator[None]:
     """Turns an interruption of what is done inside, an audit in ``out``, into Interrupted.
 
-    ``way``: how it goes on, where 'avtt resume' does not.
+    ``way``: how it goes on, where 'avtt resume' does not. ``begun``: whether the journal in ``out``
+    is that of this audit by now. A new audit may find one of an earlier command there, and to
+    resume that would ask, and pay, under the earlier spec and cap.
     """
-    with interrupted_as(lambda: _sentence(out, way)):
+    with interrupted_as(lambda: _sentence(out, way) if begun() else NOT_BEGUN):
         yield
 
 
@@ -104,7 +110,7 @@ def _sentence(out: Path, way: str | None) -> str:
     except JournalError:
         begun = False
     if not begun:
-        return "interrupted before anything was asked; the same command begins again"
+        return NOT_BEGUN
     way = way or f"'avtt resume {shlex.quote(str(out))}' goes on where this stopped"
     batches = f"; batches of {sent} calls go on at the provider" if sent else ""
     return f"interrupted; {kept} answers are kept{batches}; {way}"

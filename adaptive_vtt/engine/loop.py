@@ -454,6 +454,7 @@ class Loop:
             cost=self.budget.spent,
             reserved=self.budget.reserved(len(self.queue) + self.most),
             lost=self.budget.lost_cost,
+            waiting=self.budget.reserved(len(self.queue)) - self.budget.lost_cost,
             attempts=self.budget.attempts,
             hard=self.belief.hard,
             lowest=self.belief.lowest,

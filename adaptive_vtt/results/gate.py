@@ -7,6 +7,7 @@ began: one chosen after seeing the answers would not be covered by what the inte
 """
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -259,7 +260,7 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
         return places
     known = [f"{VERSUS * rule.versus}{target.handle}" for target in ids]
     there = f"there are {', '.join(known[:MAX])}{', ...' if len(known) > MAX else ''}"
-    handles = [target.handle for target in ids]
+    handles, targets = [target.handle for target in ids], shlex.quote(family(rule.about))
     near = [handle for handle in handles if handle.partition(":")[2] == rule.about]
     near = near or get_close_matches(rule.about, handles, n=1, cutoff=0.7)
     if near:
@@ -269,12 +270,12 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
     elif begun:
         remedy = (
             "one chosen after seeing the answers would not be covered by the guarantee: begin a "
-            f"new audit with --targets {family(rule.about)} and another --out, which may learn "
+            f"new audit with --targets {targets} and another --out, which may learn "
             "from this one (prior_journal); or, where alpha was set aside, let draws to come "
-            f"certify it: 'avtt resume DIR --posthoc {rule.about}'"
+            f"certify it: avtt resume DIR --posthoc {shlex.quote(rule.about)}"
         )
     else:
-        remedy = f"--targets {family(rule.about)} adds it"
+        remedy = f"--targets {targets} adds it"
     wanted = "expected a registered target"
     if begun:
         wanted = "expected a target that was registered when the audit began"

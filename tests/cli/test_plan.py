@@ -83,6 +83,29 @@ def test_it_says_how_far_the_cap_on_cost_reaches(cap: float, tmp_path: Path, cap
         assert f"{width} where {float(loss):.0%} fail" in said
 
 
+@pytest.mark.parametrize(
+    "command", [["plan"], ["audit", "--dry-run"], ["audit", "--rehearse", "--budget", "2"]]
+)
+def test_it_needs_no_key_and_says_that_none_is_set(
+    command: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {"MY_KEY": 'key = "MY_KEY"', "MY_PARAMETER": 'options = {user = "${MY_PARAMETER}"}'}
+    for name in keys:
+        monkeypatch.delenv(name, raising=False)
+    spec = tmp_path / "SPEC.toml"
+    lines = "\n".join(["retries = 4", *keys.values()])
+    spec.write_text(CAPPED.format(cap=0.26).replace("retries = 4", lines))
+    assert run(*command, str(spec)) == 0
+    told = capsys.readouterr()
+    assert "nothing was asked" in told.out
+    for name in keys:
+        assert f"{name} is not set yet: a plan needs no key, the audit needs" in told.err
+    assert run("audit", str(spec), "--out", str(tmp_path / "r")) == 2  # which asks
+    assert "variable MY_" in (refused := capsys.readouterr().err)
+    assert "which is not set" in " ".join(refused.split())
+    assert not (tmp_path / "r").exists()
+
+
 @pytest.mark.slow
 def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "pilot"

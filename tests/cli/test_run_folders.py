@@ -428,6 +428,23 @@ def test_a_signal_that_a_model_swallowed_ends_the_audit_at_the_next_answer(
     assert answers(out) == 1
 
 
+def test_a_signal_before_the_audit_began_advises_no_resume_of_an_earlier_one(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The earlier journal holds another spec and cap, which a resume would pay under."""
+    out = tmp_path / "r"
+    (start / "model.py").write_text("def predict(images):\n    return [[7.0, 7.0]]\n")
+    assert audit(start, out) == 2
+    said(capsys)
+    before = (out / "journal.db").read_bytes()
+    (start / "model.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    assert audit(start, out) == 128 + signal.SIGTERM
+    told = said(capsys)
+    assert "interrupted before anything was asked; the same command begins again" in told
+    assert "avtt resume" not in told
+    assert (out / "journal.db").read_bytes() == before
+
+
 @pytest.mark.slow
 def test_the_demo_compares_nothing_that_it_has_not_reached(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

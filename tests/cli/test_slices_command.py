@@ -218,7 +218,7 @@ def test_an_open_gate_far_from_the_estimate_asks_for_narrower_intervals_than_the
 def test_a_target_that_is_asked_for_later_is_certified_by_the_draws_to_come(folder, found, capsys):
     rule = "concept:bright:false-alarm rate <= 1"
     refused = told(["gate", found, "--rule", rule], capsys, code=2)
-    assert "avtt resume DIR --posthoc concept:bright:false-alarm rate" in refused
+    assert "avtt resume DIR --posthoc 'concept:bright:false-alarm rate'" in refused
     name = "concept:bright:false-alarm rate"
     told(["resume", found, "--posthoc", name, "--json"], capsys)
     told(["verify", found], capsys)

@@ -145,7 +145,7 @@ def test_a_judge_that_costs_more_than_it_said_is_asked_no_more() -> None:
     assert result.cost <= 20.0 + 3.0  # by the one call that was reserved at the lower price
     # what is asked next is reserved at what the judge took
     assert str(result.reason).startswith(
-        f"{money(result.cost)} of $20.00 was spent, and $4.00 may be charged"
+        f"{money(result.cost)} of $20.00 was spent, and the next call may cost $4.00"
     )
 
 

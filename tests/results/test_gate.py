@@ -138,6 +138,8 @@ def test_a_target_that_was_not_registered_is_refused_with_the_reason():
         gate(finished(), ["accuracy <= 0.2"])
     with pytest.raises(InputError, match=r"--targets group:site and"):
         gate(finished(), ["group:site=north <= 0.2"])
+    with pytest.raises(InputError, match=r": avtt resume DIR --posthoc 'group:site=far north'$"):
+        gate(finished(), ["group:site=far north <= 0.2"])
     with pytest.raises(InputError, match=r"did you mean relation:gaussian_noise\?$"):
         gate(finished(), ["relation:gausian_noise <= 0.2"])
     with pytest.raises(InputError, match=r"did you mean relation:identity\?$"):

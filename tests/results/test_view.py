@@ -219,6 +219,11 @@ def test_names_of_runs_are_escaped_and_still_lead_to_them(view: View) -> None:
     assert "a<b>" not in page
     assert 'href="/run/a%3Cb%3E%26c%3F%20d/"' in page
     assert get(view, "/run/a%3Cb%3E%26c%3F%20d/").status == 200
+    without_slash = get(view, "/run/a%3Cb%3E%26c%3F%20d")
+    assert (without_slash.status, without_slash.headers["location"]) == (
+        302,
+        "/run/a%3Cb%3E%26c%3F%20d/",
+    )
     assert state(view, "a%3Cb%3E%26c%3F%20d")["state"] == "ended"
 
 

@@ -5,6 +5,8 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -16,6 +18,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _EITHER = {"+": "[+-]", "/": "[/_]"}
 """The two characters that base64 writes in another way in addresses."""
 _SHORTEST = 4  # shorter "keys" are placeholders, and hide nothing but other words
+_unset: ContextVar[list[str] | None] = ContextVar("unset", default=None)
 
 
 class Key:
@@ -33,8 +36,21 @@ class Key:
         return "Key(...)"
 
 
+@contextmanager
+def needing_no_key() -> Iterator[list[str]]:
+    """Inside, models are made to plan with, and are asked nothing: a variable that is not set is
+    noted in the list, and a word that is no key stands in its place."""
+    found: list[str] = []
+    before = _unset.set(found)
+    try:
+        yield found
+    finally:
+        _unset.reset(before)
+
+
 def from_environment(variable: str, where: str) -> Key:
-    """The key in an environment variable; raises InputError where that is unset or empty.
+    """The key in an environment variable; raises InputError where that is unset or empty, unless
+    no key is needed (``needing_no_key``).
 
     What is no name of a variable may be a key, and is not repeated.
     """
@@ -44,6 +60,9 @@ def from_environment(variable: str, where: str) -> Key:
             "something that is no such name"
         )
     value = os.environ.get(variable, "").strip()
+    if not value and (unset := _unset.get()) is not None:
+        unset.append(variable)
+        return Key("not-set")
     if not value:
         raise InputError(
             f"{where}: expected the key in the environment variable {variable}, which is not set; "

@@ -241,7 +241,9 @@ class Site:
         if run is None:
             return _trouble(f"There is no run {name!r} here.", 404)
         match rest:
-            case [] | [""]:
+            case []:  # what the page asks for stands below its address, which ends in a slash
+                return Reply(b"", status=302, location=address(run.name))
+            case [""]:
                 return _page(_fill("run.html", run=run, alone=self.watch.alone))
             case ["state"]:
                 state = state_of(run, self.watch.report(run), self.watch.rates(run))
