@@ -345,9 +345,10 @@ class Versus:
             if use != "proxy":
                 known = self._known(a, journal_a, use)
         asked = None if known.answers is None else known.answers.asked
-        space = self.space.judged_by(Paired(self.space.oracle, asked, known.about))
+        paired = Paired(self.space.oracle, asked, known.about)
+        space = self.space.judged_by(paired)
         if journal is not None and journal_a is not None:
-            _refuse_other_earlier(journal, space.oracle.options, journal_a)
+            _refuse_other_earlier(journal, paired.options, journal_a)
         both = pair(a, b)
         both.halves = self._halves(both, journal, known.answers)
         return begin(

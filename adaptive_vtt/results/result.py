@@ -135,7 +135,8 @@ class Result:
 
         Columns: sample (the image's id), relation, severity, concept, answer (P(yes) or a score;
         NaN: none), truth (of the source image), loss, unanswered (why, or None), said (a reply in
-        words, or None), draw, call, question.
+        words, or None), draw, call, question; where the audit ran in this process also the
+        dataset's metadata, which no journal keeps.
         """
         return self._source("failures").failures()
 
