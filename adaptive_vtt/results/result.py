@@ -49,6 +49,10 @@ SCHEMA_VERSION = 1
 SHOWN = 24
 """Targets that a notebook shows, at most."""
 INTERVALS = "intervals"
+FOR_PAPER = {
+    "targets": ("target", "questions", "estimate", "lower", "upper", "certified", "decided")
+}
+"""Columns of ``Result.tables`` that a page of LaTeX has room for, where it has none for all."""
 
 
 class Source(Protocol):
