@@ -17,7 +17,7 @@ from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import journal_at
 from ..results.beliefs import Told, beliefs
-from ..results.outcomes import FAILED, judged, outcomes
+from ..results.outcomes import FAILED, judged, outcomes, with_metadata
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..types import Image, JsonObject
@@ -194,7 +194,11 @@ class Inspection:
             table = outcomes(journal)
             said = {a.question: a.said for call in journal.calls() for a in call.answers}
         wrong = table[table["loss"] >= FAILED].reset_index(drop=True)
-        return wrong.assign(said=wrong["question"].map(said))[[*COLUMNS]]
+        told = wrong.assign(said=wrong["question"].map(said))[[*COLUMNS]]
+        if self._space is None:
+            return told
+        sources = self._space.numbering.parts(told["question"].to_numpy(np.int64))[0]
+        return with_metadata(told, self._space.dataset, sources)
 
     def picture(self, row: "int | pd.Series[Any]") -> Picture:
         if not isinstance(row, pd.Series):

@@ -10,7 +10,7 @@ Every interval of a difference holds at every moment, all together (or each by i
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -28,16 +28,17 @@ from ..engine.judge import values_of
 from ..engine.options import Certify, Shorthands, grouped
 from ..engine.selector import Replay
 from ..engine.settings import describe_oracle
-from ..errors import InputError, check_known
+from ..errors import InputError, JournalError, check_known
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import Facts, is_begun, read_facts
+from ..journal.files import holder
 from ..journal.halves import HalfStore, KnownAnswers, key_of
 from ..models import Recorded
 from ..models.base import ModelSource, ModelUnderTest, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import model_of
 from ..models.pair import Halves, Pair, pair
-from ..oracles.paired import Paired
+from ..oracles.paired import EARLIER, Paired
 from ..results.difference import DECISIONS, brief, names_of, told
 from ..results.result import SHOWN, Result
 from ..space import QuestionSpace
@@ -246,7 +247,8 @@ class Versus:
       ``half_width`` and ``at_most``. ``budget`` counts the calls of both models. ``targets`` is
       "overall" by default.
 
-    Raises InputError for options that are out of range or do not fit.
+    Raises InputError for options that are out of range or do not fit, and for a ``journal_a`` that
+    is being written; JournalError where a comparison is gone on with and ``journal_a`` changed.
     """
 
     def __init__(
@@ -338,10 +340,15 @@ class Versus:
                 "model alone"
             )
         known = _Known()
-        if journal_a is not None and use != "proxy":
-            known = self._known(a, journal_a, use)
+        if journal_a is not None:
+            _refuse_running(journal_a)
+            if use != "proxy":
+                known = self._known(a, journal_a, use)
         asked = None if known.answers is None else known.answers.asked
-        space = self.space.judged_by(Paired(self.space.oracle, asked, known.about))
+        paired = Paired(self.space.oracle, asked, known.about)
+        space = self.space.judged_by(paired)
+        if journal is not None and journal_a is not None:
+            _refuse_other_earlier(journal, paired.options, journal_a)
         both = pair(a, b)
         both.halves = self._halves(both, journal, known.answers)
         return begin(
@@ -497,6 +504,45 @@ def _check_use(certify: Certify, recorded_a: Any, journal_a: Any, use: str) -> N
         )
     if journal_a is None and use != "condition":
         raise InputError(f"versus: expected journal_a where use = {use!r}, got none")
+
+
+def _refuse_running(journal_a: Path | str) -> None:
+    """Raises InputError while that journal is being written: the comparison rests on what it holds
+    now, and could not be gone on with once it holds more."""
+    process = holder(Path(journal_a))
+    if process is not None:
+        raise InputError(
+            f"journal_a {str(journal_a)!r}: expected an audit that has ended, got one that process "
+            f"{process or '(unknown)'} is writing: wait until it has ended, or give a copy of its "
+            "folder"
+        )
+
+
+def _refuse_other_earlier(
+    journal: Path | str, options: Sequence[str], journal_a: Path | str
+) -> None:
+    """Raises JournalError where a comparison rests on other content of the earlier audit, and all
+    ``options`` of its oracle beside that are the same."""
+    if not Path(journal).is_file():
+        return
+    with closing(SQLiteJournal(journal, read_only=True)) as begun:
+        facts = begun.facts()
+        oracle = read_facts(facts).begun_with.get("oracle", {}) if is_begun(facts) else {}
+    before = oracle.get("options", [])
+    (then, rest), (now, others) = map(_without_earlier, (before, options))
+    same_use = [each.split()[:-1] for each in then] == [each.split()[:-1] for each in now]
+    if then != now and same_use and rest == others:
+        raise JournalError(
+            f"journal_a {str(journal_a)!r}: this run went on since the comparison began, or is "
+            "another one; give a copy of it as it was (--journal-a), or begin another comparison "
+            "with a new --out"
+        )
+
+
+def _without_earlier(options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What the options of a comparison's oracle say of the earlier audit, and all others."""
+    earlier = [option for option in options if option.startswith(EARLIER)]
+    return earlier, [option for option in options if option not in earlier]
 
 
 def _check_whole(space: QuestionSpace, known: Recorded) -> None:

@@ -8,6 +8,7 @@ import typer
 from ..audit.inspection import read_result
 from ..errors import InputError
 from ..results.census import holds_census, write_page
+from ..results.result import FOR_PAPER
 from ..utils.tables import TABLES, write_tables
 from .options import Open, Plotly, RunDir, opt
 from .run_folder import open_report, rewrite
@@ -40,7 +41,7 @@ def report(
     else:
         page = rewrite(directory, plotly)
         if tables:
-            write_tables(directory, read_result(directory).tables())
+            write_tables(directory, read_result(directory).tables(), FOR_PAPER)
             typer.echo(f"wrote {directory / TABLES}")
         typer.echo(f"wrote {page}; not verified: 'avtt verify {shlex.quote(str(directory))}' does")
     if open_it:

@@ -350,4 +350,7 @@ def _next_steps(
     told = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
     if gated or verdict.targets["decision"].iloc[0] not in UNFIT:
         steps.append((f"avtt gate {folder} {told}", "may it ship?"))
+    if (verdict.targets["disagreement"] > 0).any():  # NaN where A's answers were recorded
+        command = f"avtt export {folder} --disagreements FOLDER"
+        steps.append((command, "where the models differ, as files"))
     return [*steps, (f"avtt verify {folder}", "checks every figure")]

@@ -32,6 +32,8 @@ from .labels import MARGIN, margin
 
 MODELS = ("a", "b")
 """The two models: names of their parts of whatever is paired, and keys of the details."""
+EARLIER = "journal_a"
+"""The option that says what the known answers of model A rest on."""
 NEUTRAL = 0.5
 """The loss of a model of which nothing is told."""
 
@@ -55,7 +57,7 @@ class Paired(OracleDefaults):
         self.of = type(oracle.original).__name__
         plain = {k: v for k, v in vars(oracle.original).items() if isinstance(v, int | float | str)}
         if earlier is not None:
-            plain["journal_a"] = earlier
+            plain[EARLIER] = earlier
         self.options = tuple(f"{name} = {value}" for name, value in plain.items())
         self.needs_source = oracle.needs_source
         self.rates = oracle.rates

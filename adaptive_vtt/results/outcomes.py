@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ..datasets.base import CompleteDataset
 from ..journal import Journal
 from ..journal.facts import Facts, read_facts
 from ..journal.rows import CallRow, DrawRow
-from ..types import Floats
+from ..types import Floats, Indices
 
 FAILED = 0.5
 """A question with this loss, or more, was answered wrongly."""
@@ -48,6 +49,17 @@ def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> 
             records.append((*asked, space.concepts[concept], *told))
     table = pd.DataFrame.from_records(records, columns=COLUMNS)
     return table.astype({"answer": float, "coordinate": float, "loss": float})
+
+
+def with_metadata(table: pd.DataFrame, dataset: CompleteDataset, samples: Indices) -> pd.DataFrame:
+    """The table with a further column for each of the dataset's metadata; ``samples`` (n,): what
+    each row is about. A column whose name is taken is called "NAME (metadata)"."""
+    rows = dataset.profile_row(samples)
+    found = {
+        f"{name} (metadata)" if name in table else name: dataset.metadata_values(name)[rows]
+        for name in dataset.metadata_columns
+    }
+    return table.assign(**found)
 
 
 def wilson(wrong: float, count: int) -> tuple[float, float]:

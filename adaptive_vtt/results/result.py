@@ -30,7 +30,7 @@ from ..oracles.findings import (
     unconfirmed_of,
 )
 from ..types import JsonObject
-from ..utils.figures import USD, Bar, bars, figure, money
+from ..utils.figures import USD, Bar, bars, figure, money, on_page
 from ..utils.files import write_text
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
@@ -49,6 +49,10 @@ SCHEMA_VERSION = 1
 SHOWN = 24
 """Targets that a notebook shows, at most."""
 INTERVALS = "intervals"
+FOR_PAPER = {
+    "targets": ("target", "questions", "estimate", "lower", "upper", "certified", "decided")
+}
+"""Columns of ``Result.tables`` that a page of LaTeX has room for, where it has none for all."""
 
 
 class Source(Protocol):
@@ -135,7 +139,8 @@ class Result:
 
         Columns: sample (the image's id), relation, severity, concept, answer (P(yes) or a score;
         NaN: none), truth (of the source image), loss, unanswered (why, or None), said (a reply in
-        words, or None), draw, call, question.
+        words, or None), draw, call, question; where the audit ran in this process also the
+        dataset's metadata, which no journal keeps.
         """
         return self._source("failures").failures()
 
@@ -170,7 +175,7 @@ class Result:
             raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
         if name == INTERVALS:
             rows = self.targets.to_dict("records")
-            return NotebookFigure(figure(self._stage, [*map(_bar, rows)]))
+            return NotebookFigure(figure(self._caption, [*map(_bar, rows)]))
         charts = self._source("plot").figures()
         if name not in charts:
             raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
@@ -246,8 +251,16 @@ class Result:
 
     @property
     def _stage(self) -> str:
+        return self._staged("still open" if self.reason is None else f"ended: {self.reason}")
+
+    @property
+    def _caption(self) -> str:
+        """The stage as a page has it; where all is certified, that is why the audit ended."""
+        whole = self.guarantee is not None and bool(self.targets["certified"].astype(bool).all())
+        return self._staged("ended") if whole and self.reason else on_page(self._stage)
+
+    def _staged(self, ended: str) -> str:
         asked = f"{self.calls} calls, {self.questions} questions, {self.paid}"
-        ended = "still open" if self.reason is None else f"ended: {self.reason}"
         if self.guarantee is None:
             return f"nothing certified; {asked}; {ended}"
         done = int(self.targets["certified"].astype(bool).sum())

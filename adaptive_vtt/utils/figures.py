@@ -157,25 +157,38 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
         "marker": {"size": 9, "color": [bar.colour for bar in drawn]},
         "text": [bar.words for bar in drawn],
         "hovertemplate": "%{y}: %{text}<extra></extra>",
+        "cliponaxis": False,  # a dot at 0 is whole
     }
     layout = {
         "template": "plotly_white",
         "title": {"text": shown(title), "font": {"size": 14}},
         "height": 130 + 26 * len(rows),
-        "xaxis": _difference(rows) if any(b.signed for b in rows) else _ERROR,
-        "yaxis": {"automargin": True},
+        "margin": {"t": 60, "b": 60},
+        "xaxis": _difference(rows) if any(b.signed for b in rows) else _error(rows),
+        "yaxis": {  # each row's name, however many there are, and not under a dot at 0
+            "automargin": True,
+            "dtick": 1,
+            "ticks": "outside",
+            "tickcolor": "rgba(0,0,0,0)",
+        },
     }
     return {"data": [trace], "layout": layout}
 
 
-_ERROR = {"title": {"text": "error (%)"}, "range": [0, 100]}
+def _error(rows: Sequence[Bar]) -> JsonObject:
+    return {"title": {"text": "error (%)"}, "range": [0, _end(rows)]}
 
 
 def _difference(rows: Sequence[Bar]) -> JsonObject:
-    ends = [abs(v) for bar in rows for v in (bar.estimate, bar.lower, bar.upper) if v == v]
-    most = 105 * max([0.01, *ends])
+    most = _end(rows)
     title = {"text": "difference of error rates (points)"}
     return {"title": title, "range": [-most, most], "zeroline": True, "zerolinecolor": "#8a94a0"}
+
+
+def _end(rows: Sequence[Bar]) -> float:
+    """Where the axis ends, in per cent: a little beyond all estimates and intervals."""
+    ends = [abs(v) for bar in rows for v in (bar.estimate, bar.lower, bar.upper) if v == v]
+    return 105 * max([0.01, *ends])
 
 
 def _reach(distance: float) -> float:

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -57,11 +58,17 @@ def latex(table: pd.DataFrame, name: str, caption: str = "", digits: str = "%.4f
     return f"% needs \\usepackage{{booktabs}}\n{rows}"
 
 
-def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Writes each as tables/NAME.csv and tables/NAME.tex in the folder."""
+def write_tables(
+    folder: Path,
+    tables: Mapping[str, pd.DataFrame],
+    for_paper: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> None:
+    """Writes each as tables/NAME.csv and tables/NAME.tex in the folder. ``for_paper``: the columns
+    that the LaTeX of a table has, as far as there are such, where a page cannot hold all."""
     for name, table in tables.items():
+        columns = [column for column in for_paper.get(name, table) if column in table]
         write_text(folder / TABLES / f"{name}.csv", csv_text(table))
-        write_text(folder / TABLES / f"{name}.tex", latex(table, name))
+        write_text(folder / TABLES / f"{name}.tex", latex(table[columns], name))
 
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> str:

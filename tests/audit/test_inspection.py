@@ -5,6 +5,7 @@ import re
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from adaptive_vtt.results.beliefs import PLOTS
 from adaptive_vtt.results.result import Result, outcomes, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, FollowUp, Outcome
-from adaptive_vtt.utils.figures import Bar, bars
+from adaptive_vtt.utils.figures import Bar, bars, figure
 from tests.helpers.captioned import faulty
 from tests.helpers.captioned import space as caption_space
 
@@ -101,6 +102,22 @@ def test_an_image_nobody_has_is_said() -> None:
 
 
 # -- charts and the report -------------------------------------------------------------
+
+
+def test_every_bar_has_its_name_and_the_axis_ends_beyond_the_widest() -> None:
+    drawn = figure("t", [Bar(f"target {k}", 0.1, 0.0, 0.1 * k, True) for k in range(1, 5)])
+    assert drawn["layout"]["xaxis"]["range"] == pytest.approx([0, 42])
+    assert drawn["layout"]["yaxis"]["dtick"] == 1
+    margin = drawn["layout"]["margin"]
+    assert drawn["layout"]["height"] - margin["t"] - margin["b"] >= 4 * 26
+
+
+def test_the_plots_title_is_in_the_words_of_a_page(result: Result) -> None:
+    targets = result.targets.assign(certified=True)
+    whole = replace(result, targets=targets, reason="all 9 targets are certified to +-0.07")
+    assert whole.plot().layout.title.text.endswith("; ended")
+    part = replace(whole, targets=targets.assign(certified=False), reason="certified to +-0.07")
+    assert part.plot().layout.title.text.endswith("; ended: certified to ±0.07")
 
 
 def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) -> None:

@@ -1,5 +1,6 @@
 """Two models compared: what is certified of their difference; nothing is paid for twice."""
 
+import os
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,37 @@ def test_an_earlier_audit_of_another_version_is_refused_but_as_a_hint(tmp_path: 
         Versus(space(), a, b, margin=0.02, journal_a=earlier)
     verdict = Versus(space(), a, b, margin=0.02, seed=1, journal_a=earlier, use="proxy").run()
     assert verdict.calls_a == verdict.calls_b
+
+
+def test_an_earlier_audit_is_refused_while_it_is_written(tmp_path: Path):
+    earlier = tmp_path / "earlier.db"
+    said = f"expected an audit that has ended, got one that process {os.getpid()} is writing: wait"
+    with Audit(space(), both()[0], half_width=0.3, budget=4, seed=9, journal=earlier) as audit:
+        audit.run()
+        with pytest.raises(InputError, match=f"{said} until it has ended, or give a copy"):
+            Versus(space(), *both(), margin=0.02, journal_a=earlier)
+
+
+def test_an_earlier_audit_that_went_on_is_named_where_a_comparison_is_gone_on_with(tmp_path: Path):
+    earlier, journal = tmp_path / "earlier.db", tmp_path / "versus.db"
+    given: dict[str, Any] = {"margin": 0.02, "seed": 1, "surrogate": False, "journal_a": earlier}
+
+    def audited(budget: int) -> None:
+        a = both()[0]
+        with Audit(space(), a, half_width=0.01, budget=budget, seed=9, journal=earlier) as audit:
+            audit.run()
+
+    audited(4)
+    with Versus(space(), *both(), budget=6, journal=journal, **given) as versus:
+        versus.run()
+    with Versus(space(), *both(), budget=8, journal=journal, **given) as versus:
+        versus.run()
+    audited(8)
+    with pytest.raises(JournalError, match=r"earlier.db': this run went on since the comparison"):
+        Versus(space(), *both(), budget=8, journal=journal, **given)
+    given["use"] = "replay"
+    with pytest.raises(JournalError, match="begun with no draws of an earlier audit"):
+        Versus(space(), *both(), budget=8, journal=journal, **given)
 
 
 # -- answers that are missing ---------------------------------------------------------------

@@ -222,6 +222,20 @@ def test_a_verdict_is_altered_in_vain(ran: Path, tmp_path: Path):
     assert run("verify", str(out)) != 0
 
 
+def test_images_at_which_the_models_differ_are_a_next_step(
+    ran: Path, specs: Path, capsys: pytest.CaptureFixture[str]
+):
+    step = f"avtt export {ran} --disagreements FOLDER"
+    assert "avtt export DIR --disagreements FOLDER" in (ran / "report.html").read_text()
+    assert run(*command(specs, ran, "--budget", "24", "--targets", "overall,relations")) == 0
+    assert step in " ".join(capsys.readouterr().out.split())
+    same = command(specs, specs / "same", "--budget", "12", "--targets", "overall")
+    same[1] = same[2]
+    assert run(*same) == 0
+    assert "--disagreements" not in capsys.readouterr().out
+    assert "avtt export" not in (specs / "same" / "report.html").read_text()
+
+
 def test_what_does_not_fit_is_told_in_a_sentence(
     specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

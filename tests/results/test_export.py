@@ -24,6 +24,7 @@ from adaptive_vtt.results.export import failures as exporting
 from adaptive_vtt.results.export.disagreements import export_disagreements
 from adaptive_vtt.results.export.failures import Exported, export_failures
 from adaptive_vtt.types import Answer, Image, Mask, Outcome, Prompt
+from adaptive_vtt.utils.tables import restored
 from tests.helpers.command_line import run
 
 RNG = np.random.default_rng(0)
@@ -222,6 +223,28 @@ def test_dataset_toml_reads_the_folder_back_both_ways(tmp_path: Path) -> None:
         )
         assert space.concepts == ("säge",)
         assert len(space.dataset) == 2
+
+
+def test_metadata_goes_with_answers_and_labels_and_reads_back(tmp_path: Path) -> None:
+    sites = labels(site=["north", "south", "=1+1", "north"], sample=[1, 2, 3, 4])
+    data = from_table(IMAGES, labels(polyp=[1, 0, 1, 1]), metadata=sites)
+    audit = audited(QuestionSpace(data, ["identity", Sinking()]), lambda i: [[0.0]] * len(i))
+    exported(audit, tmp_path / "out")
+    found = restored(pd.read_csv(tmp_path / "out/failures.csv"))
+    told = {"a": ("north", 1), "c": ("=1+1", 3), "d": ("north", 4)}
+    here = [*zip(found["site"], found["sample (metadata)"], strict=True)]
+    assert here == [told[name] for name in found["sample"]]
+    table = tomllib.loads((tmp_path / "out/dataset.toml").read_text(encoding="utf-8"))
+    spec = parse_spec({**table, "model": {"target": "model.py:predict"}}, "test")
+    again = build_space(spec, tmp_path / "out").dataset
+    assert again.concepts == ("polyp",)
+    assert again.metadata_columns == ("site", "sample")
+    for i in range(len(again)):
+        assert again.sample(i).metadata["site"] == told[again.sample_id(i)[0]][0]
+    rows = audit.result().failures()
+    assert [*zip(rows["site"], rows["sample (metadata)"], strict=True)] == [
+        told[name] for name in rows["sample"]
+    ]
 
 
 def test_names_are_safe_and_apart(tmp_path: Path) -> None:

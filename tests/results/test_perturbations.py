@@ -1,5 +1,6 @@
 """The table per perturbation and concept: certified, derived, and beside what was published."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,17 @@ def table(folder: Path) -> pd.DataFrame:
     assert CONTRAST in (folder / "tables" / "perturbations.tex").read_text()
     found = restored(pd.read_csv(folder / "tables" / "perturbations.csv"))
     return found.set_index(["relation", "concept"])
+
+
+def test_the_latex_of_targets_has_the_columns_that_a_page_holds(
+    table: pd.DataFrame, folder: Path
+) -> None:
+    header = re.search(r"toprule\n(.*?) \\\\", (folder / "tables" / "targets.tex").read_text())
+    assert header is not None
+    told = ["target", "questions", "estimate", "lower", "upper", "certified"]
+    assert header[1].split(" & ")[:6] == told
+    assert header[1].split(" & ")[6:] in ([], ["decided"])
+    assert len(pd.read_csv(folder / "tables" / "targets.csv").columns) > 20
 
 
 @pytest.fixture(scope="module")

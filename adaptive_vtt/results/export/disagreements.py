@@ -47,7 +47,8 @@ def export_disagreements(
 
     disagreements.csv       every such question: id, sample, relation, severity, concept, truth,
                             loss_a, loss_b, answer_a, answer_b (A is the old model, B the new one;
-                            empty if there was none; of masks their scores), draw
+                            empty if there was none; of masks their scores), draw, and the
+                            metadata of the source image
 
     The loss in a questions.tsv is the new model's.
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ...datasets.base import CompleteDataset
 from ...datasets.view import as_loaded
 from ...datasets.vqa.question_table import write_questions
 from ...errors import InputError
@@ -25,6 +26,7 @@ from ...types import UNKNOWN, Image, Indices, JsonObject, Mask, mask_of
 from ...utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ...utils.image_codec import png
 from ...utils.tables import csv_text
+from ..outcomes import with_metadata
 from .questions import MORE, is_multiple_choice, judged_of, question_lines
 
 # -- for other tools -------------------------------------------------------------------------------
@@ -185,9 +187,11 @@ def export_failures(
     images/NAME.png         the follow-up as the model saw it; NAME: sample, relation, severity
     masks/CONCEPT/NAME.png  255 where the concept is expected, for concepts with masks; black
                             where it is absent, and no file where nobody knows
-    labels.csv              id (NAME) and the truth expected of every concept, empty if unknown
+    labels.csv              id (NAME), the truth expected of every concept, empty if unknown, and
+                            the metadata of the source image
     failures.csv            every failing answer: id, sample, relation, severity, concept,
-                            truth, answer (empty if there was none), loss, draw
+                            truth, answer (empty if there was none), loss, draw, and the metadata
+                            of the source image
     dataset.toml            the section of a SPEC.toml that reads the folder back
     coco.json               with "coco" in ``formats``: images, masks and boxes as COCO has them,
                             and with every image the answers that failed
@@ -228,13 +232,19 @@ def write_dataset(
         for number, name in names.items():
             written.add(*expected_of(space, number, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])[[*columns]]
+        answers = with_metadata(answers, space.dataset, _samples(space, numbers))
         if choice := is_multiple_choice(space):
             lines = question_lines(space, table.drop_duplicates("question"))
             write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
         write_text(folder / file, csv_text(answers))
-        masks = written.finish(choice)
+        masks = written.finish(choice, metadata=(space.dataset, _samples(space, [*names])))
         written.also(formats, answers)
     return Exported(len(names), len(table), masks)
+
+
+def _samples(space: QuestionSpace, numbers: Iterable[int]) -> Indices:
+    """(n,): the source of each follow-up."""
+    return np.array([space.numbering.image_parts(int(number))[0] for number in numbers], np.int64)
 
 
 def in_words(answers: pd.DataFrame, journal: Journal) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -276,9 +286,12 @@ class DatasetFolder:
                 self._mask(outline.label, about.name, outline.mask)
         self._pictures.append(about if self._outlines else about._replace(outlines=()))
 
-    def finish(self, choice: bool = False) -> dict[str, int]:
+    def finish(
+        self, choice: bool = False, metadata: tuple[CompleteDataset, Indices] | None = None
+    ) -> dict[str, int]:
         """Writes labels and dataset.toml; the number of masks per concept. ``choice``: of multiple
-        choice, whose questions were written."""
+        choice, whose questions were written. ``metadata``: the dataset whose metadata the labels
+        have beside them, and the source of each image (n,)."""
         for concept in list(self._masks):  # where none has a mask, black ones would say nothing
             for each in self._pictures:
                 if each.truth.get(concept) == 0:
@@ -289,8 +302,9 @@ class DatasetFolder:
             rows = [{"id": each.name, **each.truth} for each in self._pictures]
             labels = pd.DataFrame(rows, columns=["id", *self._concepts])
             labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
-            write_text(self._folder / "labels.csv", csv_text(labels))
-            sections = self._sections()
+            described = labels if metadata is None else with_metadata(labels, *metadata)
+            write_text(self._folder / "labels.csv", csv_text(described))
+            sections = self._sections([*described.columns[len(labels.columns) :]])
         write_text(self._folder / "dataset.toml", sections)
         return self._masks
 
@@ -306,9 +320,11 @@ class DatasetFolder:
         write_bytes(self._mask_folders[concept] / f"{name}.png", png(mask.astype(np.uint8) * 255))
         self._masks[concept] = self._masks.get(concept, 0) + 1
 
-    def _sections(self) -> str:
-        """TOML: the folder as a table, and, commented, as masks of each concept with all."""
-        parts = [_section(kind="table", labels="labels.csv", images="images")]
+    def _sections(self, metadata: list[str]) -> str:
+        """TOML: the folder as a table with these columns of metadata, and, commented, as masks of
+        each concept with all."""
+        declared: dict[str, Any] = {"metadata": metadata} if metadata else {}
+        parts = [_section(kind="table", labels="labels.csv", images="images", **declared)]
         for concept, count in self._masks.items():
             if count == len(self._pictures):
                 masks = f"masks/{self._mask_folders[concept].name}"
@@ -324,8 +340,8 @@ class DatasetFolder:
         return _HEAD + "\n".join(parts)
 
 
-def _section(**fields: str) -> str:
-    lines = [f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in fields.items()]
+def _section(**fields: str | list[str]) -> str:
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
     return "\n".join(["[dataset]", *lines, ""])
 
 

@@ -48,7 +48,7 @@ def headline(evidence: Evidence) -> Section:
         reason=evidence.reason,
         tiles=_tiles(evidence),
         models=" / ".join(names_of(evidence.facts)),
-        steps=_steps(evidence, open_, found[0].decision),
+        steps=_steps(evidence, found),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )
 
@@ -133,15 +133,20 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     ]
 
 
-def _steps(evidence: Evidence, open_: int, decision: str) -> list[Step]:
+def _steps(evidence: Evidence, found: list[Compared]) -> list[Step]:
     begun, steps = evidence.facts.begun_by or "", []
-    if open_:
+    if any(row.decision == "open" for row in found):
         text = "Still open: the same command goes on, with a higher limit if it met one."
         steps.append(Step(text, begun))
-    if evidence.certificate is not None and decision not in UNFIT:
+    if evidence.certificate is not None and found[0].decision not in UNFIT:
         rule = shlex.quote(shipping_rule(evidence.certificate))
         gate = f"avtt gate {evidence.folder} --rule {rule}"
         steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
+    if any(row.disagreement for row in found):
+        text = "Take the images at which the models differ along as a dataset."
+        command = f"avtt export {evidence.folder} --disagreements FOLDER"
+        python = "export_disagreements(journal, space, FOLDER)"
+        steps.append(Step(text, command if evidence.facts.spec is not None else python))
     check = f"avtt verify {evidence.folder} --head {evidence.head}"
     return [*steps, Step("Check this report against its journal any time.", check)]
 
