@@ -63,7 +63,7 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
     cells = [_cells(run, rates, room) for run, rates in rows]
     console.print(table_of([*columns, *words], cells, words=words))
     for run, _ in rows:
-        if run.state in ("stopped", "unreadable"):
+        if run.state in ("stopped", "unreadable") or run.further:
             console.print(f"{run.name}: {run.words}")
     if any(run.paired for run, _ in rows):
         console.print("pairs: two models are compared, and each pair is a call of either")

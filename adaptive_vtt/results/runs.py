@@ -19,12 +19,12 @@ from ..errors import AvttError, InputError, JournalError, one_line
 from ..families import COLUMNS, TargetId
 from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
-from ..journal.files import BATCH, JOURNAL, RECORD, holder
+from ..journal.files import BATCH, FLEET, JOURNAL, RECORD, holder
 from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, outward
 from . import census
 from .difference import told_of
-from .way_on import way
+from .way_on import beyond_limits, way
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
 
@@ -39,7 +39,8 @@ class Run:
     ``written``: when the journal changed last, in seconds since 1970. ``head``: see
     ``Journal.head``. ``paired``: two models are compared, and each call is one of either.
     ``census``: everything is asked, and rates are exact; ``head`` and ``targets``
-    are known of finished ones.
+    are known of finished ones. ``further``: how an audit goes on that ended at its limits with
+    targets open, else "".
     """
 
     name: str
@@ -59,6 +60,7 @@ class Run:
     census: bool = False
     currency: str = USD
     paired: bool = False
+    further: str = ""
 
     @property
     def took(self) -> str:
@@ -69,7 +71,7 @@ class Run:
     def words(self) -> str:
         """The state as a sentence, with the way on where there is one."""
         if self.state == "ended":
-            return f"ended: {self.told}"
+            return "; ".join(filter(None, [f"ended: {self.told}", self.further]))
         if self.state == "unreadable":
             return self.told
         if self.state == "stopped":
@@ -233,6 +235,8 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         journal.head,
         currency=facts.currency,
         paired=facts.certificate is not None and facts.certificate.paired,
+        # a fleet lends to its members: none goes on by itself
+        further="" if (folder.resolve().parent / FLEET).exists() else beyond_limits(facts, folder),
     )
 
 

@@ -17,6 +17,13 @@ from .opening import opening
 
 MIN = 0.1
 """Calls by which an audit is extended at least, as a share of those it made."""
+LIMITS = {
+    ("audit", "budget"): "--budget ",
+    ("audit", "max_cost"): "--max-cost ",
+    ("stop", "questions"): "--set stop.questions=",
+    ("stop", "seconds"): "--set stop.seconds=",
+}
+"""Limits of a spec, section and field, as options of ``avtt resume``; the value follows."""
 
 
 def way(facts: Facts, folder: Path | str) -> str:
@@ -98,18 +105,27 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
     per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
     held = facts.cost + 2 * (facts.worst + per_call * facts.judge_worst)
     elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
-    wanted = [
-        ("budget", "audit", calls + more),
-        ("max_cost", "audit", cost * part + held),
-        ("questions", "stop", questions * part),
-        ("seconds", "stop", elapsed * part),
-    ]
+    wanted = (calls + more, cost * part + held, questions * part, elapsed * part)
     found = []
-    for name, section, needed in wanted:
+    for ((section, name), option), needed in zip(LIMITS.items(), wanted, strict=True):
         limit = (spec.get(section) or {}).get(name)
         if limit is not None and limit < needed:
-            found.append(f"--{name.replace('_', '-')} {rounded_up(needed):.10g}")
+            found.append(f"{option}{rounded_up(needed):.10g}")
     return " ".join(found)
+
+
+def beyond_limits(facts: Facts, folder: Path | str) -> str:
+    """What goes on with an audit that ended at its limits with targets open, for a sentence; "":
+    none is open, something else ended it, or no command goes on with it."""
+    spec: Mapping[str, Any] = facts.spec or {"audit": facts.call}
+    limits = {(section, name): (spec.get(section) or {}).get(name) for section, name in LIMITS}
+    given = [LIMITS[place].strip(" =") for place, limit in limits.items() if limit is not None]
+    rows = facts.intervals or []
+    open_ = sum(row.get(COLUMNS[-1], 0) != 0 for row in rows)  # None: cannot be told yet
+    if facts.ended is None or facts.ended.by or facts.begun_by or not given or not open_:
+        return ""
+    count = f"{open_} of {len(rows)} targets {'is' if open_ == 1 else 'are'} open"
+    return f"{count}: '{resume_command(facts, folder)}' goes on with a higher {' or '.join(given)}"
 
 
 def census_as_they_are(

@@ -479,3 +479,15 @@ def test_an_export_is_advised_under_a_name_that_is_free(tmp_path, capsys):
     (out / "failures").mkdir()
     assert run("resume", str(out), "--budget", "31") == 0
     assert f"--failures {out / 'failures-2'}" in capsys.readouterr().out
+
+
+def test_the_limits_of_a_stop_section_are_raised_by_options_that_resume_takes(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "r")
+    assert run("audit", str(start / "SPEC.toml"), "--set", "stop.questions=4", "--out", out) == 0
+    (command,) = re.findall(
+        r"  avtt (resume .*? --set stop\.questions=\d+)", capsys.readouterr().out
+    )
+    assert run(*command.split()) == 0
+    assert json.loads(Path(out, "result.json").read_text())["questions"] > 4

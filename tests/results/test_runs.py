@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.runs import _show as show
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.families import OfRelation, OfSeverity
@@ -115,6 +116,24 @@ def test_running_stopped_and_ended_are_told_apart_by_lock_and_journal(
         assert run.state == "stopped"
         assert "no process holds the lock; go on with the lines of Python" in run.words
     assert read_run(runs / "first").words == "ended: 24 calls were made"
+
+
+def test_an_audit_that_a_limit_ended_names_how_it_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path / "start")
+    spec, out = str(tmp_path / "start" / "SPEC.toml"), tmp_path / "runs" / "a"
+    options = ["--targets", "overall", "--half-width", "0.1", "--budget", "4"]
+    said(capsys, "audit", spec, *options, "--out", str(out))
+    way = f"1 of 1 targets is open: 'avtt resume {out}' goes on with a higher --budget"
+    assert read_run(out).words == f"ended: 4 calls were made; {way}"
+    assert way in " ".join(said(capsys, "runs", str(tmp_path / "runs")).split())
+    said(capsys, "resume", str(out), "--half-width", "0.4", "--budget", "60")
+    assert not read_run(out).further
+    said(capsys, "audit", spec, *options, "--set", "stop.questions=2", "--out", f"{out}2")
+    assert read_run(Path(f"{out}2")).words.endswith("a higher --budget or --set stop.questions")
+    (tmp_path / "runs" / "fleet.db").touch()
+    assert not read_run(Path(f"{out}2")).further
 
 
 def test_reading_a_killed_run_leaves_every_byte_of_its_journal(tmp_path: Path) -> None:

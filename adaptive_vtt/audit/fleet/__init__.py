@@ -5,7 +5,8 @@ was spent; ``leasing`` is what a member's audit asks before it draws, and what i
 worth.
 """
 
-from .broker import FLEET, Broker, Terms, check_alone, recount, wait_for_members
+from ...journal.files import FLEET
+from .broker import Broker, Terms, check_alone, recount, wait_for_members
 from .leasing import BrokerLease
 
 __all__ = ["FLEET", "Broker", "BrokerLease", "Terms", "check_alone", "recount", "wait_for_members"]

@@ -32,15 +32,13 @@ from ...engine.budget import Account
 from ...errors import InputError, JournalError, check_known, one_line
 from ...journal import Journal, SQLiteJournal
 from ...journal.facts import read_lost
-from ...journal.files import JOURNAL, connect_to_read, holder
+from ...journal.files import FLEET, JOURNAL, connect_to_read, holder
 from ...oracles.findings import cost_of
 from ...stopping import CENTS
 from ...types import JsonObject
 from ...utils.figures import USD, money
 from ...utils.options import Option
 
-FLEET = "fleet.db"
-"""What the broker's file is called in a fleet's folder."""
 VERSION = 1
 PATIENCE = 60.0
 """Seconds that a member waits for others to finish writing."""
