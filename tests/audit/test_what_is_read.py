@@ -11,7 +11,7 @@ from rich.console import Console
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.audit.overview import overview, show
-from adaptive_vtt.datasets import as_dataset, from_table, recognised
+from adaptive_vtt.datasets import as_dataset, from_table, read_table, recognised
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils.files import write_bytes
@@ -50,6 +50,26 @@ def test_one_odd_cell_is_named_and_not_the_model_blamed(tmp_path: Path) -> None:
     assert dict(overview(space, ["overall error"], "all"))["loop"] == f"metadata: {told}"
     with pytest.raises(InputError, match=r"got 'maybe' at sample 'page_8\.png', concept 'loop'"):
         as_dataset(root, concepts=["even", "loop"])
+
+
+def test_init_says_how_to_ask_about_a_column_that_one_cell_spoilt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = pages(tmp_path, loop=[*LOOP[:-1], "noo"])
+    assert run("init", str(tmp_path / "start"), "--data", str(root)) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "column 'loop' was taken for metadata: row 12 holds 'noo'" in told
+    assert "mend that cell and take the column out of `metadata` in SPEC.toml, or run" in told
+
+
+def test_a_column_of_metadata_that_could_be_asked_about_is_named(tmp_path: Path) -> None:
+    root = pages(tmp_path)
+    given: dict[str, Any] = {"id_column": "file", "metadata": ["loop", "site"]}
+    dataset = read_table(root / "labels.csv", root / "images", **given)
+    told = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
+    assert dataset.remarks == {"file": "names the images", "loop": told}
+    chosen = read_table(root / "labels.csv", root / "images", concepts=["even"], **given)
+    assert "loop" not in chosen.remarks
 
 
 def test_a_column_of_counts_is_no_mistake(tmp_path: Path) -> None:

@@ -93,8 +93,20 @@ def read_table(
     roles |= {
         name: f"metadata: {odd}" for name in metadata or () if (odd := odd_label(table[name]))
     }
+    if class_column is None and concepts is None:
+        roles |= {name: COULD_BE_ASKED for name in metadata or () if _all_labels(table[name])}
     dataset.remarks = {str(name): roles[name] for name in table if name in roles}
     return dataset
+
+
+COULD_BE_ASKED = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
+"""Of a column of metadata with 0 and 1 (or yes and no), such as one whose odd cell was mended."""
+
+
+def _all_labels(cells: "pd.Series[str]") -> bool:
+    """Whether all cells but empty ones are labels, of both kinds."""
+    known = cells[~cells.isin(EMPTY)]
+    return known.nunique() > 1 and not not_labels(known).any()
 
 
 def odd_label(cells: "pd.Series[str]") -> str:
