@@ -100,11 +100,7 @@ def read_table(
 
 
 COULD_BE_ASKED = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
-<<<<<<< HEAD
-"""Of a column of metadata with 0 and 1 (or yes and no): perhaps an odd cell in it was mended."""
-=======
 """Of a column of metadata with 0 and 1 (or yes and no), such as one whose odd cell was mended."""
->>>>>>> mend2
 
 
 def _all_labels(cells: "pd.Series[str]") -> bool:
