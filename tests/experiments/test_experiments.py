@@ -220,7 +220,7 @@ def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     check_page(tmp_path / "figure3.html")
     said = capsys.readouterr().out
     assert "geographic atrophy" in said
-    assert "figure: " in said
+    assert "figure:" in said
 
 
 @pytest.mark.slow
