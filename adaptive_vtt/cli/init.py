@@ -352,8 +352,8 @@ def _model(layout: Layout, dataset: Dataset) -> str:
 
 
 MEND = (
-    "mend that cell and take the column out of `metadata` in SPEC.toml, or run init again with "
-    "another folder"
+    "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml, or run init "
+    "again with another folder"
 )
 """What to do about a column of labels that a cell has spoilt."""
 

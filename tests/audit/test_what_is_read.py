@@ -59,7 +59,7 @@ def test_init_says_how_to_ask_about_a_column_that_one_cell_spoilt(
     assert run("init", str(tmp_path / "start"), "--data", str(root)) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "column 'loop' was taken for metadata: row 12 holds 'noo'" in told
-    assert "mend that cell and take the column out of `metadata` in SPEC.toml, or run" in told
+    assert "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml" in told
 
 
 def test_a_column_of_metadata_that_could_be_asked_about_is_named(tmp_path: Path) -> None:
