@@ -92,8 +92,8 @@ def compare(
     """Run several strategies on the same space and show how fast each one learns.
 
     The same command goes on with a comparison that was interrupted: audits that
-    ended are kept in runs.jsonl of its folder, so that more repeats or
-    strategies cost what is new. One strategy may stand there several times,
+    ended are kept in runs.jsonl of its folder, those under way are lost. More
+    repeats or strategies cost what is new. One strategy may stand there several times,
     each time with other options, or another exploration or candidates:
     certify,certify:curiosity=0.3
 
@@ -166,9 +166,10 @@ class _Comparison:
             return "interrupted; the answers to everything are kept; the same command goes on"
         if not self.kept.runs:
             return "interrupted before an audit had ended; the same command begins again"
+        wanted = [(row.name, seed) for row in self.rows for seed in range(self.repeats)]
         return (
-            f"interrupted; {len(self.kept.runs)} of {len(self.rows) * self.repeats} audits are "
-            f"kept in {self.kept.path}; the same command goes on"
+            f"interrupted; {len(self.kept.runs.keys() & wanted)} of {len(wanted)} audits are "
+            f"kept in {self.kept.path}, those under way are lost; the same command goes on"
         )
 
 

@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -89,7 +92,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits run in a thread; test_cli.py has a comparison in processes of its own."""
     monkeypatch.setattr(
         "adaptive_vtt.benchmark.executors.ProcessPoolExecutor",
-        lambda workers, mp_context: ThreadPoolExecutor(1),
+        lambda workers, **_: ThreadPoolExecutor(1),
     )
 
 
@@ -299,7 +302,9 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
 
     monkeypatch.setattr("adaptive_vtt.benchmark.runs.certified_run", interrupted)
     assert run("compare", spec, *options, "--out", str(cut)) == 130
-    assert "interrupted; 3 of 4 audits are kept in" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "interrupted; 3 of 4 audits are kept in" in told
+    assert "those under way are lost; the same command goes on" in told
     with (cut / "runs.jsonl").open("a") as file:
         file.write('{"run": {"strategy": "random", "se')  # a crash while the last was written
 
@@ -321,6 +326,35 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
     assert begun == [("uniform", 2), ("random", 2)]
     assert run("compare", spec, *options, "--half-width", "0.1", "--out", str(cut)) == 2
     assert "give another --out" in capsys.readouterr().err
+
+
+class _CutShort(list[float]):
+    """One job, and Ctrl-C before the next is handed out."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield 300.0
+        raise KeyboardInterrupt
+
+
+def test_an_interruption_waits_for_no_audit():
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        executors.run_all(time.sleep, _CutShort())
+    assert time.monotonic() - begun < 200
+
+
+def test_ctrl_c_ends_no_worker_by_itself():
+    """A terminal sends it to every process; what to do is for the one that began them to say."""
+    assert executors.run_all(signal.raise_signal, [signal.SIGINT]) == [None]
+
+
+def test_an_interruption_before_anything_was_compared_is_told(recorded, monkeypatch, capsys):
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("adaptive_vtt.cli.compare.build_space", interrupted)
+    assert run("compare", str(recorded / "SPEC.toml")) == 130
+    assert capsys.readouterr().err == "avtt: interrupted\n"
 
 
 def test_what_is_no_file_of_kept_runs_is_refused(tmp_path):
