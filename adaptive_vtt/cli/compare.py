@@ -311,7 +311,7 @@ def _run(
 ) -> list[work.Run]:
     """The runs of the jobs, in their order: those that are kept, and the others, run now."""
     kept = this.kept
-    left = [job for job in jobs if (job.name, job.seed) not in kept.runs]
+    left = kept.left(jobs)
     if len(left) < len(jobs) and not this.as_json:
         typer.echo(f"{len(jobs) - len(left)} of {len(jobs)} audits are in {kept.path}", err=True)
     with counting("auditing", len(left), this.as_json) as advance:
@@ -321,7 +321,7 @@ def _run(
             advance(1)
 
         run_all(run, left, ended, executor=this.executor)
-    return [kept.runs[job.name, job.seed] for job in jobs]
+    return kept.of(jobs)
 
 
 def _write(found: StrategyComparison, this: _Comparison) -> list[Path]:

@@ -16,8 +16,8 @@ from ..errors import AvttError, JournalError
 SIGNALS = [s for name in ("SIGTERM", "SIGHUP") if (s := getattr(signal, name, None)) is not None]
 
 TOGETHER = 1.0
-"""Seconds within which further signals are the first one again: ``timeout`` and shells send one to a
-process and to its group, and the second would cut short what ends because of the first."""
+"""Seconds within which further signals are the first one again: ``timeout`` and shells send one to
+a process and to its group, and the second would cut short what ends because of the first."""
 
 NOT_BEGUN = "interrupted before anything was asked; the same command begins again"
 
