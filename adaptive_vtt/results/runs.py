@@ -213,7 +213,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         )
         return Run(name, folder, "unreadable", told, written=written)
     facts, tally = read_facts(raw), journal.tally()
-    told = "" if held else f"go on with {way(facts, folder)}"
+    told = "" if held else f"go on with {way(facts, folder, journal)}"
     if facts.ended:
         told = facts.ended.reason or "the end was asked for"
     if not math.isfinite(tally.cost):

@@ -11,7 +11,10 @@ from typing import Any
 
 from ..certify.further import COLUMNS, Range, longest
 from ..families import Overall
+from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts
+from ..oracles.findings import taken
+from ..stopping import CENTS
 from ..utils.figures import POINT, money
 from .opening import opening
 
@@ -26,13 +29,43 @@ LIMITS = {
 """Limits of a spec, section and field, as options of ``avtt resume``; the value follows."""
 
 
-def way(facts: Facts, folder: Path | str) -> str:
+def way(facts: Facts, folder: Path | str, journal: Journal | None = None) -> str:
     """What goes on with the audit in a run folder, for a sentence "go on with ...": the command
     that began it, ``avtt resume``, or, as that needs a SPEC.toml, the Python that began it; of
-    answers that were judged again, the audit that they are from."""
+    answers that were judged again, the audit that they are from. ``journal``: its own, at rest, in
+    which lost calls may have used up its cap."""
     if facts.rejudged is not None:
         source = shlex.quote(facts.rejudged.source)
         return f"the audit whose answers these are, {source}, and judge it again ('avtt rejudge')"
+    told, needed = _way(facts, folder), None if journal is None else cap_needed(facts, journal)
+    if needed is None:
+        return told
+    return (
+        f"{told} with a --max-cost (max_cost= in Python) of {rounded_up(needed):.10g} or more: "
+        f"calls that never came back may have cost what is left of {facts.max_cost:.10g}"
+    )
+
+
+def cap_needed(facts: Facts, journal: Journal) -> float | None:
+    """The least cap under which an audit at rest could send a call; None: its own will do, it has
+    none, or batches of it are under way, which may answer for nothing more."""
+    if facts.max_cost is None:
+        return None
+    needed = taken(journal).money + _most_of_call(facts)
+    if needed <= facts.max_cost + CENTS:
+        return None
+    from ..engine.endpoint import under_way  # slow, and seldom asked
+
+    return None if under_way(journal) else needed
+
+
+def _most_of_call(facts: Facts) -> float:
+    """What a call and what a judge is asked of its answer may cost."""
+    per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
+    return facts.worst + per_call * facts.judge_worst
+
+
+def _way(facts: Facts, folder: Path | str) -> str:
     if facts.begun_by:
         return f"'{facts.begun_by}'"
     if facts.call is not None:
@@ -102,8 +135,7 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
     spec: Mapping[str, Any] = facts.spec or {"audit": facts.call}
     part = 1 + more / max(calls, 1)
     # a cap counts lost calls, and keeps the worst price of a question, its source image's call too
-    per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
-    held = facts.cost + 2 * (facts.worst + per_call * facts.judge_worst)
+    held = facts.cost + 2 * _most_of_call(facts)
     elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
     wanted = (calls + more, cost * part + held, questions * part, elapsed * part)
     found = []
