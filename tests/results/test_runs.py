@@ -136,6 +136,18 @@ def test_an_audit_that_a_limit_ended_names_how_it_goes_on(
     assert not read_run(Path(f"{out}2")).further
 
 
+def test_an_audit_that_ended_is_starting_once_a_process_goes_on_with_it(tmp_path: Path) -> None:
+    with finished(small_space(), journal=tmp_path / "journal.db", budget=6) as audit:
+        assert audit.stopped
+        assert read_run(tmp_path).state == "ended"  # its process still holds the lock
+    time.sleep(0.05)  # a file's clock ticks every few milliseconds
+    with closing(SQLiteJournal(tmp_path / "journal.db", must_exist=True)) as journal:
+        assert read_run(tmp_path).words == "starting: it goes on"
+        journal.set_facts(ended=None)
+        assert read_run(tmp_path).state == "running"
+    assert read_run(tmp_path).state == "stopped"
+
+
 def test_reading_a_killed_run_leaves_every_byte_of_its_journal(tmp_path: Path) -> None:
     with watched(tmp_path / "a") as audit:
         audit.kill()
