@@ -19,12 +19,12 @@ from ..errors import AvttError, InputError, JournalError, one_line
 from ..families import COLUMNS, TargetId
 from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
-from ..journal.files import BATCH, FLEET, JOURNAL, RECORD, holder, lock_taken
+from ..journal.files import BATCH, JOURNAL, RECORD, holder, lock_taken
 from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, outward
 from . import census
 from .difference import told_of
-from .way_on import beyond_limits, way
+from .way_on import beyond_limits, fleet_of, way
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
 
@@ -242,7 +242,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         currency=facts.currency,
         paired=facts.certificate is not None and facts.certificate.paired,
         # a fleet lends to its members: none goes on by itself
-        further="" if (folder.resolve().parent / FLEET).exists() else beyond_limits(facts, folder),
+        further="" if fleet_of(folder) else beyond_limits(facts, folder),
     )
 
 
