@@ -93,9 +93,9 @@ def compare(
 
     The same command goes on with a comparison that was interrupted: audits that
     ended are kept in runs.jsonl of its folder, those under way are lost. More
-    repeats or strategies cost what is new. One strategy may stand there several times,
-    each time with other options, or another exploration or candidates:
-    certify,certify:curiosity=0.3
+    repeats or strategies cost what is new. One strategy may stand there
+    several times, each time with other options, or another exploration or
+    candidates: certify,certify:curiosity=0.3
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
