@@ -43,13 +43,7 @@ def way(facts: Facts, folder: Path | str, journal: Journal | None = None) -> str
     if (fleet := fleet_of(folder)) is not None:
         command = f"avtt fleet FLEET.toml --out {shlex.quote(str(fleet))} --resume"
         return f"the fleet whose cap it shares, '{command}'"
-    told, needed = _way(facts, folder), None if journal is None else cap_needed(facts, journal)
-    if needed is None:
-        return told
-    return (
-        f"{told} with a --max-cost (max_cost= in Python) of {rounded_up(needed):.10g} or more: "
-        f"calls that never came back may have cost what is left of {facts.max_cost:.10g}"
-    )
+    return _way(facts, folder) + ("" if journal is None else cap_held_back(facts, journal))
 
 
 def fleet_of(folder: Path | str) -> Path | None:
@@ -66,17 +60,22 @@ def fleet_of(folder: Path | str) -> Path | None:
     return Path(folder).parent if found else None
 
 
-def cap_needed(facts: Facts, journal: Journal) -> float | None:
-    """The least cap under which an audit at rest could send a call; None: its own will do, it has
-    none, or batches of it are under way, which may answer for nothing more."""
+def cap_held_back(facts: Facts, journal: Journal) -> str:
+    """The least cap under which an audit at rest can send another call, in words that follow the
+    way on; "": its own will do, it has none, or batches are under way, which answer under any."""
     if facts.max_cost is None:
-        return None
+        return ""
     needed = taken(journal).money + _most_of_call(facts)
     if needed <= facts.max_cost + CENTS:
-        return None
+        return ""
     from ..engine.endpoint import under_way  # slow, and seldom asked
 
-    return None if under_way(journal) else needed
+    if under_way(journal):
+        return ""
+    return (
+        f" with a --max-cost (max_cost= in Python) of {rounded_up(needed):.10g} or more: calls "
+        f"that never came back may have cost what is left of {facts.max_cost:.10g}"
+    )
 
 
 def _most_of_call(facts: Facts) -> float:
