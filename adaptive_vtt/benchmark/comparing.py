@@ -7,12 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..audit import Audit
 from ..audit.census import MAX_CALLS, all_losses, calls_of, means
 from ..certify import named_targets
 from ..certify.targets import Target
 from ..engine.options import Sampling, grouped
 from ..errors import InputError
+from ..journal.facts import read_facts
 from ..models import Recorded
 from ..models.base import ModelDefaults, ModelSource, adapted_model
 from ..models.checking import name_of
@@ -21,7 +23,8 @@ from ..space import QuestionSpace
 from ..strategies import REGISTRY, Strategy, default, named
 from ..utils.options import check_options
 from .comparison import StrategyComparison
-from .runs import BASELINES, CLASSICS, UNIFORM, Job, certified_run, uncertainty_run
+from .kept import KeptRuns
+from .runs import BASELINES, CLASSICS, UNIFORM, Job, begun, certified_run, uncertainty_run
 
 ALL_BASELINES = "baselines"
 """Stands for all there is to compare with."""
@@ -31,6 +34,8 @@ OF_AUDIT = ("candidates", "exploration")
 """Options of an audit that a row of a comparison may have of its own, beside its strategy's."""
 OWN = ("strategy", "strategy_options", "seed")
 """Options of an audit that are a row's, or a repeat's."""
+ADDRESS = " at 0x"
+"""In the text of an object that does not say what it is made of."""
 Given = str | Strategy | tuple[str | Strategy, Mapping[str, Any]]
 
 
@@ -91,12 +96,16 @@ def compare(
     - ``repeats``: audits per strategy. Default 3.
     - ``exhaust``: ask everything once, so that errors and coverage are known, too; of recorded
       answers they are anyway. Default False.
-    - ``out``: a folder for the files of ``StrategyComparison.save``. Default None: none is written.
-    - ``advance``: called with 1 after every audit.
+    - ``out``: a folder for the files of ``StrategyComparison.save``, and for the audits that ended:
+      the same call goes on where it was interrupted, and more repeats or strategies cost what is
+      new. Run anew is what nobody can tell to be as it was: a model that is a function without a
+      version, and a strategy or another part of one's own. Default None: nothing is written.
+    - ``advance``: called with how many audits are kept, then with 1 after every other.
     - ``options``: of every ``Audit``, such as ``half_width`` and ``budget``. Where something is
       certified, ``stop`` and ``goal`` do not count.
 
-    Raises InputError for what does not fit, before anything is asked.
+    Raises InputError for what does not fit, and where ``out`` keeps audits of another comparison,
+    before anything is asked.
     """
     model = adapted_model(model_of(model))
     certify, sampling, limits = grouped(options, None, None, None)
@@ -119,15 +128,45 @@ def compare(
         if exhaust or (isinstance(model, Recorded) and calls_of(space, model) <= MAX_CALLS):
             truth = truth_of(space, model, targets)
     jobs = jobs_of(rows, repeats, partial(Audit, space, model, **options), limits.budget, truth)
-    runs = []
     with _same_threads():
-        for job in jobs:
-            runs.append((uncertainty_run if goal is None else certified_run)(job))
+        kept = KeptRuns(None) if out is None else _kept(Path(out), jobs, goal is not None, options)
+        left = kept.left(jobs)
+        advance(len(jobs) - len(left))
+        for job in left:
+            kept.keep((uncertainty_run if goal is None else certified_run)(job))
             advance(1)
+    runs = kept.of(jobs)
     found = StrategyComparison(runs, goal, certify.confidence, names, truth)
     if out is not None:
         found.save(out)
     return found
+
+
+def _kept(out: Path, jobs: Sequence[Job], certifies: bool, options: Mapping[str, Any]) -> KeptRuns:
+    """The runs that ``out`` keeps of this comparison; of rows of which nobody can tell whether they
+    are made of the same, none.
+
+    Raises InputError where it keeps those of another one.
+    """
+    keys = {job.name: _key(job, certifies) for job in jobs if not job.seed}
+    told = {name: repr(value) for name, value in options.items()}
+    if not any(keys.values()) or any(ADDRESS in text for text in told.values()):
+        return KeptRuns(None)
+    kept = KeptRuns(out)
+    kept.expect(avtt=__version__, spec=told, truth=jobs[0].truth)
+    kept.expect(**{f"strategy {name}": key for name, key in keys.items()})
+    for name, seed in [*kept.runs]:
+        if name in keys and keys[name] is None:
+            del kept.runs[name, seed]
+    return kept
+
+
+def _key(job: Job, certifies: bool) -> str | None:
+    """The key of the job's audit, which follows from all that it is made of but its limits; None
+    where a part of it is somebody's own code, or a model without version and known content."""
+    with begun(job, certifies=certifies) as audit:
+        facts = read_facts(audit.journal.facts())
+    return facts.key if facts.entropy is None and facts.model_version is not None else None
 
 
 def entrants(

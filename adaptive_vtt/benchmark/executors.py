@@ -1,8 +1,10 @@
 """Audits beside each other: in processes of this machine, or as tasks on a Ray cluster."""
 
+import signal
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
+from functools import partial
 from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
@@ -69,17 +71,20 @@ def _in_processes(
     work: Callable[[Job], Done], jobs: Sequence[Job], workers: int | None
 ) -> Generator[tuple[int, Done], None, None]:
     others = active_children()
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    # Ctrl-C goes to every process of a terminal; this one alone decides what comes of it
+    heedless = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=heedless)
+    try:
         numbers = {pool.submit(_done, work, job): number for number, job in enumerate(jobs)}
-        try:
-            for future in as_completed(numbers):
-                yield numbers[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for worker in active_children():  # else what runs there would be waited for
-                if worker not in others:
-                    worker.terminate()
-            raise
+        for future in as_completed(numbers):
+            yield numbers[future], future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in active_children():  # else what runs there would be waited for
+            if worker not in others:
+                worker.kill()
+        raise
+    pool.shutdown()
 
 
 def _on_ray(

@@ -7,13 +7,14 @@ without its end was cut off by a crash, and is dropped; the audit it was of is r
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..types import JsonObject
 from ..utils.files import write_text
-from .runs import Run
+from .runs import Job, Run
 
 RUNS = "runs.jsonl"
 MISSING = "nothing"
@@ -24,15 +25,17 @@ class KeptRuns:
     """The runs that the folder ``out`` keeps: ``runs``, by strategy and seed.
 
     ``facts``: what the comparison is made of, as far as the file says. Nothing is written before
-    there is a run or a fact worth keeping. Raises InputError where the file is none of its kind.
+    there is a run or a fact worth keeping; never where ``out`` is None. Raises InputError where the
+    file is none of its kind.
     """
 
-    def __init__(self, out: Path) -> None:
-        self.path = out / RUNS
+    def __init__(self, out: Path | None) -> None:
+        self.path = None if out is None else out / RUNS
         self.facts: JsonObject = {}
         self.runs: dict[tuple[str, int], Run] = {}
         self._unwritten: JsonObject = {}
-        self._read()
+        if self.path is not None:
+            self._read(self.path)
 
     def expect(self, **facts: Any) -> None:
         """Says what the comparison is made of, in values that JSON can hold; written with the next
@@ -45,7 +48,7 @@ class KeptRuns:
                 where, then, instead = _difference(name, self.facts[name], now)
                 raise InputError(
                     f"{self.path}: holds audits of another comparison, with {where} {then}, not "
-                    f"{instead}: the command that began it goes on with it; give another --out, or "
+                    f"{instead}: what began it goes on with it; give another folder (out), or "
                     "remove this file"
                 )
 
@@ -59,7 +62,17 @@ class KeptRuns:
         self.runs[run["strategy"], run["seed"]] = run
         self._append([{"run": run}])
 
+    def left(self, jobs: Sequence[Job]) -> list[Job]:
+        """Those of the jobs whose run is not kept."""
+        return [job for job in jobs if (job.name, job.seed) not in self.runs]
+
+    def of(self, jobs: Sequence[Job]) -> list[Run]:
+        """The runs of the jobs, in their order; all are kept."""
+        return [self.runs[job.name, job.seed] for job in jobs]
+
     def _append(self, records: list[JsonObject]) -> None:
+        if self.path is None:
+            return
         if self._unwritten:
             records = [{"facts": self._unwritten}, *records]
         text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in records)
@@ -74,24 +87,24 @@ class KeptRuns:
             raise InputError(f"{self.path}: cannot be written: {why}") from None
         self._unwritten = {}
 
-    def _read(self) -> None:
+    def _read(self, path: Path) -> None:
         try:
-            text = self.path.read_text(encoding="utf-8", errors="replace")
+            text = path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return
         except OSError as error:
-            raise InputError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
         whole = text[: text.rfind("\n") + 1]
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
                 self._take(json.loads(line))
             except (ValueError, TypeError, KeyError, RecursionError):
                 raise InputError(
-                    f"{self.path}, line {number}: expected a run that 'avtt compare' kept, got "
+                    f"{path}, line {number}: expected a run that 'avtt compare' kept, got "
                     "something else; remove the file to run everything again"
                 ) from None
         if whole != text:
-            write_text(self.path, whole)
+            write_text(path, whole)
 
     def _take(self, record: JsonObject) -> None:
         if "run" in record:

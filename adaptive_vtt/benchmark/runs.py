@@ -199,6 +199,13 @@ def is_checkpoint(calls: int) -> bool:
     )
 
 
+def begun(job: Job, *, certifies: bool) -> Audit:
+    """The audit of a job, of which nothing was asked yet."""
+    if certifies:
+        return job.audit_of(seed=job.seed, stop=None, goal=None, **options_of(job))
+    return job.audit_of(strategy=job.strategy, seed=job.seed, **job.options)
+
+
 def uncertainty_run(job: Job) -> Run:
     """One audit without certificates: its mean uncertainty after every call."""
     _one_thread()
@@ -208,7 +215,7 @@ def uncertainty_run(job: Job) -> Run:
         at.append(step.state.calls)
         level.append(round(step.state.mean, 5))
 
-    with job.audit_of(strategy=job.strategy, seed=job.seed, **job.options) as audit:
+    with begun(job, certifies=False) as audit:
         run = _finished(job, audit, audit.run(note))
     return {**run, "at": at, "uncertainty": level}
 
@@ -216,7 +223,7 @@ def uncertainty_run(job: Job) -> Run:
 def certified_run(job: Job) -> Run:
     """One audit with certificates: how its intervals shrink, and what came of the estimates."""
     _one_thread()
-    with job.audit_of(seed=job.seed, stop=None, goal=None, **options_of(job)) as audit:
+    with begun(job, certifies=True) as audit:
         trace = Trace(audit, job)
         run = _finished(job, audit, audit.run(trace.note))
         return {**run, **trace.finish()}

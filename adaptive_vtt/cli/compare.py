@@ -92,10 +92,10 @@ def compare(
     """Run several strategies on the same space and show how fast each one learns.
 
     The same command goes on with a comparison that was interrupted: audits that
-    ended are kept in runs.jsonl of its folder, so that more repeats or
-    strategies cost what is new. One strategy may stand there several times,
-    each time with other options, or another exploration or candidates:
-    certify,certify:curiosity=0.3
+    ended are kept in runs.jsonl of its folder, those under way are lost. More
+    repeats or strategies cost what is new. One strategy may stand there
+    several times, each time with other options, or another exploration or
+    candidates: certify,certify:curiosity=0.3
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
@@ -166,9 +166,10 @@ class _Comparison:
             return "interrupted; the answers to everything are kept; the same command goes on"
         if not self.kept.runs:
             return "interrupted before an audit had ended; the same command begins again"
+        wanted = [(row.name, seed) for row in self.rows for seed in range(self.repeats)]
         return (
-            f"interrupted; {len(self.kept.runs)} of {len(self.rows) * self.repeats} audits are "
-            f"kept in {self.kept.path}; the same command goes on"
+            f"interrupted; {len(self.kept.runs.keys() & wanted)} of {len(wanted)} audits are "
+            f"kept in {self.kept.path}, those under way are lost; the same command goes on"
         )
 
 
@@ -310,7 +311,7 @@ def _run(
 ) -> list[work.Run]:
     """The runs of the jobs, in their order: those that are kept, and the others, run now."""
     kept = this.kept
-    left = [job for job in jobs if (job.name, job.seed) not in kept.runs]
+    left = kept.left(jobs)
     if len(left) < len(jobs) and not this.as_json:
         typer.echo(f"{len(jobs) - len(left)} of {len(jobs)} audits are in {kept.path}", err=True)
     with counting("auditing", len(left), this.as_json) as advance:
@@ -320,7 +321,7 @@ def _run(
             advance(1)
 
         run_all(run, left, ended, executor=this.executor)
-    return [kept.runs[job.name, job.seed] for job in jobs]
+    return kept.of(jobs)
 
 
 def _write(found: StrategyComparison, this: _Comparison) -> list[Path]:

@@ -62,6 +62,8 @@ GROUPS = {
 """What a command is for -> its name -> the first line of its help: a list that imports none."""
 SUMMARIES = {name: said for group in GROUPS.values() for name, said in group.items()}
 
+INTERRUPTED = 130
+"""Exit code of a Ctrl-C: 128 and the signal's number."""
 SETTING = ("audit", "census", "plan", "versus", "retrain", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
 
@@ -119,11 +121,14 @@ for _group, _commands in GROUPS.items():
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command; mistakes of the user end with one line on stderr and exit code 2."""
     try:
-        sys.exit(app(arguments, prog_name="avtt", standalone_mode=False))
+        code = app(arguments, prog_name="avtt", standalone_mode=False)
+        if code == INTERRUPTED:  # what typer makes of a Ctrl-C, without a word
+            raise KeyboardInterrupt
+        sys.exit(code)
     except AvttError as error:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        _fail("interrupted", 130)
+        _fail("interrupted", INTERRUPTED)
     except typer.Abort:
         _fail("aborted", 1)
     except Exception as error:

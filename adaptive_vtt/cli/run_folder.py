@@ -71,6 +71,7 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
         if used is not None:
             strategy = spec.audit.strategy or default(spec.certify.certifies)
             warnings.append(warning(used, strategy))
+            _warn(warnings[-1])  # the result tells it too late to begin with another seed
 
     return build_audit(
         spec,

@@ -1,8 +1,10 @@
 """Ctrl-C, SIGTERM and SIGHUP end an audit with a sentence that says how to go on."""
 
+import math
 import shlex
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,6 +14,10 @@ from typing import Any
 from ..errors import AvttError, JournalError
 
 SIGNALS = [s for name in ("SIGTERM", "SIGHUP") if (s := getattr(signal, name, None)) is not None]
+
+TOGETHER = 1.0
+"""Seconds within which further signals are the first one again: ``timeout`` and shells send one to
+a process and to its group, and the second would cut short what ends because of the first."""
 
 NOT_BEGUN = "interrupted before anything was asked; the same command begins again"
 
@@ -70,9 +76,15 @@ def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
     usual = (signal.SIG_DFL, signal.default_int_handler)
     taken = [s for s, handler in before.items() if handler in usual and _main_thread()]
     _came.clear()
+    first = math.inf
 
     def note(number: int, _: FrameType | None) -> None:
+        nonlocal first
         _came.append(number)
+        now = time.monotonic()
+        if first <= now < first + TOGETHER:
+            return
+        first = min(first, now)
         raise _Signalled(number)
 
     for number in taken:

@@ -74,7 +74,7 @@ def check(out: Path, head: str | None = None) -> Checked:
         older.append(_check_report(journal, out / "report.html"))
         facts = read_facts(journal.facts())
         return Checked(
-            _told(journal, facts, intervals), _with_remedy([*filter(None, older)], facts, out)
+            _told(journal, facts, intervals), _with_remedy([*filter(None, older)], journal, out)
         )
 
 
@@ -133,12 +133,13 @@ def _age(journal: Journal, head: str, path: Path) -> str:
     return f"{path}: was written {ago}, with {calls[0]:,} of the journal's {calls[1]:,} calls"
 
 
-def _with_remedy(older: list[str], facts: Facts, out: Path) -> list[str]:
+def _with_remedy(older: list[str], journal: Journal, out: Path) -> list[str]:
     if not older:
         return []
+    facts = read_facts(journal.facts())
     remedy = f"'avtt report {shlex.quote(str(out))}' writes {'both' if older[1:] else 'it'} anew"
     if facts.ended is None:
-        remedy += f"; the audit has not ended: go on with {way(facts, out)}"
+        remedy += f"; the audit has not ended: go on with {way(facts, out, journal)}"
     return [*older, remedy]
 
 

@@ -27,7 +27,7 @@ from ..journal.files import JOURNAL, journal_at
 from ..models.local.recorded import answers_table
 from ..results.difference import DECISIONS, UNFIT, brief
 from ..results.gate import Gated
-from ..results.way_on import shipping_rule
+from ..results.way_on import forecast, in_money, shipping_rule
 from ..space import QuestionSpace
 from ..utils.figures import percent
 from .options import Json, Open, arg, names, opt
@@ -333,10 +333,28 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     title = f"error rate of {b} less that of {a}"
     console.print(table_of(columns, rows, title, words=columns[1:3]))
     console.print(str(result.guarantee))
+    if not verdict.decided and not gated:
+        console.print(_still_open(verdict))
     for warning in result.warnings:
         console.print(f"warning: {warning}")
     console.print(f"report: {out / 'report.html'}")
     tell(_next_steps(verdict, out, rules, gated))
+
+
+def _still_open(verdict: Verdict) -> str:
+    """How many differences are open, and about how many calls of both models would decide them, as
+    --budget counts calls."""
+    result, rows = verdict.result, verdict.targets
+    open_ = result.targets[(rows["decision"] == "open").to_numpy()]
+    one = len(open_) == 1
+    told = f"{len(open_)} of {len(rows)} targets {'is' if one else 'are'} open"
+    draws = forecast(open_.to_dict("records"))
+    if draws is None:
+        return f"{told}; how many more calls that takes cannot be told yet"
+    made = verdict.calls_a + verdict.calls_b
+    further = draws.times(made / max(result.calls, 1))
+    cost = in_money(further, result.cost, made, result.currency)
+    return f"{told}; deciding {'it' if one else 'them'} would take {further} more calls{cost}"
 
 
 def _next_steps(

@@ -79,6 +79,14 @@ def holder(journal: Path) -> int | None:
     return None
 
 
+def lock_taken(journal: Path) -> float:
+    """When a process last took the journal's lock, in seconds since 1970; 0 where none did."""
+    try:
+        return _beside(journal).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def _beside(journal: Path) -> Path:
     real = Path(os.path.realpath(journal))
     return real.with_name(f"{real.name}.lock")

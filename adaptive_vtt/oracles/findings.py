@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ..journal import Journal
+from ..journal.facts import read_lost
 from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ..types import JsonObject
 from ..utils.figures import USD, money
@@ -148,3 +150,30 @@ def _paid(
     yield from calls
     yield from sources
     yield from (row for row in judging if row.call not in judged)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Money that the answers of a journal cost, ``spent``; that, and what calls without an answer
+    may have cost at most, ``money``; and its ``calls``."""
+
+    spent: float
+    money: float
+    calls: int
+
+
+def taken(journal: Journal) -> Taken:
+    """What a journal at rest tells: answers at what they cost, lost calls at their worst price.
+
+    A call that waits may have been sent, and counts as lost, as it does where the audit goes on.
+    """
+    lost, calls, sources = read_lost(journal.facts()), journal.calls(), journal.sources()
+    draws, judging = journal.draws(proposals=False), journal.judging()
+    answered = {row.call for row in calls}
+    open_ = [row for row in judging if row.call not in answered]
+    spent = cost_of(calls, sources, judging)
+    received = {row.call for row in open_ if row.received}
+    waiting = {row.call for row in draws} - answered - received - set(lost.counted)
+    to_judge = sum(len(row.said) for row in open_ if row.received)
+    most = spent + lost.cost + len(waiting) * lost.worst + to_judge * lost.judge_worst
+    return Taken(spent, most, len(draws) + len(sources))

@@ -19,12 +19,12 @@ from ..errors import AvttError, InputError, JournalError, one_line
 from ..families import COLUMNS, TargetId
 from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
-from ..journal.files import BATCH, FLEET, JOURNAL, RECORD, holder
+from ..journal.files import BATCH, JOURNAL, RECORD, holder, lock_taken
 from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, outward
 from . import census
 from .difference import told_of
-from .way_on import beyond_limits, way
+from .way_on import beyond_limits, fleet_of, way
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
 
@@ -76,7 +76,9 @@ class Run:
             return self.told
         if self.state == "stopped":
             return f"stopped: no process holds the lock; {self.told}"
-        return "running" if self.state == "running" else "starting: nothing was asked yet"
+        if self.state == "running":
+            return "running"
+        return "starting: " + ("it goes on" if self.calls else "nothing was asked yet")
 
     @property
     def ago(self) -> str:
@@ -199,7 +201,8 @@ def _written(path: Path) -> float | None:
     times = []
     for file in (path, path.with_name(f"{path.name}-wal")):
         with suppress(OSError):
-            times.append(file.stat().st_mtime)
+            if (found := file.stat()).st_size:  # whoever opens the journal leaves an empty WAL
+                times.append(found.st_mtime)
     return max(times, default=None)
 
 
@@ -213,7 +216,10 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         )
         return Run(name, folder, "unreadable", told, written=written)
     facts, tally = read_facts(raw), journal.tally()
-    told = "" if held else f"go on with {way(facts, folder)}"
+    told = "" if held else f"go on with {way(facts, folder, journal)}"
+    # one that ended holds the lock, too, while it writes its report; a process that goes on took it
+    # after the journal's last row
+    resumed = facts.ended and held and lock_taken(folder / JOURNAL) > (written or 0.0)
     if facts.ended:
         told = facts.ended.reason or "the end was asked for"
     if not math.isfinite(tally.cost):
@@ -221,7 +227,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
     return Run(
         name,
         folder,
-        "ended" if facts.ended else "running" if held else "stopped",
+        "starting" if resumed else "ended" if facts.ended else "running" if held else "stopped",
         told,
         facts.settings.model,
         facts.model_version,
@@ -236,7 +242,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         currency=facts.currency,
         paired=facts.certificate is not None and facts.certificate.paired,
         # a fleet lends to its members: none goes on by itself
-        further="" if (folder.resolve().parent / FLEET).exists() else beyond_limits(facts, folder),
+        further="" if fleet_of(folder) else beyond_limits(facts, folder),
     )
 
 

@@ -5,13 +5,19 @@ Terminal and report tell the same command, since both take its limits from here.
 
 import math
 import shlex
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from ..certify.further import COLUMNS, Range, longest
 from ..families import Overall
+from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts
+from ..journal.files import FLEET, connect_to_read
+from ..oracles.findings import taken
+from ..stopping import CENTS
 from ..utils.figures import POINT, money
 from .opening import opening
 
@@ -26,13 +32,59 @@ LIMITS = {
 """Limits of a spec, section and field, as options of ``avtt resume``; the value follows."""
 
 
-def way(facts: Facts, folder: Path | str) -> str:
+def way(facts: Facts, folder: Path | str, journal: Journal | None = None) -> str:
     """What goes on with the audit in a run folder, for a sentence "go on with ...": the command
     that began it, ``avtt resume``, or, as that needs a SPEC.toml, the Python that began it; of
-    answers that were judged again, the audit that they are from."""
+    answers that were judged again, the audit that they are from; of a member of a fleet, the
+    fleet's. ``journal``: its own, at rest, in which lost calls may have used up its cap."""
     if facts.rejudged is not None:
         source = shlex.quote(facts.rejudged.source)
         return f"the audit whose answers these are, {source}, and judge it again ('avtt rejudge')"
+    if (fleet := fleet_of(folder)) is not None:
+        command = f"avtt fleet FLEET.toml --out {shlex.quote(str(fleet))} --resume"
+        return f"the fleet whose cap it shares, '{command}'"
+    return _way(facts, folder) + ("" if journal is None else cap_held_back(facts, journal))
+
+
+def fleet_of(folder: Path | str) -> Path | None:
+    """The folder of the fleet that the audit in ``folder`` is a member of; None: of none."""
+    real = Path(folder).resolve()
+    path = real.parent / FLEET
+    if not path.is_file():
+        return None
+    try:
+        with closing(connect_to_read(path)) as db:
+            found = db.execute("SELECT 1 FROM members WHERE name = ?", (real.name,)).fetchone()
+    except (sqlite3.Error, OSError):
+        return None
+    return Path(folder).parent if found else None
+
+
+def cap_held_back(facts: Facts, journal: Journal) -> str:
+    """The least cap under which an audit at rest can send another call, in words that follow the
+    way on; "": its own will do, it has none, or batches are under way, which answer under any."""
+    if facts.max_cost is None:
+        return ""
+    needed = taken(journal).money + _most_of_call(facts)
+    if needed <= facts.max_cost + CENTS:
+        return ""
+    from ..engine.endpoint import under_way  # slow, and seldom asked
+
+    if under_way(journal):
+        return ""
+    return (
+        f" with a --max-cost (max_cost= in Python) of {rounded_up(needed):.10g} or more: calls "
+        f"that never came back may have cost what is left of {facts.max_cost:.10g}"
+    )
+
+
+def _most_of_call(facts: Facts) -> float:
+    """What a call and what a judge is asked of its answer may cost."""
+    per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
+    return facts.worst + per_call * facts.judge_worst
+
+
+def _way(facts: Facts, folder: Path | str) -> str:
     if facts.begun_by:
         return f"'{facts.begun_by}'"
     if facts.call is not None:
@@ -102,8 +154,7 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
     spec: Mapping[str, Any] = facts.spec or {"audit": facts.call}
     part = 1 + more / max(calls, 1)
     # a cap counts lost calls, and keeps the worst price of a question, its source image's call too
-    per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
-    held = facts.cost + 2 * (facts.worst + per_call * facts.judge_worst)
+    held = facts.cost + 2 * _most_of_call(facts)
     elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
     wanted = (calls + more, cost * part + held, questions * part, elapsed * part)
     found = []

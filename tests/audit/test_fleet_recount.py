@@ -11,10 +11,11 @@ import pytest
 
 from adaptive_vtt import Audit
 from adaptive_vtt.audit.fleet import FLEET, Broker, check_alone, recount, wait_for_members
-from adaptive_vtt.audit.fleet.broker import Caps, Member, taken
+from adaptive_vtt.audit.fleet.broker import Caps, Member
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.files import Lock
+from adaptive_vtt.oracles.findings import taken
 from tests.audit.test_fleet_command import FLEET_TOML, ran
 from tests.audit.test_fleet_leases import CAP, KINDS, SEEDS, Doled, killed_until_the_end, member
 from tests.audit.test_fleet_resumed import Dear, Interrupted

@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -89,7 +92,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits run in a thread; test_cli.py has a comparison in processes of its own."""
     monkeypatch.setattr(
         "adaptive_vtt.benchmark.executors.ProcessPoolExecutor",
-        lambda workers, mp_context: ThreadPoolExecutor(1),
+        lambda workers, **_: ThreadPoolExecutor(1),
     )
 
 
@@ -299,15 +302,17 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
 
     monkeypatch.setattr("adaptive_vtt.benchmark.runs.certified_run", interrupted)
     assert run("compare", spec, *options, "--out", str(cut)) == 130
-    assert "interrupted; 3 of 4 audits are kept in" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "interrupted; 3 of 4 audits are kept in" in told
+    assert "those under way are lost; the same command goes on" in told
     with (cut / "runs.jsonl").open("a") as file:
         file.write('{"run": {"strategy": "random", "se')  # a crash while the last was written
 
     for changed in (["--half-width", "0.1"], ["--set", "space.seed=5"]):
         assert run("compare", spec, *options, *changed, "--out", str(cut)) == 2
     half_width, seed = capsys.readouterr().err.strip().splitlines()
-    assert "of another comparison, with spec.certify.half_width 0.2, not 0.1: the" in half_width
-    assert "of another comparison, with spec.space.seed 0, not 5: the command" in seed
+    assert "of another comparison, with spec.certify.half_width 0.2, not 0.1: what" in half_width
+    assert "of another comparison, with spec.space.seed 0, not 5: what began it" in seed
 
     begun.clear()
     assert run("compare", spec, *options, "--out", str(cut)) == 0
@@ -320,7 +325,36 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
     assert run("compare", spec, "--strategies", "random", "--repeats", "3", "--out", str(cut)) == 0
     assert begun == [("uniform", 2), ("random", 2)]
     assert run("compare", spec, *options, "--half-width", "0.1", "--out", str(cut)) == 2
-    assert "give another --out" in capsys.readouterr().err
+    assert "give another folder (out), or remove this file" in capsys.readouterr().err
+
+
+class _CutShort(list[float]):
+    """One job, and Ctrl-C before the next is handed out."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield 300.0
+        raise KeyboardInterrupt
+
+
+def test_an_interruption_waits_for_no_audit():
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        executors.run_all(time.sleep, _CutShort())
+    assert time.monotonic() - begun < 200
+
+
+def test_ctrl_c_ends_no_worker_by_itself():
+    """A terminal sends it to every process; what to do is for the one that began them to say."""
+    assert executors.run_all(signal.raise_signal, [signal.SIGINT]) == [None]
+
+
+def test_an_interruption_before_anything_was_compared_is_told(recorded, monkeypatch, capsys):
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("adaptive_vtt.cli.compare.build_space", interrupted)
+    assert run("compare", str(recorded / "SPEC.toml")) == 130
+    assert capsys.readouterr().err == "avtt: interrupted\n"
 
 
 def test_what_is_no_file_of_kept_runs_is_refused(tmp_path):
@@ -486,6 +520,48 @@ def test_python_compares_as_the_command_does(recorded, answers, tmp_path, capsys
     assert (tmp_path / "python" / "compare.tex").is_file()
     assert torch.get_num_threads() == 2
     torch.set_num_threads(threads)
+
+
+def test_python_goes_on_with_the_same_out_and_runs_anew_what_nobody_can_tell(answers, tmp_path):
+    ended: list[int] = []
+
+    def interrupted(audits: int) -> None:
+        ended.append(audits)
+        if sum(ended) == 3:
+            raise KeyboardInterrupt
+
+    rows = {"random": "random", "own": Same()}
+    settings = {**OPTIONS, "budget": 12, "out": tmp_path / "cut"}
+    with pytest.raises(KeyboardInterrupt):
+        avtt.compare(*answers, rows, repeats=2, advance=interrupted, **settings)
+    done: list[int] = []
+    found = avtt.compare(*answers, rows, repeats=2, advance=done.append, **settings)
+    assert done == [3, 1, 1, 1]  # what ended is kept, and the others are run
+    whole = avtt.compare(*answers, rows, repeats=2, **{**settings, "out": None})
+    kept, anew = (
+        [run["calls_to"] for run in each.runs if run["strategy"] != "own"]
+        for each in (found, whole)
+    )
+    assert kept == anew
+    done.clear()
+    avtt.compare(*answers, rows, repeats=2, advance=done.append, **settings)
+    assert done == [4, 1, 1]  # whether a strategy of one's own is as it was, nobody can tell
+    with pytest.raises(InputError, match=r'another comparison, with spec\.budget "12", not "13"'):
+        avtt.compare(*answers, rows, repeats=2, **{**settings, "budget": 13})
+    with pytest.raises(InputError, match="another comparison, with strategy random"):
+        avtt.compare(*answers, {"random": "lure"}, repeats=2, **settings)
+
+
+def test_a_model_that_is_a_function_is_compared_on_anew(answers, tmp_path):
+    """Nobody can tell whether it is the same function."""
+    model, out = ScriptedModel(), tmp_path / "cut"
+    model.most_cost = 0
+    for _ in range(2):
+        done: list[int] = []
+        avtt.compare(
+            answers[0], model, ["random"], repeats=1, advance=done.append, budget=2, out=out
+        )
+        assert done == [0, 1]
 
 
 def test_rows_of_a_mapping_have_names_and_options_of_their_own(answers):

@@ -471,6 +471,23 @@ def test_a_signal_that_a_library_swallowed_while_it_was_imported_ends_with_a_sen
     assert ended.value.exit_code == 130
 
 
+def test_a_signal_sent_twice_is_one_and_cuts_nothing_short(tmp_path: Path) -> None:
+    """As ``timeout`` sends it: to the process, and to its group."""
+    ended = []
+
+    def twice() -> None:
+        with interruptible(tmp_path):
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                ended.append(True)
+
+    with pytest.raises(Interrupted):
+        twice()
+    assert ended
+
+
 def test_an_export_is_advised_under_a_name_that_is_free(tmp_path, capsys):
     write_start(tmp_path)
     out = tmp_path / "run"

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from adaptive_vtt.audit.versus import verdict_of
 from adaptive_vtt.certify.decisions import compared
 from adaptive_vtt.cli.init import write_start
-from adaptive_vtt.cli.versus import limits_of_both
+from adaptive_vtt.cli.versus import _still_open, limits_of_both
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.results.difference import point_span, points, told
@@ -110,6 +111,26 @@ def test_the_same_command_goes_on_with_a_higher_budget(ran: Path, specs: Path, t
     told = json.loads((out / "result.json").read_text())
     assert told["versus"][0]["calls_a"] == 20
     assert run("verify", str(out)) == 0
+
+
+@pytest.mark.parametrize(
+    ("likely", "said"),
+    [
+        (50, "1 of 2 targets is open; deciding it would take about 100 (60 to 140) more calls"),
+        (None, "1 of 2 targets is open; how many more calls that takes cannot be told yet"),
+    ],
+)
+def test_what_would_decide_an_open_difference_is_told_in_calls_of_both_models(
+    ran: Path, likely: int | None, said: str
+):
+    with closing(read_journal(ran / "journal.db")) as journal:
+        verdict = verdict_of(summarise(journal), journal)
+    assert (verdict.calls_a, verdict.calls_b, verdict.result.calls) == (12, 12, 12)
+    figures = {"more_calls": likely, "more_calls_least": 30, "more_calls_most": 70}
+    rows = pd.DataFrame([dict.fromkeys(figures, 0), figures], dtype=object)
+    decisions = verdict.targets.head(2).assign(decision=["better", "open"])
+    result = replace(verdict.result, targets=rows)
+    assert _still_open(replace(verdict, targets=decisions, result=result)) == said
 
 
 def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):

@@ -134,6 +134,21 @@ def test_an_answer_that_cannot_be_read_here_is_told_and_nobody_waits() -> None:
     model.close()
 
 
+def test_an_unforeseen_error_while_a_worker_is_mourned_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unforeseen() -> None:
+        raise ValueError("no such price")
+
+    model = mortal([Mortal(ScriptedModel, poisoned)])
+    monkeypatch.setattr(model._pool, "begun", unforeseen)
+    model.trusted = True
+    (deadly,) = [p for p in prompts(8) if p.sample_id == DEADLY]
+    with pytest.raises(ModelError, match="worker: ValueError: no such price"):
+        model.submit(deadly).result(timeout=10)
+    model.close()
+
+
 def test_what_a_held_model_says_of_prompts_is_known() -> None:
     class Told(ScriptedModel):
         takes_words, price_guess = True, PriceGuess(2.0, 1e-6)

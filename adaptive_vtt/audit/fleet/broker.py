@@ -30,10 +30,9 @@ from typing import Annotated, Any, Literal
 
 from ...engine.budget import Account
 from ...errors import InputError, JournalError, check_known, one_line
-from ...journal import Journal, SQLiteJournal
-from ...journal.facts import read_lost
+from ...journal import SQLiteJournal
 from ...journal.files import FLEET, JOURNAL, connect_to_read, holder
-from ...oracles.findings import cost_of
+from ...oracles.findings import taken
 from ...stopping import CENTS
 from ...types import JsonObject
 from ...utils.figures import USD, money
@@ -403,16 +402,6 @@ WAIT_FOR_MEMBERS = 60.0
 """Seconds that the members of a fleet that was killed are given to stop."""
 
 
-@dataclass(frozen=True)
-class Taken:
-    """Money that the answers of a journal cost, ``spent``; that, and what calls without an answer
-    may have cost at most, ``money``; and its ``calls``."""
-
-    spent: float
-    money: float
-    calls: int
-
-
 def wait_for_members(broker: Broker, *, patience: float = WAIT_FOR_MEMBERS) -> None:
     """Members of a fleet that was killed a moment ago may still be writing their last answers.
 
@@ -459,20 +448,3 @@ def check_alone(folder: Path, *, leaves: bool) -> None:
         )
     if leaves and not member:
         raise InputError(f"{folder}: is no member of a fleet; leave --leave-fleet out")
-
-
-def taken(journal: Journal) -> Taken:
-    """What a journal at rest tells: answers at what they cost, lost calls at their worst price.
-
-    A call that waits may have been sent, and counts as lost, as it does where the audit goes on.
-    """
-    lost, calls, sources = read_lost(journal.facts()), journal.calls(), journal.sources()
-    draws, judging = journal.draws(proposals=False), journal.judging()
-    answered = {row.call for row in calls}
-    open_ = [row for row in judging if row.call not in answered]
-    spent = cost_of(calls, sources, judging)
-    received = {row.call for row in open_ if row.received}
-    waiting = {row.call for row in draws} - answered - received - set(lost.counted)
-    to_judge = sum(len(row.said) for row in open_ if row.received)
-    money = spent + lost.cost + len(waiting) * lost.worst + to_judge * lost.judge_worst
-    return Taken(spent, money, len(draws) + len(sources))

@@ -148,6 +148,14 @@ class WorkerPool:
         """
         tasks = self._taken()
         try:
+            return self._asked(place, tasks)
+        except Exception as error:  # an answer that cannot be read here, say
+            _fail(tasks, error if isinstance(error, AvttError) else _unforeseen(error))
+            raise
+
+    def _asked(self, place: Place, tasks: Sequence[Task]) -> bool:
+        """Whether the worker lives on; what is not foreseen here is for the caller to tell."""
+        try:
             said = place.ask([task.prompt for task in tasks]) if tasks else []
             for task, answer in zip(tasks, said, strict=True):
                 self.trusted = True
@@ -158,9 +166,6 @@ class WorkerPool:
             return False
         except AvttError as error:
             _fail(tasks, error)
-        except Exception as error:  # an answer that cannot be read here, say
-            _fail(tasks, _unforeseen(error))
-            raise
         return bool(tasks)
 
     def _taken(self) -> list[Task]:

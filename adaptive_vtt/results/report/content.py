@@ -25,6 +25,7 @@ from ...types import IDENTITY, SIDES, Floats, JsonObject
 from ...utils.figures import on_page
 from ..outcomes import FAILED, judged
 from ..result import warned
+from ..way_on import cap_held_back
 from .beside_journal import Baseline, People
 
 
@@ -56,6 +57,8 @@ class Content:
     """What was kept of beliefs, and what it is about."""
     folder: str = "DIR"
     """The run folder as commands name it, quoted."""
+    held_back: str = ""
+    """What ``way_on.cap_held_back`` says, of an audit that has not ended."""
 
     @classmethod
     def of(cls, journal: Journal) -> Self:
@@ -67,7 +70,9 @@ class Content:
         told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
         head = journal.head
         known = facts, draws, calls, pictures, told, sources, head, warnings
-        return cls(*known, judging=judging, believed=beliefs, folder=_folder(journal))
+        held_back = "" if facts.ended else cap_held_back(facts, journal)
+        folder = _folder(journal)
+        return cls(*known, judging=judging, believed=beliefs, folder=folder, held_back=held_back)
 
     @property
     def concepts(self) -> list[str]:

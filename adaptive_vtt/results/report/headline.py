@@ -234,7 +234,7 @@ def next_steps(evidence: Evidence) -> list[Step]:
     open_.sort(key=lambda s: -s.half_width)
     steps = []
     if evidence.facts.ended is None:
-        text = "The audit has not ended: if it is not running, go on with it."
+        text = f"The audit has not ended: if it is not running, go on with it{evidence.held_back}."
         command = f"avtt resume {evidence.folder}"
         steps.append(Step(text, command if mine else "Audit(space, model, journal=...)"))
     elif open_ and evidence.facts.rejudged is not None:
