@@ -121,8 +121,10 @@ class Live:
         space = self._audit.space
         if self._audit.state().calls == 0 and self._audit.certify.compare is None:
             show(space, self._audit.targets, self._audit.model.answers, self.console)
+        samples = "images" if space.dataset.has_images else "items"
+        asked = f"{space.size:,} questions about {len(space.dataset):,} {samples}"
         lines = [
-            f"{space.size:,} questions about {len(space.dataset):,} images of {space.dataset.name}",
+            f"{asked} of {space.dataset.name}",
             self._audit.prepared or "",
             f"stops at: {' or '.join(self._audit.rules) or 'every question is asked'}",
         ]

@@ -23,7 +23,7 @@ from ...oracles.choice import ASKED
 from ...oracles.findings import cost_of, unconfirmed_of
 from ...types import IDENTITY, SIDES, Floats, JsonObject
 from ...utils.figures import on_page
-from ..outcomes import FAILED, judged
+from ..outcomes import FAILED, judged, sample_word
 from ..result import warned
 from .beside_journal import Baseline, People
 
@@ -85,6 +85,11 @@ class Content:
     @property
     def settings(self) -> SettingsFacts:
         return self.facts.settings
+
+    @cached_property
+    def sample_word(self) -> str:
+        """What a sample is called on the page, "image" or "item"."""
+        return sample_word(self.facts.space, self.pictures)
 
     @property
     def rules(self) -> list[str]:
