@@ -31,7 +31,7 @@ from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
 from ..results.result import Result
 from ..results.way_on import forecast, in_money
-from ..utils.figures import beside, money, outward, percent, shorten, span, tenths
+from ..utils.figures import beside, in_points, money, outward, percent, shorten, span, tenths
 from .printing import plain_console, table_of
 from .signals import heed
 
@@ -126,7 +126,7 @@ class Live:
         lines = [
             f"{asked} of {space.dataset.name}",
             self._audit.prepared or "",
-            f"stops at: {' or '.join(self._audit.rules) or 'every question is asked'}",
+            f"stops at: {in_points(' or '.join(self._audit.rules)) or 'every question is asked'}",
         ]
         for line in filter(None, lines):
             self.console.print(line)
@@ -206,7 +206,7 @@ def tell_end(
     console = plain_console()
     if result.headline is not None:
         console.print(result.headline)
-    console.print(f"stopped: {result.reason}")
+    console.print(f"stopped: {in_points(str(result.reason))}")
     spent = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
     spent += [result.paid] if result.cost or result.in_doubt else []
     console.print(", ".join(filter(None, [*spent, took])))
@@ -277,7 +277,7 @@ def _still_open(result: Result, certify: Certify | CertificateFacts) -> str:
     if open_.empty:
         return f"{told}, but invalidated"
     worst = open_.sort_values("more_calls", ascending=False, na_position="first").iloc[0]
-    where = f"at +-{tenths(outward(0, worst['half_width'])[1])} %"
+    where = f"at +-{tenths(outward(0, worst['half_width'])[1])} points"
     if certify.half_width is None:
         where = f"at {span(worst['lower'], worst['upper'])}"
     which = (

@@ -201,7 +201,7 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
         (budget,) = re.findall(r"--budget (\d+)", said.out)
         assert run("resume", "run", "--budget", budget) == 0
         said = capsys.readouterr()
-    assert "are certified to +-0.35" in said.out
+    assert "are certified to +-35 points" in said.out
     assert "  avtt verify run" in said.out
     assert run("verify", "run") == 0
 
