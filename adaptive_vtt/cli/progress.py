@@ -100,6 +100,7 @@ class Live:
         self._step: Step | None = None
         self._began: float | None = None  # the share of the way where this run goes on
         self._since = time.monotonic()
+        self._goes_on = audit.state().calls > 0  # calls and cost are then those of all sessions
         self._next = FIRST
         self._told = False
         self._cautioned: list[str] = []  # what was said while it ran
@@ -191,6 +192,7 @@ class Live:
         """Why it stopped, the targets that matter most, and where the report is."""
         self._tell_trouble()
         took = clock(time.monotonic() - self._since)
+        took += " in this session" if self._goes_on else ""
         tell_end(result, out, self._audit.certify, took, self._cautioned)
 
 
