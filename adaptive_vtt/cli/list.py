@@ -11,6 +11,7 @@ import typer
 from ..errors import check_known
 from ..utils.registry import Entry, Registry
 from .options import Json, arg
+from .printing import folded
 
 SPECS = "specs"
 KINDS = {
@@ -62,7 +63,7 @@ def _print(told: Mapping[str, str], as_json: bool) -> None:
         return
     wide = max(map(len, told))
     for name, said in told.items():
-        typer.echo(f"{name:{wide}}  {said}")
+        typer.echo(folded(said, f"{name:{wide}}  "))
 
 
 def _registry(kind: str) -> "Registry":
@@ -72,6 +73,6 @@ def _registry(kind: str) -> "Registry":
 
 
 def _line(entry: "Entry", wide: int) -> str:
-    origin = f" [{entry.package} {entry.version}]" if entry.package else ""
+    origin = f" [{entry.package}\xa0{entry.version}]" if entry.package else ""
     said = " ".join(text for text in (entry.about, entry.note) if text).replace("`", "")
-    return f"{entry.name:{wide}}  {said}{origin}".rstrip()
+    return folded(f"{said}{origin}", f"{entry.name:{wide}}  ")
