@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import check_known
+from ..strategies import COMPARED
 from ..utils.registry import Entry, Registry
 from .options import Json, arg
 from .printing import folded
@@ -41,13 +42,24 @@ def list_parts(
     if kind == SPECS:
         _list_specs(as_json)
         return
-    entries = _registry(kind).entries()
+    entries = [*_registry(kind).entries(), *_compared(kind)]
     if as_json:
         typer.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
         return
     wide = max(len(entry.name) for entry in entries)
     for entry in entries:
         typer.echo(_line(entry, wide))
+
+
+def _compared(kind: str) -> list[Entry]:
+    """Words that stand for strategies in 'avtt compare' alone."""
+    if kind != "strategies":
+        return []
+    told = ((name, typed.partition(": ")) for name, (typed, _) in COMPARED.items())
+    return [
+        Entry(name, f"For 'avtt compare' alone: {what}; in an audit {typed}")
+        for name, (what, _, typed) in told
+    ]
 
 
 def _list_specs(as_json: bool) -> None:

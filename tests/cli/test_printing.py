@@ -2,6 +2,7 @@
 
 import pytest
 
+from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.cli.list import KINDS
 from adaptive_vtt.cli.printing import folded
 from tests.helpers.command_line import run
@@ -24,6 +25,16 @@ def test_sentences_fold_and_paths_and_commands_stay_whole(
     assert " ".join(" ".join(lines).split()) == f"avtt: {words}"
     assert any(PATH in line for line in lines)
     assert any(COMMAND in line for line in lines)
+
+
+def test_words_of_compare_are_listed_with_the_strategies(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("list", "strategies") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for name in ("uniform", "prediction-powered", "argmax"):
+        assert f" {name} For 'avtt compare' alone: " in said
+        assert name in BASELINES
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -65,8 +65,9 @@ def figure_of(
     """Lines over two axes.
 
     An axis has a ``title`` and may have ``range`` (two numbers), ``log`` and ``unit`` ("%" or
-    "points": 0.1 is shown as 10 of it). A line has ``x``, ``y``, ``name`` and ``colour``, and may have ``width``,
-    ``dash``, ``step`` and ``only``. A level is a dashed line across at ``at``, with ``text``.
+    "points": 0.1 is shown as 10 of it). A line has ``x``, ``y``, ``name`` and ``colour``, and may
+    have ``width``, ``dash``, ``step`` and ``only``. A level is a dashed line across at ``at``, with
+    ``text``.
     """
     times = 100 if "unit" in y else 1
     top = y["range"][1] if "range" in y else _highest(lines, levels)
