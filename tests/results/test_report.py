@@ -400,7 +400,7 @@ def test_numbers_are_written_for_people() -> None:
     assert span(0.1309, 0.2001) == f"13.0 to 20.1{space}%"
     assert span(0, 1) == f"0 to 100{space}%"
     assert span(-0.0751, 0.2) == f"-7.6 to 20.0{space}%"
-    assert within(0.0101) == f"±1.1{space}%"
+    assert within(0.0101) == f"±1.1{space}points"
     assert within(None) == "–"
     assert aim(0.025) == f"±2.5{space}%"
     assert exact(0.3) == f"30{space}%"
