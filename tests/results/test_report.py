@@ -402,7 +402,7 @@ def test_numbers_are_written_for_people() -> None:
     assert span(-0.0751, 0.2) == f"-7.6 to 20.0{space}%"
     assert within(0.0101) == f"±1.1{space}points"
     assert within(None) == "–"
-    assert aim(0.025) == f"±2.5{space}%"
+    assert aim(0.025) == f"±2.5{space}points"
     assert exact(0.3) == f"30{space}%"
     assert percent(float("nan")) == figure(float("nan")) == figure(None) == "–"
     assert duration(3.21) == f"3.2{space}s"
