@@ -91,9 +91,13 @@ COMPARED = {
         "random with predictions: --strategy random --set audit.exploration=1e-6",
         "strategy='random', exploration=1e-6",
     ),
+    "argmax": (
+        "bald with predictions: --strategy bald --set audit.exploration=1e-6",
+        "strategy='bald', exploration=1e-6",
+    ),
 }
-"""Words of ``avtt compare`` for audits of the strategy random: what they are on the command line,
-and in Python."""
+"""Words of ``avtt compare`` for audits of other strategies: what they are on the command line, and
+in Python."""
 
 
 class Named(NamedTuple):

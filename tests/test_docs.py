@@ -29,7 +29,7 @@ PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
     *("after", "batch", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint", "fleet"),
-    *("exporting", "regions", "transforms"),
+    *("exporting", "recorded", "regions", "transforms"),
     *(
         "judges",
         "masks",

@@ -27,6 +27,7 @@ from adaptive_vtt.types import Answer, CallMode, Floats, Prompt, Unanswered
 from tests.helpers.audits import content
 from tests.helpers.command_line import run as command
 from tests.helpers.dying import killed, needs_fork
+from tests.helpers.report_pages import block
 
 ROOT = Path(__file__).parent.parent
 
@@ -255,12 +256,16 @@ def test_the_commands_read_its_folder(tmp_path: Path, capsys: pytest.CaptureFixt
         told(audit, losses)
         audit.result().save(tmp_path)
     assert command("verify", str(tmp_path)) == 0
-    assert "every draw follows" in capsys.readouterr().out
+    assert "every draw follows" in " ".join(capsys.readouterr().out.split())
     assert command("gate", str(tmp_path), "--rule", "overall <= 60 %") == 0
     assert command("gate", str(tmp_path), "--rule", "group:site <= 5 %") == 1
     assert command("report", str(tmp_path)) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "there are no images, concepts" in page
+    assert "not over items it does not hold" in page
+    cards = block(page, "failures-data")
+    assert {line["said"].split()[0] for card in cards for line in card["lines"]} == {"loss"}
+    assert all(card["views"] == [] for card in cards)  # no empty frame where a picture would be
     assert "Is item present" not in page
     assert "Mean loss" in page
 

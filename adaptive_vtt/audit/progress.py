@@ -112,7 +112,7 @@ def widest(audit: Running, step: Progress) -> tuple[str, str]:
     if (compare := audit.certify.compare) is not None:
         least, most = compare.differences(state.lower, state.upper)
         return f"{point_span(-most[target], -least[target])} points ", name
-    return f"widest +-{100 * widths[target] / 2:.1f} % ", name
+    return f"+-{100 * widths[target] / 2:.1f} points ", name
 
 
 def words(audit: Running, step: Progress) -> str:

@@ -114,11 +114,12 @@ def _show(result: "CensusResult", page: Path) -> None:
     cells = []
     for row in rates.head(SHOWN).to_dict(orient="records"):
         low, high = outward(row["lower"], row["upper"])
-        others = f"{100 * low:.1f} to {100 * high:.1f} %"
+        elsewhere = f"{100 * low:.1f} to {100 * high:.1f} %"
         cells.append(
-            (row["target"], f"{100 * row['exact']:.2f} %", f"{row['questions']:,}", others)
+            (row["target"], f"{100 * row['exact']:.2f} %", f"{row['questions']:,}", elsewhere)
         )
-    columns = ("target", "rate", "questions", "other images (95 % each)")
+    others = "other images" if result.space.dataset.has_images else "other items"
+    columns = ("target", "rate", "questions", f"{others} (95 % each)")
     console.print(table_of(columns, cells, "exact rates"))
     if len(result.rates) > SHOWN:
         console.print(f"the {SHOWN - 1} highest of {len(rates)} rates; tables/rates.csv has all")

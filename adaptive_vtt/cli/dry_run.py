@@ -287,7 +287,10 @@ def _of_limits(spec: Spec, plan: Plan) -> list[str]:
     if calls < plan.together.at_least:
         likely = "ends it before anything so narrow can be certified"
     elif calls < low:
-        likely = "is likely to end it before all is certified; 'avtt resume' can raise it"
+        likely = (
+            "is likely to end it before all is certified: 'avtt plan' says to which half-width it "
+            "reaches, and 'avtt resume' can raise it"
+        )
     elif calls < high:
         likely = f"is enough where few fail, not where {ASSUMED[-1]:.0%} do"
     if end.startswith("the budget") or not plan.worst or cap is None:

@@ -19,6 +19,7 @@ from ..results.result import Result, summarise
 from ..results.way_on import raised, rounded_down, way
 from ..utils.files import write_text
 from .options import Head, Json, RunDir, opt
+from .printing import folded
 
 MIN_NARROWER, MAX_NARROWER = 1.25, 4
 """An interval is proposed to become so many times narrower: calls go with the square."""
@@ -67,10 +68,10 @@ def gate(
         typer.echo(json.dumps(told, indent=1, allow_nan=False))
     else:
         for ruling in found.rulings:
-            typer.echo(str(ruling))
-        typer.echo(f"gate: {found.state}; {found.promise}")
+            typer.echo(folded(str(ruling)))
+        typer.echo(folded(f"gate: {found.state}; {found.promise}"))
         if result is not None:
-            typer.echo(_onward(found, facts, result, directory))
+            typer.echo(folded(_onward(found, facts, result, directory)))
     if found.exit_code:
         raise typer.Exit(found.exit_code)
 

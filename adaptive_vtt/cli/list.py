@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from ..errors import check_known
+from ..strategies import COMPARED
 from ..utils.registry import Entry, Registry
 from .options import Json, arg
+from .printing import folded
 
 SPECS = "specs"
 KINDS = {
@@ -40,13 +42,24 @@ def list_parts(
     if kind == SPECS:
         _list_specs(as_json)
         return
-    entries = _registry(kind).entries()
+    entries = [*_registry(kind).entries(), *_compared(kind)]
     if as_json:
         typer.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
         return
     wide = max(len(entry.name) for entry in entries)
     for entry in entries:
         typer.echo(_line(entry, wide))
+
+
+def _compared(kind: str) -> list[Entry]:
+    """Words that stand for strategies in 'avtt compare' alone."""
+    if kind != "strategies":
+        return []
+    told = ((name, typed.partition(": ")) for name, (typed, _) in COMPARED.items())
+    return [
+        Entry(name, f"For 'avtt compare' alone: {what}; in an audit {typed}")
+        for name, (what, _, typed) in told
+    ]
 
 
 def _list_specs(as_json: bool) -> None:
@@ -62,7 +75,7 @@ def _print(told: Mapping[str, str], as_json: bool) -> None:
         return
     wide = max(map(len, told))
     for name, said in told.items():
-        typer.echo(f"{name:{wide}}  {said}")
+        typer.echo(folded(said, f"{name:{wide}}  "))
 
 
 def _registry(kind: str) -> "Registry":
@@ -72,6 +85,6 @@ def _registry(kind: str) -> "Registry":
 
 
 def _line(entry: "Entry", wide: int) -> str:
-    origin = f" [{entry.package} {entry.version}]" if entry.package else ""
+    origin = f" [{entry.package}\xa0{entry.version}]" if entry.package else ""
     said = " ".join(text for text in (entry.about, entry.note) if text).replace("`", "")
-    return f"{entry.name:{wide}}  {said}{origin}".rstrip()
+    return folded(f"{said}{origin}", f"{entry.name:{wide}}  ")

@@ -24,7 +24,7 @@ from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .spec_changes import Set, read
 
-WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
+WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4"
 """Half-widths that are told of, where none are named."""
 
 

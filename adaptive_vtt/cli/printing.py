@@ -1,10 +1,28 @@
 """What commands print: sentences as they are, and tables."""
 
+import re
+import shutil
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+
+
+def folded(words: str, start: str = "") -> str:
+    """``words`` after ``start``, folded under themselves at the terminal's width, at 80 columns
+    where there is none. Paths and commands in quotes stay whole, to be copied."""
+    kept = re.sub(r"'avtt [^']*'", lambda command: command[0].replace(" ", "\xa0"), words)
+    width = max(shutil.get_terminal_size((80, 24)).columns, len(start) + 40)
+    return textwrap.fill(
+        kept,
+        width,
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).replace("\xa0", " ")
 
 
 def plain_console(*, stderr: bool = False, quiet: bool = False) -> Console:

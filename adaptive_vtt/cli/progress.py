@@ -31,7 +31,7 @@ from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
 from ..results.result import Result
 from ..results.way_on import forecast, in_money
-from ..utils.figures import beside, money, outward, percent, shorten, span, tenths
+from ..utils.figures import beside, in_points, money, outward, percent, shorten, span, tenths
 from .printing import plain_console, table_of
 from .signals import heed
 
@@ -100,6 +100,7 @@ class Live:
         self._step: Step | None = None
         self._began: float | None = None  # the share of the way where this run goes on
         self._since = time.monotonic()
+        self._goes_on = audit.state().calls > 0  # calls and cost are then those of all sessions
         self._next = FIRST
         self._told = False
         self._cautioned: list[str] = []  # what was said while it ran
@@ -121,10 +122,12 @@ class Live:
         space = self._audit.space
         if self._audit.state().calls == 0 and self._audit.certify.compare is None:
             show(space, self._audit.targets, self._audit.model.answers, self.console)
+        samples = "images" if space.dataset.has_images else "items"
+        asked = f"{space.size:,} questions about {len(space.dataset):,} {samples}"
         lines = [
-            f"{space.size:,} questions about {len(space.dataset):,} images of {space.dataset.name}",
+            f"{asked} of {space.dataset.name}",
             self._audit.prepared or "",
-            f"stops at: {' or '.join(self._audit.rules) or 'every question is asked'}",
+            f"stops at: {in_points(' or '.join(self._audit.rules)) or 'every question is asked'}",
         ]
         for line in filter(None, lines):
             self.console.print(line)
@@ -189,6 +192,7 @@ class Live:
         """Why it stopped, the targets that matter most, and where the report is."""
         self._tell_trouble()
         took = clock(time.monotonic() - self._since)
+        took += " in this session" if self._goes_on else ""
         tell_end(result, out, self._audit.certify, took, self._cautioned)
 
 
@@ -204,7 +208,7 @@ def tell_end(
     console = plain_console()
     if result.headline is not None:
         console.print(result.headline)
-    console.print(f"stopped: {result.reason}")
+    console.print(f"stopped: {in_points(str(result.reason))}")
     spent = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
     spent += [result.paid] if result.cost or result.in_doubt else []
     console.print(", ".join(filter(None, [*spent, took])))
@@ -275,7 +279,7 @@ def _still_open(result: Result, certify: Certify | CertificateFacts) -> str:
     if open_.empty:
         return f"{told}, but invalidated"
     worst = open_.sort_values("more_calls", ascending=False, na_position="first").iloc[0]
-    where = f"at +-{tenths(outward(0, worst['half_width'])[1])} %"
+    where = f"at +-{tenths(outward(0, worst['half_width'])[1])} points"
     if certify.half_width is None:
         where = f"at {span(worst['lower'], worst['upper'])}"
     which = (

@@ -20,6 +20,7 @@ from ..errors import InputError, JournalError, ModelError
 from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
+from ..results.outcomes import sample_word
 from ..results.report import write_report
 from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
@@ -255,7 +256,8 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
         found.append((f"{resume_command(facts, out)} {limits}", what))
         found += _settling(out, facts, result)
     answers = (answer for call in journal.calls() for answer in call.answers)
-    if any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
+    images = sample_word(facts.space, journal.pictures()) == "image"  # which export needs
+    if images and any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
         others = (out / f"failures-{k}" for k in itertools.count(2))
         names = itertools.chain([out / "failures"], others)
         free = shlex.quote(str(next(path for path in names if not path.exists())))

@@ -20,6 +20,7 @@ from ..journal.files import JOURNAL
 from ..results.result import summarise
 from ..results.way_on import way
 from .options import Head, RunDir
+from .printing import folded
 
 CALLS = ("draw", "source")
 """Kinds of links that stand for one call each."""
@@ -44,9 +45,9 @@ def verify(directory: RunDir, head: Head = None) -> None:
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """
     checked = check(directory, head)
-    typer.echo(checked.told)
+    typer.echo(folded(checked.told))
     for told in checked.older:
-        typer.echo(f"avtt: {told}", err=True)
+        typer.echo(folded(told, "avtt: "), err=True)
     if checked.older:
         raise typer.Exit(OLDER)
 

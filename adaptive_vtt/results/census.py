@@ -30,7 +30,7 @@ CONFIDENCE = 0.95
 MAP = "Error by relation and concept"
 TITLES = {
     "perturbations": "Per perturbation",
-    "rates": "Exact rates, and intervals for other images of the same kind",
+    "rates": "Exact rates, and intervals for others of the same kind",
     "classes": "Per perturbation and class",
     "derived": "What follows from the rates",
     "beside-medtest": "Beside MedTest (error rates)",
@@ -109,8 +109,8 @@ def page(census: JsonObject) -> str:
     """One HTML file that needs no network, of what census.json holds."""
     lead = (
         f"{census['model']}: every one of {census['questions']:,} questions was asked, in "
-        f"{census['calls']:,} calls. Rates are exact for these images. Intervals "
-        f"({CONFIDENCE:.0%}, each by itself) are for images of which these are a random sample. "
+        f"{census['calls']:,} calls. Rates are exact for what was asked about. Intervals "
+        f"({CONFIDENCE:.0%}, each by itself) are for others, of which these are a random sample. "
         "All tables are in tables/, for spreadsheets and for LaTeX."
     )
     tables = {title: pd.DataFrame(census[name]) for name, title in TITLES.items() if name in census}

@@ -1,7 +1,7 @@
 """What a journal says of each question: judged ones as a table, and confusion counts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +9,9 @@ import pandas as pd
 
 from ..datasets.base import CompleteDataset
 from ..journal import Journal
-from ..journal.facts import Facts, read_facts
+from ..journal.facts import Facts, SpaceFacts, read_facts
 from ..journal.rows import CallRow, DrawRow
-from ..types import Floats, Indices
+from ..types import IDENTITY, Floats, Indices
 
 FAILED = 0.5
 """A question with this loss, or more, was answered wrongly."""
@@ -23,6 +23,12 @@ COLUMNS = [
 SURE = 1.96
 """Standard deviations to either side of a 95 % interval."""
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
+
+
+def sample_word(space: SpaceFacts, pictures: Mapping[int, object]) -> str:
+    """What a sample is called: "item" where nothing tells of images, as none was changed and no
+    picture was kept (of a pool, or of recorded answers about texts or rows), else "image"."""
+    return "image" if pictures or space.relations != [IDENTITY] else "item"
 
 
 def outcomes(journal: Journal) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import BATCH, JOURNAL, RECORD, holder, lock_taken
 from ..types import Guarantee, JsonObject
-from ..utils.figures import USD, outward
+from ..utils.figures import USD, in_points, outward
 from . import census
 from .difference import told_of
 from .way_on import beyond_limits, fleet_of, way
@@ -71,7 +71,7 @@ class Run:
     def words(self) -> str:
         """The state as a sentence, with the way on where there is one."""
         if self.state == "ended":
-            return "; ".join(filter(None, [f"ended: {self.told}", self.further]))
+            return "; ".join(filter(None, [f"ended: {in_points(self.told)}", self.further]))
         if self.state == "unreadable":
             return self.told
         if self.state == "stopped":

@@ -7,6 +7,7 @@ and on black.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -24,6 +25,8 @@ MIN_MONEY = 1e-9
 """Units of money that are shown, at least."""
 USD = "USD"
 """The currency of prices that say nothing else."""
+_SHARES = re.compile(r"\+-(\d*\.?\d+)(?![\d.]| points)")
+"""A half-width as a share, in words of a terminal."""
 _SIGNS = {USD: "$", "EUR": "€", "GBP": "£"}
 
 
@@ -69,6 +72,12 @@ def money(value: float, currency: str = USD) -> str:
     whole, cents = f"{value:,.{digits}f}".split(".")
     amount = f"{whole}.{cents.rstrip('0'):0<2}"
     return f"{_SIGNS[currency]}{amount}" if currency in _SIGNS else f"{amount} {currency}"
+
+
+def in_points(words: str) -> str:
+    """Half-widths as shares, in what an audit says of its rules, in percentage points: of "within
+    +-0.08" "within +-8 points"."""
+    return _SHARES.sub(lambda found: f"+-{100 * float(found[1]):g} points", words)
 
 
 def on_page(words: str) -> str:

@@ -260,7 +260,7 @@ def test_progress_is_told_in_words(audit: avtt.Audit) -> None:
     again = avtt.Audit(SPACE, ScriptedModel(), **CERTIFY)
     again.run(steps.append)
     last = steps[-1]
-    told = r"20 calls, \d+ s, cost \$20\.00, \d/9 certified, widest \+-\d+\.\d % \w.+"
+    told = r"20 calls, \d+ s, cost \$20\.00, \d/9 certified, \+-\d+\.\d points \w.+"
     assert re.fullmatch(told, words(again, last))
     explored: list[Any] = []
     exploring = avtt.Audit(SPACE, ScriptedModel(), budget=3, seed=1)

@@ -194,6 +194,7 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
     monkeypatch.chdir(folder.parent)
     assert run("resume", "run", "--budget", "31") == 0
     said = capsys.readouterr()
+    assert re.search(r"^31 calls, .*, \d+:\d\d in this session$", said.out, re.M)
     assert "goes on with budget 31\nthe guarantee stays as it was" in said.err
     assert "\nnext:\n  avtt resume run --budget" in said.out
     while "resume" in said.out:  # every ending names the way on, until all is certified
@@ -201,7 +202,7 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
         (budget,) = re.findall(r"--budget (\d+)", said.out)
         assert run("resume", "run", "--budget", budget) == 0
         said = capsys.readouterr()
-    assert "are certified to +-0.35" in said.out
+    assert "are certified to +-35 points" in said.out
     assert "  avtt verify run" in said.out
     assert run("verify", "run") == 0
 

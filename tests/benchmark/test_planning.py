@@ -179,7 +179,10 @@ def test_a_dry_run_answers_without_pytorch_and_asks_nothing(tmp_path: Path) -> N
     ("options", "told"),
     [
         (["--budget", "20"], "the budget of 20 calls ends it before anything so narrow can be"),
-        (["--budget", "80"], "the budget of 80 calls is likely to end it before all is certified"),
+        (
+            ["--budget", "80"],
+            "the budget of 80 calls is likely to end it before all is certified: 'avtt plan' says",
+        ),
         (["--budget", "130"], "the budget of 130 calls is enough where few fail, not where 30%"),
         (["--budget", "500"], "the budget of 500 calls is likely to be enough"),
         (["--explore"], "explores, and certifies nothing: the budget of 200 calls ends it"),

@@ -28,7 +28,9 @@ def steps(capsys: Any, *arguments: str) -> list[dict[str, Any]]:
 
 def test_narrower_takes_more_calls_and_the_bounds_are_in_order(spec: Path, capsys: Any) -> None:
     found = steps(capsys, str(spec))
-    assert [step["half_width"] for step in found] == [0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2]
+    assert [step["half_width"] for step in found] == [
+        *(0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4)
+    ]
     for wide, narrow in zip(found[1:], found, strict=False):
         assert narrow["at_least"] >= wide["at_least"]
         assert narrow["likely"]["0.3"] >= wide["likely"]["0.3"]

@@ -163,7 +163,9 @@ def test_verify_says_what_it_checked_and_writes_nothing(
     head = json.loads(before["result.json"])["journal_head"]
     assert len(head) == 32
     assert run("verify", str(folder), "--head", head.upper()) == 0
-    said = capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    said = " ".join(told.split())
     assert "4 answers among them, are as they were written; the interval follows" in said
     assert f"every draw follows from the audit's key; head {head}" in said
     assert head.encode() in before["report.html"]
@@ -219,11 +221,12 @@ def test_verify_knows_a_head_of_before_and_a_report_of_before(
     assert "the head given is this journal's of 2 rows ago; its head is" in said(capsys)
     assert run("verify", str(folder)) == 4
     told = capsys.readouterr()
-    assert "4 answers among them, are as they were written; the interval follows" in told.out
+    whole = " ".join(told.out.split())
+    assert "4 answers among them, are as they were written; the interval follows" in whole
     for name in ("result.json", "report.html"):
         expected = f"{name}: was written 2 rows ago, with 4 of the journal's 4 calls"
         assert expected in " ".join(told.err.split())
-    assert "writes both anew" in told.err
+    assert "writes both anew" in " ".join(told.err.split())
     (folder / "result.json").unlink()
     assert run("verify", str(folder)) == 4
     assert "writes it anew" in said(capsys)

@@ -303,7 +303,8 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
     row = json.loads((ran / "result.json").read_text())["versus"][0]
     said = told("new", -row["delta"], -row["upper"], -row["lower"])
     assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
-    assert f"versus:overall <= 1: difference in overall error: {said}" in capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"versus:overall <= 1: difference in overall error: {said}" in out
     assert read_rates(ran).compared == f"overall error: {said}"
     assert said in Tags((ran / "report.html").read_text(encoding="utf-8")).text
     with closing(read_journal(ran / "journal.db")) as journal:

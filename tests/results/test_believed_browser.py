@@ -175,7 +175,7 @@ def test_lasso_lists_images_and_a_dot_shows_its_picture_and_failures(
         browser.until(ids)
         assert sorted(browser.value(ids).split("\n")) == sorted(samples)
         count = browser.value("document.getElementById('images-count').textContent")
-        assert count == f"{len(samples)} images chosen"
+        assert count == f"{len(samples)} chosen"
         browser.value("document.getElementById('images-clear').click(); pause(700)")
         assert browser.value("document.getElementById('images-list').hidden")
         failed = browser.value(

@@ -7,7 +7,7 @@ import pytest
 
 from adaptive_vtt.results import report
 from adaptive_vtt.results.report.plots import COLOURS, figure_of, numbers, upward
-from adaptive_vtt.utils.figures import money, shorten, shown
+from adaptive_vtt.utils.figures import in_points, money, shorten, shown
 
 
 def test_colours_are_those_of_the_style_sheet_and_of_the_script() -> None:
@@ -48,12 +48,12 @@ def test_the_table_has_the_ends_and_what_a_figure_always_shows() -> None:
         for k in range(9)
     ]
     lines.append({"x": x, "y": [v / 100 for v in x], "name": "widest", "colour": "text"})
-    axis = {"title": "half-width", "percent": True}
+    axis = {"title": "half-width", "unit": "points"}
     heads, rows, left = numbers(figure_of({"title": "calls"}, axis, lines))
     assert heads == ["calls", "widest", "t<0>", "t<1>", "t<2>", "t<3>", "t<4>"]
     assert left == 4
     assert (rows[0][0], rows[-1][0], len(rows)) == ("0", "100", 10)
-    assert rows[-1][1:3] == ["100.00\u202f%", "0.00\u202f%"]
+    assert rows[-1][1:3] == ["100.00\u202fpoints", "0.00\u202fpoints"]
 
 
 def test_percent_is_one_rule_and_a_promise_is_rounded_down():
@@ -64,6 +64,17 @@ def test_percent_is_one_rule_and_a_promise_is_rounded_down():
     assert [*map(percent, shares)] == ["12.3 %", "0.05 %", "0 %", "100 %", "0 %", "–", "–"]
     assert at_least(0.0567) == "5.6 %"
     assert at_least(0.95) == "95.0 %"
+
+
+def test_half_widths_are_told_in_points():
+    from adaptive_vtt.results.report.section import aim, within
+
+    assert in_points("every target within +-0.08 or 9 calls") == (
+        "every target within +-8 points or 9 calls"
+    )
+    assert in_points("to +-.025; to +-1") == "to +-2.5 points; to +-100 points"
+    assert in_points("widest +-0.5 points of c") == "widest +-0.5 points of c"  # they are already
+    assert (within(0.085), aim(0.025)) == ("±8.5\u202fpoints", "±2.5\u202fpoints")
 
 
 def test_long_names_are_cut_in_the_middle_and_keep_their_end():

@@ -100,7 +100,7 @@ def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
 def test_unfinished_certified_audit_says_what_is_open() -> None:
     text = Tags(render(unfinished(3, half_width=0.1, targets=["concepts"]))).text
     assert "Still running" in text
-    assert "0 of 6 targets are certified to ±10 %." in text
+    assert "0 of 6 targets are certified to ±10 points." in text
     assert "Nothing is known yet" in text
     assert "0 to 100 %" in text
     text = Tags(render(unfinished(3, at_most=0.1, targets=["overall"]))).text

@@ -276,9 +276,9 @@ def _highest(moments: Moments, at: Sequence[int]) -> float:
 ABOUT_IMAGE = {"predicted": "predicted loss", "sd": "its sd", "asked": "asked", "failed": "failed"}
 
 
-def image_map(table: pd.DataFrame) -> Figure:
+def image_map(table: pd.DataFrame, sample: str = "image") -> Figure:
     """A dot per image of the table "images", where its features place it (else predicted loss
-    against sd), coloured by predicted loss, sd, asked or failed."""
+    against sd), coloured by predicted loss, sd, asked or failed; ``sample``: what one is called."""
     last = table[table["draws"] == table["draws"].max()]
     placed, predicts = bool(last["x"].notna().any()), bool(last["predicted"].notna().any())
     x, y = ("x", "y") if placed else ("predicted", "sd")
@@ -310,7 +310,7 @@ def image_map(table: pd.DataFrame) -> Figure:
     names = ("component 1", "component 2") if placed else ("predicted loss", "its sd")
     right, up = ({"title": {"text": text}} for text in names)
     at = f", after {int(last['draws'].iloc[0])} draws" if len(last) else ""
-    layout = _layout(f"Images{at}", right, up, "" if predicts else NOTHING)
+    layout = _layout(f"{sample.capitalize()}s{at}", right, up, "" if predicts else NOTHING)
     menu = {"buttons": buttons, "x": 1, "xanchor": "right", "y": 1.18}
     return {"data": [dots], "layout": {**layout, "updatemenus": [menu], "dragmode": "lasso"}}
 

@@ -245,7 +245,7 @@ def _uncertainty_figure(evidence: Evidence, view: str) -> JsonObject:
         }
         for over, tau in evidence.facts.stop_levels
     ]
-    axis = {"title": "share of the prior", "range": [0, 1.06], "percent": True}
+    axis = {"title": "share of the prior", "range": [0, 1.06], "unit": "%"}
     return figure_of({"title": AXES[view]}, axis, _uncertainty_lines(evidence, x), levels)
 
 

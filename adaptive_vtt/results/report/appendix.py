@@ -54,6 +54,7 @@ def asked_section(evidence: Evidence) -> Section:
         lines=[_line(evidence, row, shown) for row in draws],
         about=_about(evidence),
         idle=evidence.settings.strategy == CERTIFY and "uncertainty" in shown,
+        sample=evidence.sample_word,
         shown=shown,
         total=total,
         half=ROWS // 2,
@@ -164,6 +165,7 @@ def grounds_section(evidence: Evidence) -> Section | None:
         certificate=evidence.certificate,
         settings=evidence.settings,
         size=evidence.facts.space.size,
+        sample=evidence.sample_word,
     )
 
 

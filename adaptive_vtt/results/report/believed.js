@@ -169,7 +169,7 @@
 
   const show = () => {
     byId("images-list").hidden = !chosen.size;
-    byId("images-count").textContent = `${chosen.size} image${chosen.size === 1 ? "" : "s"} chosen`;
+    byId("images-count").textContent = `${chosen.size} chosen`;
     byId("images-ids").value = [...chosen].join("\n");
   };
 

@@ -43,7 +43,7 @@ PAIRS = (
 NONE = (
     "Nothing was kept of what it believed: nothing was learnt yet, or its answers were judged anew."
 )
-UNPLACED = "There is no map of the images: this audit explores, or its surrogate has no features."
+UNPLACED = "There is no map of the {}: this audit explores, or its surrogate has no features."
 OF_GROUPS: tuple[Told, ...] = ("relation-concept", "cell", "relation", "severity")
 
 
@@ -103,25 +103,30 @@ def images(evidence: Evidence) -> Section | None:
     if table is None or not len(table):
         return None
     last = table[table["draws"] == table["draws"].max()]
+    title = f"{evidence.sample_word.capitalize()}s"
     if last[["x", "predicted"]].isna().all(axis=None):
-        return Section.of("Images", "images", "sentence.html", sentence=UNPLACED)
-    figure = figures.image_map(table)
+        sentence = UNPLACED.format(title.lower())
+        return Section.of(title, "images", "sentence.html", sentence=sentence)
+    figure = figures.image_map(table, evidence.sample_word)
     order = last.sort_values(["failed", "asked"], ascending=False, kind="stable")
     names = list(figures.ABOUT_IMAGE)
     rows = [
         [str(sample), percent(predicted), percent(sd), amount(asked), amount(failed)]
         for sample, predicted, sd, asked, failed in order.head(ROWS)[["sample", *names]].to_numpy()
     ]
-    heads = ["image", *figures.ABOUT_IMAGE.values()]
+    heads = [evidence.sample_word, *figures.ABOUT_IMAGE.values()]
     looks = figure["data"][0]["meta"]["looks"]
     return Section.of(
-        "Images",
+        title,
         "images",
         "believed_images.html",
+        sample=evidence.sample_word,
         late=packed("images-data", {**_bare(figure), "samples": last["sample"].tolist()}),
         looks=[(name, figures.ABOUT_IMAGE[name]) for name in looks],
         placed=bool(last["x"].notna().any()),
-        chart=frame("images-chart", "Map of the images", heads, rows, len(last) - len(rows)),
+        chart=frame(
+            "images-chart", f"Map of the {title.lower()}", heads, rows, len(last) - len(rows)
+        ),
     )
 
 

@@ -32,12 +32,22 @@ def section(evidence: Evidence) -> Section | None:
         rows=_rows(evidence, grid, certified),
         heads=grid["heads"],
         across=grid["across"],
+        by=_by(evidence, grid["across"]),
         names=[NAMES[f] for f in _figures(evidence)],
         concepts=evidence.concepts if grid["across"] == "severity" else [],
         certified=bool(certified),
         adaptive=evidence.adaptive,
         few=FEW,
         data=data("map-data", grid),
+    )
+
+
+def _by(evidence: Evidence, across: str) -> str:
+    """What the map tells apart, in words."""
+    if evidence.sample_word == "item":
+        return "concept"
+    return (
+        f"the change of the image and {'its severity' if across == 'severity' else 'the concept'}"
     )
 
 

@@ -22,8 +22,8 @@ from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, Ju
 from ...oracles.choice import ASKED
 from ...oracles.findings import cost_of, unconfirmed_of
 from ...types import IDENTITY, SIDES, Floats, JsonObject
-from ...utils.figures import on_page
-from ..outcomes import FAILED, judged
+from ...utils.figures import in_points, on_page
+from ..outcomes import FAILED, judged, sample_word
 from ..result import warned
 from ..way_on import cap_held_back
 from .beside_journal import Baseline, People
@@ -91,10 +91,15 @@ class Content:
     def settings(self) -> SettingsFacts:
         return self.facts.settings
 
+    @cached_property
+    def sample_word(self) -> str:
+        """What a sample is called on the page, "image" or "item"."""
+        return sample_word(self.facts.space, self.pictures)
+
     @property
     def rules(self) -> list[str]:
         """When the audit stops, in words."""
-        return [on_page(rule) for rule in self.facts.stop]
+        return [on_page(in_points(rule)) for rule in self.facts.stop]
 
     @property
     def adaptive(self) -> bool:
@@ -126,7 +131,7 @@ class Content:
     def reason(self) -> str:
         """Why the audit ended, for a page."""
         ended = self.facts.ended
-        return on_page((ended.reason if ended else None) or "no reason was given")
+        return on_page(in_points((ended.reason if ended else None) or "no reason was given"))
 
     @property
     def cost(self) -> float:

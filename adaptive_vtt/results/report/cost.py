@@ -189,7 +189,7 @@ def _shrinking(evidence: Evidence, found: list[Standing], scale: str) -> Figure:
     assert certificate is not None
     moments = _moments(len(evidence.history[0].lower) - 1, WIDTH_MOMENTS)
     widths = np.stack([t.half_width[moments] for t in evidence.history])
-    axis: JsonObject = {"title": "half-width", "range": [0, 0.515], "percent": True}
+    axis: JsonObject = {"title": "half-width", "range": [0, 0.515], "unit": "points"}
     if scale == "log":
         axis |= {"log": True, "range": [max(float(widths.min()), 1e-3) / 1.15, 0.515]}
     several, x = len(found) > 1, moments.tolist()
@@ -270,5 +270,5 @@ def _foreseen(evidence: Evidence, half_width: float, each: float, title: str) ->
         "colour": "third",
         "dash": "dash",
     }
-    axis = {"title": "", "range": [0, 0.515], "percent": True}
+    axis = {"title": "", "range": [0, 0.515], "unit": "points"}
     return figure_of({"title": title}, axis, [so_far, forecast])

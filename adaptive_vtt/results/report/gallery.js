@@ -82,10 +82,11 @@
     const open = make("a", "", "pair");
     open.href = `#failure-${item.id}`;
     open.setAttribute("aria-label", `Open ${item.sample}, ${item.change}`);
-    open.append(...item.views.map((found, k) => view(found, alt(item, k))));
+    const name = make("p", item.sample, "failure-name");
+    open.append(...(item.views.length ? item.views.map((found, k) => view(found, alt(item, k))) : [name]));
     const lines = make("ul", "", "mistakes");
     lines.append(...item.lines.slice(0, LISTED).map(line));
-    article.append(open, make("p", item.sample, "failure-name"), lines);
+    article.append(open, ...(item.views.length ? [name] : []), lines);
     const more = item.lines.length - LISTED;
     const note = [more > 0 ? `${more} more wrong` : "", item.note].filter(Boolean).join(" · ");
     if (note) article.append(make("p", note, "caption"));
@@ -109,8 +110,8 @@
     byId("failures-more").hidden = rest <= 0;
     byId("failures-more").textContent = `Show ${Math.min(rest, 5 * STEP)} more`;
     byId("failures-count").textContent = shown.length
-      ? `${list.children.length} of ${shown.length} shown${sample ? `, of image ${sample}` : ""}`
-      : `Nothing ${sample ? `of image ${sample}` : "of this kind"} was answered wrongly.`;
+      ? `${list.children.length} of ${shown.length} shown${sample ? `, of ${sample}` : ""}`
+      : `Nothing ${sample ? `of ${sample}` : "of this kind"} was answered wrongly.`;
   };
 
   const show = () => {

@@ -157,6 +157,7 @@ def _cards(
 ) -> Section:
     """The section of these cards. ``truth``: heading and values of what lines have as "truth"."""
     bare = sum(all(v["picture"] is None and "bare" not in v for v in c["views"]) for c in cards)
+    items = evidence.sample_word == "item"
     pictures = [[p.address, p.width, p.height] for p in album.pictures]
     return Section.of(
         "Where it fails",
@@ -165,7 +166,7 @@ def _cards(
         late=data("pictures", pictures),
         failed=len(cards),
         judged=len(evidence.table),
-        bare=0 if evidence.settings.oracle.tells_losses else bare,
+        bare=0 if items else bare,
         full=album.full,
         intro=intro,
         captioned=evidence.captioned,
@@ -221,7 +222,9 @@ def _card(
 
 
 def _pair(evidence: Evidence, call: int, change: str, album: Album) -> list[JsonObject]:
-    """The follow-up, after its source where that differs."""
+    """The follow-up, after its source where that differs; none where nothing is an image."""
+    if evidence.sample_word == "item":
+        return []
     source, follow_up = evidence.pictures.get(call, (None, None))
     views = [album.view(follow_up, change)]
     if source is not None and source != follow_up:
@@ -264,7 +267,10 @@ def _about(evidence: Evidence, row: AnswerRow) -> JsonObject:
 
 
 def _number(evidence: Evidence, answer: float) -> str:
-    return f"{'score' if evidence.scored else 'P(yes)'} {100 * answer:.0f}{THIN}%"
+    what = "score" if evidence.scored else "P(yes)"
+    if evidence.settings.oracle.tells_losses:
+        what = "loss"
+    return f"{what} {100 * answer:.0f}{THIN}%"
 
 
 # -- captions that break a rule: both pictures with boxes, both captions, the object, the rule ---
@@ -427,6 +433,7 @@ def slices_section(evidence: Evidence) -> Section | None:
         share=certificate.set_aside,
         confidence=certificate.confidence,
         together=certificate.guarantee == "all",
+        sample=evidence.sample_word,
         span=span,
     )
 

@@ -248,7 +248,7 @@ def next_steps(evidence: Evidence) -> list[Step]:
         steps.append(Step(text, command if mine else "Audit(space, model, half_width=0.05)"))
     if exact_rate := _as_they_are(evidence, open_):
         steps.append(exact_rate)
-    if evidence.failures and not evidence.settings.oracle.tells_losses:
+    if evidence.failures and evidence.sample_word == "image":
         text = "Take the failing images along as a dataset, to look at or to train on."
         command = f"avtt export {evidence.folder} --failures FOLDER"
         steps.append(Step(text, command if mine else "export_failures(journal, space, FOLDER)"))

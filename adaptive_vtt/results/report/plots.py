@@ -64,11 +64,12 @@ def figure_of(
 ) -> Figure:
     """Lines over two axes.
 
-    An axis has a ``title`` and may have ``range`` (two numbers), ``log`` and ``percent`` (0.1 is
-    shown as 10 %). A line has ``x``, ``y``, ``name`` and ``colour``, and may have ``width``,
-    ``dash``, ``step`` and ``only``. A level is a dashed line across at ``at``, with ``text``.
+    An axis has a ``title`` and may have ``range`` (two numbers), ``log`` and ``unit`` ("%" or
+    "points": 0.1 is shown as 10 of it). A line has ``x``, ``y``, ``name`` and ``colour``, and may
+    have ``width``, ``dash``, ``step`` and ``only``. A level is a dashed line across at ``at``, with
+    ``text``.
     """
-    times = 100 if y.get("percent") else 1
+    times = 100 if "unit" in y else 1
     top = y["range"][1] if "range" in y else _highest(lines, levels)
     said = f"%{{y}}<br>%{{x}} {shown(x['title'])}"
     return {
@@ -82,7 +83,7 @@ def figure_of(
 
 
 def upward(shares: Floats) -> list[float]:
-    """Certified half-widths in hundredths of a percent, rounded up, so that none is understated."""
+    """Certified half-widths in hundredths of a point, rounded up, so that none is understated."""
     found: list[float] = (np.ceil(np.asarray(shares) * 1e4 - 1e-6) / 1e4).tolist()
     return found
 
@@ -118,8 +119,8 @@ def _axis(axis: Mapping[str, Any], times: float) -> JsonObject:
         ends = [float(np.log10(end)) for end in ends]
     if ends:
         found["range"] = ends
-    if times != 1:
-        found |= {"ticksuffix": f"{THIN}%", "hoverformat": ".2~f"}
+    if "unit" in axis:
+        found |= {"ticksuffix": f"{THIN}{axis['unit']}", "hoverformat": ".2~f"}
     return found
 
 

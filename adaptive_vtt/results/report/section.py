@@ -108,15 +108,15 @@ def span(lower: float, upper: float) -> str:
 
 
 def within(half_width: float | None) -> str:
-    """A half-width in percent, rounded up: ±1.5 %; nothing known is a dash."""
+    """A half-width in percentage points, rounded up: ±1.5 points; nothing known is a dash."""
     if half_width is None or math.isnan(half_width):
         return "–"
-    return f"±{tenths(outward(0, half_width)[1])}{THIN}%"
+    return f"±{tenths(outward(0, half_width)[1])}{THIN}points"
 
 
 def aim(half_width: float) -> str:
-    """A half-width that was asked for, as it was given: ±2.5 %."""
-    return f"±{100 * half_width:g}{THIN}%"
+    """A half-width that was asked for, as it was given: ±2.5 points."""
+    return f"±{100 * half_width:g}{THIN}points"
 
 
 def exact(share: float) -> str:

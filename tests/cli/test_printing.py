@@ -1,0 +1,43 @@
+"""Sentences fold at the width of the terminal, and what is to be copied stays whole."""
+
+import pytest
+
+from adaptive_vtt.benchmark.runs import BASELINES
+from adaptive_vtt.cli.list import KINDS
+from adaptive_vtt.cli.printing import folded
+from tests.helpers.command_line import run
+
+PATH = "/a/very/long-path/" + "x" * 70 + "/report.html"
+COMMAND = "'avtt resume runs/first --half-width 0.019 --budget 1200'"
+
+
+@pytest.mark.parametrize("columns", [None, "70", "120"])
+def test_sentences_fold_and_paths_and_commands_stay_whole(
+    columns: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    words = f"{'a few-words ' * 20}{PATH} {'and more ' * 20}go on with {COMMAND}, and try again"
+    lines = folded(words, "avtt: ").splitlines()
+    assert all(len(line) <= int(columns or 80) for line in lines if PATH not in line)
+    assert all(line.startswith("avtt: " if line is lines[0] else " " * 6) for line in lines)
+    assert " ".join(" ".join(lines).split()) == f"avtt: {words}"
+    assert any(PATH in line for line in lines)
+    assert any(COMMAND in line for line in lines)
+
+
+def test_words_of_compare_are_listed_with_the_strategies(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("list", "strategies") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for name in ("uniform", "prediction-powered", "argmax"):
+        assert f" {name} For 'avtt compare' alone: " in said
+        assert name in BASELINES
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_of_parts_fit_a_terminal(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", kind) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

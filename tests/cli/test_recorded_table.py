@@ -1,0 +1,61 @@
+"""A table of recorded answers about things that are no images, in the terminal and on the page."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.command_line import run
+from tests.helpers.report_pages import Tags
+
+SPEC = """[dataset]
+kind = "table"
+labels = "labels.csv"
+metadata = ["language"]
+
+[model]
+kind = "recorded"
+answers = "answers.csv"
+
+[space]
+relations = ["identity"]
+
+[audit]
+budget = 40
+
+[certify]
+half_width = 0.2
+surrogate = false
+self_taught = false
+targets = ["overall", "group:language"]
+"""
+
+
+def test_rows_are_called_items_and_no_picture_is_spoken_of(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = np.arange(120)
+    labels = pd.DataFrame(
+        {"id": [f"t{k}" for k in rows], "language": np.where(rows % 3, "en", "de")}
+    )
+    labels["toxic"] = rows % 2
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    answers = labels[["id", "toxic"]].rename(columns={"id": "sample"})
+    answers.assign(toxic=np.where(rows % 5, rows % 2, 1 - rows % 2)).to_csv(
+        tmp_path / "answers.csv", index=False
+    )
+    (tmp_path / "SPEC.toml").write_text(SPEC)
+    out = tmp_path / "run"
+
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(out), "--seed", "1") == 0
+    said = capfd.readouterr()
+    assert "120 questions about 120 items of labels" in said.err
+    assert "avtt export" not in said.out, "it would refuse: there are no images"
+    shown = Tags((out / "report.html").read_text()).text
+    assert "by concept. Choose a cell" in shown
+    assert re.findall(r"[^.]*\b(?:images?|pictures?)\b[^.]*", shown) == []
+
+    assert run("census", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "whole")) == 0
+    assert "other items (95 % each)" in " ".join(capfd.readouterr().out.split())
