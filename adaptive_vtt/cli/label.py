@@ -1,6 +1,7 @@
 """``avtt label``: people as readers of an audit's captions, pictures and questions."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -262,7 +263,7 @@ def _ask(
         write_page(path, session, shown, [facts["space"], facts["settings"]])
         typer.echo(
             f"wrote {path}: {len(session.cards)} cards; "
-            f"'avtt label {directory} {option}--take FILE' takes the answers it saves"
+            f"'avtt label {shlex.quote(str(directory))} {option}--take FILE' takes the answers it saves"
         )
         return
     if not sys.stdin.isatty():
