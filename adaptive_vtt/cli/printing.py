@@ -8,8 +8,8 @@ from rich.table import Table
 
 
 def plain_console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """One that takes brackets in names for no markup, and :x: for no picture, and colours nothing by
-    itself."""
+    """One that takes brackets in names for no markup and :x: for no picture, and colours nothing
+    by itself."""
     return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 

@@ -154,9 +154,8 @@ def _difference(found: Any, stated: Any, where: str) -> str:
     if kinds == {list} and len(found) == len(stated):
         told = (_difference(f, stated[i], f"{where}[{i}]") for i, f in enumerate(found))
         return next(filter(None, told), "")
-    if kinds <= {int, float} and _close(found, stated):
-        return ""
-    if len(kinds) == 1 and found == stated:
+    close = kinds <= {int, float} and _close(found, stated)
+    if close or (len(kinds) == 1 and found == stated):
         return ""
     if kinds == {list}:
         return f"{where}: the journal comes to {len(found)} rows, the file has {len(stated)}"

@@ -89,7 +89,8 @@ def _flat(statistics: JsonObject, currency: str) -> list[tuple[str, str]]:
     for name, value in pd.json_normalize(statistics, sep=": ").iloc[0].items():
         said = str(value)
         if isinstance(value, Real):  # whole numbers are NumPy's, as pandas gives them
-            said = money(float(value), currency) if "cost" in str(name).split(": ")[-1] else amount(float(value))
+            number, is_cost = float(value), "cost" in str(name).split(": ")[-1]
+            said = money(number, currency) if is_cost else amount(number)
         if value is not None:
             rows.append((str(name).replace("_", " "), said))
     return rows
