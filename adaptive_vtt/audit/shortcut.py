@@ -167,7 +167,7 @@ def audit(
     notes = {} if labels is not None else _kept(data, call)
     with Audit(found.space, model, journal=journal, notes=notes, **found.options(options)) as begun:
         if begun.state().calls == 0 and (on_progress if progress is None else progress):
-            console = Console(stderr=True, highlight=False)
+            console = Console(stderr=True, markup=False, emoji=False, highlight=False)
             show(found.space, begun.targets, begun.model.answers, console)
         result = begun.run(on_progress, progress=progress)
     if out is not None:

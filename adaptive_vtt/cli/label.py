@@ -1,6 +1,7 @@
 """``avtt label``: people as readers of an audit's captions, pictures and questions."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -259,10 +260,10 @@ def _ask(
     if html:
         path, facts = folder / f"{session.reader}.html", journal.facts()
         option = f"{session.option} " if session.option else ""
+        command = f"avtt label {shlex.quote(str(directory))} {option}--take FILE"
         write_page(path, session, shown, [facts["space"], facts["settings"]])
         typer.echo(
-            f"wrote {path}: {len(session.cards)} cards; "
-            f"'avtt label {directory} {option}--take FILE' takes the answers it saves"
+            f"wrote {path}: {len(session.cards)} cards; '{command}' takes the answers it saves"
         )
         return
     if not sys.stdin.isatty():

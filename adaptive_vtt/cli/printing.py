@@ -26,8 +26,9 @@ def folded(words: str, start: str = "") -> str:
 
 
 def plain_console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """One that takes brackets in names for no markup, and colours nothing by itself."""
-    return Console(stderr=stderr, quiet=quiet, markup=False, highlight=False)
+    """One that takes brackets in names for no markup and :x: for no picture, and colours nothing
+    by itself."""
+    return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
 def table_of(

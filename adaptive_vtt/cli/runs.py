@@ -1,6 +1,7 @@
 """``avtt runs``: what a folder of runs holds, as a table."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +34,8 @@ def runs(directory: RunsDir, as_json: Json = False) -> None:
     elif rows:
         _show(rows)
     else:
-        begin = f"'avtt audit SPEC.toml --out {directory}/first' begins one"
+        first = shlex.quote(str(directory / "first"))
+        begin = f"'avtt audit SPEC.toml --out {first}' begins one"
         typer.echo(f"{directory}: no run stands here; {begin}")
 
 

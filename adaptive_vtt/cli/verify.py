@@ -156,13 +156,20 @@ def _difference(found: Any, stated: Any, where: str) -> str:
     if kinds == {list} and len(found) == len(stated):
         told = (_difference(f, stated[i], f"{where}[{i}]") for i, f in enumerate(found))
         return next(filter(None, told), "")
-    close = kinds <= {int, float} and math.isclose(found, stated, rel_tol=AGREE, abs_tol=AGREE)
+    close = kinds <= {int, float} and _close(found, stated)
     if close or (len(kinds) == 1 and found == stated):
         return ""
     if kinds == {list}:
         return f"{where}: the journal comes to {len(found)} rows, the file has {len(stated)}"
     ours, theirs = json.dumps(found), json.dumps(stated)
     return f"{where}: the journal comes to {ours}, the file says {theirs}"
+
+
+def _close(found: float, stated: float) -> bool:
+    try:
+        return math.isclose(found, stated, rel_tol=AGREE, abs_tol=AGREE)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def _check_report(journal: Journal, path: Path) -> str:

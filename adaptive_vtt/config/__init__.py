@@ -1,5 +1,6 @@
 """SPEC.toml: what to audit, written down. Every field is described here, and only here."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -105,10 +106,11 @@ def _instead(path: Path) -> str:
     """What may have been meant by a file that cannot be read."""
     if (path / "SPEC.toml").is_file():
         return f"; did you mean '{path / 'SPEC.toml'}'?"
+    named = shlex.quote(str(path))
     if (path / JOURNAL).is_file():
-        return f"; it holds an audit: 'avtt resume {path}' goes on, 'avtt report {path}' shows it"
+        return f"; it holds an audit: 'avtt resume {named}' goes on, 'avtt report {named}' shows it"
     if path.is_dir():
-        return f"; 'avtt init DIR --data {path}' writes a SPEC.toml for the images in it"
+        return f"; 'avtt init DIR --data {named}' writes a SPEC.toml for the images in it"
     return near_file(path) or "; 'avtt init DIR' writes one to start from"
 
 

@@ -6,6 +6,7 @@ them, so that Python and ``avtt init`` understand the same folders.
 """
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -116,8 +117,6 @@ SHOWN = "object"
 """What masks show, as far as a folder tells."""
 LABELS = "labels"
 """The table that is meant where there are others beside it, as in what `avtt export` writes."""
-LONGEST = 250
-"""Letters of a file's name, at most."""
 LOOKED_AT = 20
 """Rows of a table whose image files are looked for; reading the table looks for all."""
 MOST = 0.5
@@ -399,8 +398,9 @@ def _names_files(names: pd.Series, folder: Path, share: float = 1.0) -> bool:
 
 def _file(folder: Path, name: str) -> Path | None:
     """The image file of that name, its ending left out or not; None where there is none."""
-    if not 0 < len(name) <= LONGEST:
+    if not name:
         return None
     whole = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))  # "p0.v1" has no ending yet
     paths = (folder / f"{name}{ending}" for ending in (*whole, *ENDINGS))
-    return next((path for path in paths if path.is_file()), None)
+    # Path.is_file raises for some names, such as too long ones
+    return next((path for path in paths if os.path.isfile(path)), None)

@@ -25,7 +25,7 @@ Back = tuple[Call, "Future[Answer | Unanswered] | None"]
 """A call that came back, with its answer or what went wrong; None: it was not sent."""
 
 
-STATES = ("at the end",)
+STATES = ("at the end", "workers")
 """Numbers among what a model counts that say how it stands, and add up to nothing."""
 FIRST = ("first_malformed",)
 """Texts of which the earliest is told."""

@@ -177,7 +177,8 @@ class ModelDefaults:
         return {}
 
     def statistics(self) -> JsonObject | None:
-        """What a run should leave in the journal, as JSON has it; None: nothing."""
+        """What a run should leave in the journal, as JSON has it; None: nothing. Numbers are
+        counts, which add up over all runs of an audit."""
         return None
 
     def close(self) -> None:

@@ -24,6 +24,8 @@ MAX_HEADER = 4 * 2**20
 TABLES = "tables"
 """The folder of a run that holds them."""
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_OF_LINE_BREAK = re.compile(r"^(?=[*\[])", re.MULTILINE)
+"""Where a row of LaTeX begins with what the line break of the row before would take for its own."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -55,6 +57,7 @@ def latex(table: pd.DataFrame, name: str, caption: str = "", digits: str = "%.4f
     title = caption or name.replace("-", " ").capitalize()
     told: dict[str, Any] = {"index": False, "na_rep": "--", "float_format": digits}
     rows = table.to_latex(escape=True, label=name, caption=title, **told)
+    rows = _OF_LINE_BREAK.sub("{}", rows)
     return f"% needs \\usepackage{{booktabs}}\n{rows}"
 
 

@@ -391,6 +391,9 @@ def test_in_one_line_with_everything_in_a_folder(tmp_path: Path) -> None:
         kept = pd.read_csv(tmp_path / "tables" / f"{name}.csv")
         assert len(kept) == len(table)
         assert "toprule" in (tmp_path / "tables" / f"{name}.tex").read_text()
+    rates = (tmp_path / "tables" / "rates.tex").read_text()  # the columns that a page holds
+    head = "target & questions & unanswered & images & exact & lower & upper "
+    assert f"toprule\n{head}" in rates
     page = (tmp_path / "census.html").read_text()
     assert "overall error" in page
     assert "every one of 72 questions" in page

@@ -118,6 +118,7 @@ class Counting(ScriptedModel):
             "calls": len(self.asked),
             "failures": {"timeout": len(self.asked) // 3} if self.asked else {},
             "in_flight": {"at the end": 4},
+            "workers": 2,
             "first_malformed": f"of {id(self)}" if self.asked else None,
         }
 
@@ -130,7 +131,7 @@ def test_what_models_count_is_added_up_over_all_runs(space: QuestionSpace) -> No
     told = journal.facts()["endpoint"]
     assert told["calls"] == 9
     assert told["failures"] == {"timeout": 1 + 6 // 3}
-    assert told["in_flight"] == {"at the end": 4}
+    assert (told["in_flight"], told["workers"]) == ({"at the end": 4}, 2)
     assert told["first_malformed"] == f"of {id(first)}"
 
 

@@ -158,6 +158,7 @@ def test_an_id_with_a_dot_names_its_image_and_labels_csv_is_the_one_meant(tmp_pa
     assert dataset.sample(3).image is not None
 
 
-def test_a_cell_longer_than_a_files_name_names_none(tmp_path: Path) -> None:
-    layout = recognised(pages(tmp_path, site=["a long story. " * 40] * 12))
+@pytest.mark.parametrize("cell", ["a long story. " * 40, "\u9577" * 120])  # the other in bytes
+def test_a_cell_longer_than_a_files_name_names_none(cell: str, tmp_path: Path) -> None:
+    layout = recognised(pages(tmp_path, site=[cell] * 12))
     assert layout.options["metadata"] == ["site"]

@@ -11,17 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_vtt import Audit, QuestionSpace, __version__
+from adaptive_vtt import Audit, QuestionSpace, __version__, audit
 from adaptive_vtt.audit import Progress as Step
 from adaptive_vtt.audit.progress import share_done
 from adaptive_vtt.cli import audit as demo
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli import run_folder
+from adaptive_vtt.cli.printing import plain_console, table_of
 from adaptive_vtt.cli.progress import Live, clock, counting, fitted, time_left
 from adaptive_vtt.engine.options import Certify, Limits
 from adaptive_vtt.families import OfRelationConcept, OfSeverity, in_short
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.utils.files import write_bytes
+from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
 
 # -- how far ------------------------------------------------------------------------------
@@ -253,3 +256,26 @@ def test_where_stderr_is_no_terminal_what_is_counted_is_said_now_and_then(capsys
         for _ in range(3):
             advance(1)
     assert capsys.readouterr().err == "auditing: 2 of 3\n"
+
+
+# -- names that a terminal might take for something else --------------------------------------
+
+
+def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "site:x:1 [b]"  # to rich a picture of a cross, and bold
+    console = plain_console()
+    console.print(name)
+    console.print(table_of([f"{name} column"], [[f"{name} cell"]], f"{name} title"))
+    told = capsys.readouterr().out
+    assert told.splitlines()[0] == name
+    assert all(f"{name} {part}" in told for part in ("column", "cell", "title"))
+
+
+def test_one_line_in_python_names_the_data_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "site:x:1 [b]"
+    for name in ("yes", "no"):
+        write_bytes(folder / name / "0.png", png(np.zeros((4, 4, 1), np.uint8)))
+    audit(folder, lambda images: np.ones((len(images), 2)), budget=1, on_progress=True)
+    assert "read: site:x:1 [b]" in capsys.readouterr().err

@@ -180,6 +180,7 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "calls": (edited(calls=3), "calls: the journal comes to 4, the file says 3"),
     "questions": (edited(questions=9), "questions: the journal comes to 8, the file says 9"),
     "cost": (edited(cost=1.5), r"cost: the journal comes to 0.0, the file says 1.5"),
+    "huge": (edited(calls=10**400), "calls: the journal comes to 4, the file says 1000"),
     "lost": (edited(lost=True), "lost: the journal comes to 0, the file says true"),
     "reason": (edited(stop_reason=None), 'stop_reason: the journal comes to "4 calls'),
     "scoring": (edited(scoring="x"), "scoring: the journal comes to null"),

@@ -226,12 +226,21 @@ def test_init_makes_no_folder_with_the_name_of_a_file(
     assert not (tmp_path / name).is_dir()
 
 
-def test_a_folder_for_a_spec_is_told_what_to_do_with_it(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"got a folder; 'avtt init DIR --data .*' writes a SPEC"):
-        read_spec(tmp_path)
-    write_text(tmp_path / "journal.db", "")
-    with pytest.raises(InputError, match=r"got a folder; it holds an audit: 'avtt resume .*' goes"):
-        read_spec(tmp_path)
+def test_a_folder_for_a_spec_is_told_what_to_do_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    named = re.escape(f"'{folder}'")  # as a shell takes it
+    with pytest.raises(InputError, match=f"got a folder; 'avtt init DIR --data {named}' writes a"):
+        read_spec(folder)
+    assert run("runs", str(folder)) == 0
+    begin = f"'avtt audit SPEC.toml --out '{folder / 'first'}'' begins one"
+    assert begin in capsys.readouterr().out
+    write_text(folder / "journal.db", "")
+    told = f"got a folder; it holds an audit: 'avtt resume {named}' goes on, 'avtt report {named}'"
+    with pytest.raises(InputError, match=told):
+        read_spec(folder)
 
 
 # -- sentences ----------------------------------------------------------------------------

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import Answer, Encoding, OpenAIChat, Prices, Prompt, Retries, Unanswered
+from adaptive_vtt.models import (
+    Answer,
+    Encoding,
+    Limits,
+    OpenAIChat,
+    Prices,
+    Prompt,
+    Retries,
+    Unanswered,
+)
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.prompt_templates import Template
 from adaptive_vtt.models.replies import p_yes, stated_in, yes_or_no
@@ -204,6 +213,25 @@ def test_a_refusal_that_counts_tokens_is_paid_for() -> None:
     assert answer.cost == 0.0
     answer, _, _ = asked(lambda request: (400, filtered), ONE, **options, failed_attempts="all")
     assert answer.cost == answer.unconfirmed == 4096 + 512
+
+
+def test_a_refusal_that_counts_tokens_counts_for_a_limit_per_minute() -> None:
+    filtered = {"error": {"code": "content_filter", "message": "no"}, "usage": USAGE}
+    now = [0.0]
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    options: dict[str, Any] = {"clock": lambda: now[0], "sleep": sleep, "yes_from": "words"}
+    most = 4096 + 512  # tokens of a call, which are reserved before each
+    limits = Limits(tokens_per_minute=most)
+    with (
+        serving(lambda *_: (400, {}, json.dumps(filtered).encode())) as url,
+        OpenAIChat("m", base_url=url, limits=limits, **options) as model,
+    ):
+        checked(model, [ONE])
+        checked(model, [ONE])
+    assert now[0] == pytest.approx(320 / most * 60)
 
 
 def test_the_key_of_openai_is_sent_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,12 +28,17 @@ def test_recorded_answers_of_follow_ups_stand_under_relation_and_severity() -> N
     assert checked(model, ask) == [Answer((0.9,)), Unanswered("not recorded")]
 
 
+HERE = {"sample": ["a"], "relation": ["rotation"], "drusen": [1]}
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         ({"sample": ["a"], "drusen": [1.2]}, r"between 0 and 1, got 1.2 in row 1, column 'drusen'"),
         ({"sample": ["a", "a"], "drusen": [0, 1]}, r"\('a', 'identity', 0\) stands twice.* row 2"),
         ({"sample": ["a"], "drusen": ["yes"]}, r"recorded answers: expected numbers"),
+        ({**HERE, "severity": [np.inf]}, r"a whole number as severity, got inf in row 1"),
+        ({**HERE, "severity": [1.5]}, r"a whole number as severity, got 1.5 in row 1"),
     ],
 )
 def test_recorded_answers_that_cannot_be_are_refused(table: Any, message: str) -> None:

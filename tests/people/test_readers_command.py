@@ -48,7 +48,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def audited(begun: Path, tmp_path: Path) -> Path:
     """A copy of that folder for one test, whose readers nobody else meets."""
-    return Path(copytree(begun, tmp_path / "begun")) / "run"
+    return Path(copytree(begun, tmp_path / "to read")) / "run"
 
 
 def content(page: Path) -> Any:
@@ -71,6 +71,7 @@ def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFi
     folder = str(audited)
     assert run("label", folder, "--realism", "--reader", "ann", "--sample", "4", "--html") == 0
     form = content(audited / "realism" / "ann.html")
+    assert f"'avtt label '{folder}' --realism --take FILE' takes" in capsys.readouterr().out
     assert len(form["cards"]) == 4
     assert {len(card["pictures"]) for card in form["cards"]} == {2}
     file = audited.parent / "saved.csv"

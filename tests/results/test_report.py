@@ -440,6 +440,17 @@ def test_cost_is_shown_with_its_cap_and_failures_by_kind() -> None:
         assert row in " ".join(text.split())
 
 
+def test_counts_of_an_endpoint_have_thousands_set_apart_beside_words_too() -> None:
+    model = ScriptedModel()
+    counts = iter([{}, {"input_tokens": 12345, "cost": 2, "yes_from": "words", "first": None}])
+    model.statistics = lambda: next(counts)  # type: ignore[attr-defined]
+    audit = avtt.Audit(avtt.QuestionSpace(tiny_dataset(4, 1)), model, budget=2)
+    audit.run()
+    text = " ".join(Tags(render(audit.journal)).text.split())
+    for row in ("input tokens 12,345 ", "cost $2.00 ", "yes from words "):
+        assert row in text
+
+
 def test_where_all_was_free_and_answered_there_is_no_cost_to_show() -> None:
     audit = avtt.Audit(
         avtt.QuestionSpace(tiny_dataset(4, 1)),

@@ -32,6 +32,8 @@ from .beside import beside
 from .everything import MAX_CALLS, members
 from .per_class import of_concepts, of_variant
 
+FOR_PAPER = {"rates": ("target", "questions", "unanswered", "images", "exact", "lower", "upper")}
+"""Columns of the rates that a page of LaTeX has room for, where it has none for all."""
 MAX_TARGETS = 2000
 """Relations by concepts are left out where they would be more."""
 MAX_VALUES = 30
@@ -158,7 +160,7 @@ class CensusResult:
         page's path."""
         folder, told = Path(folder), self.to_dict()
         write_text(folder / TOLD, json.dumps(told, indent=1) + "\n")
-        write_tables(folder, self.tables())
+        write_tables(folder, self.tables(), FOR_PAPER)
         write_text(folder / PAGE, page(told))
         return folder / PAGE
 

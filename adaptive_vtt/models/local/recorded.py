@@ -100,7 +100,9 @@ def _rows(table: pd.DataFrame, where: str) -> dict[tuple[str, str, int], int]:
     for row, (sample, relation, told) in enumerate(table[[*KEYS]].itertuples(index=False)):
         try:
             key = str(sample), str(relation), int(told)
-        except (TypeError, ValueError):
+            if key[2] != float(told):
+                raise ValueError
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f"{where}: expected a whole number as severity, got {told!r} in row {row + 1}"
             ) from None

@@ -143,7 +143,9 @@ class OpenAIProtocol(Provider):
         code = fields_of(fields_of(found).get("error")).get("code")
         if code in _FILTERS:
             said = Reply(_FILTERED, usage or self._refused)
-            return Trouble("content filter", then="leave", reply=said)
+            trouble = Trouble("content filter", then="leave", billed=True, reply=said)
+            trouble.usage = said.usage  # limits of tokens per minute go by it
+            return trouble
         trouble = refused(status, code, words_of(body), headers)
         trouble.usage = usage
         return trouble

@@ -2,6 +2,8 @@
 and what narrower ones would have cost.
 """
 
+from numbers import Real
+
 import numpy as np
 import pandas as pd
 
@@ -86,8 +88,9 @@ def _flat(statistics: JsonObject, currency: str) -> list[tuple[str, str]]:
     rows = []
     for name, value in pd.json_normalize(statistics, sep=": ").iloc[0].items():
         said = str(value)
-        if isinstance(value, int | float):
-            said = money(value, currency) if "cost" in str(name).split(": ")[-1] else amount(value)
+        if isinstance(value, Real):  # whole numbers are NumPy's, as pandas gives them
+            number, is_cost = float(value), "cost" in str(name).split(": ")[-1]
+            said = money(number, currency) if is_cost else amount(number)
         if value is not None:
             rows.append((str(name).replace("_", " "), said))
     return rows
