@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -390,10 +391,12 @@ def check_rule(rule: object, where: str) -> None:
 
 def check_half_width(half_width: float, where: str = "half_width") -> None:
     """Raises InputError for one that no interval has, or that all have before any question."""
-    if not 0 < half_width < WIDEST:
+    is_number = isinstance(half_width, Real)
+    if not is_number or not 0 < half_width < WIDEST:
+        got = f"{half_width:g}" if is_number else repr(half_width)
         raise InputError(
             f"{where}: expected a number above 0 and below {WIDEST:g}, the half-width of a rate's "
-            f"interval, 0 to 1, before any question; got {half_width:g}"
+            f"interval, 0 to 1, before any question; got {got}"
         )
 
 

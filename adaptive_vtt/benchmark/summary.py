@@ -16,7 +16,7 @@ from ..results.way_on import rounded_up
 from ..stopping import WIDEST
 from ..strategies import REGISTRY
 from ..types import Floats, JsonObject
-from ..utils.figures import on_page, outward, shown
+from ..utils.figures import on_page, outward, points, shown
 from .runs import BY_CHANCE, CLASSICS, MARKS, UNIFORM, Run
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> li
     names = some([_called(name, late) for name in short], len(short))
     said = (
         f"the budget was too small for {names}: in some repeats not all targets were within "
-        f"+-{goal:g} after {most:,} calls"
+        f"{points(goal)} after {most:,} calls"
     )
     late = [run for run in late if run["calls_to"][-1][1] is None]
     if any(run["half_width"][-1] >= WIDEST for run in late):

@@ -22,6 +22,7 @@ from ..journal.facts import CertificateFacts, Facts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import Result
 from ..types import Floats, JsonObject
+from ..utils.figures import points
 
 ROUNDING = 1e-9
 MIN_RATE = 0.01
@@ -69,7 +70,7 @@ class Earlier:
         reached = np.flatnonzero(self.widest <= width + ROUNDING)
         took = f"{reached[0]:,}" if len(reached) else f"more than its {len(self.widest) - 1:,}"
         return (
-            f"to +-{width:.3g} this audit took {draws:,} calls, {self.folder} (of "
+            f"to {points(width)} this audit took {draws:,} calls, {self.folder} (of "
             f"{model}) took {took}{uniform}. What its answers saved cannot be told "
             "from one run, as models and luck differ"
         )
@@ -123,7 +124,7 @@ class Before:
             return self.all[0].compared(audit, result)
         width, draws = result.targets["half_width"].max(), audit.belief.certifying.sequences.moves
         return (
-            f"to +-{float(width):.3g} this audit took {draws:,} calls, going by {len(self.all)} "
+            f"to {points(float(width))} this audit took {draws:,} calls, going by {len(self.all)} "
             f"other models; uniform questions would take about {_uniform(audit, result):,} to what "
             "was asked for, by the formula of 'avtt plan'"
         )

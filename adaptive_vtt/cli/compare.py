@@ -34,6 +34,7 @@ from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..strategies import default
 from ..types import JsonObject
+from ..utils.figures import points
 from ..utils.files import hash_file, write_text
 from ..utils.other_code import file_of
 from ..utils.tables import csv_text
@@ -364,7 +365,7 @@ def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
     )
     looked = "an analyst who looks at normal intervals after every uniform call"
     if peeking["calls"] is None:
-        return f"{looked} does not get to +-{goal:g}; {missed}"
+        return f"{looked} does not get to {points(goal)}; {missed}"
     return (
         f"{looked} stops at {peeking['calls']:g} calls, where all of them hold the truth in "
         f"{peeking['coverage']:.0%} of repeats; {missed}"

@@ -18,7 +18,7 @@ from ..config.fleet import Fleet, FleetMember
 from ..errors import InputError
 from ..models import adapted_model
 from ..types import JsonObject
-from ..utils.figures import money
+from ..utils.figures import money, points
 from ..utils.files import write_text
 from .dry_run import ASSUMED, Plan, planned
 from .printing import plain_console, table_of
@@ -80,7 +80,7 @@ def _cells(member: Member, caps: Caps) -> list[str]:
     return [
         member.name,
         f"{told['certified']}/{told['targets']}" if "targets" in told else "-",
-        f"+-{widest:.3f}" if widest else "-",
+        points(widest) if widest else "-",
         f"{member.drawn or told.get('calls', 0):,}",
         caps.money(max(member.spent, told.get("spent", 0.0))),
         caps.money(lost) if member.state not in _RUNS and lost > 0 else "-",

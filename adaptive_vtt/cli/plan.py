@@ -18,7 +18,7 @@ from ..journal.files import JOURNAL
 from ..models import adapted_model
 from ..results.report.content import Content
 from ..stopping import check_half_width
-from ..utils.figures import money
+from ..utils.figures import money, points
 from .dry_run import ASSUMED, Plan, cap_named, census_is_cheaper, paid_for, planned, planning
 from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
@@ -90,7 +90,7 @@ def plan(
         _show(steps, currency, _reached(first, found, steps, told))
         if whole:
             typer.echo(
-                f"down from +-{max(whole):g}, asking all {found.total:,} calls is cheaper, and "
+                f"down from {points(max(whole))}, asking all {found.total:,} calls is cheaper, and "
                 "exact: 'avtt census' with the same spec"
             )
 
@@ -155,7 +155,8 @@ def _pilot(folder: Path) -> Pilot:
     if content.calls_to(float(widths[-1]) / 2) is None:
         raise InputError(
             f"--pilot {folder}: expected an audit with more than {KNOWN} draws about every target, "
-            f"and that left something to ask, got +-{widths[-1]:.3f} after {len(widths) - 1} calls"
+            f"and that left something to ask, got {points(widths[-1])} after "
+            f"{len(widths) - 1} calls"
         )
     cost = content.cost / max(len(widths) - 1, 1)
     return Pilot(folder, content, cost, frozenset(certificate.targets), facts.currency)
@@ -201,7 +202,7 @@ def _reached(spec: Spec, found: Plan, steps: list[Step], pilot: Pilot | None) ->
 def _narrowest(steps: list[Step], needed: list[int], calls: int) -> str:
     """The narrowest half-width that so many calls are enough for, by what each step needs."""
     paid = [s.half_width for s, n in zip(steps, needed, strict=True) if n <= calls]
-    return f"+-{min(paid):g}" if paid else "none of these"
+    return points(min(paid)) if paid else "none of these"
 
 
 def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
@@ -211,7 +212,7 @@ def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
     columns += ["cost"] * any(s.cost is not None or s.cost_by_pilot is not None for s in steps)
     rows = []
     for step in steps:
-        cells = [f"+-{step.half_width:g}"]
+        cells = [points(step.half_width)]
         cells += [f"{n:,}" for n in (step.at_least, *step.likely.values(), step.at_most)]
         if "by pilot" in columns:
             ends = step.range_by_pilot

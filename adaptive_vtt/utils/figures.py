@@ -80,6 +80,11 @@ def in_points(words: str) -> str:
     return _SHARES.sub(lambda found: f"+-{100 * float(found[1]):g} points", words)
 
 
+def points(half_width: float) -> str:
+    """A half-width, given as a share, in percentage points: +-8 points."""
+    return f"+-{100 * half_width:.3g} points"
+
+
 def on_page(words: str) -> str:
     """A terminal's +- as pages have it, ±."""
     return words.replace("+-", "±")

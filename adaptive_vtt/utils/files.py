@@ -249,7 +249,7 @@ def read_toml(
     The lines of what is no TOML, which may hold keys, are not repeated.
     """
     try:
-        return toml_of(path.read_text(encoding="utf-8"))
+        return toml_of(path.read_text(encoding="utf-8-sig"))  # as Windows writes it
     except OSError as error:
         why = f"cannot be read: {error.strerror or error}"
         if path.is_dir():

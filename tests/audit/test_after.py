@@ -143,7 +143,7 @@ def test_it_ends_with_what_both_took_and_draws_anew(
     given = (str(first / "SPEC.toml"), *GOAL, "--after", str(first / "first"))
     assert run("audit", *given, "--out", str(first / "second")) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "to +-0.2 this audit took" in told
+    assert "to +-20 points this audit took" in told
     assert "uniform questions would take about" in told
     assert "cannot be told from one run" in told
     facts = [

@@ -133,7 +133,7 @@ def test_the_table_fits_80_columns_and_says_what_was_lost(
     Console(width=80).print(table(members, caps))
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
-    assert "3/12  +-0.123  1,234  $1.50  $0.50  stopped" in shown
+    assert "3/12  +-12.3 points  1,234  $1.50  $0.50  stopped" in shown
     assert in_all(members, caps) == "$2.00 of $5.00 spent, 1,244 of 9,000 calls"
     told = record(members, caps, Path("out"))
     assert (told["cost"], told["may_have_cost"], told["calls"]) == (2.0, 2.5, 1244)

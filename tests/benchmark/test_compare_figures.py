@@ -77,8 +77,8 @@ def counted(**calls: list[int | None]) -> list[Any]:
 THAN_UNIFORM = "times the calls that uniform questioning needed"
 TOLD = f"certify needed 0.465 to 0.536 {THAN_UNIFORM} (5 repeats)"
 SHORT = (
-    "the budget was too small for {}: in some repeats not all targets were within +-0.1 after 100 "
-    "calls; a budget of about 230 calls would do"
+    "the budget was too small for {}: in some repeats not all targets were within +-10 points "
+    "after 100 calls; a budget of about 230 calls would do"
 )
 
 
@@ -187,7 +187,7 @@ def test_the_page_concludes_and_says_who_chooses_by_chance() -> None:
     runs = counted(uniform=[100, 90], certify=[5, None], random=[80, 70])
     page = certified_page(runs, 0.1, 0.95, {})
     assert "2 repeats cannot tell whether random with predictions needs fewer calls" in page
-    assert "not all targets were within ±0.1 after 100 calls" in page
+    assert "not all targets were within ±10 points after 100 calls" in page
     assert "uniform (without predictions), random (with predictions)" in page
 
 
@@ -228,7 +228,7 @@ def test_the_terminal_tells_whole_sentences_in_80_columns(
     shown = " ".join(" ".join(lines).split())
     assert "median calls to half-widths, 1 target, 5 repeats" in shown
     reached = "stops at 97 calls, where all of them hold the truth in 100% of repeats"
-    assert (reached if stopped else "uniform call does not get to +-0.1") in shown
+    assert (reached if stopped else "uniform call does not get to +-10 points") in shown
     assert "; in 40% of repeats one of them misses the truth at some moment" in shown
     assert f"- certify needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)" in shown
     assert f"- {SHORT.format('argmax')}" in shown

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.cli.init import write_start
-from adaptive_vtt.utils.figures import money
+from adaptive_vtt.utils.figures import money, points
 from tests.helpers.command_line import run
 
 
@@ -81,7 +81,7 @@ def test_it_says_how_far_the_cap_on_cost_reaches(cap: float, tmp_path: Path, cap
     assert told in said
     for loss in ("0.1", "0.3"):
         reached = [s["half_width"] for s in found if s["likely"][loss] <= calls]
-        width = f"+-{min(reached):g}" if reached else "none of these"
+        width = points(min(reached)) if reached else "none of these"
         assert f"{width} where {float(loss):.0%} fail" in said
 
 
