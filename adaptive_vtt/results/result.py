@@ -197,10 +197,20 @@ class Result:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """ "targets"; "derived" and "perturbations" (per relation and concept, see
-        ``report.perturbations``) where there are any."""
+        ``report.perturbations``) where there are any. Of a comparison "differences", how much
+        more the second model errs, as shares; its ``targets`` are rates of pairs."""
+        if self.versus:
+            return {"differences": self._differences()}
         found = {"targets": self.targets, "derived": self.derived}
         found["perturbations"] = self._source("tables").perturbations()
         return {name: table for name, table in found.items() if name == "targets" or len(table)}
+
+    def _differences(self) -> pd.DataFrame:
+        found = pd.DataFrame([asdict(row) for row in self.versus])
+        signs = {"difference": "delta", "lower": "upper", "upper": "lower"}
+        more = {name: 0 - found[of] for name, of in signs.items()}  # no minus zero
+        others = found.columns.drop(["target", *signs.values()])
+        return found[["target"]].assign(**more).join(found[others])
 
     def inspected(self, source: Source) -> Self:
         """The same result, to be looked into."""

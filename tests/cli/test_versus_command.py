@@ -146,6 +146,19 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
     assert "Who lost less" in page.text
 
 
+def test_its_tables_hold_differences_with_the_sign_of_its_gate(ran: Path):
+    assert run("report", str(ran), "--tables") == 0
+    assert not (ran / "tables" / "targets.csv").exists()
+    row = pd.read_csv(ran / "tables" / "differences.csv").iloc[0]
+    told = json.loads((ran / "result.json").read_text())["versus"][0]
+    found = (row["difference"], row["lower"], row["upper"])
+    assert found == pytest.approx((-told["delta"], -told["upper"], -told["lower"]))
+    assert row[["target", "decision", "calls_b"]].tolist() == [
+        told[name] for name in ("target", "decision", "calls_b")
+    ]
+    assert "target & difference & lower & upper" in (ran / "tables" / "differences.tex").read_text()
+
+
 def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.CaptureFixture[str]):
     assert run("verify", str(ran)) == 0
     assert run("report", str(ran)) == 0
