@@ -74,7 +74,8 @@ class Lost:
 
     def __init__(self) -> None:
         self.lost = 0
-        self.counted: set[int] = set()  # those that wait and are among the lost already
+        # those that wait and are among the lost already, or were never sent
+        self.counted: set[int] = set()
 
     def lose(self, numbers: Iterable[int]) -> None:
         """These wait for an answer that will not come; they are to be sent again."""
@@ -185,6 +186,10 @@ class Budget:
     def lose(self, numbers: Iterable[int]) -> None:
         """These calls wait for an answer that will not come; they are to be sent again."""
         self._calls.lose(numbers)
+
+    def rest(self, numbers: Iterable[int]) -> None:
+        """These calls wait and were not sent since they were last lost, if ever."""
+        self._calls.counted |= set(numbers) - self._submitted
 
     def send(self, calls: Sequence[Call]) -> bool:
         """These calls are sent now; whether any of them was lost before."""

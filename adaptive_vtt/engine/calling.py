@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from ..models.base import BatchModel, CallLost, ConcurrentModel, ModelDefaults
+from ..models.base import BatchModel, CallLost, ConcurrentModel, ModelDefaults, NotCharged
 from ..models.checking import check_answer, checked, name_of
 from ..stopping import State
 from ..types import Answer, JsonObject, Unanswered
@@ -293,14 +293,15 @@ def run_concurrently(
         except BaseException:
             with suppress(Exception):  # the first error is the one to tell of
                 _tell(loop, who, flight, flight.end())
-            if flight.calls:
-                loop.take_back(flight.calls, sent=True)
+            loop.take_back(flight.calls, sent=True)
+            with suppress(Exception):  # where that is not written, they count as lost
+                loop.rest()
             raise
 
 
 def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
-    """Tells what came back whole, takes back what was lost, to be asked again; raises what went
-    wrong with the rest, which stays in flight. ``who``: the model, for errors."""
+    """Tells what came back whole, takes back what was lost or not charged for, to be asked again;
+    raises what went wrong with the rest, which stays in flight. ``who``: the model, for errors."""
     told, unsent, lost, wrong = [], [], [], []
     for call, future in back:
         if future is None:
@@ -313,6 +314,8 @@ def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
             lost.append(call)
         except Exception as error:
             wrong.append(error)
+            if isinstance(error, NotCharged):
+                unsent.append(call)
         else:
             told.append((call, answer))
     loop.take_back(unsent)

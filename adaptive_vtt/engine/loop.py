@@ -238,6 +238,12 @@ class Loop:
             self.budget.lose(call.number for call in calls)
             self.journal.set_facts(**self.budget.facts())
 
+    def rest(self) -> None:
+        """Nothing more is sent now: what waits and is not among the lost was never charged for, and
+        who goes on need not count it as lost."""
+        self.budget.rest(call.number for call in self.queue.ready())
+        self.journal.set_facts(**self.budget.facts())
+
     # -- being told --------------------------------------------------------------------
 
     def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
@@ -361,6 +367,8 @@ class Loop:
 
     def finish(self) -> None:
         """Ends the audit with what is learnt by now, whatever waits."""
+        if self.queue.ready():
+            self.rest()
         self.draw_order.learn()
         self._end()
 

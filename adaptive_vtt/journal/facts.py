@@ -73,9 +73,9 @@ class LostFacts(Fact):
     """Calls that were sent, or may have been, and never came back.
 
     ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
-    counts it at its worst price, ``worst``. ``counted``: those of them that are not sent again yet,
-    so that a second interruption does not count them twice. ``judge_...``: the same of a judge's
-    calls.
+    counts it at its worst price, ``worst``. ``counted``: calls that wait and that whoever goes on
+    is not to count: they are among those and not sent again yet, or were surely never charged for.
+    ``judge_...``: the same of a judge's calls.
     """
 
     interrupted: int = 0

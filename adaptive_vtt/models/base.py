@@ -47,6 +47,11 @@ class CallLost(ModelError):
     again: a model that raises this sees to it that no call is lost for ever."""
 
 
+class NotCharged(ModelError):
+    """A call failed, and no attempt at it can have been charged for: each was refused, or never
+    reached the server."""
+
+
 class Record(Protocol):
     """What a model must not forget while it waits: kept in the audit's journal."""
 

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Literal, Protocol
 
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from ..journal.facts import WayFacts
 from ..types import Answer, JsonObject, PairedAnswer, Prompt, Unanswered, Value
 from .base import (
@@ -14,6 +14,7 @@ from .base import (
     ConcurrentModel,
     ModelDefaults,
     ModelUnderTest,
+    NotCharged,
     PriceGuess,
     adapted_model,
 )
@@ -199,6 +200,8 @@ class ConcurrentPair(Pair):
                 return
             try:
                 together.set_result(self._whole(prompt, *(sent.result() for sent in both)))
+            except NotCharged as error:  # the other may have been charged for
+                together.set_exception(ModelError(str(error)))
             except BaseException as error:  # whatever ended one of them ends the pair
                 together.set_exception(error)
 

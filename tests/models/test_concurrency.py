@@ -15,6 +15,7 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
+from adaptive_vtt.models.base import NotCharged
 from adaptive_vtt.oracles import Consistency, Correctness, MaskConsistency, Outcome
 from adaptive_vtt.strategies import Combined
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -29,6 +30,8 @@ class Busy(ScriptedModel):
         self.price = price
         self.most = 0
         self.fails_at: int | None = None
+        self.failure: type[ModelError] = ModelError
+        self.failed = 0
         self._waiting: list[tuple[Prompt, Future[Any]]] = []
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1)
@@ -45,7 +48,8 @@ class Busy(ScriptedModel):
         with self._lock:
             prompt, future = self._waiting.pop()
         if self.fails_at is not None and len(self.asked) >= self.fails_at:
-            future.set_exception(ModelError("model 'busy': gone"))
+            self.failed += 1
+            future.set_exception(self.failure("model 'busy': gone"))
             return
         answer = self._answer(prompt)
         assert isinstance(answer, Answer)
@@ -80,9 +84,12 @@ def test_sources_come_first_with_many_in_flight_too() -> None:
             )
 
 
-def test_where_one_call_fails_the_others_are_kept_and_paid_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("failure", [ModelError, NotCharged])
+def test_where_one_call_fails_the_others_are_kept_and_paid_once(
+    tmp_path: Path, failure: type[ModelError]
+) -> None:
     first = Busy(5)
-    first.fails_at = 9
+    first.fails_at, first.failure = 9, failure
     options = {"budget": 30, **CERTIFIED, "half_width": 0.01}
     with (
         Audit(space(), first, journal=tmp_path / "j.db", **options) as audit,
@@ -94,7 +101,8 @@ def test_where_one_call_fails_the_others_are_kept_and_paid_once(tmp_path: Path) 
         assert len(answered) == len(first.asked) == 9
         second = audit.model
         assert isinstance(second, Busy)
-        assert audit.interrupted == len(audit.journal.draws()) - 9
+        lost = 0 if failure is NotCharged else first.failed
+        assert audit.interrupted == lost < len(audit.journal.draws()) - 9  # others were never sent
         result = audit.run()
         verify(audit.journal)
     assert not set(first.asked) & set(second.asked)

@@ -9,16 +9,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from adaptive_vtt.audit import Audit
 from adaptive_vtt.errors import InputError, ModelError, OrderError
+from adaptive_vtt.journal.opening import begin_anew
 from adaptive_vtt.models import Answer, Endpoint, Limits, Prices, Prompt, Retries, Unanswered, Usage
+from adaptive_vtt.models.base import NotCharged
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.attempts import Reply, Trouble, of_status, retry_after
 from adaptive_vtt.models.network.limits import Pace
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils.random_streams import generator
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("drusen", "cyst"), "eye-7", "rotation", 3)
@@ -200,6 +206,46 @@ def test_what_no_call_can_escape_ends_the_audit_at_first(trouble: Trouble, messa
     ):
         ask(endpoint)
     assert endpoint.statistics()["attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "charged"),
+    [
+        ([of_status(401, {}, "bad key")], False),
+        ([Trouble("unreachable", "refused")], False),
+        ([of_status(503, {}, ""), of_status(401, {}, "bad key")], True),
+    ],
+)
+def test_a_call_that_was_refused_is_told_from_one_that_may_have_been_charged_for(
+    script: list[Trouble], charged: bool
+) -> None:
+    with scripted(*script) as endpoint, pytest.raises(ModelError) as said:
+        ask(endpoint)
+    assert isinstance(said.value, NotCharged) != charged
+
+
+def test_a_key_that_is_refused_takes_nothing_of_the_cap(tmp_path: Path) -> None:
+    """Not in the audit that met it, nor in one that goes on with it, nor in one that begins in its
+    folder."""
+    space = QuestionSpace(tiny_dataset(12, 2), ["identity"])
+    options: dict[str, Any] = {"seed": 0, "strategy": "random", "max_cost": 1.0}
+    sent: dict[str, Any] = {"prices": Prices(per_call=0.1), "retries": Retries(times=0)}
+    for _ in range(2):
+        refused = [of_status(401, {}, "bad key")] * 9
+        with (
+            scripted(*refused, limits=Limits(in_flight=4), **sent) as wrong,
+            Audit(space, wrong, journal=begin_anew(tmp_path / "j.db"), **options) as audit,
+        ):
+            with pytest.raises(ModelError, match="the key is wrong"):
+                audit.run()
+            assert audit.interrupted == 0
+            assert audit.journal.draws()
+    with (
+        scripted(**sent) as right,
+        Audit(space, right, journal=tmp_path / "j.db", **options) as audit,
+    ):
+        assert audit.interrupted == 0
+        assert audit.run().calls == 10
 
 
 def test_a_refused_request_after_answers_is_one_unanswered_call() -> None:

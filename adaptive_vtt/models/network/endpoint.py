@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from ...errors import AvttError, ModelError, one_line
+from ...errors import AvttError, one_line
 from ...types import Answer, JsonObject, Prompt, Unanswered
 from ...utils.options import Group
 from ...utils.random_streams import generator
 from .attempts import REPLIED, Reply, Trouble, reading
 from .limits import Clock, Concurrency, Gate, Limits, Pace, Sleep
-from .paid import Paid
+from .paid import Paid, failed
 from .prices import Bill, Usage
 
 
@@ -146,7 +146,7 @@ class Endpoint(Paid):
                     return self._priced(trouble.reply, spent)
                 trouble.detail = self._shown(trouble.detail)
                 spent += self._charge(trouble)
-                self._stop_if_hopeless(trouble)
+                self._stop_if_hopeless(trouble, spent)
                 if trouble.then == "leave" or last:
                     return self._left(trouble, spent)
                 if trouble.reply is None:
@@ -210,7 +210,7 @@ class Endpoint(Paid):
         if trouble.then == "again" and not (self._connected and trouble.kind in REPLIED):
             self._silent += 1
             if self._silent >= self.retries.give_up_after:
-                raise ModelError(
+                raise failed(spent)(
                     f"{self._who}: {self._silent} calls in a row had no reply, the last: "
                     f"{one_line(trouble)}; resume when it is back"
                 ) from None

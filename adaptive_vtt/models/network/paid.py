@@ -31,7 +31,7 @@ from ...errors import InputError, ModelError, check_known, one_line
 from ...journal.answer_json import writable
 from ...types import Answer, CallMode, JsonObject, Prompt, Unanswered, Value
 from ...utils.options import Group, Option
-from ..base import ModelDefaults, PriceGuess
+from ..base import ModelDefaults, NotCharged, PriceGuess
 from ..checking import check_answer
 from .attempts import MALFORMED, REPLIED, Reply, Trouble
 from .background import Background
@@ -305,10 +305,11 @@ class Paid(ModelDefaults):
         self._bound = Usage(max(usage.input, before.input), max(usage.output, before.output))
         return self._bound != before
 
-    def _stop_if_hopeless(self, trouble: Trouble) -> None:
-        """Raises ModelError for trouble that no further call can escape."""
+    def _stop_if_hopeless(self, trouble: Trouble, spent: Bill | None = None) -> None:
+        """Raises ModelError for trouble that no further call can escape; ``spent``: what the
+        attempts at this one may have cost, None where that is not known."""
         if (trouble.asked or 0.0) > self.retries.patience:
-            raise ModelError(
+            raise failed(spent)(
                 f"{self._who} asks to wait {trouble.asked:.0f} s ({trouble.kind}), longer than "
                 f"{self.retries.patience:g} s; resume then"
             ) from None
@@ -316,8 +317,13 @@ class Paid(ModelDefaults):
         first = not self._answered and (strange or trouble.kind == "unreachable")
         if trouble.then == "stop" or first:
             said = one_line(trouble).replace(f"{self._who}: ", "")
-            raise ModelError(f"{self._who}: {said}") from None
+            raise failed(spent)(f"{self._who}: {said}") from None
 
     @property
     def _who(self) -> str:
         return f"model {self.name!r} at {self.host}"
+
+
+def failed(spent: Bill | None) -> type[ModelError]:
+    """The error of a call the attempts at which may have cost ``spent``."""
+    return ModelError if spent is None or spent.cost else NotCharged
