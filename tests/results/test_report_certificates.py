@@ -169,9 +169,10 @@ def test_headline_counts_and_quotes_certified_targets(certified: Journal) -> Non
     overall = rows.set_index("target").loc["overall error"]
     plain = rows.set_index("target").loc["relation identity: error"]
     assert plain["upper"] - plain["lower"] > 0.5  # too little is known to open with it
-    rate, interval = percent(overall["estimate"]), span(overall["lower"], overall["upper"])
-    assert f"Wrong in {spaced(rate)} of all" in text
-    assert f"{spaced(interval)}, 95 % sure, all 10 intervals at once" in text
+    assert overall["upper"] - overall["lower"] > 0.5  # an estimate would mislead
+    interval = spaced(span(overall["lower"], overall["upper"]))
+    assert f"Hardly known yet: wrong in {interval} of all" in text
+    assert "95 % sure, all 10 intervals at once" in text
 
 
 def test_the_worst_targets_are_those_with_the_highest_lower_bounds(certified: Journal) -> None:
@@ -196,6 +197,21 @@ def test_of_equal_lower_bounds_the_headline_has_the_highest_estimate(certified: 
     found = [replace(s, lower=0.0, estimate=share, upper=0.4) for s, share in shares]
     evidence.__dict__["standings"] = found  # a cached property
     assert verdict(evidence).figure == percent(0.04)
+
+
+@pytest.mark.parametrize("upper", [0.4, 0.9])
+def test_a_rate_that_is_hardly_known_is_told_by_its_interval_and_called_no_worst(
+    certified: Journal, upper: float
+) -> None:
+    evidence = Evidence.of(certified)
+    apart = [s for s in evidence.standings if s.kind != "overall" and "identity" not in s.name]
+    found = [replace(s, lower=0.004, estimate=0.2, upper=upper) for s in apart]
+    evidence.__dict__["standings"] = found  # a cached property
+    said = verdict(evidence)
+    known = upper < 0.5
+    assert said.figure == (percent(0.2) if known else span(0.004, upper))
+    assert said.before.startswith("Hardly known yet: wrong in") != known
+    assert ("the worst of" in said.after) == known
 
 
 def test_failures_belong_to_the_targets_of_their_wrong_questions(certified: Journal) -> None:

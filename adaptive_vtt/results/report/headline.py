@@ -145,15 +145,27 @@ def verdict(evidence: Evidence) -> Verdict:
         sources = evidence.facts.space.samples
         if sources < standing.size:
             after += f", made of {amount(sources)}"
-    elif whole is None and len(found) > 1:
+    elif whole is None and len(found) > 1 and not _hardly_known(standing):
         after = f"of the questions {standing.id.about}, the worst of {amount(len(found))} targets"
     elif whole is None:
         after = f"of the questions {standing.id.about}"
     if (standing.lower, standing.upper) == (0, 1):
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
-    parts = [span(standing.lower, standing.upper), f"{sure(certificate.confidence)} sure"]
-    parts.append(_together(certificate, len(found)))
-    return Verdict(before, _estimate(standing), after, ", ".join(parts))
+    together = _together(certificate, len(found))
+    return _told(before, standing, after, [f"{sure(certificate.confidence)} sure", together])
+
+
+def _told(before: str, standing: Standing, after: str, parts: list[str]) -> Verdict:
+    """The estimate in large type; the interval, where that is so wide that it would mislead."""
+    within = span(standing.lower, standing.upper)
+    if _hardly_known(standing):
+        before = f"Hardly known yet: {before[0].lower()}{before[1:]}"
+        return Verdict(before, within, after, ", ".join(parts))
+    return Verdict(before, _estimate(standing), after, ", ".join([within, *parts]))
+
+
+def _hardly_known(standing: Standing) -> bool:
+    return standing.upper - standing.lower > WIDE
 
 
 def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdict | None:
@@ -162,19 +174,21 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     found, places = {s.place: s for s in evidence.standings}, opening(evidence.facts)
     if places is None or (plain := found.get(places.plain)) is None:
         return None
-    if plain.upper - plain.lower > WIDE:
-        return None
     whole = None if places.whole is None else found.get(places.whole)
+    if _hardly_known(plain) and (whole is not None or (plain.lower, plain.upper) == (0, 1)):
+        return None
     images = f"your {amount(evidence.facts.space.samples)} images as they are"
     before, after = _says(evidence), f"of what is asked about {images}"
     if whole is not None and isinstance(whole.id, Misclassified):
         before, after = "Wrong class for", f"of {images}"
+    parts = [f"{sure(certificate.confidence)} sure", _together(certificate, len(found))]
+    if _hardly_known(plain):
+        return _told(before, plain, after, parts)
     said = "exact" if plain.upper - plain.lower <= POINT else span(plain.lower, plain.upper)
     if whole is not None:
         after += f", {_estimate(whole)} {WITH_CHANGES}"
         said += f" and {span(whole.lower, whole.upper)}"
-    parts = [said, f"{sure(certificate.confidence)} sure", _together(certificate, len(found))]
-    return Verdict(before, _estimate(plain), after, ", ".join(parts))
+    return Verdict(before, _estimate(plain), after, ", ".join([said, *parts]))
 
 
 def _estimate(standing: Standing) -> str:
