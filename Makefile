@@ -109,6 +109,7 @@ bench: $(VENV)/.ready skipped $(if $(QUICK),,test-slow)
 	$(EXPERIMENTS).engine.hostile $(QUICK)
 	$(EXPERIMENTS).engine.ablation $(QUICK) $(if $(BCCD),--data $(BCCD))
 	$(EXPERIMENTS).engine.estimates $(QUICK)
+	$(EXPERIMENTS).engine.peers $(QUICK)
 	$(EXPERIMENTS).pages
 	@$(MAKE) --no-print-directory skipped
 
@@ -117,6 +118,7 @@ skipped: $(VENV)/.ready
 	@$(if $(BCCD),:,echo "skipped: photographs of blood (bccd, drawn_and_photographed, half of table3): clone https://github.com/Shenggan/BCCD_Dataset, then make bench BCCD=FOLDER")
 	@$(if $(DETECTOR),:,echo "skipped: a real detector (caption_tables, caption_detectors): FastestDet.onnx and coco.names of https://github.com/dog-qiuqiu/FastestDet, then make bench DETECTOR=FILE")
 	@$(call unless,skimage,photographs that come with scikit-image (caption_detectors),$(INSTALL) scikit-image)
+	@$(call unless,ville,other packages (peers),$(BIN)/pip install proeval==0.1.1 requests ville)
 	@$(call unless,medmnistc,agreement with the package medmnistc (corruption_speed),experiments/medmnistc/medmnistc_reference.py says what to install)
 
 clean:

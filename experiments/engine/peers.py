@@ -309,7 +309,7 @@ def page(frame: pd.DataFrame, repeats: int) -> go.Figure:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    chosen = options(__doc__, arguments, quick={"repeats": 3}, repeats=20)
+    chosen = options(__doc__, arguments, quick={"repeats": 1}, repeats=20)
     frame = table(run_all(chosen.repeats))
     told(frame, chosen.out / "peers.csv")
     for figure in ("RMSE", "bias", "half-width", "covered", "always"):
