@@ -46,7 +46,8 @@ class Plan:
     retries and with none, at the longest prompt and reply; None where prices are not known.
     ``expected``: what calls that the audit draws are likely to cost on average, by what they send,
     and ``expected_most`` where the provider counts much; None where that is not known, or prices do
-    not differ. All of them are in ``currency``.
+    not differ. All of them are in ``currency``. ``at_full_length``: ``usual`` is the best that is
+    known, and many calls cost a third of it, as replies are shorter.
     """
 
     questions: int
@@ -58,6 +59,7 @@ class Plan:
     expected: float | None = None
     expected_most: float | None = None
     currency: str = USD
+    at_full_length: bool = False
 
     @property
     def calls(self) -> list[int]:
@@ -148,7 +150,9 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
         dear = min(dear, usual)  # which no call without retries exceeds
     judge = space.oracle.judge_by
     currency = currency_paid(model, None if judge is None else judge.model, None)
-    return Plan(space.size, total, rows, together, worst, usual, expected, dear, currency)
+    at_full_length = expected is None and usual is not None and model.price_guess is not None
+    prices = worst, usual, expected, dear, currency, at_full_length
+    return Plan(space.size, total, rows, together, *prices)
 
 
 def _expected(
@@ -197,7 +201,7 @@ def _with_sources(
 def _sentence(space: QuestionSpace, plan: Plan) -> str:
     cost = ""
     if plan.worst:
-        likely = "likely" if plan.expected else "each"
+        likely = "likely" if plan.expected else "each" + " at full length" * plan.at_full_length
         cost = f", {likely_price(plan)} {likely}, {money(plan.worst, plan.currency)} at most"
     return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
 

@@ -87,7 +87,7 @@ def plan(
     if as_json:
         typer.echo(json.dumps([asdict(step) for step in steps], indent=1))
     else:
-        _show(steps, currency, _reached(first, found, steps, told))
+        _show(steps, currency, _reached(first, found, steps, told), found.at_full_length)
         if whole:
             typer.echo(
                 f"down from {points(max(whole))}, asking all {found.total:,} calls is cheaper, and "
@@ -205,7 +205,7 @@ def _narrowest(steps: list[Step], needed: list[int], calls: int) -> str:
     return points(min(paid)) if paid else "none of these"
 
 
-def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
+def _show(steps: list[Step], currency: str, limits: list[str], at_full_length: bool) -> None:
     losses = list(steps[0].likely)
     columns = ["half-width", "at least", *(f"{p:.0%} fail" for p in losses), "at most"]
     columns += ["by pilot"] * any(s.by_pilot is not None for s in steps)
@@ -229,4 +229,6 @@ def _show(steps: list[Step], currency: str, limits: list[str]) -> None:
     console.print(table_of(columns, rows, "calls until all targets are certified"))
     for line in limits:
         console.print(line)
+    if at_full_length:
+        console.print("costs are of replies at full length: many calls cost a third of that")
     console.print("nothing was asked; failures with a pattern take fewer calls")

@@ -108,6 +108,21 @@ def test_it_needs_no_key_and_says_that_none_is_set(
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.parametrize("by_tokens", [False, True])
+def test_a_price_of_tokens_is_said_to_be_that_of_the_longest_reply(
+    by_tokens: bool, tmp_path: Path, capsys: Any
+) -> None:
+    spec = tmp_path / "SPEC.toml"
+    tokens = "price_input = 2\nprice_output = 9\nmax_input_tokens = 900\nmax_tokens = 64"
+    text = CAPPED.format(cap=0.26)
+    spec.write_text(text.replace("price_per_call = 0.01", tokens) if by_tokens else text)
+    assert run("audit", str(spec), "--dry-run") == 0
+    assert (" each at full length, $" in " ".join(capsys.readouterr().out.split())) == by_tokens
+    assert run("plan", str(spec)) == 0
+    told = "costs are of replies at full length: many calls cost a third of that"
+    assert (told in " ".join(capsys.readouterr().out.split())) == by_tokens
+
+
 @pytest.mark.slow
 def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "pilot"
