@@ -391,13 +391,17 @@ def check_rule(rule: object, where: str) -> None:
 
 def check_half_width(half_width: float, where: str = "half_width") -> None:
     """Raises InputError for one that no interval has, or that all have before any question."""
-    is_number = isinstance(half_width, Real)
-    if not is_number or not 0 < half_width < WIDEST:
-        got = f"{half_width:g}" if is_number else repr(half_width)
-        raise InputError(
-            f"{where}: expected a number above 0 and below {WIDEST:g}, the half-width of a rate's "
-            f"interval, 0 to 1, before any question; got {got}"
-        )
+    got = repr(half_width)
+    if isinstance(half_width, Real):
+        if 0 < half_width < WIDEST:
+            return
+        got = f"{half_width:g}"
+        if 1 <= half_width < 100 * WIDEST:
+            got += f"; it is a share: write {half_width / 100:g} for {half_width:g} points"
+    raise InputError(
+        f"{where}: expected a number above 0 and below {WIDEST:g}, which every rate is known to "
+        f"before any question; got {got}"
+    )
 
 
 def limits_of(calls: int | None, cost: float | None, currency: str = USD) -> list[StoppingRule]:

@@ -279,7 +279,8 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
     ("options", "message"),
     [
         ({"half_width": 0.0}, "half_width: expected a number above 0 and below 0.5, .*; got 0$"),
-        ({"half_width": 0.5}, "interval, 0 to 1, before any question; got 0.5$"),
+        ({"half_width": 0.5}, "which every rate is known to before any question; got 0.5$"),
+        ({"half_width": 15}, "got 15; it is a share: write 0.15 for 15 points$"),
         ({"half_width": "0.1"}, "expected a number above 0 .* before any question; got '0.1'$"),
         ({"half_width": 0.1, "confidence": 1.0}, "confidence: expected .* got 1.0"),
         ({"at_most": -1}, "at_most: expected a number above 0 and below 1, got -1"),
