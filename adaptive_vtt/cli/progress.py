@@ -209,7 +209,8 @@ def tell_end(
     if result.headline is not None:
         console.print(result.headline)
     console.print(f"stopped: {in_points(str(result.reason))}")
-    spent = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
+    counts = {"call": result.calls, "question": result.questions}
+    spent = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items()]
     spent += [result.paid] if result.cost or result.in_doubt else []
     console.print(", ".join(filter(None, [*spent, took])))
     console.print(_table(result.targets))

@@ -207,7 +207,7 @@ def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> N
     questions = sum(answer.loss is not None for call in calls for answer in call.answers)
     spent: dict[str, tuple[float, str]] = {
         "budget": (len(draws) + len(sources), "calls, which were made already"),
-        "max_cost": (cost, "which was spent already"),
+        "max_cost": (cost, "of money, which was spent already"),
         "questions": (questions, "questions, which were answered already"),
         "seconds": (math.ceil(max(times, default=0.0)), "seconds, which it has taken already"),
     }

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
 from textwrap import dedent
-from types import ModuleType, NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import ModuleType, NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
@@ -132,15 +132,18 @@ def _json(value: Any) -> str:
 
 def _type(annotation: Any, switch: bool = False) -> str:
     """A type in words of TOML, or of a command line, where a truth value is a ``switch``."""
-    if get_origin(annotation) in (UnionType, Union):
-        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
-        return " or ".join(_type(kind, switch) for kind in kinds)
-    if get_origin(annotation) is Literal:
-        return ", ".join(f"`{_json(word)}`" for word in get_args(annotation))
-    if get_origin(annotation) is list:
-        return f"list of {_type(get_args(annotation)[0])}"
-    if get_origin(annotation) is dict:
-        return "table"
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is None:
+        return _plain_type(annotation, switch)
+    if origin is Literal:
+        return ", ".join(f"`{_json(word)}`" for word in parts)
+    words = [_type(part, switch) for part in parts if part is not NoneType]
+    several = ", ".join(words) if switch else f"[{', '.join(words)}]"
+    told = {Annotated: words[0], list: f"list of {words[0]}", dict: "table", tuple: several}
+    return told.get(origin, " or ".join(words))
+
+
+def _plain_type(annotation: Any, switch: bool) -> str:
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return "table"
     truth = "switch" if switch else "true or false"
