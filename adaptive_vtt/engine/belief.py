@@ -87,7 +87,8 @@ class Belief:
     None. ``received``: counts of
     answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
     questions judged and their summed losses, C x 2 x V x 2. ``asked``:
-    sample -> how many questions were judged of it, in order of the first; ``failed``: (sample, concept) pairs.
+    sample -> how many questions were judged of it, in order of the first; ``failed``: (sample,
+    concept) pairs.
     ``memory``: what the oracle's details teach, where it has one. ``hard``: how many
     answers there were, where all of them were 0 or 1; else 0.
     ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
