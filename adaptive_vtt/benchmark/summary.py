@@ -148,7 +148,10 @@ def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> li
     if any(run["half_width"][-1] >= WIDEST for run in late):
         return [said]  # no interval says yet how fast it shrinks
     budget = max(run["calls"] * (run["half_width"][-1] / goal) ** 2 for run in late)
-    return [f"{said}; a budget of about {math.ceil(rounded_up(budget)):,} calls would do"]
+    budget, everything = math.ceil(rounded_up(budget)), late[0]["all_calls"]
+    if budget >= everything:
+        return [f"{said}; a budget of {everything:,} calls would do, which are all that there are"]
+    return [f"{said}; a budget of about {budget:,} calls would do"]
 
 
 def by_chance(runs: Sequence[Run]) -> str:

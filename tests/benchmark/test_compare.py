@@ -150,6 +150,7 @@ def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
     assert good["held"]
     assert not good["missed"]
     assert good["calls"] == good["at"][-1] == good["calls_to"][-1][1]
+    assert good["all_calls"] == 2 * SAMPLES
     assert good["half_width"][-1] <= 0.2 < good["half_width"][-2]
     assert good["peeking"]["calls"] is None or good["peeking"]["calls"] <= good["calls"]
     planted = certified_run(job_of(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.99)))

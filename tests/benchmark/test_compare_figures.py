@@ -34,6 +34,7 @@ def planted(strategy: str, seed: int, calls: int | None, *, missed: bool, last: 
         "certified": [True],
         "variance_ratio": 0.5,
         "predicts": strategy != "uniform",
+        "all_calls": 960,
         "estimates": {"certified": [[0.5], [0.4], [last]]},
         "held": True,
         "missed": missed,
@@ -171,6 +172,16 @@ def test_no_budget_is_named_where_an_interval_never_shrank() -> None:
     runs = counted(uniform=[100], certify=[None])
     runs[1]["half_width"] = [0.5, 0.5, 0.5]
     assert summary.conclusion(runs) == [SHORT.format("certify").partition("; ")[0]]
+
+
+@pytest.mark.parametrize("everything", [231, 230, 150])
+def test_no_more_calls_are_advised_than_there_are(everything: int) -> None:
+    runs = [{**run, "all_calls": everything} for run in counted(uniform=[100], certify=[None])]
+    (told,) = summary.conclusion(runs)
+    all_of_them = f"a budget of {everything} calls would do, which are all that there are"
+    assert told.endswith(
+        "a budget of about 230 calls would do" if everything > 230 else all_of_them
+    )
 
 
 def test_ratios_are_of_the_same_seeds() -> None:
