@@ -1,7 +1,7 @@
 """Runs to tables and a page: one row per strategy, and one per strategy and estimator."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -89,8 +89,8 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     Strategies are compared by the ratios of their calls at the same seeds: Student's interval of
     the mean log ratio, as wide as it takes for all pairs together (Bonferroni). Where that holds 1,
     so many repeats "would" tell as make it end there if mean and spread stay as they are. One
-    that did not reach the last half-width with every seed is named, and not compared: the budget
-    that would do is reckoned from its widest interval, whose square goes with 1 / calls.
+    that did not reach the last half-width with every seed is named, beside what others needed at
+    most, and not compared: the budget that would do is reckoned from its widest interval, whose square goes with 1 / calls.
     """
     grouped = by_strategy(runs)
     short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
@@ -125,12 +125,35 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
             )
     if unclear and runs[-1]["seed"] + 1 < FEW_REPEATS:
         unclear.append(f"how many repeats would tell is known from {FEW_REPEATS} on")
-    return [*needed, *unclear, *_too_small(grouped, short)]
+    return [*needed, *unclear, *_in_time(grouped, short, mine), *_too_small(grouped, short)]
 
 
 def own(runs: Sequence[Run]) -> set[str]:
     """The names of rows that are no built-in strategy as it comes."""
     return {run["strategy"] for run in runs} - {*CLASSICS, *REGISTRY.built_in}
+
+
+def _in_time(
+    grouped: Mapping[str, Sequence[Run]], short: Sequence[str], mine: Set[str]
+) -> list[str]:
+    """What the best of those that got there with every seed needed at most, and the user's own, and
+    which of the strategies ``short`` were not there after as many calls or more."""
+    reached = [name for name in grouped if name not in short]
+    reached.sort(key=lambda name: float(np.median(_to_goal(grouped[name]))))
+    found = []
+    for name in reached[:1] + [name for name in reached[1:] if name in mine]:
+        most, behind = int(_to_goal(grouped[name]).max()), []
+        for other in short:
+            runs = grouped[other]
+            late = [r["calls"] for r in runs if r["calls_to"][-1][1] is None and r["calls"] >= most]
+            if late:
+                repeats = f"{len(late)} of {len(runs)} repeat{'s' * (len(runs) > 1)}"
+                whose = _called(other, runs)
+                behind.append(f"{whose} had not got there after {min(late):,} in {repeats}")
+        if behind:
+            needed = f"{_called(name, grouped[name])} needed at most {most:,} calls"
+            found.append(f"{needed}; {', '.join(behind)}")
+    return found
 
 
 def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> list[str]:

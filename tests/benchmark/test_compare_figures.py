@@ -110,10 +110,19 @@ ASK_MORE = "how many repeats would tell is known from 4 on"
             {"certify": [50, 46, 54, 50, 50], "argmax": [None, 9, 9, 9, 9]},
             [
                 f"certify needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)",
+                "certify needed at most 54 calls; argmax had not got there after 100 in 1 of 5 "
+                "repeats",
                 SHORT.format("argmax"),
             ],
         ),
-        ({"certify": [None] * 5}, [SHORT.format("certify")]),
+        (
+            {"certify": [None] * 5},
+            [
+                "uniform questioning needed at most 100 calls; certify had not got there after 100 "
+                "in 5 of 5 repeats",
+                SHORT.format("certify"),
+            ],
+        ),
     ],
 )
 def test_a_comparison_concludes_in_whole_sentences(
@@ -168,16 +177,31 @@ def test_a_row_with_a_name_of_its_own_is_compared_with_all_that_needed_more() ->
     assert any("calls that random" in each for each in summary.conclusion(runs)[1:])
 
 
+def test_who_got_there_is_told_beside_who_did_not_after_as_many_calls() -> None:
+    runs = counted(
+        uniform=[None] * 4, certify=[50, 46, 54, 50], mine=[80, 70, 75, 90], bald=[60] * 4
+    )
+    late = "uniform questioning had not got there after 100 in 4 of 4 repeats"
+    *_, first, second, _ = summary.conclusion(runs)
+    assert first == f"certify needed at most 54 calls; {late}"
+    assert second == f"mine needed at most 90 calls; {late}"  # and nothing of bald
+    for run in runs[:4]:
+        run["calls"] = 85  # less than mine needed: that tells nothing
+    told = "; ".join(summary.conclusion(runs))
+    assert "certify needed at most 54 calls; uniform questioning had not got" in told
+    assert "mine needed at most" not in told
+
+
 def test_no_budget_is_named_where_an_interval_never_shrank() -> None:
     runs = counted(uniform=[100], certify=[None])
     runs[1]["half_width"] = [0.5, 0.5, 0.5]
-    assert summary.conclusion(runs) == [SHORT.format("certify").partition("; ")[0]]
+    assert summary.conclusion(runs)[-1] == SHORT.format("certify").partition("; ")[0]
 
 
 @pytest.mark.parametrize("everything", [231, 230, 150])
 def test_no_more_calls_are_advised_than_there_are(everything: int) -> None:
     runs = [{**run, "all_calls": everything} for run in counted(uniform=[100], certify=[None])]
-    (told,) = summary.conclusion(runs)
+    *_, told = summary.conclusion(runs)
     all_of_them = f"a budget of {everything} calls would do, which are all that there are"
     assert told.endswith(
         "a budget of about 230 calls would do" if everything > 230 else all_of_them
