@@ -78,7 +78,7 @@ TOGETHER = 0.05
 MOST_REPEATS = 100
 """More are not proposed: by then strategies are as good as alike."""
 FEW_REPEATS = 4
-"""From fewer nobody knows the spread, nor how many would tell."""
+"""From fewer nobody knows the spread: no range is told, nor how many would tell."""
 
 
 def conclusion(runs: Sequence[Run]) -> list[str]:
@@ -87,10 +87,12 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     with those that needed more; and what cannot be told apart.
 
     Strategies are compared by the ratios of their calls at the same seeds: Student's interval of
-    the mean log ratio, as wide as it takes for all pairs together (Bonferroni). Where that holds 1,
+    the mean log ratio, as wide as it takes for all pairs together (Bonferroni), from FEW_REPEATS
+    repeats on. Where that holds 1,
     so many repeats "would" tell as make it end there if mean and spread stay as they are. One
     that did not reach the last half-width with every seed is named, beside what others needed at
-    most, and not compared: the budget that would do is reckoned from its widest interval, whose square goes with 1 / calls.
+    most, and not compared: the budget that would do is reckoned from its widest interval, whose
+    square goes with 1 / calls.
     """
     grouped = by_strategy(runs)
     short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
@@ -104,6 +106,7 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     if UNIFORM in grouped and UNIFORM not in short:
         rivals = {name: [UNIFORM, *found] for name, found in rivals.items()}
     repeats = f"{runs[-1]['seed'] + 1} repeat{'s' * (runs[-1]['seed'] > 0)}"
+    yet = "yet " if runs[-1]["seed"] + 1 < FEW_REPEATS else ""
     needed: list[str] = []
     unclear: list[str] = []
     for name, found in rivals.items():
@@ -120,11 +123,11 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
             needed.append(f"{_called(name, runs)} needed {' and '.join(told)} ({repeats})")
         if alike:
             unclear.append(
-                f"{repeats} cannot tell whether {_called(name, runs)} needs fewer calls than "
+                f"{repeats} cannot tell {yet}whether {_called(name, runs)} needs fewer calls than "
                 f"{' or '.join(alike)}"
             )
-    if unclear and runs[-1]["seed"] + 1 < FEW_REPEATS:
-        unclear.append(f"how many repeats would tell is known from {FEW_REPEATS} on")
+    if unclear and yet:
+        unclear.append(f"{FEW_REPEATS} repeats or more give a range, or say how many would tell")
     return [*needed, *unclear, *_in_time(grouped, short, mine), *_too_small(grouped, short)]
 
 
@@ -196,8 +199,9 @@ def _ratios(grouped: Mapping[str, Sequence[Run]], name: str, other: str) -> Floa
 
 
 def _between(ratios: Floats, strategies: int) -> tuple[float, float] | None:
-    """What the typical ratio lies between; None where that may be 1, and where there is but one."""
-    if len(ratios) < 2:
+    """What the typical ratio lies between; None where that may be 1, and where too few show the
+    spread, as two that are equal by chance seem to have none."""
+    if len(ratios) < FEW_REPEATS:
         return None
     middle, error = np.log(ratios).mean(), _error(ratios, strategies, len(ratios))
     low, high = np.exp(middle - error), np.exp(middle + error)

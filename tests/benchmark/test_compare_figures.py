@@ -83,7 +83,7 @@ SHORT = (
 )
 
 
-ASK_MORE = "how many repeats would tell is known from 4 on"
+ASK_MORE = "4 repeats or more give a range, or say how many would tell"
 
 
 @pytest.mark.parametrize(
@@ -134,15 +134,20 @@ def test_a_comparison_concludes_in_whole_sentences(
 def test_few_repeats_tell_nothing_and_many_strategies_take_more_of_them() -> None:
     few = counted(uniform=[100, 100], random=[60, 58], certify=[50, 46])
     assert summary.conclusion(few) == [
-        "2 repeats cannot tell whether certify needs fewer calls than uniform questioning or "
+        "2 repeats cannot tell yet whether certify needs fewer calls than uniform questioning or "
         "random with predictions",
-        "2 repeats cannot tell whether random with predictions needs fewer calls than uniform "
+        "2 repeats cannot tell yet whether random with predictions needs fewer calls than uniform "
         "questioning",
         ASK_MORE,
     ]
     one = counted(uniform=[100], certify=[50])
     assert summary.conclusion(one) == [
-        "1 repeat cannot tell whether certify needs fewer calls than uniform questioning",
+        "1 repeat cannot tell yet whether certify needs fewer calls than uniform questioning",
+        ASK_MORE,
+    ]
+    alike = counted(uniform=[100, 100, 100], certify=[50, 50, 50])  # no spread is seen in three
+    assert summary.conclusion(alike) == [
+        "3 repeats cannot tell yet whether certify needs fewer calls than uniform questioning",
         ASK_MORE,
     ]
     unsure = {"uniform": [100] * 4, "certify": [60, 85, 70, 80]}
@@ -221,7 +226,7 @@ def test_ratios_are_of_the_same_seeds() -> None:
 def test_the_page_concludes_and_says_who_chooses_by_chance() -> None:
     runs = counted(uniform=[100, 90], certify=[5, None], random=[80, 70])
     page = certified_page(runs, 0.1, 0.95, {})
-    assert "2 repeats cannot tell whether random with predictions needs fewer calls" in page
+    assert "2 repeats cannot tell yet whether random with predictions needs fewer calls" in page
     assert "not all targets were within ±10 points after 100 calls" in page
     assert "uniform (without predictions), random (with predictions)" in page
 
