@@ -19,7 +19,7 @@ from ..benchmark import summary as figures
 from ..benchmark.comparing import Entrant, entrants, jobs_of, truth_of
 from ..benchmark.comparison import StrategyComparison
 from ..benchmark.executors import check_executor, run_all
-from ..benchmark.kept import KeptRuns
+from ..benchmark.kept import BUDGET, STRATEGY, KeptRuns
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_audit, build_model, build_space, unworked
@@ -97,7 +97,8 @@ def compare(
 
     The same command goes on with a comparison that was interrupted: audits that
     ended are kept in runs.jsonl of its folder, those under way are lost. More
-    repeats or strategies cost what is new. One strategy may stand there
+    repeats or strategies cost what is new, an edited strategy its own audits, a
+    larger budget those that had not certified everything. One strategy may stand there
     several times, each time with other options, or another exploration or
     candidates: certify,certify:curiosity=0.3
 
@@ -136,6 +137,9 @@ def compare(
     kept = KeptRuns(out)
     space = build_space(chosen, base)  # a spec that cannot be used ends here, not in a worker
     kept.expect(**_made_of(chosen, base, space, exhaust), **_code_of(rows, base))
+    if kept.outdated and not as_json:
+        told = ", ".join(f"{name} ({count})" for name, count in kept.outdated.items())
+        typer.echo(f"audits made anew, as a strategy or the budget changed: {told}", err=True)
     this = _Comparison(chosen, base, space, rows, repeats, executor, out, as_json, kept)
     with interrupted_as(this.way_on):
         if goal is None:
@@ -207,12 +211,15 @@ def _row(text: str) -> str | Entrant:
 def _made_of(spec: Spec, base: Path, space: QuestionSpace, exhaust: bool) -> JsonObject:
     """What the runs of a comparison follow from, but for strategies and seeds."""
     files = {"model": spec.model.file(), **(spec.certify.proxies or {})}
+    code = contents(spec, base)
+    code.pop("audit.strategy", None)  # a row's; see _code_of
     return {
         "avtt": __version__,
-        "spec": spec.model_dump(mode="json"),
+        "spec": spec.model_dump(mode="json", exclude={"audit": {BUDGET}}),
+        BUDGET: spec.audit.budget,
         "exhaust": exhaust,
         "space": [space.fingerprint, metadata_used(space)],
-        "code": contents(spec, base),
+        "code": code,
         "files": {name: _content(file, base) for name, file in files.items() if file},
     }
 
@@ -224,10 +231,13 @@ def _content(file: str, base: Path) -> str | None:
 
 
 def _code_of(rows: Iterable[Entrant], base: Path) -> JsonObject:
-    """Of the strategies that are code of somebody's own, what it is."""
-    names = dict.fromkeys(str(row.strategy) for row in rows)
-    own = [n for n in names if n not in work.BASELINES and STRATEGIES.is_code(n)]
-    return {f"strategy {name}": content_of(STRATEGIES, name, base) for name in own}
+    """Of the rows whose strategy is code of somebody's own, what it is."""
+    named = {row.name: str(row.strategy) for row in rows}
+    return {
+        f"{STRATEGY}{row}": content_of(STRATEGIES, name, base)
+        for row, name in named.items()
+        if name not in work.BASELINES and STRATEGIES.is_code(name)
+    }
 
 
 # -- without certificates -----------------------------------------------------------------

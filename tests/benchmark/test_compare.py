@@ -329,6 +329,72 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
     assert "give another folder (out), or remove this file" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("in_process")
+def test_an_edited_strategy_and_a_larger_budget_cost_the_audits_that_they_touch(
+    recorded, tmp_path, monkeypatch, capsys
+):
+    spec, out, mine = str(recorded / "SPEC.toml"), tmp_path / "out", recorded / "mine.py"
+    code = "class Mine:\n    def weights(self, candidates, belief):\n        return {}\n"
+    mine.write_text(code.format("[1.0] * len(candidates)"))
+    begun: list[tuple[str, int]] = []
+
+    def noted(job: Job) -> dict[str, Any]:
+        begun.append((job.name, job.seed))
+        if begun[limit:]:
+            raise KeyboardInterrupt
+        return certified_run(job)
+
+    def compared(*more: str) -> int:
+        begun.clear()
+        options = ["--strategies", "mine.py:Mine,random", "--repeats", "2", "--out", str(out)]
+        return run("compare", spec, *options, "--set", "audit.strategy=mine.py:Mine", *more)
+
+    limit = 99
+    monkeypatch.setattr("adaptive_vtt.benchmark.runs.certified_run", noted)
+    assert compared("--budget", "45") == 0
+    runs = json.loads((out / "compare.json").read_text())["runs"]
+    short = [(run["strategy"], run["seed"]) for run in runs if not all(run["certified"])]
+    assert 0 < len(short) < 6
+    capsys.readouterr()
+
+    mine.write_text(code.format("candidates.truth + 1.0"))
+    limit = 1
+    assert compared("--budget", "45") == 130
+    assert "anew, as a strategy or the budget changed: mine.py:Mine (2)" in capsys.readouterr().err
+    limit = 99
+    assert compared("--budget", "45") == 0
+    assert begun == [("mine.py:Mine", 1)]  # of the code before, nothing came back from the file
+
+    runs = json.loads((out / "compare.json").read_text())["runs"]
+    short = [(run["strategy"], run["seed"]) for run in runs if not all(run["certified"])]
+    assert 0 < len(short) < 6
+    assert compared("--budget", "44") == 2
+    assert "another comparison, with budget 45, not 44" in capsys.readouterr().err
+    assert compared("--budget", "70") == 0
+    assert begun == short
+    found = json.loads((out / "compare.json").read_text())
+    assert (
+        run(
+            "compare",
+            spec,
+            "--strategies",
+            "random",
+            "--repeats",
+            "2",
+            "--budget",
+            "70",
+            "--set",
+            "audit.strategy=mine.py:Mine",
+            "--out",
+            str(tmp_path / "whole"),
+        )
+        == 0
+    )
+    whole = json.loads((tmp_path / "whole" / "compare.json").read_text())
+    built_in = [run for run in found["runs"] if run["strategy"] != "mine.py:Mine"]
+    assert [run["calls_to"] for run in built_in] == [run["calls_to"] for run in whole["runs"]]
+
+
 class _CutShort(list[float]):
     """One job, and Ctrl-C before the next is handed out."""
 
@@ -547,10 +613,14 @@ def test_python_goes_on_with_the_same_out_and_runs_anew_what_nobody_can_tell(ans
     done.clear()
     avtt.compare(*answers, rows, repeats=2, advance=done.append, **settings)
     assert done == [4, 1, 1]  # whether a strategy of one's own is as it was, nobody can tell
-    with pytest.raises(InputError, match=r'another comparison, with spec\.budget "12", not "13"'):
-        avtt.compare(*answers, rows, repeats=2, **{**settings, "budget": 13})
-    with pytest.raises(InputError, match="another comparison, with strategy random"):
-        avtt.compare(*answers, {"random": "lure"}, repeats=2, **settings)
+    with pytest.raises(InputError, match="another comparison, with budget 12, not 11"):
+        avtt.compare(*answers, rows, repeats=2, **{**settings, "budget": 11})
+    done.clear()
+    avtt.compare(*answers, {"random": "lure"}, repeats=2, advance=done.append, **settings)
+    assert done == [2, 1, 1]  # uniform is as it was
+    other = QuestionSpace(answers[0].dataset, ["identity"])
+    with pytest.raises(InputError, match="another comparison, with space"):
+        avtt.compare(other, answers[1], rows, repeats=2, **settings)
 
 
 def test_a_model_that_is_a_function_is_compared_on_anew(answers, tmp_path):
