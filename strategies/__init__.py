@@ -86,12 +86,12 @@ REGISTRY = Registry(
 
 COMPARED = {
     "uniform": (
-        "random without predictions: --strategy random --set certify.surrogate=false "
+        "draws by chance without predictions: --strategy random --set certify.surrogate=false "
         "--set audit.exploration=1e-6",
         "strategy='random', surrogate=False, exploration=1e-6",
     ),
     "prediction-powered": (
-        "random with predictions: --strategy random --set audit.exploration=1e-6",
+        "draws by chance with predictions: --strategy random --set audit.exploration=1e-6",
         "strategy='random', exploration=1e-6",
     ),
     "argmax": (

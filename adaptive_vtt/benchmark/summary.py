@@ -112,18 +112,18 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     for name, found in rivals.items():
         alike, told = [], []
         for other in found:
-            ratios, whose = _ratios(grouped, name, other), _called(other, runs)
+            ratios = _ratios(grouped, name, other)
             between = _between(ratios, len(grouped))
             if between is None:
-                alike.append(f"{whose}{_would_tell(ratios, len(grouped))}")
+                alike.append(f"{other}{_would_tell(ratios, len(grouped))}")
             else:
                 low, high = outward(*between)
-                told.append(f"{low:g} to {high:g} times the calls that {whose} needed")
+                told.append(f"{low:g} to {high:g} times the calls that {other} needed")
         if told:
-            needed.append(f"{_called(name, runs)} needed {' and '.join(told)} ({repeats})")
+            needed.append(f"{name} needed {' and '.join(told)} ({repeats})")
         if alike:
             unclear.append(
-                f"{repeats} cannot tell {yet}whether {_called(name, runs)} needs fewer calls than "
+                f"{repeats} cannot tell {yet}whether {name} needs fewer calls than "
                 f"{' or '.join(alike)}"
             )
     if unclear and yet:
@@ -151,11 +151,9 @@ def _in_time(
             late = [r["calls"] for r in runs if r["calls_to"][-1][1] is None and r["calls"] >= most]
             if late:
                 repeats = f"{len(late)} of {len(runs)} repeat{'s' * (len(runs) > 1)}"
-                whose = _called(other, runs)
-                behind.append(f"{whose} had not got there after {min(late):,} in {repeats}")
+                behind.append(f"{other} had not got there after {min(late):,} in {repeats}")
         if behind:
-            needed = f"{_called(name, grouped[name])} needed at most {most:,} calls"
-            found.append(f"{needed}; {', '.join(behind)}")
+            found.append(f"{name} needed at most {most:,} calls; {', '.join(behind)}")
     return found
 
 
@@ -165,7 +163,7 @@ def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> li
         return []
     late = [run for name in short for run in grouped[name]]
     goal, most = late[0]["calls_to"][-1][0], max(run["calls"] for run in late)
-    names = some([_called(name, late) for name in short], len(short))
+    names = some(short, len(short))
     said = (
         f"the budget was too small for {names}: in some repeats not all targets were within "
         f"{points(goal)} after {most:,} calls"
@@ -181,9 +179,14 @@ def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> li
 
 
 def by_chance(runs: Sequence[Run]) -> str:
-    """Which strategies choose by chance, and which of them have predictions."""
+    """Which strategies choose by chance, which of them have predictions, and which draws more often
+    from open targets: random, by the exploration that it has like every audit."""
     mine = {run["strategy"]: run["predicts"] for run in runs if run["strategy"] in BY_CHANCE}
-    names = [f"{name} ({'with' if has else 'without'} predictions)" for name, has in mine.items()]
+    more = {"random": ", more often from open targets"}
+    names = [
+        f"{name} ({'with' if predicts else 'without'} predictions{more.get(name, '')})"
+        for name, predicts in mine.items()
+    ]
     return f"strategies that draw questions by chance alone: {', '.join(names)}"
 
 
@@ -226,13 +229,6 @@ def _would_tell(ratios: Floats, strategies: int) -> str:
         if error < abs(np.log(ratios).mean()):
             return f" (about {repeats} repeats would)"
     return f" ({MOST_REPEATS} repeats would not either)"
-
-
-def _called(name: str, runs: Sequence[Run]) -> str:
-    if name == UNIFORM:
-        return "uniform questioning"
-    predicts = any(run["predicts"] for run in runs if run["strategy"] == name)
-    return "random with predictions" if name == "random" and predicts else name
 
 
 def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFrame:

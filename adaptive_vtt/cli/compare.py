@@ -60,9 +60,9 @@ def compare(
         str | None,
         opt(
             "Names, separated by commas, each with its options behind colons; 'baselines' stands "
-            "for all there are. Default: random (with predictions), and the one that an audit "
-            "would take. Where something is certified, uniform (by chance, without predictions) "
-            "stands beside them.",
+            "for all there are. Default: random, and the one that an audit would take. Where "
+            "something is certified, uniform (draws by chance without predictions) stands beside "
+            "them.",
             "NAMES",
         ),
     ] = None,

@@ -217,7 +217,7 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     assert printed["truth"] == pytest.approx([18 / 80, 0, 0.5])
     assert printed["summary"][0][RATIO] == 1
     assert printed["conclusion"].startswith(
-        "2 repeats cannot tell yet whether random needs fewer calls than uniform questioning"
+        "2 repeats cannot tell yet whether random needs fewer calls than uniform"
     )
     assert printed["peeking"]["repeats"] == 2
     assert len(record["runs"]) == 4
