@@ -54,7 +54,7 @@ class StrategyComparison:
     @property
     def conclusion(self) -> str:
         """What the repeats tell of the calls that strategies need, and what they cannot tell."""
-        return "; ".join(self.conclusions)
+        return " ".join(f"{sentence}." for sentence in self.conclusions)
 
     @cached_property
     def conclusions(self) -> list[str]:

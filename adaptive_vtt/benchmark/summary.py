@@ -88,11 +88,10 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
 
     Strategies are compared by the ratios of their calls at the same seeds: Student's interval of
     the mean log ratio, as wide as it takes for all pairs together (Bonferroni), from FEW_REPEATS
-    repeats on. Where that holds 1,
-    so many repeats "would" tell as make it end there if mean and spread stay as they are. One
-    that did not reach the last half-width with every seed is named, beside what others needed at
-    most, and not compared: the budget that would do is reckoned from its widest interval, whose
-    square goes with 1 / calls.
+    repeats on. Where that holds 1, so many repeats "would" tell as make it end there if mean and
+    spread stay as they are. One that did not reach the last half-width with every seed is
+    named, beside what others needed at most, and not compared: the budget that would do is reckoned
+    from its widest interval, whose square goes with 1 / calls.
     """
     grouped = by_strategy(runs)
     short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
@@ -110,7 +109,7 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     needed: list[str] = []
     unclear: list[str] = []
     for name, found in rivals.items():
-        alike, told = [], []
+        alike = []
         for other in found:
             ratios = _ratios(grouped, name, other)
             between = _between(ratios, len(grouped))
@@ -118,9 +117,8 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
                 alike.append(f"{other}{_would_tell(ratios, len(grouped))}")
             else:
                 low, high = outward(*between)
-                told.append(f"{low:g} to {high:g} times the calls that {other} needed")
-        if told:
-            needed.append(f"{name} needed {' and '.join(told)} ({repeats})")
+                told = f"{low:g} to {high:g} times the calls ({repeats})"
+                needed.append(f"Against {other}, {name} needed {told}")
         if alike:
             unclear.append(
                 f"{repeats} cannot tell {yet}whether {name} needs fewer calls than "
@@ -153,7 +151,7 @@ def _in_time(
                 repeats = f"{len(late)} of {len(runs)} repeat{'s' * (len(runs) > 1)}"
                 behind.append(f"{other} had not got there after {min(late):,} in {repeats}")
         if behind:
-            found.append(f"{name} needed at most {most:,} calls; {', '.join(behind)}")
+            found.append(f"At most {most:,} calls were needed by {name}; {', '.join(behind)}")
     return found
 
 
@@ -165,7 +163,7 @@ def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> li
     goal, most = late[0]["calls_to"][-1][0], max(run["calls"] for run in late)
     names = some(short, len(short))
     said = (
-        f"the budget was too small for {names}: in some repeats not all targets were within "
+        f"The budget was too small for {names}: in some repeats not all targets were within "
         f"{points(goal)} after {most:,} calls"
     )
     late = [run for run in late if run["calls_to"][-1][1] is None]
