@@ -73,6 +73,19 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     return pd.DataFrame(rows, dtype=object)
 
 
+def calls_told(table: pd.DataFrame, levels: Sequence[str]) -> pd.DataFrame:
+    """The table of ``certified_summary`` with the calls in these columns as they are told: whole
+    ones, and >200 where half the repeats or more had not got there when they stopped, at 200."""
+    told = {
+        level: [
+            f">{math.floor(stopped)}" if pd.isna(calls) else math.ceil(calls)
+            for calls, stopped in zip(table[level], table["stopped at"], strict=True)
+        ]
+        for level in levels
+    }
+    return table.assign(**told)
+
+
 TOGETHER = 0.05
 """How probable a wrong comparison is, at most, among all pairs of strategies that there are."""
 MOST_REPEATS = 100
@@ -347,16 +360,16 @@ def certified_page(
 ) -> str:
     """Widest interval over calls, calls to the goal, and the tables."""
     widths, bars = _widths(runs, goal), _bars(runs)
-    calls = "Calls until every target is within"
+    calls, within = "Calls until every target is within", on_page(points(goal))
     rows = [[str(name), said] for name, said in zip(bars["y"], bars["text"], strict=True)]
-    place = frame("calls", f"{calls} ±{goal:g}", ["strategy", "calls (median)"], rows)
+    place = frame("calls", f"{calls} {within}", ["strategy", "calls (median)"], rows)
     parts = [
         (
             "Widest interval over calls (median; band: all repeats)",
             chart("widths", {"all": widths}, "Widest half-width over calls"),
         ),
         (
-            f"{calls} ±{goal:g} (median; dots: repeats)",
+            f"{calls} {within} (median; dots: repeats)",
             place + data("calls-data", {"all": _calls_bars(runs, bars)}),
         ),
         *((title, table(title, found)) for title, found in tables.items()),

@@ -351,13 +351,9 @@ def _show_certified(found: StrategyComparison, goal: float) -> None:
     levels = [name for name in map(str, table) if name.startswith("calls to ")]
     fitting = levels[-3 if Console().width >= WIDE else -2 :]
     shown = [*fitting, figures.RATIO, "coverage", "ever missed", "variance ratio"]
-    sheet = table[["strategy", *shown]].assign(
+    sheet = figures.calls_told(table, fitting)[["strategy", *shown]].assign(
         **{"ms per draw": (table["seconds per draw"] * 1000).round(1)}
     )
-    sheet[levels[-1]] = [
-        f">{stopped:g}" if pd.isna(calls) else calls
-        for calls, stopped in zip(sheet[levels[-1]], table["stopped at"], strict=True)
-    ]
     count = f"{len(found.targets)} target{'s' * (len(found.targets) != 1)}"
     told = f"{repeats} repeat{'s' * (repeats != 1)}"
     _show(f"median calls to half-widths, {count}, {told}", sheet)

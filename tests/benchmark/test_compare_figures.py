@@ -245,11 +245,31 @@ def test_a_comparison_is_saved_as_tables_for_a_paper_too(tmp_path: Path) -> None
     assert [row.partition(",")[0] for row in rows] == ["uniform", "neyman"]
     text = paths[3].read_text()
     assert r"\toprule" in text
-    assert r"\caption{Median calls until all targets (2) are known to within $\pm$0.1" in text
+    assert (
+        r"\caption{Median calls until all targets (2) are known to within $\pm$10 points at" in text
+    )
     assert "over 2 repeats with the same seeds" in text
-    assert r"neyman & 10 & 30 & -- & -- & 0.0354 & 1 & 0.5 \\" in text
+    assert "same seeds; $>$: not reached by then; times uniform's calls: median ratio at" in text
+    assert "ratio at equal seeds; --: not reached." in text
+    assert r"neyman & 10 & 30 & $>$100 & -- & 0.0354 & 1 & 0.5 \\" in text
+    assert r"\begin{tabular}{lrrrrrrr}" in text
     assert "variance ratio" not in text  # that many columns fit no page
     assert r"uniform & certified & 0.1 & 0 & 0 & 0 \\" in paths[5].read_text()
+
+
+def test_a_caption_explains_what_its_table_has_and_medians_of_calls_are_whole(
+    tmp_path: Path,
+) -> None:
+    runs = counted(uniform=[100, 91], certify=[50, 61])
+    text = StrategyComparison(runs, 0.15, 0.95, ["overall"]).save(tmp_path)[3].read_text()
+    assert r"$\pm$15 points" in text
+    assert "not reached" not in text
+    assert r"uniform & 10 & 30 & 96 & 1" in text  # 95.5
+    runs = counted(uniform=[None, None], certify=[50, 61])
+    text = StrategyComparison(runs, 0.15, 0.95, ["overall"]).save(tmp_path)[3].read_text()
+    assert summary.RATIO not in text
+    assert "--" not in text
+    assert r"uniform & 10 & 30 & $>$100 & 1" in text
 
 
 @pytest.mark.parametrize("stopped", [97, None])
