@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -14,6 +15,9 @@ from ..utils.files import write_text
 from ..utils.tables import csv_text, latex
 from . import summary
 from .runs import Run
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 PAPER_LEVELS = 3
 """Half-widths whose calls stand in the LaTeX table: the last ones; the CSV file has all."""
@@ -66,6 +70,14 @@ class StrategyComparison:
     def peeking(self) -> JsonObject | None:
         """What came of stopping by normal intervals of the uniform draws; None: not known."""
         return summary.peeking_summary(self.runs)
+
+    def figures(self) -> "dict[str, Figure]":
+        """The Plotly figures of the page by name: "widths" and "calls", or, where nothing is
+        certified, "uncertainty"."""
+        from plotly.graph_objects import Figure
+
+        drawn = summary.figures(self.runs, self.half_width)
+        return {name: Figure(figure) for name, figure in drawn.items()}
 
     def to_dict(self) -> JsonObject:
         """The comparison as compare.json has it; what is unknown is null."""

@@ -333,8 +333,24 @@ BAR = 36
 HALF_WIDTHS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 
 
+def figures(runs: Sequence[Run], goal: float | None) -> dict[str, Figure]:
+    """What the page draws, by name: "widths" and "calls", or where nothing is certified
+    "uncertainty"."""
+    if goal is None:
+        return {"uncertainty": _uncertainty(runs)}
+    return {"widths": _widths(runs, goal), "calls": _calls_bars(runs, _bars(runs))}
+
+
 def uncertainty_page(runs: Sequence[Run]) -> str:
-    """Mean uncertainty over calls: a faint line per run, a strong one per strategy."""
+    """Mean uncertainty over calls."""
+    label = "Uncertainty of the answer GPs over calls"
+    figure = chart("uncertainty", {"all": _uncertainty(runs)}, label)
+    lead = "Seed 0 is strong, the other repeats are faint."
+    return figure_page("Strategies compared", lead, [(label, figure)])
+
+
+def _uncertainty(runs: Sequence[Run]) -> Figure:
+    """A faint line per run, a strong one per strategy."""
     lines = [
         {
             **_line(number, name, run["at"], run["uncertainty"]),
@@ -349,28 +365,25 @@ def uncertainty_page(runs: Sequence[Run]) -> str:
         "yaxis": {"title": {"text": "mean uncertainty, share of prior"}, "range": [0, 1.02]},
         "showlegend": True,
     }
-    label = "Uncertainty of the answer GPs over calls"
-    figure = chart("uncertainty", {"all": {"data": lines, "layout": layout}}, label)
-    lead = "Seed 0 is strong, the other repeats are faint."
-    return figure_page("Strategies compared", lead, [(label, figure)])
+    return {"data": lines, "layout": layout}
 
 
 def certified_page(
     runs: Sequence[Run], goal: float, confidence: float, tables: dict[str, pd.DataFrame]
 ) -> str:
     """Widest interval over calls, calls to the goal, and the tables."""
-    widths, bars = _widths(runs, goal), _bars(runs)
+    bars, drawn = _bars(runs), figures(runs, goal)
     calls, within = "Calls until every target is within", on_page(points(goal))
     rows = [[str(name), said] for name, said in zip(bars["y"], bars["text"], strict=True)]
     place = frame("calls", f"{calls} {within}", ["strategy", "calls (median)"], rows)
     parts = [
         (
             "Widest interval over calls (median; band: all repeats)",
-            chart("widths", {"all": widths}, "Widest half-width over calls"),
+            chart("widths", {"all": drawn["widths"]}, "Widest half-width over calls"),
         ),
         (
             f"{calls} {within} (median; dots: repeats)",
-            place + data("calls-data", {"all": _calls_bars(runs, bars)}),
+            place + data("calls-data", {"all": drawn["calls"]}),
         ),
         *((title, table(title, found)) for title, found in tables.items()),
     ]
@@ -454,27 +467,37 @@ def _bars(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _calls_bars(runs: Sequence[Run], bars: dict[str, list[Any]]) -> Figure:
-    """The median as a bar, the repeats as dots; no dots for those that did not get there."""
+    """The median as a bar, the repeats as dots; no dots for those that did not get there. Medians
+    that were not reached are a series of their own, whose name says so in its CSV file, too."""
     dots = [
         (calls, shown(name))
         for name, mine in by_strategy(runs).items()
         for run in mine
         if (calls := run["calls_to"][-1][1]) is not None
     ]
-    bar = {
-        "type": "bar",
-        "orientation": "h",
-        "name": "median",
-        "x": bars["x"],
-        "y": [shown(name) for name in bars["y"]],
-        "text": bars["text"],
-        "textposition": "inside",
-        "constraintext": "none",
-        "insidetextanchor": "start",
-        "insidetextfont": {"color": bars["ink"]},
-        "marker": {"color": bars["colour"], "pattern": {"shape": bars["pattern"]}},
-        "hovertemplate": "%{y}: %{text}<extra></extra>",
-    }
+    names = [shown(name) for name in bars["y"]]
+    medians = []
+    for title, pattern in (("median", ""), ("median more than", "/")):
+        rows = [k for k, each in enumerate(bars["pattern"]) if each == pattern]
+        medians.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": title,
+                "x": [bars["x"][k] for k in rows],
+                "y": [names[k] for k in rows],
+                "text": [bars["text"][k] for k in rows],
+                "textposition": "inside",
+                "constraintext": "none",
+                "insidetextanchor": "start",
+                "insidetextfont": {"color": [bars["ink"][k] for k in rows]},
+                "marker": {
+                    "color": [bars["colour"][k] for k in rows],
+                    "pattern": {"shape": pattern},
+                },
+                "hovertemplate": "%{y}: %{text}<extra></extra>",
+            }
+        )
     repeats = {
         "type": "scatter",
         "mode": "markers",
@@ -487,10 +510,17 @@ def _calls_bars(runs: Sequence[Run], bars: dict[str, list[Any]]) -> Figure:
     layout = {
         "height": 110 + BAR * len(bars["y"]),
         "showlegend": False,
+        "barmode": "overlay",
         "xaxis": {"title": {"text": "calls"}, "rangemode": "tozero"},
-        "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False},
+        "yaxis": {
+            "type": "category",
+            "categoryarray": names,
+            "autorange": "reversed",
+            "showgrid": False,
+        },
     }
-    return {"data": [bar, repeats], "layout": layout}
+    shown_medians = [each for each in medians if each["y"]]
+    return {"data": [*shown_medians, repeats], "layout": layout}
 
 
 def _line(number: int, name: str, x: Sequence[float], y: Sequence[float]) -> JsonObject:

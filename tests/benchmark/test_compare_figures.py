@@ -257,6 +257,22 @@ def test_a_comparison_is_saved_as_tables_for_a_paper_too(tmp_path: Path) -> None
     assert r"uniform & certified & 0.1 & 0 & 0 & 0 \\" in paths[5].read_text()
 
 
+def test_medians_that_were_not_reached_are_a_series_of_their_own() -> None:
+    runs = counted(uniform=[None, None], certify=[50, 61])
+    found = StrategyComparison(runs, 0.1, 0.95, ["overall"]).figures()
+    assert list(found) == ["widths", "calls"]
+    rows = [(t.name, x, y) for t in found["calls"].data for x, y in zip(t.x, t.y, strict=True)]
+    assert rows == [
+        ("median", 55.5, "certify"),
+        ("median more than", 100, "uniform"),
+        ("repeats", 50, "certify"),
+        ("repeats", 61, "certify"),
+    ]
+    assert found["calls"].layout.yaxis.categoryarray == ("uniform", "certify")
+    exploring = [{"strategy": "random", "seed": 0, "at": [0, 1], "uncertainty": [1.0, 0.9]}]
+    assert list(StrategyComparison(exploring).figures()) == ["uncertainty"]
+
+
 def test_a_caption_explains_what_its_table_has_and_medians_of_calls_are_whole(
     tmp_path: Path,
 ) -> None:
