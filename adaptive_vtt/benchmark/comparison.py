@@ -155,7 +155,8 @@ class StrategyComparison:
         if self.half_width is None:
             return self.table.drop(columns=["repeats", "seconds per call"])
         known = [name for name in self.table if self.table[name].notna().any()]
-        levels = [name for name in self.table if str(name).startswith("calls to ")][-PAPER_LEVELS:]
+        levels = [name for name in map(str, self.table) if name.startswith("calls to ")]
+        levels = levels[-PAPER_LEVELS:]
         more = [name for name in PAPER_COLUMNS if name in known]
         return summary.calls_told(self.table, levels)[["strategy", *levels, *more]]
 

@@ -156,15 +156,14 @@ def _in_time(
     reached.sort(key=lambda name: float(np.median(_to_goal(grouped[name]))))
     found = []
     for name in reached[:1] + [name for name in reached[1:] if name in mine]:
-        most, behind = int(_to_goal(grouped[name]).max()), []
+        most = int(_to_goal(grouped[name]).max())
         for other in short:
             runs = grouped[other]
             late = [r["calls"] for r in runs if r["calls_to"][-1][1] is None and r["calls"] >= most]
             if late:
                 repeats = f"{len(late)} of {len(runs)} repeat{'s' * (len(runs) > 1)}"
-                behind.append(f"{other} had not got there after {min(late):,} in {repeats}")
-        if behind:
-            found.append(f"At most {most:,} calls were needed by {name}; {', '.join(behind)}")
+                behind = f"{other} had not got there after {min(late):,} in {repeats}"
+                found.append(f"At most {most:,} calls were needed by {name}; {behind}")
     return found
 
 
@@ -459,7 +458,7 @@ def _bars(runs: Sequence[Run]) -> dict[str, list[Any]]:
         height = max(run["calls"] for run in mine) if short else middle
         found["y"].append(name)
         found["x"].append(height)
-        found["text"].append(f"more than {amount(height)}" if short else amount(height))
+        found["text"].append(f"more than {amount(height)}" if short else amount(math.ceil(height)))
         found["colour"].append(_faint(_colour(number)) if short else _colour(number))
         found["ink"].append(ROLES["text"] if short else INKS[number % len(INKS)])
         found["pattern"].append("/" if short else "")

@@ -186,6 +186,8 @@ def test_who_got_there_is_told_beside_who_did_not_after_as_many_calls() -> None:
     *_, first, second, _ = summary.conclusion(runs)
     assert first == f"At most 54 calls were needed by certify; {late}"
     assert second == f"At most 90 calls were needed by mine; {late}"  # and nothing of bald
+    slow = summary.conclusion([*runs, *counted(lure=[None] * 4)])
+    assert sum("At most 54 calls were needed by certify" in each for each in slow) == 2
     for run in runs[:4]:
         run["calls"] = 85  # less than mine needed: that tells nothing
     told = "; ".join(summary.conclusion(runs))
@@ -260,6 +262,7 @@ def test_a_comparison_is_saved_as_tables_for_a_paper_too(tmp_path: Path) -> None
 def test_medians_that_were_not_reached_are_a_series_of_their_own() -> None:
     runs = counted(uniform=[None, None], certify=[50, 61])
     found = StrategyComparison(runs, 0.1, 0.95, ["overall"]).figures()
+    assert found["calls"].data[0].text == ("56",)  # a whole number of calls, as the tables have it
     assert list(found) == ["widths", "calls"]
     rows = [(t.name, x, y) for t in found["calls"].data for x, y in zip(t.x, t.y, strict=True)]
     assert rows == [
