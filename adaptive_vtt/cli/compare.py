@@ -98,9 +98,9 @@ def compare(
     The same command goes on with a comparison that was interrupted: audits that
     ended are kept in runs.jsonl of its folder, those under way are lost. More
     repeats or strategies cost what is new, an edited strategy its own audits, a
-    larger budget those that had not certified everything. One strategy may stand there
-    several times, each time with other options, or another exploration or
-    candidates: certify,certify:curiosity=0.3
+    larger budget those that had not certified everything. One strategy may
+    stand there several times, each time with other options, or another
+    exploration or candidates: certify,certify:curiosity=0.3
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
@@ -139,7 +139,7 @@ def compare(
     kept.expect(**_made_of(chosen, base, space, exhaust), **_code_of(rows, base))
     if kept.outdated and not as_json:
         told = ", ".join(f"{name} ({count})" for name, count in kept.outdated.items())
-        typer.echo(f"audits made anew, as a strategy or the budget changed: {told}", err=True)
+        typer.echo(f"audits outdated, as a strategy or the budget changed: {told}", err=True)
     this = _Comparison(chosen, base, space, rows, repeats, executor, out, as_json, kept)
     with interrupted_as(this.way_on):
         if goal is None:

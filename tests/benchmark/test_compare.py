@@ -360,7 +360,10 @@ def test_an_edited_strategy_and_a_larger_budget_cost_the_audits_that_they_touch(
     mine.write_text(code.format("candidates.truth + 1.0"))
     limit = 1
     assert compared("--budget", "45") == 130
-    assert "anew, as a strategy or the budget changed: mine.py:Mine (2)" in capsys.readouterr().err
+    assert (
+        "audits outdated, as a strategy or the budget changed: mine.py:Mine (2)"
+        in capsys.readouterr().err
+    )
     limit = 99
     assert compared("--budget", "45") == 0
     assert begun == [("mine.py:Mine", 1)]  # of the code before, nothing came back from the file
