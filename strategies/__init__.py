@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Candidates
 from adaptive_vtt.utils.importing import lazily
 from adaptive_vtt.utils.registry import Registry
 
-from .base import Mixed, Reasoned, Strategy
+from .base import BeliefView, Mixed, Reasoned, Strategy
 from .by_need import NAME as CERTIFY
 from .by_need import ByNeed
 
@@ -31,7 +32,9 @@ __all__ = [
     "PAPER",
     "REGISTRY",
     "Bald",
+    "BeliefView",
     "ByNeed",
+    "Candidates",
     "Combined",
     "DistinctViolations",
     "ExpectedReduction",
@@ -83,12 +86,12 @@ REGISTRY = Registry(
 
 COMPARED = {
     "uniform": (
-        "random without predictions: --strategy random --set certify.surrogate=false "
+        "draws by chance without predictions: --strategy random --set certify.surrogate=false "
         "--set audit.exploration=1e-6",
         "strategy='random', surrogate=False, exploration=1e-6",
     ),
     "prediction-powered": (
-        "random with predictions: --strategy random --set audit.exploration=1e-6",
+        "draws by chance with predictions: --strategy random --set audit.exploration=1e-6",
         "strategy='random', exploration=1e-6",
     ),
     "argmax": (

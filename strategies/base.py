@@ -1,7 +1,7 @@
 """What a strategy is, one method, and what it may read."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from adaptive_vtt.types import Bools, Candidates, Floats, Memory
 
@@ -55,8 +55,8 @@ class BeliefView(Protocol):
         """C x 2 x V x 2: questions judged, and their summed losses."""
 
     @property
-    def asked(self) -> Mapping[int, Any]:
-        """The samples that anything was judged of, in order."""
+    def asked(self) -> Mapping[int, int]:
+        """Sample -> how many questions were judged of it, in order of the first."""
 
     @property
     def failed(self) -> set[tuple[int, int]]:
@@ -75,6 +75,9 @@ class BeliefView(Protocol):
 
     def expected(self) -> Floats:
         """(n,): the loss of each candidate of this draw, by the best prediction there is."""
+
+    def variance(self) -> Floats:
+        """(n,): the variance of that loss: what predicts losses says, else f (1 - f)."""
 
     def needs(self, candidates: Candidates) -> Floats:
         """(m,): what each candidate call is worth to the targets that are still open."""

@@ -1,6 +1,6 @@
 """Classical designs: uniform, stratified, Neyman's allocation, and LURE.
 
-``random``: uniform questioning, the baseline, strategy (a) of Concept-centric VTT.
+``random``: every candidate alike, strategy (a) of Concept-centric VTT.
 
 ``stratified``: draws shared out among strata by size and spread, evenly within. Neyman, On the Two
 Different Aspects of the Representative Method (Journal of the Royal Statistical Society 97, 1934);
@@ -43,7 +43,11 @@ from .common import expected_losses, once_per_call, per_call, per_question, shar
 
 
 class Random:
-    """Every candidate alike: (a) of the paper, and the baseline."""
+    """Draws by chance with predictions, more often from open targets; (a) of the paper.
+
+    Every candidate weighs alike; it is the audit that predicts, where it has a surrogate, and half
+    of its exploration that goes to open targets. Without certificates there is neither.
+    """
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         return torch.ones(len(candidates), dtype=torch.float64)

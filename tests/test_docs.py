@@ -254,6 +254,11 @@ def test_readme_is_short() -> None:
     assert len(text_of(README).splitlines()) < 120
 
 
+def test_readme_leads_to_a_strategy_of_ones_own() -> None:
+    (said,) = [each for each in text_of(README).split("\n- ") if "how-to/own-strategy.md" in each]
+    assert "`avtt compare`" in said
+
+
 # -- the reference ----------------------------------------------------------------------------
 
 

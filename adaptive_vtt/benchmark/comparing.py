@@ -23,7 +23,7 @@ from ..space import QuestionSpace
 from ..strategies import REGISTRY, Strategy, default, named
 from ..utils.options import check_options
 from .comparison import StrategyComparison
-from .kept import KeptRuns
+from .kept import BUDGET, STRATEGY, KeptRuns
 from .runs import BASELINES, CLASSICS, UNIFORM, Job, begun, certified_run, uncertainty_run
 
 ALL_BASELINES = "baselines"
@@ -93,13 +93,14 @@ def compare(
       options, such as ``{"curious": ("certify", {"curiosity": 0.3})}``: those that the strategy
       takes, ``candidates`` and ``exploration``. Where something is certified, "uniform" stands
       beside them. Default None: random, and the one that an audit would take.
-    - ``repeats``: audits per strategy. Default 3.
+    - ``repeats``: audits per strategy; 4 or more give a range of ratios. Default 3.
     - ``exhaust``: ask everything once, so that errors and coverage are known, too; of recorded
       answers they are anyway. Default False.
     - ``out``: a folder for the files of ``StrategyComparison.save``, and for the audits that ended:
       the same call goes on where it was interrupted, and more repeats or strategies cost what is
-      new. Run anew is what nobody can tell to be as it was: a model that is a function without a
-      version, and a strategy or another part of one's own. Default None: nothing is written.
+      new, a larger budget what was not certified by then. Run anew is what nobody can tell to be as
+      it was: a model that is a function without a version, and a strategy or another part of one's
+      own. Default None: nothing is written.
     - ``advance``: called with how many audits are kept, then with 1 after every other.
     - ``options``: of every ``Audit``, such as ``half_width`` and ``budget``. Where something is
       certified, ``stop`` and ``goal`` do not count.
@@ -129,7 +130,11 @@ def compare(
             truth = truth_of(space, model, targets)
     jobs = jobs_of(rows, repeats, partial(Audit, space, model, **options), limits.budget, truth)
     with _same_threads():
-        kept = KeptRuns(None) if out is None else _kept(Path(out), jobs, goal is not None, options)
+        kept = (
+            KeptRuns(None)
+            if out is None
+            else _kept(Path(out), space, jobs, goal is not None, options)
+        )
         left = kept.left(jobs)
         advance(len(jobs) - len(left))
         for job in left:
@@ -142,19 +147,26 @@ def compare(
     return found
 
 
-def _kept(out: Path, jobs: Sequence[Job], certifies: bool, options: Mapping[str, Any]) -> KeptRuns:
+def _kept(
+    out: Path,
+    space: QuestionSpace,
+    jobs: Sequence[Job],
+    certifies: bool,
+    options: Mapping[str, Any],
+) -> KeptRuns:
     """The runs that ``out`` keeps of this comparison; of rows of which nobody can tell whether they
     are made of the same, none.
 
     Raises InputError where it keeps those of another one.
     """
     keys = {job.name: _key(job, certifies) for job in jobs if not job.seed}
-    told = {name: repr(value) for name, value in options.items()}
+    told = {name: repr(value) for name, value in options.items() if name != BUDGET}
     if not any(keys.values()) or any(ADDRESS in text for text in told.values()):
         return KeptRuns(None)
     kept = KeptRuns(out)
-    kept.expect(avtt=__version__, spec=told, truth=jobs[0].truth)
-    kept.expect(**{f"strategy {name}": key for name, key in keys.items()})
+    made_of = {"spec": told, "space": space.fingerprint, "truth": jobs[0].truth}
+    kept.expect(avtt=__version__, **made_of, **{BUDGET: jobs[0].budget})
+    kept.expect(**{f"{STRATEGY}{name}": key for name, key in keys.items()})
     for name, seed in [*kept.runs]:
         if name in keys and keys[name] is None:
             del kept.runs[name, seed]

@@ -5,14 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ..types import JsonObject
+from ..utils.figures import points
 from ..utils.files import write_text
 from ..utils.tables import csv_text, latex
 from . import summary
 from .runs import Run
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 PAPER_LEVELS = 3
 """Half-widths whose calls stand in the LaTeX table: the last ones; the CSV file has all."""
@@ -54,7 +59,7 @@ class StrategyComparison:
     @property
     def conclusion(self) -> str:
         """What the repeats tell of the calls that strategies need, and what they cannot tell."""
-        return "; ".join(self.conclusions)
+        return " ".join(f"{sentence}." for sentence in self.conclusions)
 
     @cached_property
     def conclusions(self) -> list[str]:
@@ -65,6 +70,14 @@ class StrategyComparison:
     def peeking(self) -> JsonObject | None:
         """What came of stopping by normal intervals of the uniform draws; None: not known."""
         return summary.peeking_summary(self.runs)
+
+    def figures(self) -> "dict[str, Figure]":
+        """The Plotly figures of the page by name: "widths" and "calls", or, where nothing is
+        certified, "uncertainty"."""
+        from plotly.graph_objects import Figure
+
+        drawn = summary.figures(self.runs, self.half_width)
+        return {name: Figure(figure) for name, figure in drawn.items()}
 
     def to_dict(self) -> JsonObject:
         """The comparison as compare.json has it; what is unknown is null."""
@@ -142,23 +155,30 @@ class StrategyComparison:
         if self.half_width is None:
             return self.table.drop(columns=["repeats", "seconds per call"])
         known = [name for name in self.table if self.table[name].notna().any()]
-        levels = [name for name in self.table if str(name).startswith("calls to ")]
+        levels = [name for name in map(str, self.table) if name.startswith("calls to ")]
+        levels = levels[-PAPER_LEVELS:]
         more = [name for name in PAPER_COLUMNS if name in known]
-        return self.table[["strategy", *levels[-PAPER_LEVELS:], *more]]
+        return summary.calls_told(self.table, levels)[["strategy", *levels, *more]]
 
     def _caption(self) -> str:
-        """In LaTeX."""
+        """In LaTeX; of columns and signs those that the table has."""
+        sheet = self._for_paper()
+        unknown = "; --: not reached" if bool(sheet.isna().any(axis=None)) else ""
         if self.half_width is None:
             return (
                 "Median calls until the mean uncertainty of the answers is below a share of what "
-                f"it was at first, over {self._repeats}."
+                f"it was at first, over {self._repeats}{unknown}."
             )
+        over = any(str(cell).startswith(">") for cell in sheet.to_numpy().flat)
+        more = "; >: not reached by then" if over else ""
+        if summary.RATIO in sheet:
+            more += f"; {summary.RATIO}: median ratio at equal seeds"
+        within = points(self.half_width).replace("+-", r"$\pm$")
         own = " Strategies of one's own draw anew each time." if summary.own(self.runs) else ""
         return (
             f"Median calls until all targets ({len(self.targets)}) are known to within "
-            f"$\\pm${self.half_width:g} at confidence {self.confidence:g}, over {self._repeats} "
-            f"with the same seeds; {summary.RATIO}: median ratio at equal seeds; --: not reached."
-            f"{own}"
+            f"{within} at confidence {self.confidence:g}, over {self._repeats} with the "
+            f"same seeds{more}{unknown}.{own}"
         )
 
 

@@ -7,6 +7,7 @@ without its end was cut off by a crash, and is dropped; the audit it was of is r
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ from ..utils.files import write_text
 from .runs import Job, Run
 
 RUNS = "runs.jsonl"
+STRATEGY, BUDGET = "strategy ", "budget"
+"""Facts that runs outlive in part. Before the name of a row: what its strategy is made of; another
+one, and that row is run again. The most calls of an audit: more, and those are run again that were
+not certified before they were made."""
 MISSING = "nothing"
 """What messages call a value that is not there."""
 
@@ -25,25 +30,29 @@ class KeptRuns:
     """The runs that the folder ``out`` keeps: ``runs``, by strategy and seed.
 
     ``facts``: what the comparison is made of, as far as the file says. Nothing is written before
-    there is a run or a fact worth keeping; never where ``out`` is None. Raises InputError where the
-    file is none of its kind.
+    there is a run or a fact worth keeping; never where ``out`` is None. ``outdated``: by strategy,
+    how many runs are to be made anew under what was expected. Raises InputError where the file is
+    none of its kind.
     """
 
     def __init__(self, out: Path | None) -> None:
         self.path = None if out is None else out / RUNS
         self.facts: JsonObject = {}
         self.runs: dict[tuple[str, int], Run] = {}
+        self.outdated: Counter[str] = Counter()
         self._unwritten: JsonObject = {}
         if self.path is not None:
             self._read(self.path)
 
     def expect(self, **facts: Any) -> None:
         """Says what the comparison is made of, in values that JSON can hold; written with the next
-        run. Raises InputError where runs are kept of another one."""
+        run. Forgets the runs that a larger budget or another strategy makes anew. Raises InputError
+        where runs are kept of another comparison."""
         for name, value in facts.items():
             now = json.loads(json.dumps(value, default=str))
-            if name not in self.facts:
-                self._unwritten[name] = self.facts[name] = now
+            if name not in self.facts or _replaces(name, self.facts[name], now):
+                self._unwritten[name] = now
+                self.outdated.update(strategy for strategy, _ in self._learn(name, now))
             elif self.facts[name] != now:
                 where, then, instead = _difference(name, self.facts[name], now)
                 raise InputError(
@@ -111,7 +120,32 @@ class KeptRuns:
             run = record["run"]
             self.runs[str(run["strategy"]), int(run["seed"])] = run
         else:
-            self.facts |= record["facts"]
+            for name, value in record["facts"].items():
+                self._learn(name, value)
+
+    def _learn(self, name: str, value: Any) -> list[tuple[str, int]]:
+        """Takes in a fact, and forgets the runs that are none of it: their strategies and seeds."""
+        forgotten = []
+        if name in self.facts and self.facts[name] != value:
+            forgotten = [key for key, run in self.runs.items() if _outdated(run, name)]
+        self.facts[name] = value
+        for key in forgotten:
+            del self.runs[key]
+        return forgotten
+
+
+def _replaces(name: str, then: Any, now: Any) -> bool:
+    """Whether some runs outlive this change of a fact."""
+    if name == BUDGET:
+        return then is not None and (now is None or now > then)
+    return name.startswith(STRATEGY) and then != now
+
+
+def _outdated(run: Run, name: str) -> bool:
+    """Whether a run has to be made anew after the fact of this name has changed."""
+    if name == BUDGET:
+        return not all(run.get("certified", [False]))
+    return name == f"{STRATEGY}{run['strategy']}"
 
 
 def _difference(name: str, then: Any, now: Any) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..audit import Audit
 from ..audit import Progress as Step
+from ..audit.census import calls_of
 from ..certify import Bet
 from ..errors import InputError
 from ..results.outcomes import outcomes
@@ -297,6 +298,7 @@ class Trace:
             "certified": [bool(row["certified"]) for row in table],
             "variance_ratio": float(np.mean([row["variance_ratio"] for row in table])),
             "predicts": self._belief.losses is not None,
+            "all_calls": calls_of(self._audit.space, self._audit.model),
             "estimates": {
                 "certified": _listed(self._estimates),
                 "pseudo-outcomes": _listed(self._drawn),

@@ -1,7 +1,7 @@
 """Runs to tables and a page: one row per strategy, and one per strategy and estimator."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -73,12 +73,25 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     return pd.DataFrame(rows, dtype=object)
 
 
+def calls_told(table: pd.DataFrame, levels: Sequence[str]) -> pd.DataFrame:
+    """The table of ``certified_summary`` with the calls in these columns as they are told: whole
+    ones, and >200 where half the repeats or more had not got there when they stopped, at 200."""
+    told = {
+        level: [
+            f">{math.floor(stopped)}" if pd.isna(calls) else math.ceil(calls)
+            for calls, stopped in zip(table[level], table["stopped at"], strict=True)
+        ]
+        for level in levels
+    }
+    return table.assign(**told)
+
+
 TOGETHER = 0.05
 """How probable a wrong comparison is, at most, among all pairs of strategies that there are."""
 MOST_REPEATS = 100
 """More are not proposed: by then strategies are as good as alike."""
 FEW_REPEATS = 4
-"""From fewer nobody knows the spread, nor how many would tell."""
+"""From fewer nobody knows the spread: no range is told, nor how many would tell."""
 
 
 def conclusion(runs: Sequence[Run]) -> list[str]:
@@ -87,10 +100,11 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     with those that needed more; and what cannot be told apart.
 
     Strategies are compared by the ratios of their calls at the same seeds: Student's interval of
-    the mean log ratio, as wide as it takes for all pairs together (Bonferroni). Where that holds 1,
-    so many repeats "would" tell as make it end there if mean and spread stay as they are. One
-    that did not reach the last half-width with every seed is named, and not compared: the budget
-    that would do is reckoned from its widest interval, whose square goes with 1 / calls.
+    the mean log ratio, as wide as it takes for all pairs together (Bonferroni), from FEW_REPEATS
+    repeats on. Where that holds 1, so many repeats "would" tell as make it end there if mean and
+    spread stay as they are. One that did not reach the last half-width with every seed is
+    named, beside what others needed at most, and not compared: the budget that would do is reckoned
+    from its widest interval, whose square goes with 1 / calls.
     """
     grouped = by_strategy(runs)
     short = [name for name, mine in grouped.items() if np.isinf(_to_goal(mine)).any()]
@@ -104,33 +118,53 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     if UNIFORM in grouped and UNIFORM not in short:
         rivals = {name: [UNIFORM, *found] for name, found in rivals.items()}
     repeats = f"{runs[-1]['seed'] + 1} repeat{'s' * (runs[-1]['seed'] > 0)}"
+    yet = "yet " if runs[-1]["seed"] + 1 < FEW_REPEATS else ""
     needed: list[str] = []
     unclear: list[str] = []
     for name, found in rivals.items():
-        alike, told = [], []
+        alike = []
         for other in found:
-            ratios, whose = _ratios(grouped, name, other), _called(other, runs)
+            ratios = _ratios(grouped, name, other)
             between = _between(ratios, len(grouped))
             if between is None:
-                alike.append(f"{whose}{_would_tell(ratios, len(grouped))}")
+                alike.append(f"{other}{_would_tell(ratios, len(grouped))}")
             else:
                 low, high = outward(*between)
-                told.append(f"{low:g} to {high:g} times the calls that {whose} needed")
-        if told:
-            needed.append(f"{_called(name, runs)} needed {' and '.join(told)} ({repeats})")
+                told = f"{low:g} to {high:g} times the calls ({repeats})"
+                needed.append(f"Against {other}, {name} needed {told}")
         if alike:
             unclear.append(
-                f"{repeats} cannot tell whether {_called(name, runs)} needs fewer calls than "
+                f"{repeats} cannot tell {yet}whether {name} needs fewer calls than "
                 f"{' or '.join(alike)}"
             )
-    if unclear and runs[-1]["seed"] + 1 < FEW_REPEATS:
-        unclear.append(f"how many repeats would tell is known from {FEW_REPEATS} on")
-    return [*needed, *unclear, *_too_small(grouped, short)]
+    if unclear and yet:
+        unclear.append(f"{FEW_REPEATS} repeats or more give a range, or say how many would tell")
+    return [*needed, *unclear, *_in_time(grouped, short, mine), *_too_small(grouped, short)]
 
 
 def own(runs: Sequence[Run]) -> set[str]:
     """The names of rows that are no built-in strategy as it comes."""
     return {run["strategy"] for run in runs} - {*CLASSICS, *REGISTRY.built_in}
+
+
+def _in_time(
+    grouped: Mapping[str, Sequence[Run]], short: Sequence[str], mine: Set[str]
+) -> list[str]:
+    """What the best of those that got there with every seed needed at most, and the user's own, and
+    which of the strategies ``short`` were not there after as many calls or more."""
+    reached = [name for name in grouped if name not in short]
+    reached.sort(key=lambda name: float(np.median(_to_goal(grouped[name]))))
+    found = []
+    for name in reached[:1] + [name for name in reached[1:] if name in mine]:
+        most = int(_to_goal(grouped[name]).max())
+        for other in short:
+            runs = grouped[other]
+            late = [r["calls"] for r in runs if r["calls_to"][-1][1] is None and r["calls"] >= most]
+            if late:
+                repeats = f"{len(late)} of {len(runs)} repeat{'s' * (len(runs) > 1)}"
+                behind = f"{other} had not got there after {min(late):,} in {repeats}"
+                found.append(f"At most {most:,} calls were needed by {name}; {behind}")
+    return found
 
 
 def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> list[str]:
@@ -139,22 +173,30 @@ def _too_small(grouped: Mapping[str, Sequence[Run]], short: Sequence[str]) -> li
         return []
     late = [run for name in short for run in grouped[name]]
     goal, most = late[0]["calls_to"][-1][0], max(run["calls"] for run in late)
-    names = some([_called(name, late) for name in short], len(short))
+    names = some(short, len(short))
     said = (
-        f"the budget was too small for {names}: in some repeats not all targets were within "
+        f"The budget was too small for {names}: in some repeats not all targets were within "
         f"{points(goal)} after {most:,} calls"
     )
     late = [run for run in late if run["calls_to"][-1][1] is None]
     if any(run["half_width"][-1] >= WIDEST for run in late):
         return [said]  # no interval says yet how fast it shrinks
     budget = max(run["calls"] * (run["half_width"][-1] / goal) ** 2 for run in late)
-    return [f"{said}; a budget of about {math.ceil(rounded_up(budget)):,} calls would do"]
+    budget, everything = math.ceil(rounded_up(budget)), late[0]["all_calls"]
+    if budget >= everything:
+        return [f"{said}; a budget of {everything:,} calls would do, which are all that there are"]
+    return [f"{said}; a budget of about {budget:,} calls would do"]
 
 
 def by_chance(runs: Sequence[Run]) -> str:
-    """Which strategies choose by chance, and which of them have predictions."""
+    """Which strategies choose by chance, which of them have predictions, and which draws more often
+    from open targets: random, by the exploration that it has like every audit."""
     mine = {run["strategy"]: run["predicts"] for run in runs if run["strategy"] in BY_CHANCE}
-    names = [f"{name} ({'with' if has else 'without'} predictions)" for name, has in mine.items()]
+    more = {"random": ", more often from open targets"}
+    names = [
+        f"{name} ({'with' if predicts else 'without'} predictions{more.get(name, '')})"
+        for name, predicts in mine.items()
+    ]
     return f"strategies that draw questions by chance alone: {', '.join(names)}"
 
 
@@ -170,8 +212,9 @@ def _ratios(grouped: Mapping[str, Sequence[Run]], name: str, other: str) -> Floa
 
 
 def _between(ratios: Floats, strategies: int) -> tuple[float, float] | None:
-    """What the typical ratio lies between; None where that may be 1, and where there is but one."""
-    if len(ratios) < 2:
+    """What the typical ratio lies between; None where that may be 1, and where too few show the
+    spread, as two that are equal by chance seem to have none."""
+    if len(ratios) < FEW_REPEATS:
         return None
     middle, error = np.log(ratios).mean(), _error(ratios, strategies, len(ratios))
     low, high = np.exp(middle - error), np.exp(middle + error)
@@ -196,13 +239,6 @@ def _would_tell(ratios: Floats, strategies: int) -> str:
         if error < abs(np.log(ratios).mean()):
             return f" (about {repeats} repeats would)"
     return f" ({MOST_REPEATS} repeats would not either)"
-
-
-def _called(name: str, runs: Sequence[Run]) -> str:
-    if name == UNIFORM:
-        return "uniform questioning"
-    predicts = any(run["predicts"] for run in runs if run["strategy"] == name)
-    return "random with predictions" if name == "random" and predicts else name
 
 
 def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFrame:
@@ -296,8 +332,24 @@ BAR = 36
 HALF_WIDTHS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 
 
+def figures(runs: Sequence[Run], goal: float | None) -> dict[str, Figure]:
+    """What the page draws, by name: "widths" and "calls", or where nothing is certified
+    "uncertainty"."""
+    if goal is None:
+        return {"uncertainty": _uncertainty(runs)}
+    return {"widths": _widths(runs, goal), "calls": _calls_bars(runs, _bars(runs))}
+
+
 def uncertainty_page(runs: Sequence[Run]) -> str:
-    """Mean uncertainty over calls: a faint line per run, a strong one per strategy."""
+    """Mean uncertainty over calls."""
+    label = "Uncertainty of the answer GPs over calls"
+    figure = chart("uncertainty", {"all": _uncertainty(runs)}, label)
+    lead = "Seed 0 is strong, the other repeats are faint."
+    return figure_page("Strategies compared", lead, [(label, figure)])
+
+
+def _uncertainty(runs: Sequence[Run]) -> Figure:
+    """A faint line per run, a strong one per strategy."""
     lines = [
         {
             **_line(number, name, run["at"], run["uncertainty"]),
@@ -312,28 +364,25 @@ def uncertainty_page(runs: Sequence[Run]) -> str:
         "yaxis": {"title": {"text": "mean uncertainty, share of prior"}, "range": [0, 1.02]},
         "showlegend": True,
     }
-    label = "Uncertainty of the answer GPs over calls"
-    figure = chart("uncertainty", {"all": {"data": lines, "layout": layout}}, label)
-    lead = "Seed 0 is strong, the other repeats are faint."
-    return figure_page("Strategies compared", lead, [(label, figure)])
+    return {"data": lines, "layout": layout}
 
 
 def certified_page(
     runs: Sequence[Run], goal: float, confidence: float, tables: dict[str, pd.DataFrame]
 ) -> str:
     """Widest interval over calls, calls to the goal, and the tables."""
-    widths, bars = _widths(runs, goal), _bars(runs)
-    calls = "Calls until every target is within"
+    bars, drawn = _bars(runs), figures(runs, goal)
+    calls, within = "Calls until every target is within", on_page(points(goal))
     rows = [[str(name), said] for name, said in zip(bars["y"], bars["text"], strict=True)]
-    place = frame("calls", f"{calls} ±{goal:g}", ["strategy", "calls (median)"], rows)
+    place = frame("calls", f"{calls} {within}", ["strategy", "calls (median)"], rows)
     parts = [
         (
             "Widest interval over calls (median; band: all repeats)",
-            chart("widths", {"all": widths}, "Widest half-width over calls"),
+            chart("widths", {"all": drawn["widths"]}, "Widest half-width over calls"),
         ),
         (
-            f"{calls} ±{goal:g} (median; dots: repeats)",
-            place + data("calls-data", {"all": _calls_bars(runs, bars)}),
+            f"{calls} {within} (median; dots: repeats)",
+            place + data("calls-data", {"all": drawn["calls"]}),
         ),
         *((title, table(title, found)) for title, found in tables.items()),
     ]
@@ -409,7 +458,7 @@ def _bars(runs: Sequence[Run]) -> dict[str, list[Any]]:
         height = max(run["calls"] for run in mine) if short else middle
         found["y"].append(name)
         found["x"].append(height)
-        found["text"].append(f"more than {amount(height)}" if short else amount(height))
+        found["text"].append(f"more than {amount(height)}" if short else amount(math.ceil(height)))
         found["colour"].append(_faint(_colour(number)) if short else _colour(number))
         found["ink"].append(ROLES["text"] if short else INKS[number % len(INKS)])
         found["pattern"].append("/" if short else "")
@@ -417,27 +466,37 @@ def _bars(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _calls_bars(runs: Sequence[Run], bars: dict[str, list[Any]]) -> Figure:
-    """The median as a bar, the repeats as dots; no dots for those that did not get there."""
+    """The median as a bar, the repeats as dots; no dots for those that did not get there. Medians
+    that were not reached are a series of their own, whose name says so in its CSV file, too."""
     dots = [
         (calls, shown(name))
         for name, mine in by_strategy(runs).items()
         for run in mine
         if (calls := run["calls_to"][-1][1]) is not None
     ]
-    bar = {
-        "type": "bar",
-        "orientation": "h",
-        "name": "median",
-        "x": bars["x"],
-        "y": [shown(name) for name in bars["y"]],
-        "text": bars["text"],
-        "textposition": "inside",
-        "constraintext": "none",
-        "insidetextanchor": "start",
-        "insidetextfont": {"color": bars["ink"]},
-        "marker": {"color": bars["colour"], "pattern": {"shape": bars["pattern"]}},
-        "hovertemplate": "%{y}: %{text}<extra></extra>",
-    }
+    names = [shown(name) for name in bars["y"]]
+    medians = []
+    for title, pattern in (("median", ""), ("median more than", "/")):
+        rows = [k for k, each in enumerate(bars["pattern"]) if each == pattern]
+        medians.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": title,
+                "x": [bars["x"][k] for k in rows],
+                "y": [names[k] for k in rows],
+                "text": [bars["text"][k] for k in rows],
+                "textposition": "inside",
+                "constraintext": "none",
+                "insidetextanchor": "start",
+                "insidetextfont": {"color": [bars["ink"][k] for k in rows]},
+                "marker": {
+                    "color": [bars["colour"][k] for k in rows],
+                    "pattern": {"shape": pattern},
+                },
+                "hovertemplate": "%{y}: %{text}<extra></extra>",
+            }
+        )
     repeats = {
         "type": "scatter",
         "mode": "markers",
@@ -450,10 +509,17 @@ def _calls_bars(runs: Sequence[Run], bars: dict[str, list[Any]]) -> Figure:
     layout = {
         "height": 110 + BAR * len(bars["y"]),
         "showlegend": False,
+        "barmode": "overlay",
         "xaxis": {"title": {"text": "calls"}, "rangemode": "tozero"},
-        "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False},
+        "yaxis": {
+            "type": "category",
+            "categoryarray": names,
+            "autorange": "reversed",
+            "showgrid": False,
+        },
     }
-    return {"data": [bar, repeats], "layout": layout}
+    shown_medians = [each for each in medians if each["y"]]
+    return {"data": [*shown_medians, repeats], "layout": layout}
 
 
 def _line(number: int, name: str, x: Sequence[float], y: Sequence[float]) -> JsonObject:

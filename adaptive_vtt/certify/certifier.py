@@ -464,8 +464,8 @@ class Certifier(Game):
         return np.where(otherwise, np.maximum(left, LACKING), left)
 
     def variance_ratios(self) -> Floats:
-        """(K,): variance of the draws so far over that of as many uniform ones within the
-        target; 1 before any."""
+        """(K,): variance of the draws so far, less what was predicted, over that of as many uniform
+        ones within the target without predictions; 1 before any."""
         prior = PRIOR * self.sequences.centre * (1 - self.sequences.centre)
         return (self._ours + prior) / (self._uniform + prior)
 

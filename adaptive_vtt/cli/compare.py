@@ -19,7 +19,7 @@ from ..benchmark import summary as figures
 from ..benchmark.comparing import Entrant, entrants, jobs_of, truth_of
 from ..benchmark.comparison import StrategyComparison
 from ..benchmark.executors import check_executor, run_all
-from ..benchmark.kept import KeptRuns
+from ..benchmark.kept import BUDGET, STRATEGY, KeptRuns
 from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_audit, build_model, build_space, unworked
@@ -60,13 +60,16 @@ def compare(
         str | None,
         opt(
             "Names, separated by commas, each with its options behind colons; 'baselines' stands "
-            "for all there are. Default: random (with predictions), and the one that an audit "
-            "would take. Where something is certified, uniform (by chance, without predictions) "
-            "stands beside them.",
+            "for all there are. Default: random, and the one that an audit would take. Where "
+            "something is certified, uniform (draws by chance without predictions) stands beside "
+            "them.",
             "NAMES",
         ),
     ] = None,
-    repeats: Annotated[int, opt("Audits per strategy, with the seeds 0, 1, 2 ...")] = 3,
+    repeats: Annotated[
+        int,
+        opt("Audits per strategy, with the seeds 0, 1, 2 ...; 4 or more give a range of ratios."),
+    ] = 3,
     half_width: Annotated[float | None, field("certify.half_width", "SHARE")] = None,
     targets: Annotated[str | None, field("certify.targets", "NAMES")] = None,
     budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
@@ -94,9 +97,10 @@ def compare(
 
     The same command goes on with a comparison that was interrupted: audits that
     ended are kept in runs.jsonl of its folder, those under way are lost. More
-    repeats or strategies cost what is new. One strategy may stand there
-    several times, each time with other options, or another exploration or
-    candidates: certify,certify:curiosity=0.3
+    repeats or strategies cost what is new, an edited strategy its own audits, a
+    larger budget those that had not certified everything. One strategy may
+    stand there several times, each time with other options, or another
+    exploration or candidates: certify,certify:curiosity=0.3
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
@@ -133,6 +137,9 @@ def compare(
     kept = KeptRuns(out)
     space = build_space(chosen, base)  # a spec that cannot be used ends here, not in a worker
     kept.expect(**_made_of(chosen, base, space, exhaust), **_code_of(rows, base))
+    if kept.outdated and not as_json:
+        told = ", ".join(f"{name} ({count})" for name, count in kept.outdated.items())
+        typer.echo(f"audits outdated, as a strategy or the budget changed: {told}", err=True)
     this = _Comparison(chosen, base, space, rows, repeats, executor, out, as_json, kept)
     with interrupted_as(this.way_on):
         if goal is None:
@@ -204,12 +211,15 @@ def _row(text: str) -> str | Entrant:
 def _made_of(spec: Spec, base: Path, space: QuestionSpace, exhaust: bool) -> JsonObject:
     """What the runs of a comparison follow from, but for strategies and seeds."""
     files = {"model": spec.model.file(), **(spec.certify.proxies or {})}
+    code = contents(spec, base)
+    code.pop("audit.strategy", None)  # a row's; see _code_of
     return {
         "avtt": __version__,
-        "spec": spec.model_dump(mode="json"),
+        "spec": spec.model_dump(mode="json", exclude={"audit": {BUDGET}}),
+        BUDGET: spec.audit.budget,
         "exhaust": exhaust,
         "space": [space.fingerprint, metadata_used(space)],
-        "code": contents(spec, base),
+        "code": code,
         "files": {name: _content(file, base) for name, file in files.items() if file},
     }
 
@@ -221,10 +231,13 @@ def _content(file: str, base: Path) -> str | None:
 
 
 def _code_of(rows: Iterable[Entrant], base: Path) -> JsonObject:
-    """Of the strategies that are code of somebody's own, what it is."""
-    names = dict.fromkeys(str(row.strategy) for row in rows)
-    own = [n for n in names if n not in work.BASELINES and STRATEGIES.is_code(n)]
-    return {f"strategy {name}": content_of(STRATEGIES, name, base) for name in own}
+    """Of the rows whose strategy is code of somebody's own, what it is."""
+    named = {row.name: str(row.strategy) for row in rows}
+    return {
+        f"{STRATEGY}{row}": content_of(STRATEGIES, name, base)
+        for row, name in named.items()
+        if name not in work.BASELINES and STRATEGIES.is_code(name)
+    }
 
 
 # -- without certificates -----------------------------------------------------------------
@@ -338,13 +351,9 @@ def _show_certified(found: StrategyComparison, goal: float) -> None:
     levels = [name for name in map(str, table) if name.startswith("calls to ")]
     fitting = levels[-3 if Console().width >= WIDE else -2 :]
     shown = [*fitting, figures.RATIO, "coverage", "ever missed", "variance ratio"]
-    sheet = table[["strategy", *shown]].assign(
+    sheet = figures.calls_told(table, fitting)[["strategy", *shown]].assign(
         **{"ms per draw": (table["seconds per draw"] * 1000).round(1)}
     )
-    sheet[levels[-1]] = [
-        f">{stopped:g}" if pd.isna(calls) else calls
-        for calls, stopped in zip(sheet[levels[-1]], table["stopped at"], strict=True)
-    ]
     count = f"{len(found.targets)} target{'s' * (len(found.targets) != 1)}"
     told = f"{repeats} repeat{'s' * (repeats != 1)}"
     _show(f"median calls to half-widths, {count}, {told}", sheet)

@@ -13,9 +13,9 @@ from pathlib import Path
 import typer
 
 from ..audit import Audit
-from ..config import Spec, TrackSpec
+from ..config import Spec, TrackSpec, parse_spec
 from ..config.building import build_audit
-from ..config.journaled import notes_of
+from ..config.journaled import check_program, notes_of
 from ..errors import InputError, JournalError, ModelError
 from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
@@ -52,15 +52,19 @@ Step = tuple[str, str]
 def begin(spec: Spec, base: Path, out: Path) -> Audit:
     """A new audit in ``out``. Raises InputError where one stands there that holds answers.
 
-    One without any is begun anew under this spec; see ``journal.begin_anew``.
+    One without any is begun anew under this spec; see ``journal.begin_anew``. Raises JournalError
+    where the code of the audit that stands there was changed since.
     """
     if holds_answers(out / JOURNAL):
         with closing(read_journal(out / JOURNAL)) as there:
-            certificate = read_facts(there.facts()).certificate
-        if certificate is not None and certificate.versus is not None:
+            facts = read_facts(there.facts())
+        if facts.certificate is not None and facts.certificate.versus is not None:
             raise InputError(
                 f"{out}: holds a comparison of two models; another --out begins an audit of one"
             )
+        if facts.spec is not None:  # what would keep 'avtt resume' from going on is said at once
+            where = f"{out} holds an audit already"
+            check_program(facts, parse_spec(facts.spec, where), where)
         raise InputError(
             f"{out}: holds an audit already; 'avtt resume {shlex.quote(str(out))}' goes on with "
             "it, another --out begins a new one"

@@ -36,10 +36,16 @@ def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
     A column of n cells is one concept where all are 0, 1 or NaN (named as the Series, else
     "label"), otherwise the class of each sample, and a column per class comes of it.
     Where labels have no index, samples are called as their ``images``, if those are files, else
-    "0", "1" ... Raises InputError for another number of dimensions.
+    "0", "1" ... Raises InputError for another number of dimensions, and for a path.
     """
     if isinstance(labels, pd.DataFrame):
         return labels
+    if isinstance(labels, str | Path):
+        raise InputError(
+            f"labels: expected a table, got the path {str(labels)!r}; read_table({str(labels)!r}, "
+            "IMAGES) reads a file of labels beside a folder of images, and as_dataset(FOLDER) the "
+            "folder that holds both"
+        )
     table = _table(labels)
     if isinstance(labels, pd.Series) and not isinstance(labels.index, pd.RangeIndex):
         return table.set_axis(labels.index, axis=0)

@@ -87,7 +87,8 @@ class Belief:
     None. ``received``: counts of
     answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
     questions judged and their summed losses, C x 2 x V x 2. ``asked``:
-    the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
+    sample -> how many questions were judged of it, in order of the first; ``failed``: (sample,
+    concept) pairs.
     ``memory``: what the oracle's details teach, where it has one. ``hard``: how many
     answers there were, where all of them were 0 or 1; else 0.
     ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
@@ -125,7 +126,7 @@ class Belief:
         self.hard, self._soft = 0, False
         self._form = form
         self.sources: set[int] = set()  # asked about; shared with the audit
-        self.asked: dict[int, None] = {}
+        self.asked: dict[int, int] = {}
         self.failed: set[tuple[int, int]] = set()
         self.inside: Bools = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
@@ -288,7 +289,7 @@ class Belief:
             if self.memory is not None and outcome.details is not None:
                 self.memory.learn(outcome.question, outcome.details)
             sample, variant, concept = self.space.numbering.parts(outcome.question)
-            self.asked[sample] = None
+            self.asked[sample] = self.asked.get(sample, 0) + 1
             if outcome.excluded:
                 continue
             self.tally[concept, outcome.truth, variant] += (1, outcome.loss)

@@ -83,10 +83,10 @@ class Result:
 
     ``targets``: one row per target with target, estimate, lower, upper, half_width,
     certified, questions, and, in audits that certify, pseudo_outcome_mean (the estimate by the
-    draws alone, without today's predictions), size, variance_ratio (of the draws against uniform
-    ones), effective_draws, and more_calls with more_calls_least and more_calls_most, its range (NA
-    where nothing can be forecast yet). In others, estimates are raw
-    sample figures and carry no interval (NaN). ``derived``: what follows from certified
+    draws alone, without today's predictions), size, variance_ratio (of the draws with their
+    predictions against uniform ones without), effective_draws, and more_calls with more_calls_least
+    and more_calls_most, its range (NA where nothing can be forecast yet). In others, estimates are
+    raw sample figures and carry no interval (NaN). ``derived``: what follows from certified
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
     The columns kind, concept, side, rate, relation, severity, group, value and filter say what a

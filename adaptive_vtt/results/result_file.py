@@ -50,7 +50,9 @@ class TargetEntry(_Part):
     # in audits that certify
     pseudo_outcome_mean: float | None = Field(None, description="the estimate by draws alone")
     size: Count = Field(0, description="its questions in the whole space")
-    variance_ratio: float | None = Field(None, description="of these draws to uniform ones")
+    variance_ratio: float | None = Field(
+        None, description="of these draws, predictions included, to uniform ones without any"
+    )
     effective_draws: float | None = Field(None, description="so many uniform ones tell as much")
     more_calls: Count | None = Field(
         None, description="until it is certified, likely; null: that cannot be told yet"

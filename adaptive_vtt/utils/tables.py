@@ -8,6 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Number
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -52,12 +53,15 @@ def csv_text(table: pd.DataFrame) -> str:
 def latex(table: pd.DataFrame, name: str, caption: str = "", digits: str = "%.4f") -> str:
     """The table for a paper, to be read by \\input; needs the package booktabs.
 
-    ``caption``: as LaTeX. Default: the name. ``digits``: how floats are written.
+    ``caption``: as LaTeX, with < and > outside of formulas. Default: the name. ``digits``: how
+    floats are written. Columns that hold a number are set to the right.
     """
     title = caption or name.replace("-", " ").capitalize()
     told: dict[str, Any] = {"index": False, "na_rep": "--", "float_format": digits}
+    numbers = [any(isinstance(cell, Number) for cell in table[column]) for column in table]
+    told["column_format"] = "".join("r" if some else "l" for some in numbers)
     rows = table.to_latex(escape=True, label=name, caption=title, **told)
-    rows = _OF_LINE_BREAK.sub("{}", rows)
+    rows = _OF_LINE_BREAK.sub("{}", rows).replace("<", "$<$").replace(">", "$>$")
     return f"% needs \\usepackage{{booktabs}}\n{rows}"
 
 

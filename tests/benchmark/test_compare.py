@@ -150,6 +150,7 @@ def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
     assert good["held"]
     assert not good["missed"]
     assert good["calls"] == good["at"][-1] == good["calls_to"][-1][1]
+    assert good["all_calls"] == 2 * SAMPLES
     assert good["half_width"][-1] <= 0.2 < good["half_width"][-2]
     assert good["peeking"]["calls"] is None or good["peeking"]["calls"] <= good["calls"]
     planted = certified_run(job_of(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.99)))
@@ -216,7 +217,7 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     assert printed["truth"] == pytest.approx([18 / 80, 0, 0.5])
     assert printed["summary"][0][RATIO] == 1
     assert printed["conclusion"].startswith(
-        "2 repeats cannot tell whether random needs fewer calls than uniform questioning"
+        "2 repeats cannot tell yet whether random needs fewer calls than uniform"
     )
     assert printed["peeking"]["repeats"] == 2
     assert len(record["runs"]) == 4
@@ -326,6 +327,75 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
     assert begun == [("uniform", 2), ("random", 2)]
     assert run("compare", spec, *options, "--half-width", "0.1", "--out", str(cut)) == 2
     assert "give another folder (out), or remove this file" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("in_process")
+def test_an_edited_strategy_and_a_larger_budget_cost_the_audits_that_they_touch(
+    recorded, tmp_path, monkeypatch, capsys
+):
+    spec, out, mine = str(recorded / "SPEC.toml"), tmp_path / "out", recorded / "mine.py"
+    code = "class Mine:\n    def weights(self, candidates, belief):\n        return {}\n"
+    mine.write_text(code.format("[1.0] * len(candidates)"))
+    begun: list[tuple[str, int]] = []
+
+    def noted(job: Job) -> dict[str, Any]:
+        begun.append((job.name, job.seed))
+        if begun[limit:]:
+            raise KeyboardInterrupt
+        return certified_run(job)
+
+    def compared(*more: str) -> int:
+        begun.clear()
+        options = ["--strategies", "mine.py:Mine,random", "--repeats", "2", "--out", str(out)]
+        return run("compare", spec, *options, "--set", "audit.strategy=mine.py:Mine", *more)
+
+    limit = 99
+    monkeypatch.setattr("adaptive_vtt.benchmark.runs.certified_run", noted)
+    assert compared("--budget", "45") == 0
+    runs = json.loads((out / "compare.json").read_text())["runs"]
+    short = [(run["strategy"], run["seed"]) for run in runs if not all(run["certified"])]
+    assert 0 < len(short) < 6
+    capsys.readouterr()
+
+    mine.write_text(code.format("candidates.truth + 1.0"))
+    limit = 1
+    assert compared("--budget", "45") == 130
+    assert (
+        "audits outdated, as a strategy or the budget changed: mine.py:Mine (2)"
+        in capsys.readouterr().err
+    )
+    limit = 99
+    assert compared("--budget", "45") == 0
+    assert begun == [("mine.py:Mine", 1)]  # of the code before, nothing came back from the file
+
+    runs = json.loads((out / "compare.json").read_text())["runs"]
+    short = [(run["strategy"], run["seed"]) for run in runs if not all(run["certified"])]
+    assert 0 < len(short) < 6
+    assert compared("--budget", "44") == 2
+    assert "another comparison, with budget 45, not 44" in capsys.readouterr().err
+    assert compared("--budget", "70") == 0
+    assert begun == short
+    found = json.loads((out / "compare.json").read_text())
+    assert (
+        run(
+            "compare",
+            spec,
+            "--strategies",
+            "random",
+            "--repeats",
+            "2",
+            "--budget",
+            "70",
+            "--set",
+            "audit.strategy=mine.py:Mine",
+            "--out",
+            str(tmp_path / "whole"),
+        )
+        == 0
+    )
+    whole = json.loads((tmp_path / "whole" / "compare.json").read_text())
+    built_in = [run for run in found["runs"] if run["strategy"] != "mine.py:Mine"]
+    assert [run["calls_to"] for run in built_in] == [run["calls_to"] for run in whole["runs"]]
 
 
 class _CutShort(list[float]):
@@ -546,10 +616,14 @@ def test_python_goes_on_with_the_same_out_and_runs_anew_what_nobody_can_tell(ans
     done.clear()
     avtt.compare(*answers, rows, repeats=2, advance=done.append, **settings)
     assert done == [4, 1, 1]  # whether a strategy of one's own is as it was, nobody can tell
-    with pytest.raises(InputError, match=r'another comparison, with spec\.budget "12", not "13"'):
-        avtt.compare(*answers, rows, repeats=2, **{**settings, "budget": 13})
-    with pytest.raises(InputError, match="another comparison, with strategy random"):
-        avtt.compare(*answers, {"random": "lure"}, repeats=2, **settings)
+    with pytest.raises(InputError, match="another comparison, with budget 12, not 11"):
+        avtt.compare(*answers, rows, repeats=2, **{**settings, "budget": 11})
+    done.clear()
+    avtt.compare(*answers, {"random": "lure"}, repeats=2, advance=done.append, **settings)
+    assert done == [2, 1, 1]  # uniform is as it was
+    other = QuestionSpace(answers[0].dataset, ["identity"])
+    with pytest.raises(InputError, match="another comparison, with space"):
+        avtt.compare(other, answers[1], rows, repeats=2, **settings)
 
 
 def test_a_model_that_is_a_function_is_compared_on_anew(answers, tmp_path):

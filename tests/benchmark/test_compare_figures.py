@@ -34,6 +34,7 @@ def planted(strategy: str, seed: int, calls: int | None, *, missed: bool, last: 
         "certified": [True],
         "variance_ratio": 0.5,
         "predicts": strategy != "uniform",
+        "all_calls": 960,
         "estimates": {"certified": [[0.5], [0.4], [last]]},
         "held": True,
         "missed": missed,
@@ -74,15 +75,15 @@ def counted(**calls: list[int | None]) -> list[Any]:
     ]
 
 
-THAN_UNIFORM = "times the calls that uniform questioning needed"
-TOLD = f"certify needed 0.465 to 0.536 {THAN_UNIFORM} (5 repeats)"
+TIMES = "times the calls (5 repeats)"
+TOLD = f"Against uniform, certify needed 0.465 to 0.536 {TIMES}"
 SHORT = (
-    "the budget was too small for {}: in some repeats not all targets were within +-10 points "
+    "The budget was too small for {}: in some repeats not all targets were within +-10 points "
     "after 100 calls; a budget of about 230 calls would do"
 )
 
 
-ASK_MORE = "how many repeats would tell is known from 4 on"
+ASK_MORE = "4 repeats or more give a range, or say how many would tell"
 
 
 @pytest.mark.parametrize(
@@ -92,27 +93,36 @@ ASK_MORE = "how many repeats would tell is known from 4 on"
         (
             {"certify": [50, 46, 120, 50, 90]},
             [
-                "5 repeats cannot tell whether certify needs fewer calls than uniform questioning "
+                "5 repeats cannot tell whether certify needs fewer calls than uniform "
                 "(about 7 repeats would)"
             ],
         ),
         (
             {"certify": [50, 46, 54, 50, 50], "random": [50, 50, 50, 46, 54]},
             [
-                f"certify needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)",
-                f"random with predictions needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)",
-                "5 repeats cannot tell whether certify needs fewer calls than random with "
-                "predictions (100 repeats would not either)",
+                f"Against uniform, certify needed 0.451 to 0.553 {TIMES}",
+                f"Against uniform, random needed 0.451 to 0.553 {TIMES}",
+                "5 repeats cannot tell whether certify needs fewer calls than random (100 repeats "
+                "would not either)",
             ],
         ),
         (
             {"certify": [50, 46, 54, 50, 50], "argmax": [None, 9, 9, 9, 9]},
             [
-                f"certify needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)",
+                f"Against uniform, certify needed 0.451 to 0.553 {TIMES}",
+                "At most 54 calls were needed by certify; argmax had not got there after 100 in 1 "
+                "of 5 repeats",
                 SHORT.format("argmax"),
             ],
         ),
-        ({"certify": [None] * 5}, [SHORT.format("certify")]),
+        (
+            {"certify": [None] * 5},
+            [
+                "At most 100 calls were needed by uniform; certify had not got there after 100 "
+                "in 5 of 5 repeats",
+                SHORT.format("certify"),
+            ],
+        ),
     ],
 )
 def test_a_comparison_concludes_in_whole_sentences(
@@ -124,53 +134,81 @@ def test_a_comparison_concludes_in_whole_sentences(
 def test_few_repeats_tell_nothing_and_many_strategies_take_more_of_them() -> None:
     few = counted(uniform=[100, 100], random=[60, 58], certify=[50, 46])
     assert summary.conclusion(few) == [
-        "2 repeats cannot tell whether certify needs fewer calls than uniform questioning or "
-        "random with predictions",
-        "2 repeats cannot tell whether random with predictions needs fewer calls than uniform "
-        "questioning",
+        "2 repeats cannot tell yet whether certify needs fewer calls than uniform or random",
+        "2 repeats cannot tell yet whether random needs fewer calls than uniform",
         ASK_MORE,
     ]
     one = counted(uniform=[100], certify=[50])
     assert summary.conclusion(one) == [
-        "1 repeat cannot tell whether certify needs fewer calls than uniform questioning",
+        "1 repeat cannot tell yet whether certify needs fewer calls than uniform",
+        ASK_MORE,
+    ]
+    alike = counted(uniform=[100, 100, 100], certify=[50, 50, 50])  # no spread is seen in three
+    assert summary.conclusion(alike) == [
+        "3 repeats cannot tell yet whether certify needs fewer calls than uniform",
         ASK_MORE,
     ]
     unsure = {"uniform": [100] * 4, "certify": [60, 85, 70, 80]}
-    assert summary.conclusion(counted(**unsure))[0].startswith("certify needed")
+    assert summary.conclusion(counted(**unsure))[0].startswith("Against uniform, certify")
     rivals = {"a": [99] * 4, "b": [99] * 4, "c": [99] * 4}
     told = "; ".join(summary.conclusion(counted(**unsure, **rivals)))
-    assert "whether certify needs fewer calls than uniform questioning" in told
+    assert "whether certify needs fewer calls than uniform" in told
 
 
 def test_every_strategy_is_compared_with_the_baseline() -> None:
     own = counted(uniform=[100] * 5, certify=[50, 46, 54, 50, 50], mine=[80, 76, 82, 84, 80])
     assert summary.conclusion(own) == [
-        f"certify needed 0.451 to 0.553 {THAN_UNIFORM} and 0.58 to 0.666 times the calls that mine "
-        "needed (5 repeats)",
-        f"mine needed 0.752 to 0.859 {THAN_UNIFORM} (5 repeats)",
+        f"Against uniform, certify needed 0.451 to 0.553 {TIMES}",
+        f"Against mine, certify needed 0.58 to 0.666 {TIMES}",
+        f"Against uniform, mine needed 0.752 to 0.859 {TIMES}",
     ]
     own = {"certify": [50] * 4, "random": [70, 71, 70, 71], "a.py:Mine": [80, 81, 80, 81]}
-    first, second, *_ = summary.conclusion(counted(**own))
-    needed = r"needed \S+ to \S+ times the calls that"
-    mine = r"\S+ to \S+ times the calls that a\.py:Mine needed"
-    assert re.match(rf"certify {needed} random with .* needed and {mine}", first)
-    assert re.match(rf"random with predictions needed {mine}", second)
+    told = [sentence.partition(" needed ")[0] for sentence in summary.conclusion(counted(**own))]
+    assert told[:2] == ["Against random, certify", "Against a.py:Mine, certify"]
+    assert told[2] == "Against a.py:Mine, random"
     unsure = counted(uniform=[100] * 4, mine=[99, 130, 60, 90])
     (told,) = summary.conclusion(unsure)
-    assert re.search(r"than uniform questioning \(about \d\d repeats would\)$", told)
+    assert re.search(r"than uniform \(about \d\d repeats would\)$", told)
 
 
 def test_a_row_with_a_name_of_its_own_is_compared_with_all_that_needed_more() -> None:
     runs = counted(uniform=[100] * 4, bald=[50] * 4, lure=[60, 61, 60, 61], random=[70] * 4)
-    assert not any("calls that random" in each for each in summary.conclusion(runs)[1:])
+    assert not any("Against random, lure" in each for each in summary.conclusion(runs))
     runs = [{**r, "strategy": r["strategy"].replace("lure", "sharp")} for r in runs]
-    assert any("calls that random" in each for each in summary.conclusion(runs)[1:])
+    assert any("Against random, sharp" in each for each in summary.conclusion(runs))
+
+
+def test_who_got_there_is_told_beside_who_did_not_after_as_many_calls() -> None:
+    runs = counted(
+        uniform=[None] * 4, certify=[50, 46, 54, 50], mine=[80, 70, 75, 90], bald=[60] * 4
+    )
+    late = "uniform had not got there after 100 in 4 of 4 repeats"
+    *_, first, second, _ = summary.conclusion(runs)
+    assert first == f"At most 54 calls were needed by certify; {late}"
+    assert second == f"At most 90 calls were needed by mine; {late}"  # and nothing of bald
+    slow = summary.conclusion([*runs, *counted(lure=[None] * 4)])
+    assert sum("At most 54 calls were needed by certify" in each for each in slow) == 2
+    for run in runs[:4]:
+        run["calls"] = 85  # less than mine needed: that tells nothing
+    told = "; ".join(summary.conclusion(runs))
+    assert "At most 54 calls were needed by certify; uniform had not got" in told
+    assert "needed by mine" not in told
 
 
 def test_no_budget_is_named_where_an_interval_never_shrank() -> None:
     runs = counted(uniform=[100], certify=[None])
     runs[1]["half_width"] = [0.5, 0.5, 0.5]
-    assert summary.conclusion(runs) == [SHORT.format("certify").partition("; ")[0]]
+    assert summary.conclusion(runs)[-1] == SHORT.format("certify").partition("; ")[0]
+
+
+@pytest.mark.parametrize("everything", [231, 230, 150])
+def test_no_more_calls_are_advised_than_there_are(everything: int) -> None:
+    runs = [{**run, "all_calls": everything} for run in counted(uniform=[100], certify=[None])]
+    *_, told = summary.conclusion(runs)
+    all_of_them = f"a budget of {everything} calls would do, which are all that there are"
+    assert told.endswith(
+        "a budget of about 230 calls would do" if everything > 230 else all_of_them
+    )
 
 
 def test_ratios_are_of_the_same_seeds() -> None:
@@ -179,16 +217,19 @@ def test_ratios_are_of_the_same_seeds() -> None:
     row = summary.certified_summary(runs).set_index("strategy").loc["certify"]
     assert row[summary.RATIO] == 0.5  # 120 / 300 is that of the medians
     assert summary.conclusion(counted(uniform=[None, 9], certify=[5, None])) == [
-        SHORT.format("uniform questioning, certify")
+        SHORT.format("uniform, certify")
     ]
 
 
 def test_the_page_concludes_and_says_who_chooses_by_chance() -> None:
     runs = counted(uniform=[100, 90], certify=[5, None], random=[80, 70])
     page = certified_page(runs, 0.1, 0.95, {})
-    assert "2 repeats cannot tell whether random with predictions needs fewer calls" in page
+    assert "2 repeats cannot tell yet whether random needs fewer calls" in page
     assert "not all targets were within ±10 points after 100 calls" in page
-    assert "uniform (without predictions), random (with predictions)" in page
+    assert (
+        "uniform (without predictions), random (with predictions, more often from open targets)"
+        in page
+    )
 
 
 def test_a_comparison_is_saved_as_tables_for_a_paper_too(tmp_path: Path) -> None:
@@ -206,11 +247,48 @@ def test_a_comparison_is_saved_as_tables_for_a_paper_too(tmp_path: Path) -> None
     assert [row.partition(",")[0] for row in rows] == ["uniform", "neyman"]
     text = paths[3].read_text()
     assert r"\toprule" in text
-    assert r"\caption{Median calls until all targets (2) are known to within $\pm$0.1" in text
+    assert (
+        r"\caption{Median calls until all targets (2) are known to within $\pm$10 points at" in text
+    )
     assert "over 2 repeats with the same seeds" in text
-    assert r"neyman & 10 & 30 & -- & -- & 0.0354 & 1 & 0.5 \\" in text
+    assert "same seeds; $>$: not reached by then; times uniform's calls: median ratio at" in text
+    assert "ratio at equal seeds; --: not reached." in text
+    assert r"neyman & 10 & 30 & $>$100 & -- & 0.0354 & 1 & 0.5 \\" in text
+    assert r"\begin{tabular}{lrrrrrrr}" in text
     assert "variance ratio" not in text  # that many columns fit no page
     assert r"uniform & certified & 0.1 & 0 & 0 & 0 \\" in paths[5].read_text()
+
+
+def test_medians_that_were_not_reached_are_a_series_of_their_own() -> None:
+    runs = counted(uniform=[None, None], certify=[50, 61])
+    found = StrategyComparison(runs, 0.1, 0.95, ["overall"]).figures()
+    assert found["calls"].data[0].text == ("56",)  # a whole number of calls, as the tables have it
+    assert list(found) == ["widths", "calls"]
+    rows = [(t.name, x, y) for t in found["calls"].data for x, y in zip(t.x, t.y, strict=True)]
+    assert rows == [
+        ("median", 55.5, "certify"),
+        ("median more than", 100, "uniform"),
+        ("repeats", 50, "certify"),
+        ("repeats", 61, "certify"),
+    ]
+    assert found["calls"].layout.yaxis.categoryarray == ("uniform", "certify")
+    exploring = [{"strategy": "random", "seed": 0, "at": [0, 1], "uncertainty": [1.0, 0.9]}]
+    assert list(StrategyComparison(exploring).figures()) == ["uncertainty"]
+
+
+def test_a_caption_explains_what_its_table_has_and_medians_of_calls_are_whole(
+    tmp_path: Path,
+) -> None:
+    runs = counted(uniform=[100, 91], certify=[50, 61])
+    text = StrategyComparison(runs, 0.15, 0.95, ["overall"]).save(tmp_path)[3].read_text()
+    assert r"$\pm$15 points" in text
+    assert "not reached" not in text
+    assert r"uniform & 10 & 30 & 96 & 1" in text  # 95.5
+    runs = counted(uniform=[None, None], certify=[50, 61])
+    text = StrategyComparison(runs, 0.15, 0.95, ["overall"]).save(tmp_path)[3].read_text()
+    assert summary.RATIO not in text
+    assert "--" not in text
+    assert r"uniform & 10 & 30 & $>$100 & 1" in text
 
 
 @pytest.mark.parametrize("stopped", [97, None])
@@ -230,7 +308,7 @@ def test_the_terminal_tells_whole_sentences_in_80_columns(
     reached = "stops at 97 calls, where all of them hold the truth in 100% of repeats"
     assert (reached if stopped else "uniform call does not get to +-10 points") in shown
     assert "; in 40% of repeats one of them misses the truth at some moment" in shown
-    assert f"- certify needed 0.451 to 0.553 {THAN_UNIFORM} (5 repeats)" in shown
+    assert f"- Against uniform, certify needed 0.451 to 0.553 {TIMES}" in shown
     assert f"- {SHORT.format('argmax')}" in shown
 
 

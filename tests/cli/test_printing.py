@@ -32,6 +32,10 @@ def test_words_of_compare_are_listed_with_the_strategies(
 ) -> None:
     assert run("list", "strategies") == 0
     said = " ".join(capsys.readouterr().out.split())
+    by_chance = "draws by chance with predictions"
+    assert "random Draws by chance with predictions, more often from open targets; " in said
+    assert f"prediction-powered For 'avtt compare' alone: {by_chance}; in an audit" in said
+    assert f"uniform For 'avtt compare' alone: {by_chance.replace('with', 'without')}; in" in said
     for name in ("uniform", "prediction-powered", "argmax"):
         assert f" {name} For 'avtt compare' alone: " in said
         assert name in BASELINES

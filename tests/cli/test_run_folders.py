@@ -22,6 +22,10 @@ from adaptive_vtt.config.going_on import resume, stays_ended
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from tests.helpers.command_line import run
 
+EVEN = """class Even:
+    def weights(self, candidates, belief):
+        return [1.0] * len(candidates)
+"""
 OPTIONS = ["--budget", "4", "--targets", "overall", "--half-width", "0.1"]
 
 
@@ -119,6 +123,22 @@ def test_after_a_first_call_that_failed_the_audit_begins_anew_and_counts_what_ma
     assert audit(start, out) == 2  # now it holds answers
     assert f"holds an audit already; 'avtt resume {out}' goes on" in said(capsys)
     assert run("resume", str(out)) == 0
+
+
+def test_a_folder_whose_code_was_changed_is_not_said_to_go_on(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, mine, spec = tmp_path / "r", start / "mine.py", start / "SPEC.toml"
+    mine.write_text(EVEN)
+    spec.write_text(spec.read_text().replace("[audit]", '[audit]\nstrategy = "mine.py:Even"'))
+    assert audit(start, out) == 0
+    mine.write_text(f"{EVEN}# edited\n")
+    capsys.readouterr()
+    assert audit(start, out) == 2
+    told = said(capsys)
+    assert f"{out} holds an audit already: audit.strategy was changed after the audit" in told
+    assert "restore it, or begin a new audit with another --out" in told
+    assert "goes on" not in told
 
 
 @pytest.mark.slow

@@ -27,6 +27,14 @@ def write_png(path: Path, image: np.ndarray) -> None:
 # -- tables --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("labels", ["my-audit/labels.csv", Path("my-audit/labels.csv")])
+def test_a_path_is_no_table_of_labels_and_what_reads_one_is_named(labels: Path | str) -> None:
+    said = r"labels: expected a table, got the path 'my-audit/labels\.csv'; read_table\('my-audit/l"
+    with pytest.raises(InputError, match=said) as raised:
+        from_table(None, labels)  # type: ignore[arg-type]
+    assert "as_dataset(FOLDER)" in str(raised.value)
+
+
 def test_truths_are_those_of_the_table(labels: pd.DataFrame) -> None:
     dataset = from_table(None, labels, name="eyes")
     assert (len(dataset), dataset.name) == (4, "eyes")

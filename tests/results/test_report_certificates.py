@@ -91,6 +91,7 @@ def test_certified_intervals_are_those_of_the_result(answered: int) -> None:
             break
     expected = summarise(journal).targets.set_index("target")
     page = render(journal)
+    assert "with their predictions against as many uniform ones without" in page
     rows = rows_of(page, "Certified targets")
     assert sorted(rows) == sorted(expected.index)
     for name, cells in rows.items():
