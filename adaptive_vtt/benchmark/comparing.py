@@ -80,7 +80,7 @@ def compare(
     model: ModelSource,
     strategies: Iterable[str | Strategy] | Mapping[str, Given] | None = None,
     *,
-    repeats: int = 3,
+    repeats: int = 4,
     exhaust: bool = False,
     out: Path | str | None = None,
     advance: Callable[[int], object] = lambda audits: None,

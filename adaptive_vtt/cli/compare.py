@@ -69,7 +69,7 @@ def compare(
     repeats: Annotated[
         int,
         opt("Audits per strategy, with the seeds 0, 1, 2 ...; 4 or more give a range of ratios."),
-    ] = 3,
+    ] = 4,
     half_width: Annotated[float | None, field("certify.half_width", "SHARE")] = None,
     targets: Annotated[str | None, field("certify.targets", "NAMES")] = None,
     budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
