@@ -103,6 +103,20 @@ def resume_command(facts: Facts, folder: Path | str) -> str:
     return f"avtt resume {shlex.quote(str(folder))}{' --model FILE:NAME' * bool(facts.call)}"
 
 
+def spec_named(facts: Facts, *, anywhere: bool = False) -> str:
+    """The audit's spec with its --set changes, as a command names it from where one stands.
+
+    ``anywhere``: by its whole path, where its file lies outside that folder; else by its name
+    alone, as a report may be passed on and tells no path of this machine.
+    """
+    first, *changes = facts.named
+    path, here = Path(facts.base, first), Path.cwd()
+    if not first.startswith("--"):
+        inside = path.is_relative_to(here)
+        first = str(path.relative_to(here)) if inside else str(path) if anywhere else first
+    return shlex.join([first, *changes])
+
+
 def shipping_rule(certificate: CertificateFacts) -> str:
     """A rule of a gate about the new of two models, as a first thing to ask of a comparison: that
     it errs no more often than was claimed, or by no more than a point; about the overall error
@@ -185,7 +199,7 @@ def census_as_they_are(
     calls: int,
     further: Range | None,
     folder: str,
-    spec: str = "SPEC.toml",
+    spec: str,
 ) -> tuple[str, str] | None:
     """What a census of the images as they are takes, which tells their rate exactly, and its
     command; None where that rate is exact by now, where a call may cost money, and where it takes

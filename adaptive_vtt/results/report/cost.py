@@ -247,6 +247,8 @@ def forecast_section(evidence: Evidence) -> Section | None:
         money=evidence.facts.money,
         several=len(certificate.targets) > 1,
         folder=evidence.folder,
+        spec=evidence.spec,
+        plannable=not evidence.spec.startswith("--"),  # 'avtt plan' has no --demo
         chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
 

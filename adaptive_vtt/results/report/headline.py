@@ -244,7 +244,7 @@ def next_steps(evidence: Evidence) -> list[Step]:
         steps.append(_narrow(evidence, open_, mine))
     elif evidence.certificate is None:
         text = "Nothing here is certified. For intervals that hold, audit to a half-width."
-        command = "avtt audit SPEC.toml --half-width 0.05"
+        command = f"avtt audit {evidence.spec} --half-width 0.05"
         steps.append(Step(text, command if mine else "Audit(space, model, half_width=0.05)"))
     if exact_rate := _as_they_are(evidence, open_):
         steps.append(exact_rate)
@@ -270,7 +270,8 @@ def _as_they_are(evidence: Evidence, open_: list[Standing]) -> Step | None:
     intervals = [(s.lower, s.upper) for s in evidence.standings]
     further = longest(s.more_calls for s in open_)
     calls = len(evidence.draws) + len(evidence.sources)
-    found = census_as_they_are(evidence.facts, intervals, calls, further, evidence.folder)
+    names = evidence.folder, evidence.spec
+    found = census_as_they_are(evidence.facts, intervals, calls, further, *names)
     return None if found is None else Step(f"{found[0].capitalize()}.", found[1])
 
 
