@@ -29,6 +29,7 @@ from ..results.way_on import (
     advised,
     census_as_they_are,
     forecast,
+    past_gate,
     resume_command,
     rounded_up,
     spec_named,
@@ -250,13 +251,14 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     settled = found or (facts.certificate is not None and not open_)
     so_far = result.calls, result.questions, result.cost
     limits = "" if settled else advised(facts, *so_far, forecast(open_))
-    if limits and facts.ended is not None and facts.ended.by == "gate":
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
+    if limits and by_gate and past_gate(facts) is None:
         more = shlex.quote(f"{out}-more")
         found.append((f"{anew} {more}", "without its gate certifies the rest"))
     elif limits:
         what = "goes on, to certify the rest" if facts.certificate else "goes on"
         found.append((f"{resume_command(facts, out)} {limits}", what))
-        found += _settling(out, facts, result)
+        found += [] if by_gate else _settling(out, facts, result)
     answers = (answer for call in journal.calls() for answer in call.answers)
     images = sample_word(facts.space, journal.pictures()) == "image"  # which export needs
     if images and any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):

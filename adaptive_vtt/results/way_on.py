@@ -148,7 +148,19 @@ def advised(facts: Facts, drawn: int, questions: int, cost: float, further: Rang
     counts them; ``questions`` and ``cost``: what they took so far.
     """
     more = more_calls(facts, drawn, further)
-    return raised(facts, drawn, questions, cost, more) if more else ""
+    if not more:
+        return ""
+    options = raised(facts, drawn, questions, cost, more)
+    if (width := past_gate(facts)) is not None:
+        return f"--half-width {width:g} {options}".rstrip()
+    return options
+
+
+def past_gate(facts: Facts) -> float | None:
+    """The half-width by which ``avtt resume`` goes on with an audit that its gate ended; None where
+    something else ended it, or where it was begun without one."""
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
+    return facts.certificate.half_width if by_gate and facts.certificate else None
 
 
 def more_calls(facts: Facts, calls: int, further: Range | None) -> int:

@@ -1,5 +1,6 @@
 """Rules about certified rates: what they say, what they decide, and what they may not name."""
 
+import json
 import re
 import sqlite3
 import tomllib
@@ -291,19 +292,28 @@ def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) 
     assert ended("--gate", "overall <= 0.95") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "every rule of the gate is decided" in said
-    assert "avtt audit SPEC.toml --out" in said
-    assert "run-more" in said
-    assert "avtt resume" not in said
+    advised = re.findall(r"avtt (resume \S+ --half-width 0\.02 --budget \d+)", said)
+    report = " ".join((out / "report.html").read_text(encoding="utf-8").split())
+    assert re.search(r"avtt resume \S+ --half-width 0\.02 --budget \d+", report)
     with closing(read_journal(out / "journal.db")) as journal:
         assert journal.facts()["ended"]["by"] == "gate"
     with pytest.raises(SystemExit) as raised:
         main(["gate", str(out), "--rule", "overall <= 0.25"])
     assert raised.value.code == 4
     said = " ".join(capsys.readouterr().out.split())
-    assert "ended with the gate that it was given and goes no further" in said
+    assert re.search(r"go on with 'avtt resume \S+ --half-width 0\.02", said)
+    (budget,) = re.findall(r"--budget (\d+)", advised[0])
     with pytest.raises(SystemExit) as raised:
         main(["gate", str(out), "--rule", "overall <= 0.95"])
     assert not raised.value.code
+    calls = json.loads((out / "result.json").read_text())["calls"]
+    with pytest.raises(SystemExit) as raised:  # its gate is decided and ends it no more
+        main(["resume", *advised[0].split()[1:], "--half-width", "0.12"])
+    assert not raised.value.code
+    assert f"goes on with budget {budget}, half-width 0.12" in capsys.readouterr().err
+    result = json.loads((out / "result.json").read_text())
+    assert calls < result["calls"]
+    assert "certified to +-0.12" in result["stop_reason"]
 
 
 def test_a_gate_without_an_interval_to_wait_for_is_refused(tmp_path: Path) -> None:
