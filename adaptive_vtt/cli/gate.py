@@ -16,7 +16,7 @@ from ..journal.files import JOURNAL
 from ..results.gate import VERSUS, Gate
 from ..results.gate import gate as decide
 from ..results.result import Result, summarise
-from ..results.way_on import past_gate, raised, rounded_down, way
+from ..results.way_on import may_cost, past_gate, raised, rounded_down, spec_named, way
 from ..utils.files import write_text
 from .options import Head, Json, RunDir, opt
 from .printing import folded
@@ -99,12 +99,27 @@ def _onward(found: "Gate", facts: "Facts", result: Result, directory: Path) -> s
     resume = f"'avtt resume {shlex.quote(str(directory))}"
     if wanted is None or widest > wanted:
         width = "" if past is None else f" --half-width {past:g}"
-        return f"go on with {resume}{width}{_raised(facts, result, 2)}', and try again"
+        onward = f"go on with {resume}{width}{_raised(facts, result, 2)}', and try again"
+        return onward + _census(facts, result, 2, directory)
     apart = min(abs(ruling.estimate - ruling.rule.limit) for ruling in open_)
     narrower = rounded_down(min(max(apart, widest / MAX_NARROWER), widest / MIN_NARROWER))
+    times = (wanted / narrower) ** 2
     return (
         f"its targets are as certain as was asked; go on with {resume} --half-width {narrower:g}"
-        f"{_raised(facts, result, (wanted / narrower) ** 2)}', and try again"
+        f"{_raised(facts, result, times)}', and try again"
+        f"{_census(facts, result, times, directory)}"
+    )
+
+
+def _census(facts: Facts, result: Result, times: float, directory: Path) -> str:
+    """The census of a free model, where so many ``times`` the calls made are all there are."""
+    if may_cost(facts) or times * result.calls < facts.all_calls:
+        return ""
+    command = f"avtt census {spec_named(facts, anywhere=True)}"
+    out = shlex.quote(f"{directory}-whole")
+    return (
+        f"; or ask all {facts.all_calls:,} calls, without choosing, which is exact: "
+        f"'{command} --out {out}'"
     )
 
 

@@ -187,7 +187,10 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
     for ((section, name), option), needed in zip(LIMITS.items(), wanted, strict=True):
         limit = (spec.get(section) or {}).get(name)
         if limit is not None and limit < needed:
-            found.append(f"{option}{rounded_up(needed):.10g}")
+            value = rounded_up(needed)
+            if name == "budget":  # no more than there are
+                value = min(value, max(facts.all_calls, needed))
+            found.append(f"{option}{value:.10g}")
     return " ".join(found)
 
 
@@ -224,9 +227,7 @@ def census_as_they_are(
     if places is None or certificate is None or begun is None:
         return None
     lower, upper = intervals[places.plain]
-    # prices may be unknown, but where a client counts, a server is asked
-    paid = facts.worst or facts.endpoint or facts.settings.oracle.judge
-    if paid or upper - lower <= POINT or _more_than_relations(begun):
+    if may_cost(facts) or upper - lower <= POINT or _more_than_relations(begun):
         return None
     images = facts.space.samples
     needed = images if facts.settings.answers == "all" else certificate.sizes[places.plain]
@@ -237,6 +238,12 @@ def census_as_they_are(
         f"all {images:,} images as they are take {needed:,} calls, and tell their rate exactly",
         f"avtt census {spec} {sets} --out {folder}-as-they-are",
     )
+
+
+def may_cost(facts: Facts) -> bool:
+    """Whether calls may cost money: prices may be unknown, but where a client counts, a server is
+    asked."""
+    return bool(facts.worst or facts.endpoint or facts.settings.oracle.judge)
 
 
 def _more_than_relations(spec: Mapping[str, Any]) -> bool:

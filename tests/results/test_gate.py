@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sqlite3
 import tomllib
 from contextlib import closing
@@ -19,18 +20,22 @@ from pydantic import TypeAdapter
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.cli import main, progress
+from adaptive_vtt.cli.gate import _census
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.families import Overall, TargetId
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, read_journal
+from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.results.gate import Gate, Gated, Rule, Ruling, gate
 from adaptive_vtt.results.report.section import THIN, span
+from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer
 from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.command_line import run
 from tests.helpers.copied_journals import add_rows
 
 
@@ -466,3 +471,29 @@ def test_any_name_leaves_junit_and_summary_whole(name: str) -> None:
     ElementTree.fromstring(found.junit())
     rows = [line for line in found.markdown().splitlines() if line.startswith("| fail")]
     assert [len(re.split(r"(?<!\\)\|", row.replace("\\\\", ""))) for row in rows] == [8]
+
+
+def test_an_open_gate_advises_no_more_calls_than_there_are_and_names_the_census(
+    tmp_path: Path, capsys: Any
+) -> None:
+    spec, out = write_start(tmp_path), tmp_path / "run"
+    plain = ["--set", "certify.surrogate=false", "--set", "certify.self_taught=false"]
+    given = ["--targets", "overall", "--half-width", "0.07", "--seed", "1", "--out", str(out)]
+    assert run("audit", str(spec), *plain, *given) == 0
+    rate = json.loads((out / "result.json").read_text())["targets"][0]["estimate"]
+    capsys.readouterr()
+    assert run("gate", str(out), "--rule", f"overall <= {rate + 0.001}") == 4
+    said = " ".join(capsys.readouterr().out.split())
+    with closing(read_journal(out / "journal.db")) as journal:
+        facts = read_facts(journal.facts())
+    assert re.search(rf"avtt resume \S+ --half-width 0\.01\d* --budget {facts.all_calls}'", said)
+    assert f"; or ask all {facts.all_calls} calls, without choosing, which is exact: 'avtt" in said
+    (command,) = re.findall(r"'avtt (census .*?)'(?:$| )", said)
+    assert shlex.split(command)[-1] == f"{out}-whole"
+    assert run(*shlex.split(command)) == 0
+    with closing(read_journal(out / "journal.db")) as journal:
+        paid = facts.model_copy(update={"endpoint": {"calls": 1}})
+        result = summarise(journal)
+    assert _census(facts, result, 99, out)
+    assert not _census(paid, result, 99, out)
+    assert not _census(facts, result, 1, out)
