@@ -112,9 +112,10 @@ def run_and_report(
             hook.keep(out)
         steps = next_steps(out, audit.journal, result)
         found = [*quoted(audit.journal), _as_they_are(out, audit.journal, result)]
+        ended = read_facts(audit.journal.facts()).ended
         audit.journal.check_place()
     if not as_json:
-        live.finish(result, out)
+        live.finish(result, out, None if ended is None else ended.elapsed)
         found += [] if ending is None else [ending(result)]
     _tell_rest(result, out, found, steps, as_json, open_it)
     if require_certified and not bool(result.reached.all()):
@@ -132,7 +133,8 @@ def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
         found = [*quoted(journal), _as_they_are(out, journal, result)]
     if not as_json:
         typer.echo("this audit has ended: nothing was asked", err=True)
-        tell_end(result, out, facts.certificate)
+        seconds = None if facts.ended is None else facts.ended.elapsed
+        tell_end(result, out, facts.certificate, seconds)
     _tell_rest(result, out, found, steps, as_json, open_it)
 
 

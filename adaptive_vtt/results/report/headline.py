@@ -47,7 +47,7 @@ def tile_of_questions(evidence: Evidence) -> Tile:
 
 def tiles_of_cost(evidence: Evidence, note: str = "") -> list[Tile]:
     """Cost, where there was any, with a ``note`` and what of it is in doubt; and time."""
-    time = Tile("Time", duration(evidence.elapsed), "interruptions left out")
+    time = Tile("Time", duration(evidence.elapsed), "preparing it included, interruptions left out")
     doubt = evidence.facts.money_in_doubt(evidence.unconfirmed)
     told = "; ".join(filter(None, [note, *doubt])) or "as the model reports it"
     cost = Tile("Cost", evidence.facts.money(evidence.cost), told)
