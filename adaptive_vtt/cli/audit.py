@@ -1,7 +1,6 @@
 """``avtt audit``: from a SPEC.toml to a certificate and a report."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -150,7 +149,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             return ask_everything(chosen, base, out, as_json, open_it=open_it)
         check_way(plotly)
         check_tracking(chosen.track, out)
-        begun = begin(chosen, base, out)
+        begun = begin(chosen, base, out, _named(spec, sets))
         result = run_and_report(
             begun,
             out,
@@ -158,7 +157,6 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             require_certified,
             open_it=open_it,
             plotly=plotly,
-            spec=_named(spec, sets),
             ending=None if before is None else partial(before.tell, begun),
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
@@ -166,10 +164,10 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             compare_with_random(chosen, base, out, plotly)
 
 
-def _named(spec: Path | None, sets: list[str] | None) -> str:
-    """The spec with its changes, as a command names it."""
-    name = "--demo" if spec is None else shlex.quote(str(spec))
-    return " ".join([name, *(f"--set {shlex.quote(change)}" for change in sets or [])])
+def _named(spec: Path | None, sets: list[str] | None) -> list[str]:
+    """The spec with its changes, as ``Facts.named``."""
+    changes = [word for change in sets or [] for word in ("--set", change)]
+    return ["--demo" if spec is None else spec.name, *changes]
 
 
 def _better_asked_whole(census: str, spec: Spec, base: Path) -> bool:

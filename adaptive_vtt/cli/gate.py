@@ -16,7 +16,7 @@ from ..journal.files import JOURNAL
 from ..results.gate import VERSUS, Gate
 from ..results.gate import gate as decide
 from ..results.result import Result, summarise
-from ..results.way_on import raised, rounded_down, way
+from ..results.way_on import may_cost, past_gate, raised, rounded_down, spec_named, way
 from ..utils.files import write_text
 from .options import Head, Json, RunDir, opt
 from .printing import folded
@@ -80,14 +80,16 @@ def _onward(found: "Gate", facts: "Facts", result: Result, directory: Path) -> s
     """What may decide an open gate. An audit whose open targets are as certain as was asked goes on
     only if more is asked: intervals as narrow as their distance from the limit, which takes calls
     with the square of that. Limits that would end it before are raised."""
-    if facts.ended is not None and facts.ended.by == "gate":
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
+    by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None
+    past = past_gate(facts)
+    if by_gate and (past is None or not by_command):
         return (
             "its audit ended with the gate that it was given and goes no further: begin another, "
             "with this rule for its gate or without any"
         )
     open_ = [ruling for ruling in found.rulings if ruling.state == "open"]
     wanted = None if facts.certificate is None else facts.certificate.half_width
-    by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None
     widest = max(((r.upper - r.lower) / 2 for r in open_), default=0.0)
     if not by_command:
         begun = way(facts, directory)
@@ -96,12 +98,28 @@ def _onward(found: "Gate", facts: "Facts", result: Result, directory: Path) -> s
         return f"go on with {begun}, under a higher limit if it met one, and try again"
     resume = f"'avtt resume {shlex.quote(str(directory))}"
     if wanted is None or widest > wanted:
-        return f"go on with {resume}{_raised(facts, result, 2)}', and try again"
+        width = "" if past is None else f" --half-width {past:g}"
+        onward = f"go on with {resume}{width}{_raised(facts, result, 2)}', and try again"
+        return onward + _census(facts, result, 2, directory)
     apart = min(abs(ruling.estimate - ruling.rule.limit) for ruling in open_)
     narrower = rounded_down(min(max(apart, widest / MAX_NARROWER), widest / MIN_NARROWER))
+    times = (wanted / narrower) ** 2
     return (
         f"its targets are as certain as was asked; go on with {resume} --half-width {narrower:g}"
-        f"{_raised(facts, result, (wanted / narrower) ** 2)}', and try again"
+        f"{_raised(facts, result, times)}', and try again"
+        f"{_census(facts, result, times, directory)}"
+    )
+
+
+def _census(facts: Facts, result: Result, times: float, directory: Path) -> str:
+    """The census of a free model, where so many ``times`` the calls made are all there are."""
+    if may_cost(facts) or times * result.calls < facts.all_calls:
+        return ""
+    command = f"avtt census {spec_named(facts, anywhere=True)}"
+    out = shlex.quote(f"{directory}-whole")
+    return (
+        f"; or ask all {facts.all_calls:,} calls, without choosing, which is exact: "
+        f"'{command} --out {out}'"
     )
 
 

@@ -100,7 +100,6 @@ class Live:
         self._step: Step | None = None
         self._began: float | None = None  # the share of the way where this run goes on
         self._since = time.monotonic()
-        self._goes_on = audit.state().calls > 0  # calls and cost are then those of all sessions
         self._next = FIRST
         self._told = False
         self._cautioned: list[str] = []  # what was said while it ran
@@ -188,23 +187,22 @@ class Live:
                 self._cautioned.append(said)
                 self.console.print(f"warning: {said}")
 
-    def finish(self, result: Result, out: Path) -> None:
-        """Why it stopped, the targets that matter most, and where the report is."""
+    def finish(self, result: Result, out: Path, seconds: float | None = None) -> None:
+        """Why it stopped, the targets that matter most, and where the report is; ``seconds``: as
+        ``tell_end``."""
         self._tell_trouble()
-        took = clock(time.monotonic() - self._since)
-        took += " in this session" if self._goes_on else ""
-        tell_end(result, out, self._audit.certify, took, self._cautioned)
+        tell_end(result, out, self._audit.certify, seconds, self._cautioned)
 
 
 def tell_end(
     result: Result,
     out: Path,
     aims: Certify | CertificateFacts | None,
-    took: str = "",
+    seconds: float | None = None,
     told: Sequence[str] = (),
 ) -> None:
-    """How an audit ended, in the terminal. ``aims``: what it certifies; ``took``: its time;
-    ``told``: warnings that were given while it ran."""
+    """How an audit ended, in the terminal. ``aims``: what it certifies; ``seconds``: what it
+    took, as the report has it, in all sessions; ``told``: warnings that were given while it ran."""
     console = plain_console()
     if result.headline is not None:
         console.print(result.headline)
@@ -212,7 +210,8 @@ def tell_end(
     counts = {"call": result.calls, "question": result.questions}
     spent = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items()]
     spent += [result.paid] if result.cost or result.in_doubt else []
-    console.print(", ".join(filter(None, [*spent, took])))
+    spent += [] if seconds is None else [clock(seconds)]
+    console.print(", ".join(spent))
     console.print(_table(result.targets))
     if result.guarantee is not None:
         console.print(result.guarantee)

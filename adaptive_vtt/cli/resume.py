@@ -32,7 +32,8 @@ def resume(
     half_width: Annotated[
         float | None,
         opt(
-            "Certify every target to plus or minus this share; 0.05 is 5 percentage points.",
+            "Certify every target to plus or minus this share; 0.05 is 5 percentage points. "
+            "An audit that its gate ended goes on past it.",
             "SHARE",
         ),
     ] = None,

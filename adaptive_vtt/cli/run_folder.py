@@ -5,7 +5,7 @@ import json
 import os
 import shlex
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,10 @@ from ..results.way_on import (
     advised,
     census_as_they_are,
     forecast,
+    past_gate,
     resume_command,
     rounded_up,
+    spec_named,
 )
 from ..space import QuestionSpace
 from ..strategies import default
@@ -49,8 +51,9 @@ Step = tuple[str, str]
 """A command, and its purpose."""
 
 
-def begin(spec: Spec, base: Path, out: Path) -> Audit:
-    """A new audit in ``out``. Raises InputError where one stands there that holds answers.
+def begin(spec: Spec, base: Path, out: Path, named: Sequence[str]) -> Audit:
+    """A new audit in ``out``; ``named``: as ``Facts.named``. Raises InputError where one stands
+    there that holds answers.
 
     One without any is begun anew under this spec; see ``journal.begin_anew``. Raises JournalError
     where the code of the audit that stands there was changed since.
@@ -83,7 +86,7 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
         base,
         check=note_seed,  # sees the space before any code that the spec names is imported
         journal=partial(begin_anew, out / JOURNAL),
-        notes={"warnings": warnings, **notes_of(spec, os.path.abspath(base))},
+        notes={"warnings": warnings, "named": named, **notes_of(spec, os.path.abspath(base))},
     )
 
 
@@ -95,13 +98,12 @@ def run_and_report(
     *,
     open_it: bool = False,
     plotly: str = "inline",
-    spec: str = "SPEC.toml",
     ending: Callable[[Result], str] | None = None,
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
     ``open_it``: the report is opened in the browser. ``plotly``: how it brings plotly.js.
-    ``spec``: as commands name it. ``ending``: what else is printed, "": nothing. Exits with 3 where
+    ``ending``: what else is printed, "": nothing. Exits with 3 where
     all that was asked of every target had to be known, and of one was not.
     """
     kept = (read_facts(audit.journal.facts()).spec or {}).get("track")
@@ -113,10 +115,11 @@ def run_and_report(
         for hook in hooks:
             hook.keep(out)
         steps = next_steps(out, audit.journal, result)
-        found = [*quoted(audit.journal), _as_they_are(out, audit.journal, result, spec)]
+        found = [*quoted(audit.journal), _as_they_are(out, audit.journal, result)]
+        ended = read_facts(audit.journal.facts()).ended
         audit.journal.check_place()
     if not as_json:
-        live.finish(result, out)
+        live.finish(result, out, None if ended is None else ended.elapsed)
         found += [] if ending is None else [ending(result)]
     _tell_rest(result, out, found, steps, as_json, open_it)
     if require_certified and not bool(result.reached.all()):
@@ -134,7 +137,8 @@ def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
         found = [*quoted(journal), _as_they_are(out, journal, result)]
     if not as_json:
         typer.echo("this audit has ended: nothing was asked", err=True)
-        tell_end(result, out, facts.certificate)
+        seconds = None if facts.ended is None else facts.ended.elapsed
+        tell_end(result, out, facts.certificate, seconds)
     _tell_rest(result, out, found, steps, as_json, open_it)
 
 
@@ -245,20 +249,22 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     folder = shlex.quote(str(out))
     found: list[Step] = []
     facts = read_facts(journal.facts())
+    anew = f"avtt audit {spec_named(facts, anywhere=True)} --out"
     if "emptied" in result.targets and bool(result.targets["emptied"].any()):
         again = shlex.quote(f"{out}-again")
-        found.append((f"avtt audit SPEC.toml --out {again}", "once the model stays as it is"))
+        found.append((f"{anew} {again}", "once the model stays as it is"))
     open_ = result.targets[~result.reached].to_dict("records")
     settled = found or (facts.certificate is not None and not open_)
     so_far = result.calls, result.questions, result.cost
     limits = "" if settled else advised(facts, *so_far, forecast(open_))
-    if limits and facts.ended is not None and facts.ended.by == "gate":
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
+    if limits and by_gate and past_gate(facts) is None:
         more = shlex.quote(f"{out}-more")
-        found.append((f"avtt audit SPEC.toml --out {more}", "without its gate certifies the rest"))
+        found.append((f"{anew} {more}", "without its gate certifies the rest"))
     elif limits:
         what = "goes on, to certify the rest" if facts.certificate else "goes on"
         found.append((f"{resume_command(facts, out)} {limits}", what))
-        found += _settling(out, facts, result)
+        found += [] if by_gate else _settling(out, facts, result)
     answers = (answer for call in journal.calls() for answer in call.answers)
     images = sample_word(facts.space, journal.pictures()) == "image"  # which export needs
     if images and any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
@@ -269,11 +275,12 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     return [*found, (f"avtt verify {folder}", "checks every figure")]
 
 
-def _as_they_are(out: Path, journal: Journal, result: Result, spec: str = "SPEC.toml") -> str:
+def _as_they_are(out: Path, journal: Journal, result: Result) -> str:
     """The census that tells the rate of images as they are exactly; "" where it is not worth it."""
     further = forecast(result.targets[~result.reached].to_dict("records"))
     intervals = [*zip(result.targets["lower"], result.targets["upper"], strict=True)]
     facts, folder = read_facts(journal.facts()), shlex.quote(str(out))
+    spec = spec_named(facts, anywhere=True)
     found = census_as_they_are(facts, intervals, result.calls, further, folder, spec)
     return "" if found is None else f"{found[0]}:\n  {found[1]}"
 

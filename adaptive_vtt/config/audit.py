@@ -115,7 +115,8 @@ class StopSpec(Section):
     seconds: float | None = told(WallClock, "seconds", set_here=False)
     gate: list[str] | None = Field(
         None,
-        description="a goal: rules such as 'overall <= 0.1' ('avtt gate') are all decided",
+        description="a goal: rules such as 'overall <= 0.1' are all decided; the exit code is 0 "
+        "whether they pass or fail ('avtt gate' exits with 1 where one fails)",
         min_length=1,
     )
 

@@ -104,7 +104,7 @@ def resume(
     ``discover`` (slices, looked for at once), ``questions``, ``seconds``, the fields of that name
     in SPEC.toml. They are journaled, so that they stay. Intervals hold at every moment, whatever
     ends the audit, so the guarantee is as it was (``certify.rules.Rules.aiming`` says why of
-    ``half_width``).
+    ``half_width``). With a ``half_width`` an audit that its gate ended goes on past the gate.
 
     ``posthoc``: targets, as rules of a gate name them, that draws to come shall certify, too,
     whatever made somebody choose them; see ``Audit.certify_also``.
@@ -146,6 +146,8 @@ def _of_spec(
         table = spec.model_dump()
         for name, value in changes.items():
             table[_SECTIONS[name]][name] = value
+        if "half_width" in changes and facts.ended is not None and facts.ended.by == "gate":
+            table["stop"]["gate"] = None  # it is decided, and would end the audit at once
         spec = parse_spec(table, "resume")
         check_limits(changes, journal, facts)
         notes = notes_of(spec, facts.base)

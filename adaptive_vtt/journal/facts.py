@@ -368,7 +368,8 @@ class Facts(LostFacts):
     uncertainties, as shares of the prior, at which rules end the audit; ``endpoint``: what the
     model's client counted; ``key``, ``entropy`` and ``model_version``: see ``engine.audit_key``;
     ``spec`` and ``base``: SPEC.toml, None where Python began the audit, and the folder its paths
-    start at; ``program``: a hash of both; ``parts``: see ``config.journaled.notes_of``;
+    start at; ``named``: its file's name there and the --set changes, or --demo, as typed;
+    ``program``: a hash of both; ``parts``: see ``config.journaled.notes_of``;
     ``begun_with``: settings and certificate by name, as stored but for the targets' ids, to be
     compared whole on resuming; ``features``: see ``engine.assembly``; ``known_a``: of a
     comparison, the questions about which model A was not asked, as an earlier audit had;
@@ -405,6 +406,7 @@ class Facts(LostFacts):
     warnings: tuple[str, ...] = ()
     spec: JsonObject | None = None
     base: str = "."
+    named: tuple[str, ...] = Field(("SPEC.toml",), min_length=1)
     program: str | None = None
     parts: dict[str, str | None] = {}
     begun_with: Mapping[str, Any] = {}

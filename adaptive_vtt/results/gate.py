@@ -76,10 +76,11 @@ class Rule:
         about = found["about"]
         versus = about.startswith(VERSUS)
         least = -1 if versus else 0
+        meant = not in_percent and 1 < limit <= 100
         if not least <= limit <= 1:
             raise InputError(
                 f"rule {text!r}: expected a limit from {least} to 1, got {limit:g}"
-                + ("" if in_percent else "; for percent write '20 %'")
+                + (f"; for percent write '{limit:g} %'" if meant else "")
             )
         sign: Any = found["sign"]
         return cls(text.strip(), about.removeprefix(VERSUS), sign, limit, versus)

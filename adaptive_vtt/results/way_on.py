@@ -103,6 +103,20 @@ def resume_command(facts: Facts, folder: Path | str) -> str:
     return f"avtt resume {shlex.quote(str(folder))}{' --model FILE:NAME' * bool(facts.call)}"
 
 
+def spec_named(facts: Facts, *, anywhere: bool = False) -> str:
+    """The audit's spec with its --set changes, as a command names it from where one stands.
+
+    ``anywhere``: by its whole path, where its file lies outside that folder; else by its name
+    alone, as a report may be passed on and tells no path of this machine.
+    """
+    first, *changes = facts.named
+    path, here = Path(facts.base, first), Path.cwd()
+    if not first.startswith("--"):
+        inside = path.is_relative_to(here)
+        first = str(path.relative_to(here)) if inside else str(path) if anywhere else first
+    return shlex.join([first, *changes])
+
+
 def shipping_rule(certificate: CertificateFacts) -> str:
     """A rule of a gate about the new of two models, as a first thing to ask of a comparison: that
     it errs no more often than was claimed, or by no more than a point; about the overall error
@@ -134,7 +148,19 @@ def advised(facts: Facts, drawn: int, questions: int, cost: float, further: Rang
     counts them; ``questions`` and ``cost``: what they took so far.
     """
     more = more_calls(facts, drawn, further)
-    return raised(facts, drawn, questions, cost, more) if more else ""
+    if not more:
+        return ""
+    options = raised(facts, drawn, questions, cost, more)
+    if (width := past_gate(facts)) is not None:
+        return f"--half-width {width:g} {options}".rstrip()
+    return options
+
+
+def past_gate(facts: Facts) -> float | None:
+    """The half-width by which ``avtt resume`` goes on with an audit that its gate ended; None where
+    something else ended it, or where it was begun without one."""
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
+    return facts.certificate.half_width if by_gate and facts.certificate else None
 
 
 def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
@@ -161,7 +187,10 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
     for ((section, name), option), needed in zip(LIMITS.items(), wanted, strict=True):
         limit = (spec.get(section) or {}).get(name)
         if limit is not None and limit < needed:
-            found.append(f"{option}{rounded_up(needed):.10g}")
+            value = rounded_up(needed)
+            if name == "budget":  # no more than there are
+                value = min(value, max(facts.all_calls, needed))
+            found.append(f"{option}{value:.10g}")
     return " ".join(found)
 
 
@@ -185,7 +214,7 @@ def census_as_they_are(
     calls: int,
     further: Range | None,
     folder: str,
-    spec: str = "SPEC.toml",
+    spec: str,
 ) -> tuple[str, str] | None:
     """What a census of the images as they are takes, which tells their rate exactly, and its
     command; None where that rate is exact by now, where a call may cost money, and where it takes
@@ -198,9 +227,7 @@ def census_as_they_are(
     if places is None or certificate is None or begun is None:
         return None
     lower, upper = intervals[places.plain]
-    # prices may be unknown, but where a client counts, a server is asked
-    paid = facts.worst or facts.endpoint or facts.settings.oracle.judge
-    if paid or upper - lower <= POINT or _more_than_relations(begun):
+    if may_cost(facts) or upper - lower <= POINT or _more_than_relations(begun):
         return None
     images = facts.space.samples
     needed = images if facts.settings.answers == "all" else certificate.sizes[places.plain]
@@ -211,6 +238,12 @@ def census_as_they_are(
         f"all {images:,} images as they are take {needed:,} calls, and tell their rate exactly",
         f"avtt census {spec} {sets} --out {folder}-as-they-are",
     )
+
+
+def may_cost(facts: Facts) -> bool:
+    """Whether calls may cost money: prices may be unknown, but where a client counts, a server is
+    asked."""
+    return bool(facts.worst or facts.endpoint or facts.settings.oracle.judge)
 
 
 def _more_than_relations(spec: Mapping[str, Any]) -> bool:

@@ -54,7 +54,9 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
         intervals[places.plain] = (0.1, 0.1 + width)
         changed = facts.model_copy(update=changes)
         further = Range(likely, likely, likely)
-        return census_as_they_are(changed, intervals, calls, further, "run") is not None
+        return (
+            census_as_they_are(changed, intervals, calls, further, "run", "SPEC.toml") is not None
+        )
 
     def asking(section: str, **fields: Any) -> JsonObject:
         return {**before, section: {**before[section], **fields}}
@@ -68,3 +70,28 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     assert not told(spec=asking("certify", where={"a": {"sex": ["f"]}}))
     assert not told(worst=0.1)
     assert not told(endpoint={"calls": 40})
+
+
+@pytest.mark.parametrize("name", ["SPEC.toml", "other.toml"])
+def test_commands_name_the_spec_on_audit_resume_and_report_alike(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_start(tmp_path / "again").rename(tmp_path / "again" / name)
+    plain = ["--set", "certify.surrogate=false", "--set", "certify.self_taught=false"]
+    spec = f"again/{name} {' '.join(plain)}"
+    census, planning = f"avtt census {spec} --set", f"avtt plan {spec} --pilot run"
+    options = ["--half-width", "0.1", "--budget", "40", "--seed", "1", "--out", "run"]
+    assert run("audit", f"again/{name}", *plain, *options) == 0
+    report = tmp_path / "run" / "report.html"
+    for command in (["resume", "run"], ["resume", "run", "--budget", "41"], ["report", "run"]):
+        assert command[0] == "report" or census in capsys.readouterr().out
+        assert census in report.read_text()
+        assert planning in report.read_text()
+        assert run(*command) == 0
+    monkeypatch.chdir(tmp_path / "run")  # its spec lies elsewhere now
+    assert run("report", str(tmp_path / "run")) == 0
+    assert census.replace("again/", "") in report.read_text()
+    capsys.readouterr()
+    assert run("resume", str(tmp_path / "run")) == 0
+    assert census.replace("again", str(tmp_path / "again")) in capsys.readouterr().out

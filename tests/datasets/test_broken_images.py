@@ -45,6 +45,27 @@ def test_broken_images_of_a_table_are_skipped_by_name(with_broken_image: Path) -
     assert dataset.skipped == (str(folder / "b.png"),)
 
 
+def test_rows_whose_file_is_missing_are_skipped_by_name_too(with_broken_image: Path) -> None:
+    table = with_broken_image / "labels.csv"
+    table.write_text("id,polyp,loop\na,1,1\nb,1,0\nc,0,1\nd,0,maybe\ne,1,0\nf,0,1\n")
+    folder = with_broken_image / "images"
+    for name in "ef":
+        picture(folder / f"{name}.png")
+    dataset = datasets.read_table(table, folder, metadata=["loop"], broken="skip")
+    assert ids(dataset) == ["a", "c", "e", "f"]
+    assert truths(dataset) == [[1], [0], [1], [0]]
+    assert dataset.skipped == (str(folder / "b.png"), f"{folder / 'd'} (missing)")
+    told = r"missing: d \(row 4\); .* or leave such rows out by broken = 'skip' in \[dataset\]"
+    also = r".*; also column 'loop': row 4 holds 'maybe', the other 5 are 0 or 1"
+    for metadata in ([], ["loop"]):
+        with pytest.raises(InputError, match=told + also):
+            datasets.read_table(table, folder, metadata=metadata)
+    for name in "acef":  # most are missing: the folder is another
+        (folder / f"{name}.png").unlink()
+    with pytest.raises(InputError, match=r"sample 'a': image file .* does not exist, nor do"):
+        datasets.read_table(table, folder, broken="skip")
+
+
 def test_nothing_but_broken_files_is_no_dataset(tmp_path: Path) -> None:
     (tmp_path / "polyps").mkdir()
     (tmp_path / "polyps" / "a.jpg").write_bytes(b"")

@@ -91,17 +91,26 @@ def test_python_takes_a_traced_network_and_shows_how_to_wrap_an_estimator(tmp_pa
         model_of(str(tmp_path / "none.pt"))
 
 
-def test_a_forest_says_a_column_of_each_concept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("concepts", [1, 2])  # 1: a cell spoilt the other column of labels
+def test_a_forest_says_a_column_of_each_concept(concepts: int, tmp_path: Path) -> None:
     joblib = pytest.importorskip("joblib")
     forests = pytest.importorskip("sklearn.ensemble").RandomForestClassifier(3, random_state=0)
     pixels = np.random.default_rng(0).random((20, 3 * SIDE * SIDE))
     joblib.dump(forests.fit(pixels, np.arange(40).reshape(20, 2) % 3 > 0), tmp_path / "net.joblib")
     made: dict[str, Any] = {}
-    exec(lines(tmp_path / "net.joblib", repr(str(tmp_path / "net.joblib")), 2), made)
+    exec(lines(tmp_path / "net.joblib", repr(str(tmp_path / "net.joblib")), concepts), made)
     said = made["predict"]([np.zeros((SIDE, SIDE, 3), np.uint8)] * 4)
     assert said.shape == (4, 2)
     expected = [each[:, 1] for each in forests.predict_proba(np.zeros((4, pixels.shape[1])))]
     np.testing.assert_allclose(said.T, expected)
+
+
+@pytest.mark.parametrize("make", [scripted, whole, dumped])
+def test_comments_of_the_lines_that_wrap_a_model_fit_80_columns(make: Any, tmp_path: Path) -> None:
+    path = tmp_path / ("net.joblib" if make is dumped else "net.pt")
+    make(path)
+    text = lines(path, 'Path(__file__).parent / "../models/of/somebody/net.joblib"', 2)
+    assert not [line for line in text.splitlines() if "#" in line and len(line) > 80]
 
 
 def test_what_a_forest_says_by_itself_is_told_with_its_remedy() -> None:

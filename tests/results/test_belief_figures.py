@@ -266,8 +266,8 @@ def test_dots_of_images_and_bins_of_predictions(result: Result) -> None:
 def test_the_gain_is_that_of_predictions_over_the_plain_rate() -> None:
     loss = np.tile([0.0, 1.0], 50)
     table = pd.DataFrame({"draw": range(100), "predicted": 0.8 * loss + 0.1, "loss": loss})
-    assert figures.gain(table).startswith("Mean squared error 0.010 over 100 questions")
-    assert "100 answers tell about as much as 2" in figures.gain(table)
+    assert figures.gain(table).startswith("Mean squared error 0.010 over 100 calls")
+    assert "100 calls tell about as much as 2" in figures.gain(table)
     assert "saved no calls" in figures.gain(table.assign(predicted=1 - loss))
     assert figures.gain(table[:0]).startswith("No draw tells")
 

@@ -1,6 +1,8 @@
 """Rules about certified rates: what they say, what they decide, and what they may not name."""
 
+import json
 import re
+import shlex
 import sqlite3
 import tomllib
 from contextlib import closing
@@ -18,18 +20,22 @@ from pydantic import TypeAdapter
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.cli import main, progress
+from adaptive_vtt.cli.gate import _census
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.families import Overall, TargetId
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, read_journal
+from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.results.gate import Gate, Gated, Rule, Ruling, gate
 from adaptive_vtt.results.report.section import THIN, span
+from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer
 from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.command_line import run
 from tests.helpers.copied_journals import add_rows
 
 
@@ -77,7 +83,8 @@ def test_a_rule_is_read_as_it_is_written(text, about, sign, limit, versus):
         ("overall <= 1.2.3", "expected TARGET, one of"),
         ("overall =< 0.2", "expected TARGET, one of"),
         ("overall == 0.2", "expected TARGET, one of"),
-        ("overall <= 20", "expected a limit from 0 to 1, got 20; for percent write '20 %'"),
+        ("overall <= 25", "expected a limit from 0 to 1, got 25; for percent write '25 %'"),
+        ("overall <= 250", "expected a limit from 0 to 1, got 250$"),
         ("overall <= 120 %", "expected a limit from 0 to 1, got 1.2$"),
         ("versus:overall <= -2", "expected a limit from -1 to 1"),
     ],
@@ -291,19 +298,28 @@ def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) 
     assert ended("--gate", "overall <= 0.95") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "every rule of the gate is decided" in said
-    assert "avtt audit SPEC.toml --out" in said
-    assert "run-more" in said
-    assert "avtt resume" not in said
+    advised = re.findall(r"avtt (resume \S+ --half-width 0\.02 --budget \d+)", said)
+    report = " ".join((out / "report.html").read_text(encoding="utf-8").split())
+    assert re.search(r"avtt resume \S+ --half-width 0\.02 --budget \d+", report)
     with closing(read_journal(out / "journal.db")) as journal:
         assert journal.facts()["ended"]["by"] == "gate"
     with pytest.raises(SystemExit) as raised:
         main(["gate", str(out), "--rule", "overall <= 0.25"])
     assert raised.value.code == 4
     said = " ".join(capsys.readouterr().out.split())
-    assert "ended with the gate that it was given and goes no further" in said
+    assert re.search(r"go on with 'avtt resume \S+ --half-width 0\.02", said)
+    (budget,) = re.findall(r"--budget (\d+)", advised[0])
     with pytest.raises(SystemExit) as raised:
         main(["gate", str(out), "--rule", "overall <= 0.95"])
     assert not raised.value.code
+    calls = json.loads((out / "result.json").read_text())["calls"]
+    with pytest.raises(SystemExit) as raised:  # its gate is decided and ends it no more
+        main(["resume", *advised[0].split()[1:], "--half-width", "0.12"])
+    assert not raised.value.code
+    assert f"goes on with budget {budget}, half-width 0.12" in capsys.readouterr().err
+    result = json.loads((out / "result.json").read_text())
+    assert calls < result["calls"]
+    assert "certified to +-0.12" in result["stop_reason"]
 
 
 def test_a_gate_without_an_interval_to_wait_for_is_refused(tmp_path: Path) -> None:
@@ -456,3 +472,29 @@ def test_any_name_leaves_junit_and_summary_whole(name: str) -> None:
     ElementTree.fromstring(found.junit())
     rows = [line for line in found.markdown().splitlines() if line.startswith("| fail")]
     assert [len(re.split(r"(?<!\\)\|", row.replace("\\\\", ""))) for row in rows] == [8]
+
+
+def test_an_open_gate_advises_no_more_calls_than_there_are_and_names_the_census(
+    tmp_path: Path, capsys: Any
+) -> None:
+    spec, out = write_start(tmp_path), tmp_path / "run"
+    plain = ["--set", "certify.surrogate=false", "--set", "certify.self_taught=false"]
+    given = ["--targets", "overall", "--half-width", "0.07", "--seed", "1", "--out", str(out)]
+    assert run("audit", str(spec), *plain, *given) == 0
+    rate = json.loads((out / "result.json").read_text())["targets"][0]["estimate"]
+    capsys.readouterr()
+    assert run("gate", str(out), "--rule", f"overall <= {rate + 0.001}") == 4
+    said = " ".join(capsys.readouterr().out.split())
+    with closing(read_journal(out / "journal.db")) as journal:
+        facts = read_facts(journal.facts())
+    assert re.search(rf"avtt resume \S+ --half-width 0\.01\d* --budget {facts.all_calls}'", said)
+    assert f"; or ask all {facts.all_calls} calls, without choosing, which is exact: 'avtt" in said
+    (command,) = re.findall(r"'avtt (census .*?)'(?:$| )", said)
+    assert shlex.split(command)[-1] == f"{out}-whole"
+    assert run(*shlex.split(command)) == 0
+    with closing(read_journal(out / "journal.db")) as journal:
+        paid = facts.model_copy(update={"endpoint": {"calls": 1}})
+        result = summarise(journal)
+    assert _census(facts, result, 99, out)
+    assert not _census(paid, result, 99, out)
+    assert not _census(facts, result, 1, out)

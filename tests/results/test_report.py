@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 
 import adaptive_vtt as avtt
 from adaptive_vtt.demo.fashion_cnn import predict
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Consistency
@@ -489,3 +489,22 @@ def test_without_an_answer_it_is_told_all_the_same() -> None:
     told = "up to $2.00 more may have been charged for 2 lost calls"
     assert result.paid == f"cost $0.00 ({told})"
     assert told in spaced(render(journal))
+
+
+def test_calls_asked_again_after_an_error_are_perhaps_paid_for_twice_only_where_they_cost() -> None:
+    space, journal = avtt.QuestionSpace(tiny_dataset(4, 1)), MemoryJournal()
+
+    def broken(images: list[Any]) -> Any:
+        raise TypeError("list indices must be integers")
+
+    with pytest.raises(ModelError, match="list indices"):
+        avtt.Audit(space, PythonModel(broken, name="own"), journal=journal).run()
+    mended = PythonModel(lambda images: np.ones((len(images), 1)), name="own")
+    avtt.Audit(space, mended, journal=journal).run()
+    why = "when the audit was interrupted or ended by an error, or a worker died, and asked again"
+    assert f"{why}.</p>" in (page := spaced(render(journal)))
+    assert "What it cost" not in page
+    paid = MemoryJournal()
+    lost_calls(paid, 2).run()
+    assert f"{why}: perhaps paid for twice.</p>" in (page := spaced(render(paid)))
+    assert "What it cost, and what came back instead of answers" in page

@@ -307,3 +307,29 @@ def test_pages_have_the_sign_that_terminals_spell_out(tmp_path):
     nothing = SimpleNamespace(value=None, failure="", busy=False)
     words = state_of(read_run(tmp_path), nothing, nothing)["words"]
     assert "±40 points" in words
+
+
+@pytest.mark.parametrize(("budget", "open_"), [(60, False), (4, True)])
+def test_legends_and_columns_are_of_what_the_page_shows(budget: int, open_: bool) -> None:
+    options: dict[str, Any] = {"targets": ["overall", "relations"], "surrogate": False}
+    relations = ["identity", "rotation"]
+    half_width = 0.45 if not open_ else 0.05
+    model = ScriptedModel(answers="one")
+    made = audit(tiny_dataset(), model, relations, budget=budget, half_width=half_width, **options)
+    settled = [s.settled for s in Evidence.of(made).standings]
+    assert settled == [not open_] * 3
+    told = Tags(render(made)).text
+    assert ("wider than asked, holds all the same" in told) == open_
+    assert ("certified: interval and estimate" in told) != open_
+    assert ("Open: wider than asked after all" in told) == open_
+    assert ("Orange: not settled by the end." in told) == open_
+    assert ("Blue: settled by the end." in told) != open_
+    assert "answer GP’s belief" not in told  # of relations there is none
+    assert "Raw means beside the certificate" in told
+    assert "so it is biased, and carries no guarantee." in told
+
+
+def test_beliefs_stand_beside_targets_that_have_some(certified: Journal) -> None:
+    told = Tags(render(certified)).text
+    assert "Raw means and beliefs beside the certificate" in told
+    assert "answer GP’s belief" in told

@@ -49,6 +49,7 @@ def read_table(
     """A dataset from a CSV (or .parquet) table of labels and a folder of images.
 
     Cells of concepts may be yes and no, too; of ``class_column`` a concept per class is made.
+    ``broken``: "skip" leaves out rows whose file is missing, too, unless most are.
     Raises InputError naming file, row or column; at once for over 10,000 columns.
     """
     path = Path(labels)
@@ -69,19 +70,21 @@ def read_table(
     if class_column is None:
         _check_labels(others, chosen, images, path)
     truths = known[chosen] if class_column is None else one_per_class(known[class_column])
-    files, skipped = None, set[Path]()
+    files, skipped = None, list[str]()
     if images is not None:
-        found = _files(Folder(Path(images), allow_outside), table, id_column, file_column, path)
-        skipped = unreadable(found, broken, str(path))
-        files = [file for file in found if file not in skipped]
-        kept = [file not in skipped for file in found]
+        folder = Folder(Path(images), allow_outside)
+        found, missing = _files(folder, table, id_column, file_column, path, broken)
+        bad = unreadable([file for file in found if file is not None], broken, str(path))
+        skipped = [*sorted(map(str, bad)), *missing]
+        files = [file for file in found if file is not None and file not in bad]
+        kept = [file is not None and file not in bad for file in found]
         known, truths = known[kept], truths[kept]
     try:
         dataset = from_table(
             files,
             truths,
             metadata=known[metadata] if metadata else None,
-            skipped=sorted(map(str, skipped)),
+            skipped=skipped,
             name=path.stem,
         )
     except InputError as error:
@@ -122,6 +125,12 @@ def odd_label(cells: "pd.Series[str]") -> str:
     return f"row {row + 1} holds {cells.iloc[row]!r}{more}, the other {len(rest)} are {words}"
 
 
+def _odd_cells(table: pd.DataFrame) -> str:
+    """What else is to be mended, to be told beside another error."""
+    odd = {str(name): odd_label(table[name]) for name in table}
+    return "".join(f"; also column {name!r}: {told}" for name, told in odd.items() if told)
+
+
 def _check_labels(
     table: pd.DataFrame, chosen: list[str], images: Path | str | None, path: Path
 ) -> None:
@@ -136,18 +145,30 @@ def _check_labels(
 
 
 def _files(
-    folder: Folder, table: pd.DataFrame, id_column: str, file_column: str | None, path: Path
-) -> list[Path]:
-    """The image file of every row; raises InputError where one has none."""
+    folder: Folder,
+    table: pd.DataFrame,
+    id_column: str,
+    file_column: str | None,
+    path: Path,
+    broken: str,
+) -> tuple[list[Path | None], list[str]]:
+    """The image file of every row, None where it is missing, and what those are called.
+
+    Raises InputError where one is missing, unless ``broken`` is "skip" and most are there.
+    """
     names, ids = table[file_column or id_column], table[id_column]
     found = [_find(folder, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
     missing = [row for row, file in enumerate(found, start=1) if file is None]
-    if missing and 2 * len(missing) < len(table):
+    few = 2 * len(missing) < len(table)
+    if few and broken == "skip":
+        return found, [f"{folder.path / names.iloc[row - 1]} (missing)" for row in missing]
+    if missing and few:
         told = some([f"{names.iloc[row - 1]} (row {row})" for row in missing], 5)
         raise InputError(
             f"{path}: {len(table) - len(missing):,} of {len(table):,} images found in "
-            f"{str(folder.path)!r}, missing: {told}; mend the name or remove the row; rows are "
-            "counted below the header"
+            f"{str(folder.path)!r}, missing: {told}; mend the name, remove the row, or leave such "
+            "rows out by broken = 'skip' in [dataset]; rows are counted below the header"
+            + _odd_cells(table)
         )
     if missing:
         sample, name = ids.iloc[missing[0] - 1], names.iloc[missing[0] - 1]
@@ -155,7 +176,7 @@ def _files(
         if len(missing) > 1:
             said += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
         raise InputError(said + _where_images_are(folder.path, Path(name), table))
-    return [file for file in found if file is not None]
+    return found, []
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

@@ -374,13 +374,11 @@ def gain(table: pd.DataFrame) -> str:
     before = (np.concatenate([[0.0], loss.cumsum()[:-1]]) + 0.5) / (np.arange(len(loss)) + 1)
     plain = float(np.square(loss - before).mean())
     error = float(np.square(loss - table["predicted"].to_numpy(float)).mean())
-    said = (
-        f"Mean squared error {error:.3f} over {len(loss)} questions, by the plain rate {plain:.3f}"
-    )
+    said = f"Mean squared error {error:.3f} over {len(loss)} calls, by the plain rate {plain:.3f}"
     if error >= plain:
         return f"{said}: predictions saved no calls. "
     alone = len(loss) * plain / error if error else float("inf")
-    return f"{said}: {len(loss)} answers tell about as much as {alone:,.0f} without. "
+    return f"{said}: {len(loss)} calls tell about as much as {alone:,.0f} without. "
 
 
 def concepts_unsure(table: pd.DataFrame) -> Figure:

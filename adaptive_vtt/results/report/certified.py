@@ -177,11 +177,13 @@ def disagreements_section(evidence: Evidence) -> Section | None:
     if evidence.certificate is None:
         return None
     found = evidence.standings
+    believed = any(s.belief is not None for s in found)
     return Section.of(
-        "Raw means and beliefs beside the certificate",
+        f"Raw means{' and beliefs' * believed} beside the certificate",
         "disagreements",
         "disagreements.html",
         targets=[s for _, part in ordered(found) for s in part],
+        believed=believed,
         flags=[(s, *told) for s in found for told in s.beliefs_outside],
         most=FLAGS,
         span=span,

@@ -25,7 +25,7 @@ from ...types import IDENTITY, SIDES, Floats, JsonObject
 from ...utils.figures import in_points, on_page
 from ..outcomes import FAILED, judged, sample_word
 from ..result import warned
-from ..way_on import cap_held_back
+from ..way_on import cap_held_back, spec_named
 from .beside_journal import Baseline, People
 
 
@@ -57,6 +57,8 @@ class Content:
     """What was kept of beliefs, and what it is about."""
     folder: str = "DIR"
     """The run folder as commands name it, quoted."""
+    spec: str = "SPEC.toml"
+    """Its spec, likewise."""
     held_back: str = ""
     """What ``way_on.cap_held_back`` says, of an audit that has not ended."""
 
@@ -71,8 +73,14 @@ class Content:
         head = journal.head
         known = facts, draws, calls, pictures, told, sources, head, warnings
         held_back = "" if facts.ended else cap_held_back(facts, journal)
-        folder = _folder(journal)
-        return cls(*known, judging=judging, believed=beliefs, folder=folder, held_back=held_back)
+        return cls(
+            *known,
+            judging=judging,
+            believed=beliefs,
+            folder=_folder(journal),
+            spec=spec_named(facts),
+            held_back=held_back,
+        )
 
     @property
     def concepts(self) -> list[str]:

@@ -44,17 +44,20 @@ def spending_section(evidence: Evidence) -> Section | None:
     if evidence.cost == 0 and not (troubles or statistics or again or evidence.facts.interrupted):
         return None
     views = {axis: _spent(evidence, axis) for axis in ("calls", "seconds")}
+    in_doubt = evidence.facts.money_in_doubt(evidence.unconfirmed)
+    costs = bool(evidence.cost or in_doubt)
     return Section.of(
-        "What it cost, and what came back instead of answers",
+        f"{'What it cost, and what' if costs else 'What'} came back instead of answers",
         "spending",
         "spending.html",
         chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
         cost=evidence.cost,
         unconfirmed=evidence.unconfirmed,
-        in_doubt=evidence.facts.money_in_doubt(evidence.unconfirmed),
+        in_doubt=in_doubt,
         money=evidence.facts.money,
         cap=evidence.facts.max_cost,
         lost=evidence.facts.interrupted,
+        paid=evidence.cost or evidence.facts.worst or statistics,  # prices may be unknown
         again=again,
         ratio=evidence.certificate is None or evidence.certificate.bets.ratio,
         judge=found_by_judge(evidence.judging, evidence.calls),
@@ -247,6 +250,8 @@ def forecast_section(evidence: Evidence) -> Section | None:
         money=evidence.facts.money,
         several=len(certificate.targets) > 1,
         folder=evidence.folder,
+        spec=evidence.spec,
+        plannable=not evidence.spec.startswith("--"),  # 'avtt plan' has no --demo
         chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
 

@@ -47,7 +47,7 @@ def tile_of_questions(evidence: Evidence) -> Tile:
 
 def tiles_of_cost(evidence: Evidence, note: str = "") -> list[Tile]:
     """Cost, where there was any, with a ``note`` and what of it is in doubt; and time."""
-    time = Tile("Time", duration(evidence.elapsed), "interruptions left out")
+    time = Tile("Time", duration(evidence.elapsed), "preparing it included, interruptions left out")
     doubt = evidence.facts.money_in_doubt(evidence.unconfirmed)
     told = "; ".join(filter(None, [note, *doubt])) or "as the model reports it"
     cost = Tile("Cost", evidence.facts.money(evidence.cost), told)
@@ -258,7 +258,7 @@ def next_steps(evidence: Evidence) -> list[Step]:
         steps.append(_narrow(evidence, open_, mine))
     elif evidence.certificate is None:
         text = "Nothing here is certified. For intervals that hold, audit to a half-width."
-        command = "avtt audit SPEC.toml --half-width 0.05"
+        command = f"avtt audit {evidence.spec} --half-width 0.05"
         steps.append(Step(text, command if mine else "Audit(space, model, half_width=0.05)"))
     if exact_rate := _as_they_are(evidence, open_):
         steps.append(exact_rate)
@@ -284,7 +284,8 @@ def _as_they_are(evidence: Evidence, open_: list[Standing]) -> Step | None:
     intervals = [(s.lower, s.upper) for s in evidence.standings]
     further = longest(s.more_calls for s in open_)
     calls = len(evidence.draws) + len(evidence.sources)
-    found = census_as_they_are(evidence.facts, intervals, calls, further, evidence.folder)
+    names = evidence.folder, evidence.spec
+    found = census_as_they_are(evidence.facts, intervals, calls, further, *names)
     return None if found is None else Step(f"{found[0].capitalize()}.", found[1])
 
 
