@@ -34,9 +34,9 @@ def test_an_equal_seed_is_told_before_anything_is_asked(
     write_start(tmp_path)
     spec = read_spec(tmp_path / "SPEC.toml")
     spec.audit.seed = 3
-    begin(spec, tmp_path, tmp_path / "first").close()
+    begin(spec, tmp_path, tmp_path / "first", ["SPEC.toml"]).close()
     assert capsys.readouterr().err == ""
-    with begin(spec, tmp_path, tmp_path / "second") as audit:
+    with begin(spec, tmp_path, tmp_path / "second", ["SPEC.toml"]) as audit:
         assert audit.state().calls == 0
         assert (
             "warning: run 'first' beside this one audited the same questions with the same seed"

@@ -66,7 +66,10 @@ LABELS = [0, 1, 0, 1, 0, 1]
             {"id": [f"images/{n}" for n in NAMES], "bright": LABELS},
             "start above that folder: image",
         ),
-        ({"id": [*NAMES[:5], "im-9"], "bright": LABELS}, "mend the name or remove the row"),
+        (
+            {"id": [*NAMES[:5], "im-9"], "bright": LABELS},
+            "mend the name, remove the row, or leave such",
+        ),
         ({"id": LABELS, "photo": NAMES, "bright": LABELS}, 'file_column = "photo" in'),
     ],
 )
