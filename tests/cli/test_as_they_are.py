@@ -72,7 +72,7 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     assert not told(endpoint={"calls": 40})
 
 
-@pytest.mark.parametrize("name", ["SPEC.toml", "other.toml"])
+@pytest.mark.parametrize("name", [pytest.param("SPEC.toml", marks=pytest.mark.slow), "other.toml"])
 def test_commands_name_the_spec_on_audit_resume_and_report_alike(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,7 +86,12 @@ def test_it_says_how_far_the_cap_on_cost_reaches(cap: float, tmp_path: Path, cap
 
 
 @pytest.mark.parametrize(
-    "command", [["plan"], ["audit", "--dry-run"], ["audit", "--rehearse", "--budget", "2"]]
+    "command",
+    [
+        ["plan"],
+        ["audit", "--dry-run"],
+        pytest.param(["audit", "--rehearse", "--budget", "2"], marks=pytest.mark.slow),
+    ],
 )
 def test_it_needs_no_key_and_says_that_none_is_set(
     command: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
