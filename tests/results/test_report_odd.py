@@ -69,7 +69,7 @@ ODD_CERTIFIED = {
 LARGE = {"some refused", "40 concepts"}
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.torch.jit.script:DeprecationWarning")
 @pytest.mark.parametrize("name", [*sorted(ODD.keys() - LARGE), *slowly(*sorted(LARGE))])
 def test_odd_audits_have_a_whole_page(name: str) -> None:
     page = render(ODD[name]())
@@ -82,7 +82,7 @@ def test_odd_audits_have_a_whole_page(name: str) -> None:
     assert not re.search(r"\bnan\b|\bNone\b", tags.text)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.torch.jit.script:DeprecationWarning")
 @pytest.mark.parametrize("name", ODD_CERTIFIED)
 @pytest.mark.slow
 def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
