@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pandas as pd
 
+from ..errors import InputError
 from ..types import JsonObject
 from ..utils.figures import points
 from ..utils.files import write_text
@@ -19,6 +20,9 @@ from .runs import Run
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+RECORD = "compare.json"
+OTHERS: JsonObject = {"half_width": None, "confidence": None, "targets": (), "truth": None}
+"""What it holds beside runs, and what stands for each where nothing is certified."""
 PAPER_LEVELS = 3
 """Half-widths whose calls stand in the LaTeX table: the last ones; the CSV file has all."""
 PAPER_COLUMNS = (summary.RATIO, "RMSE at stop", "coverage", "ever missed")
@@ -42,6 +46,20 @@ class StrategyComparison:
     confidence: float | None = None
     targets: Sequence[str] = ()
     truth: Sequence[float] | None = None
+
+    @classmethod
+    def read(cls, folder: Path | str) -> Self:
+        """The comparison that a folder holds, as ``save`` and ``avtt compare`` leave one there.
+        Raises InputError where it holds none."""
+        file = Path(folder) / RECORD
+        try:
+            told = json.loads(file.read_text(encoding="utf-8"))
+            return cls(told["runs"], *(told.get(name, of) for name, of in OTHERS.items()))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{file}: expected what 'avtt compare' writes, got none that can be read "
+                f"({type(error).__name__})"
+            ) from None
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -100,7 +118,7 @@ class StrategyComparison:
         the truth is known also compare-estimators.csv and .tex. Gives their paths."""
         files = {
             "compare.html": self._page(),
-            "compare.json": json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n",
+            RECORD: json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n",
             "compare.csv": csv_text(self.table),
             "compare.tex": latex(self._for_paper(), "compare", self._caption(), PLAIN_NUMBERS),
         }

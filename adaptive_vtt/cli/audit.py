@@ -149,7 +149,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             return ask_everything(chosen, base, out, as_json, open_it=open_it)
         check_way(plotly)
         check_tracking(chosen.track, out)
-        begun = begin(chosen, base, out, _named(spec, sets))
+        begun = begin(chosen, base, out, _named(spec, sets, names(targets)))
         result = run_and_report(
             begun,
             out,
@@ -164,9 +164,10 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             compare_with_random(chosen, base, out, plotly)
 
 
-def _named(spec: Path | None, sets: list[str] | None) -> list[str]:
+def _named(spec: Path | None, sets: list[str] | None, targets: list[str] | None) -> list[str]:
     """The spec with its changes, as ``Facts.named``."""
-    changes = [word for change in sets or [] for word in ("--set", change)]
+    every = [*([f"certify.targets={json.dumps(targets)}"] if targets else []), *(sets or [])]
+    changes = [word for change in every for word in ("--set", change)]
     return ["--demo" if spec is None else spec.name, *changes]
 
 

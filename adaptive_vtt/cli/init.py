@@ -6,6 +6,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -253,7 +254,7 @@ def first(
     Raises InputError for data that cannot be used."""
     if layout.kind == "masks":  # a frame that shows nothing has nothing to lose sight of
         layout = replace(layout, options={**layout.options, "empty": "skip"})
-    dataset = layout.load()
+    layout, dataset = _loaded(layout)
     oracle, code = _oracle(layout, dataset), _model(layout, dataset)
     named: Table = {"target": "model.py:predict"}
     if model is not None and model.suffix == ".onnx":
@@ -275,6 +276,19 @@ def first(
     space = QuestionSpace(dataset, RELATIONS, oracle=REGISTERED.make(oracle or "correctness", {}))
     targets = [target.name for target in named_targets(space, _targets(layout, oracle))]
     return First(HEAD + text, code, _found(layout, dataset), space, targets)
+
+
+def _loaded(layout: Layout) -> tuple[Layout, Dataset]:
+    """The dataset; of a table that lacks some images without their rows, as the spec will have it.
+    Raises InputError for data that cannot be used."""
+    try:
+        return layout, layout.load()
+    except InputError:
+        if layout.kind == "table" and "images" in layout.options:
+            without = replace(layout, options={**layout.options, "broken": "skip"})
+            with suppress(InputError):  # the first error is the one to tell of
+                return without, without.load()
+        raise
 
 
 def _oracle(layout: Layout, dataset: Dataset) -> str | None:

@@ -262,7 +262,7 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
         more = shlex.quote(f"{out}-more")
         found.append((f"{anew} {more}", "without its gate certifies the rest"))
     elif limits:
-        what = "goes on, to certify the rest" if facts.certificate else "goes on"
+        what = "goes on, likely until the rest is certified" if facts.certificate else "goes on"
         found.append((f"{resume_command(facts, out)} {limits}", what))
         found += [] if by_gate else _settling(out, facts, result)
     answers = (answer for call in journal.calls() for answer in call.answers)

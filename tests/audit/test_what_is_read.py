@@ -84,6 +84,19 @@ def test_a_missing_image_is_named_with_its_row(tmp_path: Path) -> None:
         as_dataset(root)
 
 
+def test_init_leaves_out_a_row_without_its_image_and_says_so_in_the_spec(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = pages(tmp_path, file=[*NAMES[:6], "page_999.png", *NAMES[7:]])
+    start = tmp_path / "start"
+    assert run("init", str(start), "--data", str(root)) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "images 11; 1 left out, as" in told
+    assert "page_999.png (missing)" in told
+    assert 'broken = "skip"' in (start / "SPEC.toml").read_text()
+    assert run("audit", str(start / "SPEC.toml"), "--dry-run") == 0
+
+
 def test_a_duplicate_is_named_with_its_rows(tmp_path: Path) -> None:
     root = pages(tmp_path, file=[*NAMES[:3], NAMES[2], *NAMES[4:]])
     expected = r"'page_2\.png' stands more than once in 'file': rows 3, 4"

@@ -588,6 +588,11 @@ def test_python_compares_as_the_command_does(recorded, answers, tmp_path, capsys
     assert found.table["strategy"].tolist() == ["uniform", "random"]
     assert found.conclusion == printed["conclusion"]
     assert (tmp_path / "python" / "compare.tex").is_file()
+    assert avtt.StrategyComparison.read(tmp_path / "python").to_dict() == found.to_dict()
+    with pytest.raises(
+        InputError, match=r"compare\.json: expected what 'avtt compare' writes, got"
+    ):
+        avtt.StrategyComparison.read(tmp_path)
     assert torch.get_num_threads() == 2
     torch.set_num_threads(threads)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.certify.further import Range
+from adaptive_vtt.cli.audit import _named
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
@@ -70,6 +71,12 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     assert not told(spec=asking("certify", where={"a": {"sex": ["f"]}}))
     assert not told(worst=0.1)
     assert not told(endpoint={"calls": 40})
+
+
+def test_targets_that_were_named_stand_among_the_changes_of_the_spec() -> None:
+    changed = ["--set", 'certify.targets=["overall"]', "--set", "audit.seed=1"]
+    assert _named(Path("a/SPEC.toml"), ["audit.seed=1"], ["overall"]) == ["SPEC.toml", *changed]
+    assert _named(None, None, None) == ["--demo"]
 
 
 @pytest.mark.parametrize("name", [pytest.param("SPEC.toml", marks=pytest.mark.slow), "other.toml"])

@@ -167,8 +167,8 @@ def _files(
         raise InputError(
             f"{path}: {len(table) - len(missing):,} of {len(table):,} images found in "
             f"{str(folder.path)!r}, missing: {told}; mend the name, remove the row, or leave such "
-            "rows out by broken = 'skip' in [dataset]; rows are counted below the header"
-            + _odd_cells(table)
+            "rows out by broken = 'skip' (in [dataset], or of read_table); rows are counted "
+            "below the header" + _odd_cells(table)
         )
     if missing:
         sample, name = ids.iloc[missing[0] - 1], names.iloc[missing[0] - 1]
