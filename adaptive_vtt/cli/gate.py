@@ -119,7 +119,7 @@ def _census(facts: Facts, result: Result, times: float, directory: Path) -> str:
     out = shlex.quote(f"{directory}-whole")
     return (
         f"; or ask all {facts.all_calls:,} calls, without choosing, which is exact: "
-        f"'{command} --out {out}'"
+        f"{command} --out {out}"
     )
 
 
