@@ -11,7 +11,8 @@ import pytest
 
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
-from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets, read_table
+from adaptive_vtt.config.datasets import read_dataset
+from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.question_building import choose, line_of
 from adaptive_vtt.datasets.vqa.question_table import write_questions
@@ -102,8 +103,7 @@ def test_medmnist_is_audited_verified_and_exported(tmp_path: Path) -> None:
     out = audited(copied("medmnist.toml", tmp_path))
     corruption, cell = "relation medmnistc/bloodmnist/stain_deposit: error", "basophil: miss rate"
     assert {"misclassification rate", corruption, cell} <= targets(out)
-    failures = tmp_path / "failures"
-    found = read_table(failures / "labels.csv", failures / "images")
+    found = read_dataset(tmp_path / "failures" / "dataset.toml")
     assert found.concepts == medmnist_sets()["bloodmnist"].concepts
     assert all(sum(found.sample(i).truth.values()) == 1 for i in range(len(found)))
 
