@@ -93,7 +93,7 @@ def compare(
       options, such as ``{"curious": ("certify", {"curiosity": 0.3})}``: those that the strategy
       takes, ``candidates`` and ``exploration``. Where something is certified, "uniform" stands
       beside them. Default None: random, and the one that an audit would take.
-    - ``repeats``: audits per strategy; 4 or more give a range of ratios. Default 3.
+    - ``repeats``: audits per strategy; 4 or more give a range of ratios. Default 4.
     - ``exhaust``: ask everything once, so that errors and coverage are known, too; of recorded
       answers they are anyway. Default False.
     - ``out``: a folder for the files of ``StrategyComparison.save``, and for the audits that ended:

@@ -115,12 +115,10 @@ def _census(facts: Facts, result: Result, times: float, directory: Path) -> str:
     """The census of a free model, where so many ``times`` the calls made are all there are."""
     if may_cost(facts) or times * result.calls < facts.all_calls:
         return ""
-    command = f"avtt census {spec_named(facts, anywhere=True)}"
     out = shlex.quote(f"{directory}-whole")
-    return (
-        f"; or ask all {facts.all_calls:,} calls, without choosing, which is exact: "
-        f"{command} --out {out}"
-    )
+    command = f"avtt census {spec_named(facts, anywhere=True)} --out {out}"
+    whole = command.replace(" ", "\xa0")  # to be copied, so ``folded`` is not to break it
+    return f"; or ask all {facts.all_calls:,} calls, without choosing, which is exact: {whole}"
 
 
 def _raised(facts: Facts, result: Result, times: float) -> str:
