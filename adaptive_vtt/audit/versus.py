@@ -556,8 +556,8 @@ def _check_whole(space: QuestionSpace, known: Recorded) -> None:
     if missing:
         raise InputError(
             f"recorded_a: expected a row for each of {len(images)} pictures, got none for "
-            f"{len(missing)}, such as {missing[0]}; 'avtt pictures' writes a table with all of "
-            "them, in which a cell stays empty where A gave no answer"
+            f"{len(missing)}, such as {missing[0]}; 'avtt export --questions' writes a table "
+            "with all of them, in which a cell stays empty where A gave no answer"
         )
 
 

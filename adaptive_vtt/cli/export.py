@@ -22,6 +22,7 @@ from ..journal.files import JOURNAL
 from ..results.export.corrupted import KEPT_BYTES, Sources, export_corrupted
 from ..results.export.disagreements import Disagreements, check_paired, export_disagreements
 from ..results.export.failures import Exported, Format, export_failures
+from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
 from ..results.export.questions import export_questions
 from ..space import QuestionSpace
 from ..types import IDENTITY, JsonObject
@@ -41,7 +42,7 @@ COMPARED = (
 """The same of a comparison."""
 
 
-def export(
+def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
     source: Annotated[
         Path | None,
         arg(
@@ -89,6 +90,27 @@ def export(
     image_format: Annotated[
         str, opt("With --tsv: jpeg, as EndoBench has it, or png, which keeps all.")
     ] = "jpeg",
+    questions: Annotated[
+        Path | None,
+        opt(
+            "A SPEC.toml: every picture its audit may ask about, with a table to fill in with a "
+            "model's answers; nothing is asked.",
+            "SPEC.toml",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, opt("With --questions: folder to write into; new, or empty.")
+    ] = None,
+    sources: Annotated[
+        bool,
+        opt(
+            "With --questions: only the images as they are, for captions in \\[space].",
+            flags="--sources",
+        ),
+    ] = False,
+    hidden: Annotated[
+        bool, opt("With --sources: their versions with a box hidden, too.", flags="--hidden")
+    ] = False,
     coco: Annotated[
         bool,
         opt("With --failures or --disagreements: also as COCO's JSON, coco.json.", flags="--coco"),
@@ -107,15 +129,26 @@ def export(
 
     With --disagreements, write where two models of a comparison differ.
 
+    With --questions, write the pictures of a SPEC.toml's questions.
+
     Example: avtt export runs/first --failures failures
     """
+    of_run = (source, failures, disagreements, tsv, corrupted, data, relations)
+    if questions is not None and out is not None and of_run.count(None) == len(of_run):
+        _pictures(questions, out, sources, hidden, as_json)
+        return
+    if questions is not None or out is not None or sources or hidden:
+        raise InputError(
+            "--questions: expected 'avtt export --questions SPEC.toml --out DIR', with --sources "
+            "and --hidden at most"
+        )
     of_audit = [failures, tsv, corrupted]
     if disagreements is not None and any(each is not None for each in of_audit):
         raise InputError("--disagreements: expected it alone, as it is of a comparison")
     if disagreements is None and all(each is None for each in of_audit):
         raise InputError(
-            "export: expected --failures OUT, --disagreements OUT, --tsv FILE.tsv or --corrupted "
-            "OUT, got none of them"
+            "export: expected --failures OUT, --disagreements OUT, --tsv FILE.tsv, --corrupted "
+            "OUT or --questions SPEC.toml, got none of them"
         )
     if everything and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
@@ -158,6 +191,24 @@ def export(
                 f"{one}"
             )
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
+
+
+def _pictures(path: Path, out: Path, sources: bool, hidden: bool, as_json: bool) -> None:
+    """Write the pictures of a spec's questions, with a table for a model's answers."""
+    if hidden and not sources:
+        raise InputError("--hidden: expected --sources with it; without that all is written")
+    which = (Which.VERSIONS if hidden else Which.SOURCES) if sources else Which.ALL
+    spec = read_spec(path)
+    if sources:  # captions of these may be what space.captions is to name
+        spec = spec.model_copy(update={"space": spec.space.model_copy(update={"captions": None})})
+    space = build_space(spec, path.parent)
+    if hidden and not space.oracle.most_versions(space.dataset):
+        raise InputError("--hidden: [oracle] hides no boxes of these images; leave it out")
+    with counting("writing", count_pictures(space, which), as_json) as advance:
+        count = write_pictures(space, out, advance, which)
+    use = "space.captions" if sources else "model.answers with kind = 'recorded'"
+    sentence = f"wrote {out}: {count} pictures; fill in {out / TABLE}, and name it as {use}"
+    typer.echo(json.dumps({"pictures": count}) if as_json else sentence)
 
 
 def _disagreements(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import check_known
+from ..errors import InputError, check_known
 from ..strategies import COMPARED
 from ..utils.registry import Entry, Registry
 from .options import Json, arg
@@ -28,6 +28,9 @@ KINDS = {
 
 def list_parts(
     kind: Annotated[str | None, arg(f"{', '.join(KINDS)}. Default: names these.", "KIND")] = None,
+    family: Annotated[
+        str | None, arg("Of relations: those of this family, with severities.", "FAMILY")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Name all parts of a kind, those of installed packages with their version.
@@ -38,6 +41,11 @@ def list_parts(
     """
     if kind is None:
         _print(KINDS, as_json)
+        return
+    if family is not None:
+        if kind != "relations":
+            raise InputError(f"FAMILY: expected it after 'relations' alone, got it after {kind!r}")
+        _list_family(family, as_json)
         return
     if kind == SPECS:
         _list_specs(as_json)
@@ -60,6 +68,20 @@ def _compared(kind: str) -> list[Entry]:
         Entry(name, f"For 'avtt compare' alone: {what}; in an audit {typed}")
         for name, (what, _, typed) in told
     ]
+
+
+def _list_family(family: str, as_json: bool) -> None:
+    from ..relations import resolve
+
+    members = resolve([family])
+    if as_json:
+        rows = [{"name": m.name, "severities": [*m.severities], "about": m.about} for m in members]
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    wide = max(len(member.name) for member in members)
+    for member in members:
+        severities = ",".join(map(str, member.severities))
+        typer.echo(folded(member.about, f"{member.name:{wide}}  {severities:9}  "))
 
 
 def _list_specs(as_json: bool) -> None:

@@ -48,13 +48,10 @@ GROUPS = {
     },
     "People": {
         "label": "Label, judge or answer as a person what an audit found, made or asked.",
-        "pictures": "Write every picture an audit may ask about, with a table for a model's "
-        "answers.",
     },
     "Parts": {
         "list": "Name all parts of a kind, those of installed packages with their version.",
-        "relations": "What makes follow-up images.",
-        "cut-out": "Cut an object out of a picture, for relations that paste it into others.",
+        "preview": "Write a sheet of relations at every severity, applied to one image.",
         "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
         "review-vqa": "Review questions on a page: accept, edit or reject each.",
     },

@@ -48,7 +48,7 @@ class SpaceSpec(Section):
 
     relations: list[str] = Field(
         ["identity"],
-        description="relations to ask under: names (see 'avtt relations list'), 'file.py:name' or "
+        description="relations to ask under: names (see 'avtt list relations'), 'file.py:name' or "
         "'package.module:name'",
         min_length=1,
     )

@@ -191,12 +191,10 @@ def test_compare_counts_calls_per_strategy(start, tmp_path):
 
 
 def test_relations_are_listed_and_previewed(start, tmp_path, capsys):
-    from adaptive_vtt.relations import names
-
-    assert run("relations", "list", "--json") == 0
-    assert [r["name"] for r in json.loads(capsys.readouterr().out)] == names()
+    assert run("list", "relations", "medtest", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)) == 9
     image = str(next((start / "images").iterdir()))
-    assert run("relations", "preview", image, "--out", str(tmp_path / "sheet.png")) == 0
+    assert run("preview", image, "--out", str(tmp_path / "sheet.png")) == 0
     assert (tmp_path / "sheet.png").read_bytes()[:4] == b"\x89PNG"
 
 
@@ -209,11 +207,8 @@ def test_relations_are_listed_and_previewed(start, tmp_path, capsys):
         ("report",),
         ("compare",),
         ("init",),
-        ("relations",),
-        ("relations", "list"),
-        ("relations", "preview"),
+        ("preview",),
         ("label",),
-        ("pictures",),
     ],
 )
 def test_every_command_has_help_with_an_example_and_stands_in_the_docs(command, capsys):
@@ -445,8 +440,8 @@ def test_init_overwrites_nothing(start, capsys):
 
 
 def test_preview_wants_a_png_and_an_image(tmp_path, capsys):
-    assert "does-not-exist.png" in refused(capsys, "relations", "preview", "does-not-exist.png")
-    line = refused(capsys, "relations", "preview", "x.png", "--out", str(tmp_path / "sheet.gif"))
+    assert "does-not-exist.png" in refused(capsys, "preview", "does-not-exist.png")
+    line = refused(capsys, "preview", "x.png", "--out", str(tmp_path / "sheet.gif"))
     assert "expected a file ending in .png" in line
 
 

@@ -1,4 +1,4 @@
-"""``avtt relations``: lists that can be read, and sheets that show what there is."""
+"""``avtt list relations FAMILY`` and ``avtt preview``: relations named and drawn."""
 
 import base64
 import json
@@ -10,17 +10,13 @@ import cv2
 import numpy as np
 import pytest
 
-from adaptive_vtt.relations import families, names, resolve
+from adaptive_vtt.relations import names, resolve
 from adaptive_vtt.utils.image_codec import png
-from tests.helpers.command_line import run as command
+from tests.helpers.command_line import run
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (120, 100, 3), dtype=np.uint8)
 MASK = np.zeros((120, 100), np.uint8)
 MASK[30:60, 40:80] = 255
-
-
-def run(*arguments: str) -> int:
-    return command("relations", *arguments)
 
 
 @pytest.fixture
@@ -68,44 +64,29 @@ class Page(HTMLParser):
 # -- lists --------------------------------------------------------------------------------
 
 
-def test_list_is_short_and_counts_every_family(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    assert run("list") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) < 40
-    assert max(map(len, lines)) <= 80
-    counts = {words[0]: words[1] for line in lines if len(words := line.split()) > 1}
-    for family in families():
-        assert counts[family] == str(len(resolve([family])))
-    assert counts["rotation"] == "1,2,3,4,5"
-
-
 def test_list_of_a_family_names_its_relations_and_what_they_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run("list", "medtest") == 0
+    assert run("list", "relations", "medtest") == 0
     lines = capsys.readouterr().out
     for relation in resolve(["medtest"]):
-        assert re.search(rf"^  {relation.name} +1,2,3,4,5  \w", lines, re.M)
+        assert re.search(rf"^{relation.name} +1,2,3,4,5  +\w", lines, re.M)
     assert "rotation" not in lines
 
 
-def test_json_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("list", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in rows] == names()
-    assert all(row["severities"] and row["about"] for row in rows)
-    assert run("list", "prompt", "--json") == 0
+def test_json_of_a_family_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", "relations", "prompt", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == [r.name for r in resolve(["prompt"])]
+    assert all(row["severities"] and row["about"] for row in rows)
 
 
 def test_unknown_family_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("list", "medtst") == 2
+    assert run("list", "relations", "medtst") == 2
     assert "unknown relation 'medtst'" in (said := capsys.readouterr().err)
     assert "did you mean 'medtest'?" in said
+    assert run("list", "oracles", "medtest") == 2
+    assert "after 'relations' alone, got it after 'oracles'" in capsys.readouterr().err
 
 
 # -- sheets -------------------------------------------------------------------------------

@@ -284,7 +284,7 @@ def test_a_spec_of_each_provider_runs_on_a_server_with_its_dialect(
 @pytest.mark.slow
 def test_recorded_captions_spec_runs_on_what_pictures_writes(tmp_path: Path) -> None:
     spec = copied("recorded_captions.toml", tmp_path, count=("count = 40", "count = 3"))
-    assert run("pictures", str(spec), "--out", str(tmp_path / "pictures")) == 0
+    assert run("export", "--questions", str(spec), "--out", str(tmp_path / "pictures")) == 0
     table = pd.read_csv(tmp_path / "pictures" / "answers.csv", dtype=str)
     assert len(table) == 3 * (1 + 9)
     captioner = TemplateCaptioner(omission=0.5)

@@ -257,8 +257,10 @@ def test_a_spec_names_it_in_a_word(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert build_space(read_spec(spec), tmp_path).needs_answers
-    assert run("pictures", str(spec), "--sources", "--out", str(tmp_path / "plain")) == 0
-    assert run("pictures", str(spec), "--out", str(tmp_path / "all")) == 2
+    assert (
+        run("export", "--questions", str(spec), "--sources", "--out", str(tmp_path / "plain")) == 0
+    )
+    assert run("export", "--questions", str(spec), "--out", str(tmp_path / "all")) == 2
     assert "(captions = 'own'), which was not asked for" in " ".join(
         capsys.readouterr().err.split()
     )

@@ -160,7 +160,10 @@ def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     (tmp_path / "SPEC.toml").write_text(SPEC)
     (tmp_path / "model.py").write_text(MODEL)
     plain = tmp_path / "plain"
-    assert run("pictures", str(tmp_path / "SPEC.toml"), "--sources", "--out", str(plain)) == 0
+    assert (
+        run("export", "--questions", str(tmp_path / "SPEC.toml"), "--sources", "--out", str(plain))
+        == 0
+    )
     said = " ".join(capsys.readouterr().out.split())
     assert "4 pictures" in said
     assert "name it as space.captions" in said
@@ -293,10 +296,10 @@ def test_what_no_box_bears_the_name_of_is_where_hiding_takes_its_name_away() -> 
 
 def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, spec = folder / "whole", str(folder / "SPEC.toml")
-    assert run("pictures", spec, "--sources", "--hidden", "--out", str(out)) == 2
+    assert run("export", "--questions", spec, "--sources", "--hidden", "--out", str(out)) == 2
     assert "--hidden: [oracle] hides no boxes" in capsys.readouterr().err
     (folder / "SPEC.toml").write_text(SPEC.replace("occlusion = false", ""))
-    assert run("pictures", spec, "--sources", "--hidden", "--out", str(out)) == 0
+    assert run("export", "--questions", spec, "--sources", "--hidden", "--out", str(out)) == 0
     table = pd.read_csv(out / "answers.csv", dtype=str)
     assert set(table["relation"]) == {"identity", "hidden/blur", "hidden/black", "hidden/inpaint"}
     table["caption"] = table["sample"] + " " + table["relation"] + " " + table["severity"]
@@ -314,8 +317,8 @@ def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFix
         with pytest.raises(InputError, match=f"row [0-9]+, {column}: {sentence}"):
             source_captions(out / "bad.csv", samples)
     capsys.readouterr()
-    assert run("pictures", spec, "--hidden", "--out", str(folder / "other")) == 2
-    assert "--hidden: expected --sources beside it" in capsys.readouterr().err
+    assert run("export", "--questions", spec, "--hidden", "--out", str(folder / "other")) == 2
+    assert "--hidden: expected --sources with it" in capsys.readouterr().err
 
 
 def test_rows_of_json_may_leave_out_what_an_image_itself_does_not_need(tmp_path: Path) -> None:

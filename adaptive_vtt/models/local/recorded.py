@@ -220,7 +220,7 @@ def _objects(file: Path) -> list[JsonObject]:
 
 
 def answers_table(path: Path) -> pd.DataFrame:
-    """The answers in a CSV, without the files and words that ``avtt pictures`` wrote there.
+    """The answers in a CSV, without the files and words that ``export --questions`` wrote there.
 
     Raises InputError where it cannot be read.
     """

@@ -120,7 +120,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
     """What was recorded of each of these samples' own images, by the sample's id.
 
     From a CSV or JSON with the columns sample and caption. Where there are columns relation and
-    severity, too, as in the table that ``avtt pictures`` writes, the rows of relation identity
+    severity, too, as in the table that ``export --questions`` writes, the rows of relation identity
     count, and the filled ones of "hidden/blur", "hidden/black" and "hidden/inpaint", whose severity
     is the number of the box hidden. Raises InputError for a missing column, a sample without a
     caption, one that is not among ``samples``, one with two, and a box or a way to hide it that

@@ -48,7 +48,7 @@ def count_pictures(space: QuestionSpace, which: Which = Which.ALL) -> int:
 def write_pictures(
     space: QuestionSpace,
     out: Path,
-    advance: Callable[[], object] = lambda: None,
+    advance: Callable[[int], object] = lambda steps: None,
     which: Which = Which.ALL,
 ) -> int:
     """Writes every picture into ``out``/images, and ``out``/answers.csv with a row for each:
@@ -69,7 +69,7 @@ def write_pictures(
             rows.append((sample, relation, severity))
             words.append(said)
             write_bytes(folder / "images" / f"{len(rows)}.png", png(image))
-            advance()
+            advance(1)
         names = [f"{n}.png" for n in file_names(f"{s}--{r}-{v}" for s, r, v in rows)]
         for number, name in enumerate(names, start=1):
             (folder / "images" / f"{number}.png").rename(folder / "images" / name)

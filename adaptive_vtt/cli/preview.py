@@ -1,8 +1,5 @@
-"""``avtt relations``: what makes follow-up images, listed and drawn."""
+"""``avtt preview``: relations drawn on one image."""
 
-import json
-import shutil
-import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -11,34 +8,16 @@ import typer
 
 from ..datasets.table import same_size
 from ..errors import InputError
-from ..relations import Identity, RelationDefaults, families, get, resolve
-from ..relations import names as relation_names
+from ..relations import Identity, RelationDefaults, resolve
 from ..relations.graded import GRADED
 from ..types import Mask, Sample
 from ..utils.files import write_bytes
 from ..utils.image_files import read_image, read_mask
 from ..utils.random_streams import generator
-from .options import Json, arg, names, opt
+from .options import arg, names, opt
 from .sheets import Cell, Row, Sheet
 
-app = typer.Typer(
-    help="What makes follow-up images.\n\nExample: avtt relations list", no_args_is_help=True
-)
 
-
-@app.command("list")
-def list_relations(
-    family: Annotated[str | None, arg("List the relations of this one.", "FAMILY")] = None,
-    as_json: Json = False,
-) -> None:
-    """Name the built-in relations and families; those of a family with severities and meaning.
-
-    Example: avtt relations list medtest
-    """
-    _show_relations(family, as_json)
-
-
-@app.command()
 def preview(
     image: Annotated[Path, arg("File of any image.", "IMAGE")],
     out: Annotated[Path, opt("Where to write the sheet (.png or .html).")] = Path("preview.png"),
@@ -53,25 +32,13 @@ def preview(
 ) -> None:
     """Write a sheet of relations at every severity, applied to one image.
 
-    Example: avtt relations preview photo.jpg --relations medtest,imagenet-c/fog --out sheet.html
+    Example: avtt preview photo.jpg --relations medtest,imagenet-c/fog --out sheet.html
     """
     write_preview(image, out, names(relations), mask, seed)
     typer.echo(f"wrote {out}")
 
 
 UNMARKED = "not shown: nothing is marked; --mask says what"
-
-
-def _show_relations(family: str | None, as_json: bool) -> None:
-    """Prints the relations that belong to no family and all families, or those of one."""
-    if as_json:
-        listed = [get(name) for name in relation_names()] if family is None else resolve([family])
-        typer.echo(json.dumps([_described(relation) for relation in listed], indent=1))
-        return
-    if family is None:
-        typer.echo(f"Families; 'avtt relations list NAME' says more of one:\n{_families()}\n")
-        typer.echo("Without family:")
-    typer.echo(_table([Identity(), *GRADED] if family is None else resolve([family])))
 
 
 def write_preview(
@@ -118,36 +85,3 @@ def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) 
         return Cell(severity, image, follow_up.words)
     same = relation.name != Identity().name and np.array_equal(image, before)
     return Cell(severity, image, "unchanged" if same else "")
-
-
-def _described(relation: RelationDefaults) -> dict[str, object]:
-    about = relation.about
-    return {"name": relation.name, "severities": list(relation.severities), "about": about}
-
-
-def _families() -> str:
-    """One line per family: how many relations, and the first of them."""
-    wide = max(map(len, families()))
-    lines = []
-    for family in families():
-        members = [relation.name.rpartition("/")[2] for relation in resolve([family])]
-        start = f"  {family:{wide}}  {len(members):2}  "
-        room = _columns() - len(start)
-        lines.append(start + textwrap.shorten(", ".join(members), room, placeholder=" ..."))
-    return "\n".join(lines)
-
-
-def _table(relations: list[RelationDefaults]) -> str:
-    """One line per relation; where the screen is narrow, what it does folds under itself."""
-    wide = max(len(relation.name) for relation in relations)
-    lines = []
-    for relation in relations:
-        levels = ",".join(map(str, relation.severities))
-        start = f"  {relation.name:{wide}}  {levels:9}  "
-        about = textwrap.wrap(relation.about, max(30, _columns() - len(start)))
-        lines.append((start + f"\n{' ' * len(start)}".join(about)).rstrip())
-    return "\n".join(lines)
-
-
-def _columns() -> int:
-    return max(60, shutil.get_terminal_size((100, 24)).columns)
