@@ -22,9 +22,9 @@ CallMode = Literal["one", "all"]
 """What one call of a model answers: one question, or all concepts of an image."""
 Guarantee = Literal["all", "each"]
 """What holds with the confidence asked for: all intervals at once, or each by itself."""
-EndedBy = Literal["", "gate", "lease"]
-"""By what an audit ended, where what may be done next depends on it: its own gate, or the end of
-what its fleet lends; "": by anything else."""
+EndedBy = Literal["", "gate"]
+"""By what an audit ended, where what may be done next depends on it: its own gate; "": by anything
+else."""
 ConceptsAre = Literal["classes", "labels", "other"]
 """What an oracle takes concepts to be; see ``OracleDefaults``."""
 

@@ -14,7 +14,6 @@ from ..engine.calling import Progress as Progress
 from ..engine.calling import progress_of, run_model
 from ..engine.checkpoints import Checkpoints
 from ..engine.endpoint import Failing, JournaledWays, submitted
-from ..engine.leasing import Leasing
 from ..engine.loop import Stopwatch
 from ..engine.options import Certify as Certify
 from ..engine.options import Limits as Limits
@@ -95,11 +94,7 @@ class Audit:
         )
         self._made, self._loop, self._discovery = made, made.loop, discovery
         self._failing = Failing(self.limits.fail_on_error, self.model)
-        self._leasing: Leasing | None = None
         self._loop.hooks += [self._failing, discovery]
-        if self.limits.lease is not None:
-            self._leasing = Leasing(self.limits.lease, self.model, self.sampling.batch)
-            self._loop.hooks.append(self._leasing)
         with opened(journal) as self.journal:
             by = self.space.oracle.judge_by
             self._ways = JournaledWays(self.journal, self.model, None if by is None else by.model)
@@ -175,34 +170,16 @@ class Audit:
 
             def step() -> None:
                 self._failing.check()
-                if self._leasing is not None:
-                    self._leasing.keep_up(self._loop)
                 if hooks:
                     told = progress_of(self._loop)
                     for hook in hooks:
                         hook(told)
 
             try:
-                self._run(step)
+                run_model(self._loop, self.model, self.sampling.batch, step)
             finally:
                 self._made.judging.keep_rest(self._loop)
-                # where a draw was not finished nobody knows what is drawn: it stays leased
-                if self._leasing is not None and not self._loop.uncommitted:
-                    self._leasing.settle(self._loop)
         return self.result()
-
-    def _run(self, step: Callable[[], None]) -> None:
-        """Asks the model until the audit ends, or nothing more will be leased."""
-        asked = self._loop, self.model, self.sampling.batch, step
-        if self._leasing is None:
-            run_model(*asked)
-            return
-        self._leasing.begin(self._loop)
-        run_model(*asked)
-        while self._loop.paused and self._leasing.renewed(self._loop):
-            run_model(*asked)
-        if self._leasing.ends(self._loop):
-            self._loop.finish()
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
         """Makes these, under these names, targets of the draws to come, as slices become some.

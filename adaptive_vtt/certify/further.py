@@ -1,5 +1,4 @@
-"""How many draws an audit that has begun still takes: the one forecast of terminal, report and
-fleet.
+"""How many draws an audit that has begun still takes: the one forecast of terminal and report.
 
 It is that of the plan (``draws``, see ``forecast``), fed with what is known: the evidence that bets
 have gathered against either end of an interval as narrow as wanted, of all such intervals the one

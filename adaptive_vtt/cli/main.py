@@ -26,7 +26,6 @@ GROUPS = {
         "census": "Ask every question once: exact rates, for models that cost nothing.",
         "resume": "Go on with an audit that was interrupted, or reached a limit.",
         "rejudge": "Judge an audit's answers by another oracle, for new certificates; ask nothing.",
-        "fleet": "Run several audits under one cap on money or calls.",
     },
     "Look": {
         "view": "Show a run as it goes on, or all runs of a folder and two beside each other.",

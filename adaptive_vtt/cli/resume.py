@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ..audit.fleet import check_alone
 from ..config.going_on import new_limits, stays_ended
 from ..config.going_on import resume as go_on
 from ..utils.files import Table
@@ -61,13 +60,6 @@ def resume(
             "ID",
         ),
     ] = [],  # noqa: B006 - typer copies it
-    leave_fleet: Annotated[
-        bool,
-        opt(
-            "Go on alone with a member of a fleet, under its own limits, not the fleet's cap.",
-            flags="--leave-fleet",
-        ),
-    ] = False,
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -84,15 +76,11 @@ def resume(
     verify, export and label run nothing of it. The journal of avtt.audit in
     Python keeps its data's path and options; --model names the model.
 
-    A member of a fleet goes on with 'avtt fleet ... --resume', under its cap;
-    with --leave-fleet alone, and the fleet counts that when it goes on.
-
     Example: avtt resume runs/first --budget 500
     """
     flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}
     again = f"avtt resume {shlex.quote(str(directory))} --model {shlex.quote(model or '')}"
     with interruptible(directory, model and f"'{again}' goes on where this stopped"):
-        check_alone(directory, leaves=leave_fleet)
         limits: Any = {**flags, **new_limits(settings(sets))}
         changed = any(limit is not None for limit in limits.values())
         new = changed or posthoc or give_up_batch or model  # a model is looked at, if it is named

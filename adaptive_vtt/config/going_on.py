@@ -10,7 +10,6 @@ from typing import Any, TypedDict, Unpack
 from ..audit import Audit
 from ..audit.rejudging import rejudge
 from ..audit.shortcut import called_again
-from ..engine.budget import Lease
 from ..engine.endpoint import give_up as give_up_batch
 from ..engine.judge import with_answers
 from ..errors import InputError, unknown
@@ -71,7 +70,7 @@ def stays_ended(directory: Path | str) -> bool:
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
         _spec_of(facts, directory, None)
-        if facts.rejudged is not None or facts.ended is None or facts.ended.by == "lease":
+        if facts.rejudged is not None or facts.ended is None:
             return False
         if len(journal.calls()) < len(journal.draws(proposals=False)):
             return False  # calls wait, which another price may let it pay for
@@ -94,7 +93,6 @@ def resume(
     *,
     posthoc: Sequence[str] = (),
     give_up: Sequence[str] = (),
-    lease: Lease | None = None,
     model: str | None = None,
     **limits: Unpack[NewLimits],
 ) -> Audit:
@@ -111,8 +109,6 @@ def resume(
 
     ``give_up``: batches, by the provider's ids, that are waited for no more; each counts as billed
     at its worst price.
-
-    ``lease``: what it may spend for now, where it is one of a fleet.
 
     ``model``: of an audit that ``adaptive_vtt.audit`` began in Python, 'file.py:name' or what else
     names its model; the journal keeps what else it was begun with.
@@ -131,7 +127,7 @@ def resume(
             build = partial(_of_spec, facts, *_spec_of(facts, directory, model))
         for name in give_up:
             give_up_batch(journal, name)
-        audit = build(changes, journal=journal, lease=lease)
+        audit = build(changes, journal=journal)
         if posthoc:
             audit.certify_also(asked_later(audit.space, posthoc))
         return audit

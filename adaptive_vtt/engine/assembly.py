@@ -151,7 +151,7 @@ def assembled(
     by = space.oracle.judge_by
     judged = None if by is None else Judged(by.model, questions_per_call(space, model.answers))
     currency = currency_paid(model, None if by is None else by.model, facts)
-    budget = Budget(model, limits.max_cost, judged, limits.lease, currency)
+    budget = Budget(model, limits.max_cost, judged, currency)
     loop = Loop(
         selector,
         judge,

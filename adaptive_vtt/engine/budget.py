@@ -1,14 +1,6 @@
-"""What an audit has spent, what it may have lost, and what it can still afford.
-
-Where several audits share money or calls, each has a lease (``Limits.lease``), and draws nothing
-that the lease might not pay for. Once that is used up it pauses: it ends nothing, forgets nothing,
-and goes on with the same draws when the lease is renewed. Who renews it, and when, is no business
-of the engine (``audit.fleet``).
-"""
+"""What an audit has spent, what it may have lost, and what it can still afford."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from ..errors import InputError, JournalError
 from ..journal.facts import LostFacts
@@ -18,55 +10,6 @@ from ..stopping import CENTS
 from ..types import JsonObject
 from ..utils.figures import USD
 from .call_queue import Call
-
-
-@dataclass(frozen=True)
-class Account:
-    """What an audit took so far, and what it may take next.
-
-    ``spent``: what its answers cost. ``committed``: that, and what calls lost and on their way may
-    cost at most. ``waiting``: calls drawn and not on their way. ``question``: calls that the next
-    question may take, at most. ``together``: calls that are best leased at once. ``worst``: what
-    one call may cost, at most. ``calls``: of the model, drawn; ``unwritten``: of these, repeat
-    probes that wait, of which the journal tells nothing yet.
-    """
-
-    spent: float
-    committed: float
-    waiting: int
-    question: int
-    together: int
-    worst: float
-    calls: int
-    unwritten: int = 0
-
-    @property
-    def written(self) -> int:
-        """Calls that the journal tells of."""
-        return self.calls - self.unwritten
-
-
-class Lease(Protocol):
-    """What somebody else allows an audit for now."""
-
-    money: float | None
-    """What all that is spent, lost and on its way may come to; None: whatever it is."""
-    calls: int | None
-    """How many calls may be drawn, with those before; None: any number."""
-    short: bool
-    """Whether less was leased than was asked for, as no more is left."""
-    over: str | None
-    """Why no more will be leased; None while that is open."""
-
-    def renew(self, account: Account) -> bool:
-        """Waits until more is leased, which is on the disk by then; False, with ``over`` set, where
-        no more will be."""
-
-    def keep_up(self, account: Account) -> None:
-        """Told after answers came; may lease more, if that takes no waiting."""
-
-    def settle(self, account: Account) -> None:
-        """Told when the audit's run ends, however it ends: what it will not use is free."""
 
 
 class Lost:
@@ -114,7 +57,7 @@ class Budget:
     or may have been, and never came back: each may have been charged for at its worst price.
     ``drawn``: the calls of models that all draws take, those about source images apart.
 
-    ``cap``: what spent and lost may come to, or None; ``lease``: what they may come to for now.
+    ``cap``: what spent and lost may come to, or None.
     ``judged``: the judge's calls, of which every call of the model may lead to some, so that those
     are reserved with it. ``currency``: of all costs.
     """
@@ -124,11 +67,9 @@ class Budget:
         model: ModelDefaults,
         cap: float | None,
         judged: Judged | None = None,
-        lease: Lease | None = None,
         currency: str = USD,
     ) -> None:
         self.cap, self.currency = cap, currency
-        self._lease = lease
         self.spent = 0.0
         self.drawn = 0
         self.judged = Judged() if judged is None else judged
@@ -153,20 +94,18 @@ class Budget:
     def judgeable(self, under_way: int, sent: int) -> int | None:
         """How many more calls of the judge may be paid for beside ``under_way`` calls of the model
         and ``sent`` of the judge; None: any number."""
-        limit = self._limit
-        if limit is None or self.judged.most <= 0:
+        if self.cap is None or self.judged.most <= 0:
             return None
         calls = under_way + len(self._submitted)
-        left = limit + CENTS - self.spent - self.lost_cost - calls * self._most
+        left = self.cap + CENTS - self.spent - self.lost_cost - calls * self._most
         return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
         """As many of the calls as may be paid for beside those under way: first what is on its way
         in a batch, from which no money can be kept."""
-        limit = self._limit
-        if limit is None or self.worst <= 0:
+        if self.cap is None or self.worst <= 0:
             return list(calls)
-        left = limit + CENTS - self.spent - self.reserved(under_way)
+        left = self.cap + CENTS - self.spent - self.reserved(under_way)
         most = max(0, int(left / self.worst) - len(self._submitted))
         sent = [call for call in calls if call.number in self._submitted]
         return sent + [call for call in calls if call.number not in self._submitted][:most]
@@ -232,8 +171,3 @@ class Budget:
     @property
     def _most(self) -> float:
         return float(self._model.most_cost or 0.0)  # may rise, if wrongly bounded
-
-    @property
-    def _limit(self) -> float | None:
-        leased = None if self._lease is None else self._lease.money
-        return min((limit for limit in (self.cap, leased) if limit is not None), default=None)

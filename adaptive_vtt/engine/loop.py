@@ -1,6 +1,6 @@
 """The loop of an audit: draw, ask, commit what is answered, learn.
 
-Whatever else an audit does takes part by a ``Hook``: a lease, a judge model, repeat probes, slices
+Whatever else an audit does takes part by a ``Hook``: a judge model, repeat probes, slices
 and targets asked for later, and what is kept of beliefs. A hook is given the loop with every call
 and keeps none, so that an audit that is dropped lets its journal go at once.
 """
@@ -88,14 +88,6 @@ class Hook:
     def after_answers(self, loop: "Loop") -> None:
         """Answers were committed and learnt from."""
 
-    def pauses(self, loop: "Loop") -> bool:
-        """Whether the audit may not go on for now, though nothing ends it."""
-        return False
-
-    def ends(self, loop: "Loop") -> End | None:
-        """Why the audit ends, where this decides it."""
-        return None
-
     def before_end(self, loop: "Loop") -> bool:
         """Nothing is left to draw, and all is answered. Whether there is something to ask yet."""
         return False
@@ -177,7 +169,7 @@ class Loop:
         if self.budget.send(calls):
             self.journal.set_facts(**self.budget.facts())
         waits = self.queue.ready() or self.held
-        if waits and not calls and not self.queue.under_way and not self.paused:
+        if waits and not calls and not self.queue.under_way:
             self.finish()  # what waits can no longer be afforded
         self.queue.hand_out(calls)
         return calls
@@ -204,7 +196,7 @@ class Loop:
         if rows:
             self.journal.add_draws(rows)
         self.uncommitted = False
-        if not rows and not self.open and not self.paused:
+        if not rows and not self.open:
             self.draw_order.learn()
             if not any([hook.before_end(self) for hook in self.hooks]):
                 self._end()
@@ -431,11 +423,6 @@ class Loop:
         return len(self.queue) + self.held > 0
 
     @property
-    def paused(self) -> bool:
-        """Whether nothing but a hook keeps it from going on, for now."""
-        return any(hook.pauses(self) for hook in self.hooks) and self.stopped is None
-
-    @property
     def stopped(self) -> str | None:
         """Why the audit has ended, or None."""
         end = self.end()
@@ -448,8 +435,7 @@ class Loop:
             return End(reason)
         if state.exhausted and not self.open:
             return End("every question was asked")
-        ends = (hook.ends(self) for hook in self.hooks)
-        return first_end(self.rules, state) or next((end for end in ends if end), None)
+        return first_end(self.rules, state)
 
     def state(self) -> State:
         """Where it stands, for stopping rules."""

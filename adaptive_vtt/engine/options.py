@@ -38,7 +38,6 @@ from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode, Guarantee, JsonObject
 from ..utils.figures import USD
 from ..utils.options import Option, check_options
-from .budget import Lease
 from .selector import Replay
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
@@ -453,8 +452,6 @@ class Limits:
     - ``goal``: what else must be known before the audit has reached its end, such as
       ``UncertaintyBelow(0.5)``: needed beside half_width and at_most, where those are given, while
       a limit ends it anyway. Default None: nothing else.
-    - ``lease``: what it may spend for now, in a fleet of audits that share one purse; see
-      ``engine.budget``. Default None: nothing is shared.
     """
 
     budget: Annotated[int | None, Option("a limit: calls of the model, at most, ever", ge=1)] = None
@@ -473,7 +470,6 @@ class Limits:
     ] = None
     stop: StoppingRule | None = None
     goal: StoppingRule | None = None
-    lease: Lease | None = None
 
     def check(self) -> None:
         """Raises InputError for anything out of range."""
@@ -529,7 +525,6 @@ class Shorthands(TypedDict, total=False):
     fail_on_error: float | None
     stop: StoppingRule | None
     goal: StoppingRule | None
-    lease: Lease | None
 
 
 def grouped(

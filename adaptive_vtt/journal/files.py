@@ -223,8 +223,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-FLEET = "fleet.db"
-"""What the file of a fleet's broker is called, in the folder above those of its members."""
 JOURNAL = "journal.db"
 """What the journal is called in a run folder."""
 RECORD, BATCH = "census.db", 256

@@ -24,7 +24,7 @@ from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
 from . import census
 from .difference import told_of
-from .way_on import beyond_limits, fleet_of, way
+from .way_on import beyond_limits, way
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
 
@@ -241,8 +241,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         journal.head,
         currency=facts.currency,
         paired=facts.certificate is not None and facts.certificate.paired,
-        # a fleet lends to its members: none goes on by itself
-        further="" if fleet_of(folder) else beyond_limits(facts, folder),
+        further=beyond_limits(facts, folder),
     )
 
 

@@ -5,9 +5,7 @@ Terminal and report tell the same command, since both take its limits from here.
 
 import math
 import shlex
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from ..certify.further import COLUMNS, Range, longest
 from ..families import Overall
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts
-from ..journal.files import FLEET, connect_to_read
 from ..oracles.findings import taken
 from ..stopping import CENTS
 from ..utils.figures import POINT, money
@@ -35,29 +32,12 @@ LIMITS = {
 def way(facts: Facts, folder: Path | str, journal: Journal | None = None) -> str:
     """What goes on with the audit in a run folder, for a sentence "go on with ...": the command
     that began it, ``avtt resume``, or, as that needs a SPEC.toml, the Python that began it; of
-    answers that were judged again, the audit that they are from; of a member of a fleet, the
-    fleet's. ``journal``: its own, at rest, in which lost calls may have used up its cap."""
+    answers that were judged again, the audit that they are from. ``journal``: its own, at rest, in
+    which lost calls may have used up its cap."""
     if facts.rejudged is not None:
         source = shlex.quote(facts.rejudged.source)
         return f"the audit whose answers these are, {source}, and judge it again ('avtt rejudge')"
-    if (fleet := fleet_of(folder)) is not None:
-        command = f"avtt fleet FLEET.toml --out {shlex.quote(str(fleet))} --resume"
-        return f"the fleet whose cap it shares, '{command}'"
     return _way(facts, folder) + ("" if journal is None else cap_held_back(facts, journal))
-
-
-def fleet_of(folder: Path | str) -> Path | None:
-    """The folder of the fleet that the audit in ``folder`` is a member of; None: of none."""
-    real = Path(folder).resolve()
-    path = real.parent / FLEET
-    if not path.is_file():
-        return None
-    try:
-        with closing(connect_to_read(path)) as db:
-            found = db.execute("SELECT 1 FROM members WHERE name = ?", (real.name,)).fetchone()
-    except (sqlite3.Error, OSError):
-        return None
-    return Path(folder).parent if found else None
 
 
 def cap_held_back(facts: Facts, journal: Journal) -> str:

@@ -20,7 +20,6 @@ from pydantic.fields import FieldInfo
 import adaptive_vtt
 from adaptive_vtt import strategies, surrogates
 from adaptive_vtt.config import Spec
-from adaptive_vtt.config.fleet import FleetSpec, MemberSpec
 from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.config.section import Section, kind_name, kinds_of, plain, shown_default
 from adaptive_vtt.utils.options import Told, options_of
@@ -33,11 +32,6 @@ runs as it is, `avtt init --full DIR` one with every field. Paths start at the f
 A field that is not known is an error, and the message names the nearest one. Kinds that are code
 of your own are `file.py:name`, `package.module:name`, or a name that an installed package
 declares; see [your own parts](../how-to/own-parts.md).
-"""
-FLEET_HEAD = """
-## FLEET.toml
-
-Several audits under one cap: [many audits, one budget](../how-to/fleet.md).
 """
 CLI_HEAD = """# Command line
 
@@ -86,9 +80,6 @@ def spec_page() -> str:
             parts += _options(strategies.REGISTRY, STRATEGY_HEAD)
         if name == "certify":
             parts += _options(surrogates.REGISTRY, SURROGATE_HEAD)
-    parts.append(FLEET_HEAD)
-    for name, section in (("[fleet]", FleetSpec), ("[[member]]", MemberSpec)):
-        parts.append(f"\n### `{name}`\n{_kind(name, section, False)}")
     return "".join(parts)
 
 

@@ -338,13 +338,6 @@ def test_resuming_what_has_ended_learns_nothing_writes_no_row_and_tells_the_same
     assert json.loads(capsys.readouterr().out) == json.loads(result)
 
 
-def test_the_end_of_a_lease_is_none_that_stays(folder: Path) -> None:
-    assert stays_ended(folder)
-    with closing(SQLiteJournal(folder / "journal.db")) as journal:
-        journal.set_facts(ended={**journal.facts()["ended"], "by": "lease"})
-    assert not stays_ended(folder)
-
-
 def test_a_killed_run_and_one_with_calls_that_wait_have_not_ended(killed: Path) -> None:
     assert not stays_ended(killed)
     with closing(SQLiteJournal(killed / "journal.db")) as journal:

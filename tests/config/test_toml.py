@@ -8,7 +8,6 @@ import pytest
 from adaptive_vtt.cli.main import main
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.datasets import read_dataset
-from adaptive_vtt.config.fleet import read_fleet
 from adaptive_vtt.engine.options import Certify, Limits
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.stopping import MaxCost, WallClock
@@ -16,7 +15,7 @@ from adaptive_vtt.stopping import MaxCost, WallClock
 DEEP, LARGE = "tables or lists within each other, got more", "integers of 64 bits"
 
 
-@pytest.mark.parametrize("read", [read_spec, read_dataset, read_fleet])
+@pytest.mark.parametrize("read", [read_spec, read_dataset])
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -82,7 +81,7 @@ def test_python_is_told_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("read", "what"),
-    [(read_spec, "a SPEC.toml"), (read_dataset, "a TOML file"), (read_fleet, "a FLEET.toml")],
+    [(read_spec, "a SPEC.toml"), (read_dataset, "a TOML file")],
 )
 def test_a_folder_in_place_of_a_file_is_said(read: Any, what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"expected {what}, got a folder"):

@@ -11,7 +11,6 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.config import parse_spec
-from adaptive_vtt.config.fleet import read_fleet
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models.network.prices import Prices
@@ -20,9 +19,28 @@ from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.results.runs import read_run
 from adaptive_vtt.results.way_on import forecast, more_calls, raised
 from adaptive_vtt.utils.figures import money
-from tests.audit.test_fleet_file import MEMBER, SPEC
 from tests.helpers.command_line import run
 from tests.helpers.judged import Reader, Voluble, audit
+
+SPEC = """
+[dataset]
+kind = "phantom"
+count = 20
+size = 64
+[model]
+kind = "openai"
+url = "http://127.0.0.1:9/v1"
+model = "m"
+max_input_tokens = 600
+max_tokens = 64
+price_input = 2.5
+price_output = 10.0
+[audit]
+budget = 70
+[certify]
+half_width = 0.2
+targets = ["overall"]
+"""
 
 
 def paid_in(model: Any, currency: str | None) -> Any:
@@ -82,7 +100,7 @@ def test_it_changes_no_draw_and_the_journal_keeps_to_it(francs: Path, tmp_path: 
         assert [(d.question, d.probability) for d in again.journal.draws()] == draws
 
 
-def test_costs_are_not_added_up_across_currencies(tmp_path: Path) -> None:
+def test_costs_are_not_added_up_across_currencies() -> None:
     euros = paid_in(Voluble(), "EUR")
     with pytest.raises(InputError, match=r"versus: currency: expected prices in one .* got EUR of"):
         Pair(euros, Voluble())
@@ -91,16 +109,6 @@ def test_costs_are_not_added_up_across_currencies(tmp_path: Path) -> None:
     free = paid_in(Voluble(), None)
     free.most_cost = None
     assert Pair(free, euros).currency == "EUR"
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "SPEC.toml").write_text(SPEC)
-    (tmp_path / "b.toml").write_text(SPEC.replace("max_tokens", 'currency = "EUR"\nmax_tokens'))
-    fleet, other = tmp_path / "FLEET.toml", '[[member]]\nspec = "b.toml"\n'
-    fleet.write_text(f"[fleet]\nmax_cost = 2.0\n{MEMBER}{other}")
-    expected = r"FLEET.toml: member: model: currency: expected .* USD of 'a' and EUR of 'b'"
-    with pytest.raises(InputError, match=expected):
-        read_fleet(fleet)
-    fleet.write_text(f"[fleet]\nmax_cost = 2.0\n{other}")
-    assert read_fleet(fleet).caps.currency == "EUR"
 
 
 def test_a_currency_is_three_capitals() -> None:

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.audit.fleet import FLEET, Broker
-from adaptive_vtt.audit.fleet.broker import Caps
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.runs import _show as show
@@ -134,21 +132,6 @@ def test_an_audit_that_a_limit_ended_names_how_it_goes_on(
     assert not read_run(out).further
     said(capsys, "audit", spec, *options, "--set", "stop.questions=2", "--out", f"{out}2")
     assert read_run(Path(f"{out}2")).words.endswith("a higher --budget or --set stop.questions")
-    Broker.create(tmp_path / "runs" / FLEET, Caps(5.0, None, 1), ["a2"]).close()
-    assert not read_run(Path(f"{out}2")).further
-
-
-def test_a_member_that_was_stopped_goes_on_with_its_fleet(tmp_path: Path) -> None:
-    with watched(tmp_path / "a") as audit:
-        audit.kill()
-    Broker.create(tmp_path / FLEET, Caps(5.0, None, 1), ["b"]).close()
-    assert "the lines of Python that began it" in read_run(tmp_path / "a").words  # no member
-    (tmp_path / FLEET).unlink()
-    Broker.create(tmp_path / FLEET, Caps(5.0, None, 1), ["a"]).close()
-    way = f"'avtt fleet FLEET.toml --out {tmp_path} --resume'"
-    assert read_run(tmp_path / "a").words.endswith(
-        f"go on with the fleet whose cap it shares, {way}"
-    )
 
 
 def test_an_audit_that_ended_is_starting_once_a_process_goes_on_with_it(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from adaptive_vtt import Audit
+from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.progress import _still_open
 from adaptive_vtt.cli.run_folder import next_steps as printed
 from adaptive_vtt.cli.verify import _with_remedy
@@ -14,10 +15,27 @@ from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import next_steps as shown
 from adaptive_vtt.results.runs import read_run
 from adaptive_vtt.stopping import MaxQuestions
-from adaptive_vtt.types import Answer
-from tests.audit.test_fleet_leases import plain
-from tests.audit.test_fleet_resumed import Dear, Interrupted
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Answer, Prompt
 from tests.helpers.priced import billed
+
+
+class Dear(ScriptedModel):
+    """Each call may cost 1."""
+
+    most_cost = 1.0
+
+
+class Interrupted(Dear):
+    """Is interrupted in its third batch."""
+
+    batches = 0
+
+    def ask(self, prompts: list[Prompt]) -> Any:  # type: ignore[override]
+        self.batches += 1
+        if self.batches == 3:
+            raise KeyboardInterrupt
+        return super().ask(prompts)
 
 
 def test_terminal_and_report_advise_the_same_where_calls_never_came_back(tmp_path: Path) -> None:
@@ -41,11 +59,17 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
     tmp_path: Path, cap: float
 ) -> None:
     """Six calls cost 1 each, three never came back, and the next may cost 1."""
-    options = {**plain(), "budget": 40, "journal": tmp_path / "journal.db"}
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Audit(**{**options, "model": Interrupted(), "max_cost": cap}) as audit,
-    ):
+    options: dict[str, Any] = {
+        "space": QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"]),
+        "half_width": 0.2,
+        "targets": ["overall"],
+        "surrogate": False,
+        "batch": 3,
+        "budget": 40,
+        "max_cost": cap,
+        "journal": tmp_path / "journal.db",
+    }
+    with pytest.raises(KeyboardInterrupt), Audit(model=Interrupted(), **options) as audit:
         audit.run()
     told = "with a --max-cost (max_cost= in Python) of 10 or more: calls that never came back"
     with closing(read_journal(tmp_path / "journal.db")) as journal:
@@ -54,6 +78,6 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
     for way in (read_run(tmp_path).words, remedy, step):
         assert (told in way) == (cap < 10)
     model = Dear()
-    with Audit(**{**options, "model": model, "max_cost": cap}) as audit:
+    with Audit(model=model, **options) as audit:
         audit.run()
     assert bool(model.asked) == (cap >= 10)
