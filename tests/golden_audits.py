@@ -1,7 +1,7 @@
 """Thirty small audits, of every strategy, oracle and way of asking, for the goldens.
 
 Each is given a folder of its own and ends with a journal and a result. Parts come from where users
-import them, but for judges and ROME, so that moving files in the package leaves this table alone.
+import them, but for judges, so that moving files in the package leaves this table alone.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,6 @@ from adaptive_vtt.journal import Journal, read_journal
 from adaptive_vtt.models import Prompt, Recorded, Simulated
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.relations import reic
-from adaptive_vtt.relations.metaic_rome import ROME
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers import judged
 from tests.helpers.captioned import faulty
@@ -215,9 +214,6 @@ AUDITS: dict[str, Callable[[Path], Ended]] = {
     "distinct-violations": lambda _: asked(captions(), faulty(), strategy="distinct-violations"),
     "reic-detector-command": partial(commanded, spec=DETECTED),
     "captions-certified": lambda _: certified(captions(occlusion=False), faulty()),
-    "caption-classes": lambda _: certified(
-        QuestionSpace(scenes(12, seed=7), [ROME()], oracle=oracles.CaptionClasses()), faulty()
-    ),
     "top-class-taught": lambda _: certified(
         QuestionSpace(classes(), CHANGES, oracle=oracles.TopClass()),
         right(classes(), answers="all"),

@@ -10,7 +10,6 @@ from pydantic import Field
 from ..engine.options import Certify, Limits, Sampling
 from ..relations import reic, transformed
 from ..relations.medtest import from_files
-from ..relations.metaic_rome import ROME, cut_outs
 from ..results.tracking.backends import Name
 from ..results.tracking.following import tracked
 from ..space import QuestionSpace, WithoutRegion
@@ -60,9 +59,6 @@ class SpaceSpec(Section):
     by_diversity: bool | None = told(reic.relations, "by_diversity", set_here=False)
     min_crop: float | None = told(reic.relations, "min_crop", set_here=False)
     captions: str | None = told(reic.relations, "captions")
-    choices: int | None = told(ROME, "choices", set_here=False)
-    depth: int | None = told(ROME, "depth", set_here=False)
-    cut_outs: int | None = told(cut_outs, "cut_outs", set_here=False)
     medtest: MedTestSpec | None = Field(
         None,
         description="medtest: files for cut-outs (instruments, feces, blood), the visible field, "

@@ -21,7 +21,6 @@ from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..relations import RelationDefaults, make, reic, resolve, transformed
 from ..relations.medtest import from_files
-from ..relations.metaic_rome import PER_KIND, ROME, cut_outs
 from ..results.gate import Gated
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule
@@ -177,12 +176,10 @@ def _check_detector(spec: Spec) -> None:
 
 _MADE_BY: dict[str, Callable[..., Any]] = {
     "reic": reic.relations,
-    "rome": ROME,
-    "metaic": cut_outs,
 }
 _OPTIONS = {name: [told.name for told in options_of(made)] for name, made in _MADE_BY.items()}
 """Relations that have fields of their own in [space]."""
-_LOCATING = ("reduction", "reic", "rome", "metaic")
+_LOCATING = ("reduction", "reic")
 """Families whose follow-ups depend on what is located in images."""
 _MEDTEST = {"medtest": "segmentation", "medtest/classification": "classification"}
 """Families that take the files of [space.medtest], and the task of each."""
@@ -225,9 +222,6 @@ def locates(name: str) -> bool:
 
 def _completed(name: str, options: dict[str, Any], dataset: Dataset, base: Path) -> dict[str, Any]:
     """The options of a relation, with what the dataset and files say in place of their names."""
-    if name == "metaic":
-        per_kind = options.pop("cut_outs", PER_KIND)
-        return {**options, "cut_outs": cut_outs(dataset, per_kind=per_kind)}
     if name == "reic" and "captions" in options:
         from ..oracles.captions.recorded import OwnNaming, RecordedNaming, source_captions
 

@@ -161,8 +161,7 @@ class CaptionOracleSection(OracleSection):
         values = self.values()
         reader = language.reader(**arguments(language.reader, values, base))
         same = language.same(**arguments(language.same, values, base))
-        names = {"classes": dataset.concepts} if self.kind == "caption-classes" else {}
-        found: OracleDefaults = self.made(base, reader=reader, same=same, **names)
+        found: OracleDefaults = self.made(base, reader=reader, same=same)
         return found
 
 
@@ -178,7 +177,6 @@ OracleSection.special = {
     "multiple-choice": WordsSection,
     "contains-truth": ContainsTruthSection,
     "captions": CaptionOracleSection,
-    "caption-classes": CaptionOracleSection,
 }
 OracleSection.plug_in = PlugInOracle
 OracleSpec = SerializeAsAny[OracleSection]

@@ -9,7 +9,6 @@ from .base import Oracle, OracleDefaults, Premise, adapted
 from .labels import Consistency, Correctness, Ordinal, Told, TopClass
 
 if TYPE_CHECKING:
-    from .caption_classes import CaptionClasses
     from .choice import MultipleChoice
     from .contains_truth import ContainsTruth
     from .masks import MaskConsistency, MaskDrop, overlap
@@ -31,14 +30,12 @@ REGISTRY = Registry(
         "multiple-choice": f"{__name__}.choice:MultipleChoice",
         "contains-truth": f"{__name__}.contains_truth:ContainsTruth",
         "captions": f"{__name__}.reduced_captions:ReducedCaptions",
-        "caption-classes": f"{__name__}.caption_classes:CaptionClasses",
     },
 )
 """Every kind of oracle that a SPEC.toml may name."""
 
 __all__ = [
     "REGISTRY",
-    "CaptionClasses",
     "Case",
     "Consistency",
     "ContainsTruth",

@@ -7,6 +7,7 @@ not checked, and keep rule 3 from being applied; the paper does not say.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from ..types import Box
 from .captions import Same
@@ -30,25 +31,12 @@ RULES: Mapping[int, str] = MappingProxyType(
         3: "where everything is still in view, nothing new must be named",
     }
 )
-OTHERS: Mapping[str, Mapping[int, str]] = MappingProxyType(
-    {
-        "metaic": {
-            1: "what was named must be named again, with what was inserted, and nothing else",
-            2: "numbers must stay as they were",
-        },
-        "rome": {
-            1: "nothing new may be named, and all that is still there must be",
-            2: "what was removed must not be named",
-        },
-    }
-)
-"""The rules of MetaIC and ROME; see oracles.caption_classes."""
 STATUS = MappingProxyType({1: "retained", 0: "ambiguous", -1: "disappeared"})
 
 
-def rule_of(relation: str, rule: int) -> str:
-    """A rule in words, as it is for follow-ups of a relation."""
-    return OTHERS.get(relation, RULES)[rule]
+def rule_text(finding: Mapping[str, Any]) -> str:
+    """Return the rule that a journaled finding breaks: REIC's, unless it brings its own text."""
+    return finding.get("rule_text") or RULES[finding["rule"]]
 
 
 @dataclass(frozen=True)

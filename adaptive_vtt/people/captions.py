@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..oracles.caption_rules import ERROR_TYPES, rule_of
+from ..oracles.caption_rules import ERROR_TYPES, rule_text
 from ..types import JsonObject
 from ..utils.random_streams import generator
 from ..utils.web import sentences
@@ -32,7 +32,8 @@ class Item:
     is (left, top, right, bottom in pixels); ``visible``: the share of it that the follow-up
     shows, None where not located; ``status``: retained, ambiguous, disappeared, unlocated or
     new; ``said``: whether the follow-up's caption names it; ``rule``: the one it breaks, None
-    for none; ``guess``: the automatic pre-label of a violation, None where there is none.
+    for none; ``rule_text``: its words; ``guess``: the automatic pre-label of a violation, None
+    where there is none.
     """
 
     question: int
@@ -50,6 +51,7 @@ class Item:
     said: bool
     rule: int | None
     guess: str | None
+    rule_text: str = ""
 
     @property
     def key(self) -> Key:
@@ -119,6 +121,7 @@ def of_details(
                 bool(entry["said"]),
                 None if entry["rule"] is None else int(entry["rule"]),
                 entry["type"],
+                "" if entry["rule"] is None else rule_text(entry),
             )
             for entry in details["objects"]
         ]
@@ -178,7 +181,7 @@ def _visibility(item: Item) -> str:
 def _verdict(item: Item) -> str:
     if item.rule is None:
         return "no violation"
-    return f"breaks rule {item.rule}: {rule_of(item.relation, item.rule)}"
+    return f"breaks rule {item.rule}: {item.rule_text}"
 
 
 def _box(box: Sequence[Any]) -> tuple[float, float, float, float]:

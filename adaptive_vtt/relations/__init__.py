@@ -78,12 +78,9 @@ REGISTRY = _Relations(
     {
         **{relation.name: relation for relation in _BUILT_IN},
         **{family: f"{__name__}.{module}:relations" for family, (module, _) in _FAMILIES.items()},
-        "rome": f"{__name__}.metaic_rome:ROME",
-        "metaic": f"{__name__}.metaic_rome:MetaIC",
     },
 )
-"""Relations, families and what makes either. The last two have options that a SPEC.toml sets:
-metaic inserts cut-outs of the dataset."""
+"""Relations, families and what makes either."""
 
 
 def names() -> list[str]:

@@ -42,8 +42,6 @@ class RelationDefaults:
     """What it puts into the picture: "text", "instrument", "feces", "blood" or nothing."""
     reduces: ClassVar[bool] = False
     """Whether it only takes away from the picture's edges, so that what stays in view is known."""
-    edits: ClassVar[bool] = False
-    """Whether it adds or removes an object."""
     in_words: Literal["nothing", "also", "only"] = "nothing"
     """What of a follow-up stands in its ``words``: nothing, what is drawn into the image, too, or
     all that distinguishes it from the source, so that a model that takes no words cannot tell."""

@@ -19,15 +19,15 @@ import pandas as pd
 
 from adaptive_vtt.demo.template_captioner import Told
 from adaptive_vtt.oracles import Premise
-from adaptive_vtt.oracles.caption_classes import CaptionClasses
 from adaptive_vtt.oracles.captions import Same, language
-from adaptive_vtt.relations.metaic_rome import NOT_ELIGIBLE, ROME, MetaIC, cut_outs
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import CAPTION, FollowUp, Question, Sample
 from adaptive_vtt.utils.random_streams import generator
 
+from .caption_classes import CaptionClasses
 from .caption_truth import KINDS_OF_WORDS
 from .caption_verdicts import Bench
+from .metaic_rome import NOT_ELIGIBLE, ROME, MetaIC, cut_outs
 from .reic_scheme import Step
 
 Edit = MetaIC | ROME

@@ -14,10 +14,9 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import InspectModel
 from adaptive_vtt.models.local.hugging_face import transformers_model
 from adaptive_vtt.relations.medtest.scene import Scene, cheapest
-from adaptive_vtt.relations.metaic_rome import cut
 from adaptive_vtt.results.export.inspect_task import inspect_task
 from adaptive_vtt.testing import tiny_dataset
-from adaptive_vtt.types import Box, FollowUp, Sample
+from adaptive_vtt.types import FollowUp, Sample
 from adaptive_vtt.utils.image_codec import png
 
 BARE = Sample("frame 7", None, {"polyp": 1})
@@ -26,7 +25,6 @@ BARE = Sample("frame 7", None, {"polyp": 1})
 def test_a_sample_without_image_is_named() -> None:
     for asked in (
         BARE.require_image,
-        lambda: cut(BARE, Box("polyp", 0, 0, 4, 4)),
         lambda: Scene.of(BARE, None),
     ):
         with pytest.raises(

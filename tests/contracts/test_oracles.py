@@ -14,7 +14,6 @@ from adaptive_vtt.datasets import Dataset, from_table
 from adaptive_vtt.demo import scenes
 from adaptive_vtt.models import Unanswered
 from adaptive_vtt.oracles import (
-    CaptionClasses,
     Consistency,
     ContainsTruth,
     Correctness,
@@ -27,7 +26,6 @@ from adaptive_vtt.oracles import (
     TopClass,
 )
 from adaptive_vtt.relations import Relation, reic
-from adaptive_vtt.relations.metaic_rome import ROME
 from adaptive_vtt.space import Question
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.testing.contracts import OracleContract
@@ -116,7 +114,6 @@ CASES = {
         caption,
         lambda: [*reic.relations(follow_ups=2)],
     ),
-    "caption-classes": Case(CaptionClasses, drawn, caption, lambda: [ROME()]),
 }
 
 

@@ -1,6 +1,5 @@
 """What every registered relation promises: the suite, and what takes more images than one."""
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -15,7 +14,6 @@ from adaptive_vtt import relations
 from adaptive_vtt.datasets.formats.fashion_mnist import load_arrays
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import FollowUp, Relation
-from adaptive_vtt.relations.metaic_rome import ROME, CutOut, MetaIC
 from adaptive_vtt.testing.contracts import RelationContract
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
@@ -38,28 +36,16 @@ DRAWN = {"medtest/instrument", "medtest/blood", "medtest/feces"}  # things that 
 LEFT_ALONE = {"identity", "prompt/coordinates"}  # the latter tells where in words
 
 
-def cut_out() -> CutOut:
-    """A dog of 6 x 6."""
-    return CutOut("dog", noise((6, 6, 3)), np.full((6, 6), 255, np.uint8))
-
-
-OBJECTS: dict[str, Callable[[], Relation]] = {
-    "rome": lambda: ROME(choices=1),
-    "metaic": lambda: MetaIC((cut_out(),)),
-}
-"""Relations that are made with what a dataset has."""
-
-
 class TestRelations(RelationContract):
     shapes = ((28, 28, 1), (64, 48, 3), (9, 31, 1), (17, 23, 3))
 
-    @pytest.fixture(autouse=True, params=[*NAMES, *REDUCING, *OBJECTS])
+    @pytest.fixture(autouse=True, params=[*NAMES, *REDUCING])
     def chosen(self, request: pytest.FixtureRequest) -> None:
         self._name = request.param
         self.keeps_shape = self._name not in REDUCING
 
     def make(self) -> Relation:
-        return OBJECTS[self._name]() if self._name in OBJECTS else relations.get(self._name)
+        return relations.get(self._name)
 
 
 def test_every_relation_has_a_case() -> None:

@@ -8,14 +8,14 @@ import pytest
 from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.demo.template_captioner import TemplateCaptioner, Told
 from adaptive_vtt.experiments.reic.caption_candidates import before_and_after, presumed, together
+from adaptive_vtt.experiments.reic.caption_classes import CaptionClasses
 from adaptive_vtt.experiments.reic.caption_rivals import Pair, edited, faults, table_2
 from adaptive_vtt.experiments.reic.caption_verdicts import Bench, Remembered, verdicts
+from adaptive_vtt.experiments.reic.metaic_rome import ROME, MetaIC, cut_outs
 from adaptive_vtt.experiments.reic.reic_scheme import scheme
-from adaptive_vtt.oracles.caption_classes import CaptionClasses
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.recorded import RecordedNaming
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
-from adaptive_vtt.relations.metaic_rome import ROME, MetaIC, cut_outs
 from adaptive_vtt.relations.reic import Reduced
 from adaptive_vtt.types import Received
 

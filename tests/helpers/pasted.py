@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from adaptive_vtt.relations.metaic_rome import CutOut, MetaIC
+from adaptive_vtt.experiments.reic.metaic_rome import CutOut, MetaIC
 from adaptive_vtt.types import Box, Image, Mask, Sample
 
 HEIGHT, WIDTH = 60, 80

@@ -12,7 +12,7 @@ from ...certify.decisions import ALIKE
 from ...certify.tracks import unseen
 from ...families import Overall
 from ...journal.rows import AnswerRow, CallRow
-from ...oracles.caption_rules import ERROR_TYPES, rule_of
+from ...oracles.caption_rules import ERROR_TYPES, rule_text
 from ...oracles.findings import found as found_in_captions
 from ...oracles.findings import judged as judged_captions
 from ...types import JsonObject
@@ -312,7 +312,7 @@ def _broken_captions(evidence: Evidence, album: Album) -> list[Card]:
 
 
 def _broken_caption(evidence: Evidence, answer: AnswerRow, album: Album) -> Card:
-    told, relation = answer.details or {}, evidence.asked(answer.question).relation
+    told = answer.details or {}
     source, follow_up = evidence.pictures.get(answer.call, (None, None))
     objects = told["objects"]
     first, second = (f"“{told[name]}”" for name in ("source", "caption"))
@@ -328,7 +328,7 @@ def _broken_caption(evidence: Evidence, answer: AnswerRow, album: Album) -> Card
             "is": _status(one),
             "said": ERROR_TYPES.get(one["type"], "another error"),
             "at": None,
-            "rule": rule_of(relation, one["rule"]),
+            "rule": rule_text(one),
         }
         for one in _broken(answer)
     ]

@@ -7,8 +7,7 @@ import pytest
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles import Premise
-from adaptive_vtt.oracles.caption_classes import (
+from adaptive_vtt.experiments.reic.caption_classes import (
     COCO,
     CaptionClasses,
     after_insertion,
@@ -16,8 +15,9 @@ from adaptive_vtt.oracles.caption_classes import (
     classes_named,
     plural,
 )
+from adaptive_vtt.experiments.reic.metaic_rome import ROME
+from adaptive_vtt.oracles import Premise
 from adaptive_vtt.oracles.captions import Reader, Same
-from adaptive_vtt.relations.metaic_rome import ROME
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Box, FollowUp, Outcome, Question, Unanswered
 from tests.helpers.pasted import CAT, DOG, METAIC, noise, sample
@@ -219,6 +219,7 @@ def test_a_removed_object_that_is_still_named_is_a_fabrication() -> None:
         "status": "disappeared",
         "said": True,
         "rule": 2,
+        "rule_text": "what was removed must not be named",
         "type": "3",
     }
     assert judged(REMOVED, "a dog and a cat", "a cat").loss == 0

@@ -9,20 +9,28 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any
 
-from ..errors import InputError
-from ..relations.base import RelationDefaults
-from ..types import Box, JsonObject, Outcome, Question
-from ..utils.options import Option
-from .base import Premise, UnansweredLoss
-from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of
-from .captions import Reader, Same
-from .captions.localising import rounded
-from .captions.sameness import data_lines
-from .choice import scored
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.base import Premise, UnansweredLoss
+from adaptive_vtt.oracles.captioned import (
+    NOT_CAPTIONED,
+    QUESTION,
+    CaptionOracle,
+    QuestionOption,
+    caption_of,
+)
+from adaptive_vtt.oracles.captions import Reader, Same, language
+from adaptive_vtt.oracles.captions.localising import rounded
+from adaptive_vtt.oracles.choice import scored
+from adaptive_vtt.relations.base import RelationDefaults
+from adaptive_vtt.types import Box, JsonObject, Outcome, Question
+from adaptive_vtt.utils.options import Option
 
-COCO = tuple(data_lines("coco.txt"))
+from .metaic_rome import ROME, MetaIC
+
+COCO = tuple(Path(__file__).with_name("coco_classes.txt").read_text("utf-8").split("\n")[1:-1])
 """The 80 classes that both methods know."""
 
 _PLURALS = {
@@ -38,6 +46,15 @@ _PLURALS = {
 _PAIRS = {"skis": "ski", "scissors": "scissor"}
 _ARTICLES = ("a", "an", "one", "another", "single")
 _BREAKS = ("of", "and", "with", "in", "on", "at", "by", "near", "to")
+
+METAIC_RULES: Mapping[int, str] = {
+    1: "what was named must be named again, with what was inserted, and nothing else",
+    2: "numbers must stay as they were",
+}
+ROME_RULES: Mapping[int, str] = {
+    1: "nothing new may be named, and all that is still there must be",
+    2: "what was removed must not be named",
+}
 
 Counts = Mapping[str, int]
 """Class -> how often a caption names it: 1 for a word in the singular, 2 for one in the plural."""
@@ -62,7 +79,7 @@ class CaptionClasses(CaptionOracle):
     def __init__(
         self,
         classes: Annotated[
-            Sequence[str], Option("the names that count (default: the dataset's)")
+            Sequence[str], Option("the names that count (default: the 80 of COCO)")
         ] = COCO,
         reader: Reader | None = None,
         same: Same | None = None,
@@ -79,7 +96,7 @@ class CaptionClasses(CaptionOracle):
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """After insertions and removals alone."""
-        return relation.edits
+        return isinstance(relation, MetaIC | ROME)
 
     def expect(self, given: Premise) -> "Change | None":
         """None where the source was not captioned."""
@@ -106,6 +123,11 @@ class CaptionClasses(CaptionOracle):
         objects = expected.objects(source, said)
         broken = any(each["rule"] for each in objects)
         return replace(scored(not broken), details=expected.told(answer, objects))
+
+
+def other_words(classes: Sequence[str] = COCO) -> CaptionClasses:
+    """Return the oracle of ROME's code, which counts other nouns of the same meaning, too."""
+    return CaptionClasses(classes, language.reader(), language.same())
 
 
 @dataclass(frozen=True)
@@ -141,10 +163,10 @@ class Change:
         """One entry per class that is named or changed, with the rule it breaks, if any."""
         changed, known = self.changed, set(self.labels)
         if "inserted" in self.details:
-            broken = after_insertion(source, said, *changed)
+            rules, broken = METAIC_RULES, after_insertion(source, said, *changed)
             done = dict.fromkeys(changed, "inserted")
         else:
-            broken = after_removal(source, said, changed)
+            rules, broken = ROME_RULES, after_removal(source, said, changed)
             done = {c: "disappeared" if source.get(c) == 1 else "ambiguous" for c in changed}
         return [
             {
@@ -154,6 +176,7 @@ class Change:
                 "status": done.get(name, "retained" if name in source else "new"),
                 "said": name in said,
                 "rule": broken.get(name),
+                "rule_text": rules.get(broken.get(name, 0)),
                 "type": _type(name, said, broken, done, known),
             }
             for name in sorted(changed | set(source) | set(said))

@@ -16,18 +16,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Annotated, Protocol
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
-from ..types import CAPTION, Box, Filler, FollowUp, Image, Mask, Sample, around, common
-from ..utils.options import Option, check_options
-from ..utils.other_code import fingerprint_of
-from ..utils.random_streams import generator
-from .base import LabelPreserving
+from adaptive_vtt.config.datasets import read_dataset
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.relations.base import LabelPreserving
+from adaptive_vtt.types import CAPTION, Box, Filler, FollowUp, Image, Mask, Sample, around, common
+from adaptive_vtt.utils.options import Option, check_options
+from adaptive_vtt.utils.other_code import fingerprint_of
+from adaptive_vtt.utils.random_streams import generator
 
 Floats = npt.NDArray[np.float32]
 Window = tuple[slice, slice]
@@ -74,14 +76,7 @@ class CutOut:
 
 def cut_outs(
     dataset: Samples,
-    per_kind: Annotated[
-        int,
-        Option(
-            "metaic: objects of each kind to insert, from the dataset itself (5)",
-            name="cut_outs",
-            ge=1,
-        ),
-    ] = PER_KIND,
+    per_kind: int = PER_KIND,
     among: int = 300,
 ) -> tuple[CutOut, ...]:
     """Objects of the first ``among`` samples, the first ``per_kind`` of every kind.
@@ -216,8 +211,6 @@ class MetaIC(LabelPreserving):
     severities: tuple[int, ...] = (1, 2, 3, 4)
     about: str = "an object inserted; overlap 0, up to 15, 30, 45 % of an annotated box"
 
-    edits = True  # one object more or less; see oracles.caption_classes
-
     def __post_init__(self) -> None:
         if not self.cut_outs:
             raise InputError(f"{self.name}: expected at least one cut-out, got none")
@@ -251,6 +244,11 @@ class MetaIC(LabelPreserving):
                 details = {"inserted": cut_out.label, "box": box, "overlap": overlap}
                 return FollowUp(paste(image, cut_out, box), details)
         return not_eligible(image, f"no place found at overlap {severity}")
+
+
+def metaic(dataset: str, base: Path = Path(), per_kind: int = PER_KIND) -> MetaIC:
+    """Return MetaIC for a SPEC.toml, with objects of the [dataset] of the TOML file ``dataset``."""
+    return MetaIC(cut_outs(read_dataset(base / dataset), per_kind=per_kind))
 
 
 def mean_area(boxes: Sequence[Box], image_area: int) -> float:
@@ -340,22 +338,18 @@ class ROME(LabelPreserving):
     """
 
     filler: Filler | None = None
-    choices: Annotated[
-        int, Option("rome: objects of an image to remove, one at a time (3)", ge=1)
-    ] = 3
+    choices: Annotated[int, Option("objects of an image to remove, one at a time", ge=1)] = 3
     seed: int = 0
     name: str = "rome"
     about: str = "an annotated object removed and painted over"
     depth: Annotated[
         int,
         Option(
-            "rome: remove up to so many of these, each from the picture that the last removal left "
-            "(1; 3 in ROME's code)",
+            "remove up to so many of these, each from the picture that the last removal left "
+            "(3 in ROME's code)",
             ge=1,
         ),
     ] = 1
-
-    edits = True  # one object more or less; see oracles.caption_classes
 
     def __post_init__(self) -> None:
         check_options(ROME, vars(self), self.name)

@@ -1,14 +1,17 @@
 """MetaIC and ROME: what they do to a picture, and which captions break their rules."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config.building import build_space
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.relations.metaic_rome import (
+from adaptive_vtt.experiments.reic.metaic_rome import (
     OVERLAPS,
     ROME,
     CutOut,
@@ -21,8 +24,10 @@ from adaptive_vtt.relations.metaic_rome import (
     sizes,
 )
 from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.testing.contracts import RelationContract
 from adaptive_vtt.types import Box, Image, Sample
 from adaptive_vtt.utils.random_streams import generator
+from tests.helpers.annotated import coco
 from tests.helpers.pasted import CAT, DOG, HEIGHT, KITE, METAIC, WIDTH, inside, noise, sample
 
 
@@ -294,3 +299,40 @@ def test_rome_without_an_object_to_spare_says_so() -> None:
     with pytest.raises(InputError, match=r"rome: expected a severity in \[1, 2\], got 3"):
         ROME(choices=2).apply(sample(DOG), 3, generator(0, "test"))
     assert ROME().apply(Sample("s", None, {}), 1, generator(0, "test")).image is None
+
+
+@pytest.mark.parametrize("method", ["metaic", "rome"])
+class TestContract(RelationContract):
+    shapes = ((28, 28, 1), (64, 48, 3))
+
+    @pytest.fixture(autouse=True)
+    def chosen(self, method: str) -> None:
+        self.method = method
+
+    def make(self) -> MetaIC | ROME:
+        return METAIC if self.method == "metaic" else ROME(choices=1)
+
+
+def test_a_spec_names_both_as_plug_ins(tmp_path: Path) -> None:
+    coco(tmp_path)
+    room = "adaptive_vtt.experiments.reic"
+    dataset = {"kind": "coco", "labels": "instances.json", "images": "images"}
+    (tmp_path / "objects.toml").write_text(
+        "[dataset]\n" + "".join(f'{name} = "{value}"\n' for name, value in dataset.items())
+    )
+    table = {
+        "dataset": dataset,
+        "space": {
+            "relations": [f"{room}.metaic_rome:metaic", f"{room}.metaic_rome:ROME"],
+            "options": {
+                f"{room}.metaic_rome:metaic": {"dataset": "objects.toml"},
+                f"{room}.metaic_rome:ROME": {"choices": 2, "depth": 2},
+            },
+        },
+        "oracle": {"kind": f"{room}.caption_classes:other_words"},
+        "model": {"kind": "python", "target": "model.py:Captioner"},
+    }
+    space = build_space(parse_spec(table, "SPEC.toml"), tmp_path)
+    assert space.concepts == ("caption",)
+    assert space.count(relation="metaic") == 2 * 4
+    assert space.count(relation="rome") == 2 * 3
