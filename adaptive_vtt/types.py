@@ -377,27 +377,6 @@ CAPTION = "caption"
 IDENTITY = "identity"
 
 
-class Memory(Protocol):
-    """Learns from judged answers' details, in draw order; kept by ``Belief``."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the columns of ``signals`` are."""
-
-    @property
-    def extra(self) -> float:
-        """How many versions of a source have to be asked about, on average."""
-
-    def take(self, question: int) -> None:
-        """A question was drawn."""
-
-    def learn(self, question: int, details: Mapping[str, Any]) -> None:
-        """A question was judged."""
-
-    def signals(self, sample: "Tensor", variant: "Tensor") -> "Tensor":
-        """(n, P): P guesses at each question's loss, in [0, 1]."""
-
-
 @dataclass(frozen=True)
 class Candidates:
     """n questions that may be drawn, and the m calls that answer them: int64 tensors, or arrays

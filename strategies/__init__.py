@@ -17,7 +17,6 @@ from .by_need import NAME as CERTIFY
 from .by_need import ByNeed
 
 if TYPE_CHECKING:
-    from .captions import DistinctViolations, Reic
     from .expected_reduction import ExpectedReduction
     from .failure_search import FailureSearch
     from .information import Bald, Nipv
@@ -36,7 +35,6 @@ __all__ = [
     "ByNeed",
     "Candidates",
     "Combined",
-    "DistinctViolations",
     "ExpectedReduction",
     "FailureSearch",
     "KCentre",
@@ -47,7 +45,6 @@ __all__ = [
     "Nipv",
     "Random",
     "Reasoned",
-    "Reic",
     "Strategy",
     "Stratified",
     "Uncertainty",
@@ -79,8 +76,6 @@ REGISTRY = Registry(
         "nipv": f"{__name__}.information:Nipv",
         "k-centre": f"{__name__}.k_centre:KCentre",
         "failure-search": f"{__name__}.failure_search:FailureSearch",
-        "distinct-violations": f"{__name__}.captions:DistinctViolations",
-        "reic": f"{__name__}.captions:Reic",
     },
 )
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from adaptive_vtt.types import Bools, Candidates, Floats, Memory
+from adaptive_vtt.types import Bools, Candidates, Floats
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,10 +41,6 @@ class BeliefView(Protocol):
     @property
     def certifier(self) -> "Certifier | None":
         """The intervals of all targets; None in audits that certify nothing."""
-
-    @property
-    def memory(self) -> Memory | None:
-        """What the oracle's details taught; None where it tells none."""
 
     @property
     def received(self) -> "npt.NDArray[np.float32]":

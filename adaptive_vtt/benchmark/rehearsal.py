@@ -10,10 +10,9 @@ from ..engine.settings import check_cost
 from ..errors import InputError
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
 from ..oracles import Case, Oracle, OracleDefaults, Outcome, Received, Version
-from ..oracles.base import Questions
 from ..space import QuestionSpace
 from ..stopping import MaxCost
-from ..types import Answer, Memory, Prompt, Sample, Unanswered, Value
+from ..types import Answer, Prompt, Sample, Unanswered, Value
 from ..utils.random_streams import generator
 
 ASSUMED = (0.1, 0.3)
@@ -116,9 +115,6 @@ class _Coins(OracleDefaults):
 
     def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
         return self.oracle.versions(sample, None)  # as nothing is said: the most there may be
-
-    def memory(self, space: Questions) -> Memory | None:
-        return self.oracle.memory(space)
 
     def expect(self, *_: Any) -> int:
         return 1

@@ -80,13 +80,12 @@ def assembled(
     chosen = sampling.chosen(certify.certifies)
     if isinstance(chosen.strategy, ByNeed) and not certify.certifies:
         raise needs_targets()
-    memory = space.oracle.memory(space)
     renderings = Renderings(space)
     earlier = warm_start(certify, space, model.answers, renderings, device)
     net = taught(certify, space, facts)
     cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
     given = certify.proxies or {}
-    proxies = Proxies(space, given, earlier, memory, net, renderings, cohort)
+    proxies = Proxies(space, given, earlier, net, renderings, cohort)
     by_price = sampling.by_price and isinstance(chosen.strategy, ByNeed)
     prices = Prices.of(space, model, by_price, facts)
     settings = describe_settings(
@@ -100,7 +99,7 @@ def assembled(
         proxies=proxies.names,
         **({} if prices is None else {"prices": prices.facts}),
     )
-    code = (chosen.strategy, memory, *space.oracle.code, *(v.relation for v in space.variants))
+    code = (chosen.strategy, *space.oracle.code, *(v.relation for v in space.variants))
     origin = Origin.of(
         facts,
         model,
@@ -126,7 +125,6 @@ def assembled(
         proxies=proxies,
         begun=None if facts is None else facts.certificate,
         even=not isinstance(chosen.strategy, ByNeed),
-        memory=memory,
         form=sampling.form,
         history=sampling.history,
         prices=prices,
@@ -287,7 +285,7 @@ def fresh_belief(
     where targets are certified.
 
     ``seed``: the audit's key; ``begun``, ``even``: see ``Certify.certifier``.
-    ``readings`` are Belief's ``memory``, ``form`` and ``history``.
+    ``readings`` are Belief's ``form`` and ``history``.
     """
     certifier = certify.certifier(space, answers, begun, even=even)
     if certifier is None:

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..journal.rows import AnswerRow, Reasons
 from ..oracles.labels import margin
 from ..space import QuestionSpace
-from ..types import Bools, Candidates, Floats, Indices, Memory, PairedLoss
+from ..types import Bools, Candidates, Floats, Indices, PairedLoss
 from ..utils.random_streams import generator
 from .prices import Prices
 from .tensors import array, joined, tensor
@@ -89,8 +89,7 @@ class Belief:
     questions judged and their summed losses, C x 2 x V x 2. ``asked``:
     sample -> how many questions were judged of it, in order of the first; ``failed``: (sample,
     concept) pairs.
-    ``memory``: what the oracle's details teach, where it has one. ``hard``: how many
-    answers there were, where all of them were 0 or 1; else 0.
+    ``hard``: how many answers there were, where all of them were 0 or 1; else 0.
     ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
     ``prices``: what calls are expected to cost; None: all the same.
     """
@@ -103,7 +102,6 @@ class Belief:
         device: str = "cpu",
         losses: "LossSurrogate | None" = None,
         certifier: Certifier | None = None,
-        memory: Memory | None = None,
         form: surrogates.Form = "std",
         history: surrogates.History = "truth",
         prices: Prices | None = None,
@@ -117,7 +115,6 @@ class Belief:
             self.predictability = surrogates.Predictability(*reference, history=history)
         self.losses = losses
         self.certifier = certifier
-        self.memory = memory
         # answers by concept, side, variant, and bin counted from the side's lower end
         self._places = surrogates.BINS - 1
         shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
@@ -156,9 +153,9 @@ class Belief:
     def look_ahead(self, slices: Iterable[Candidates]) -> None:
         """Predicts these questions, in ascending order, once for all draws until more is learnt.
 
-        Does nothing where that was done, or what is predicted changes with every draw.
+        Does nothing where that was done.
         """
-        if self._ahead is not None or self.losses is None or self.memory is not None:
+        if self._ahead is not None or self.losses is None:
             return
         parts = [(s.question, self.losses.posterior(s)) for s in slices]
         questions = joined([question for question, _ in parts])
@@ -235,7 +232,7 @@ class Belief:
             source = source * len(self.space.asked) + array(candidates.concept)
         known = np.fromiter(self.sources, np.int64, len(self.sources))
         fresh = ~np.isin(source, known)
-        return np.asarray(calls + fresh * (1 + (self.memory.extra if self.memory else 0)))
+        return np.asarray(calls + fresh)
 
     def expected(self) -> Floats:
         """(n,): each candidate's loss, by the best prediction there is: what predicts losses, else
@@ -286,8 +283,6 @@ class Belief:
     def _remember(self, outcomes: Sequence[Observation]) -> None:
         """Keeps which samples were judged, and which concepts failed on which of them."""
         for outcome in outcomes:
-            if self.memory is not None and outcome.details is not None:
-                self.memory.learn(outcome.question, outcome.details)
             sample, variant, concept = self.space.numbering.parts(outcome.question)
             self.asked[sample] = self.asked.get(sample, 0) + 1
             if outcome.excluded:

@@ -22,7 +22,7 @@ from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..models.local.tensors import shrunk, small
 from ..space import QuestionSpace
-from ..types import Answer, Floats, Indices, JsonObject, Memory, Prompt
+from ..types import Answer, Floats, Indices, JsonObject, Prompt
 from ..utils.importing import is_table
 from .audit_key import version_of
 from .tensors import array, hashed, tensor
@@ -142,8 +142,7 @@ class Proxies:
     a table as for
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
     follow-up images as candidates come up, each image once). ``prior``: what an
-    earlier audit of the same space foretells. ``memory``:
-    what the oracle's details teach, which changes as the audit goes on. ``renderings``:
+    earlier audit of the same space foretells. ``renderings``:
     small follow-ups. ``taught``: nets that learnt from this dataset.
     ``cohort``: what other models tell, which is no proxy and kept beside them.
     Raises InputError for arrays of another shape, and answers that are missing or NaN.
@@ -154,13 +153,11 @@ class Proxies:
         space: QuestionSpace,
         sources: Mapping[str, ProxySource],
         prior: "WarmStart | None" = None,
-        memory: Memory | None = None,
         taught: "SelfTaught | None" = None,
         renderings: Renderings | None = None,
         cohort: "CohortLosses | None" = None,
     ) -> None:
         self._space = space
-        self._memory = memory
         self._proxies: dict[str, _Proxy] = {
             name: _proxy(name, source, space) for name, source in sources.items()
         }
@@ -178,7 +175,7 @@ class Proxies:
 
     @property
     def names(self) -> list[str]:
-        return [*self._proxies, *(self._memory.names if self._memory else ())]
+        return [*self._proxies]
 
     @property
     def content(self) -> list[tuple[str, str]]:
@@ -210,8 +207,6 @@ class Proxies:
         parts = [array(p) for p in (sample, variant, concept)]
         question, side = self._space.number(*parts), array(truth)
         columns = [proxy.losses(question, side)[:, None] for proxy in self._proxies.values()]
-        if self._memory is not None:
-            columns.append(array(self._memory.signals(sample.cpu(), variant.cpu())))
         return tensor(np.concatenate(columns, axis=1), like=sample)
 
 

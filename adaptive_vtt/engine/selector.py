@@ -348,9 +348,6 @@ class Selector:
         self.pool.remove(questions)
         if self.certifier is not None and self.certifier.strata is not None:
             self.certifier.strata.remove(questions)
-        if self.belief.memory is not None:
-            for question in questions.tolist():
-                self.belief.memory.take(question)
 
     def restore(self, questions: Indices, bet: Bet | None, why: Reasons) -> None:
         """A draw that the journal tells of, with the reasons that stand there."""

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ..datasets.base import CompleteDataset, Dataset
-from ..relations.base import RelationDefaults, Variant
+from ..relations.base import RelationDefaults
 from ..types import (
     SIDES,
     Case,
     ConceptsAre,
     FollowUp,
     Indices,
-    Memory,
     Outcome,
     PairedLoss,
     Question,
@@ -29,21 +27,6 @@ from ..utils.options import Option
 from .judge_models import JudgeModel, Query
 
 UnansweredLoss = Annotated[float, Option("loss of a question without answer", ge=0, le=1)]
-
-
-class Questions(Protocol):
-    """What an oracle may know of the questions of an audit: samples x variants x concepts."""
-
-    @property
-    def dataset(self) -> Dataset:
-        """The samples, as the oracle's ``view`` shows them."""
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The severities of all relations, in the order of their numbers."""
-
-    def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
-        """Sample, variant and concept of each question number."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +138,6 @@ class OracleDefaults:
     def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
         """What each of several models lost, from the details of an outcome; () of one model."""
         return ()
-
-    def memory(self, space: Questions) -> Memory | None:
-        """What an audit's belief keeps of judged answers' details; None: nothing."""
-        return None
 
     def expect(self, given: Premise) -> Any:
         """What the answer to the follow-up should be."""

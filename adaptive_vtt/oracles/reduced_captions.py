@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from ..types import (
 )
 from ..utils.options import Option
 from ..utils.other_code import fingerprint_of
-from .base import Premise, Questions, UnansweredLoss
+from .base import Premise, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal
 from .captions import Reader, Same
@@ -47,9 +47,6 @@ from .captions.localising import (
     rounded,
 )
 from .choice import scored
-
-if TYPE_CHECKING:
-    from .caption_memory import CaptionMemory
 
 MAX_BOXES = 6
 """Boxes per image that are hidden in turn, at most, the surest first. Each costs up to 3
@@ -161,11 +158,6 @@ class ReducedCaptions(CaptionOracle):
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """After reductions alone: of other changes nothing is said of what stays in view."""
         return relation.reduces
-
-    def memory(self, space: Questions) -> "CaptionMemory":
-        from .caption_memory import CaptionMemory
-
-        return CaptionMemory(space, self.down, self.up)
 
     # -- the source --------------------------------------------------------------------
 

@@ -113,7 +113,6 @@ def select(
     every: Spans,
     k: int,
     *,
-    chosen: Sequence[int] = (),
     by_ambiguity: bool = True,
     by_diversity: bool = True,
     rng: np.random.Generator | None = None,
@@ -123,27 +122,23 @@ def select(
     The first is the one with the highest S_amb, each later one the highest sum of S_amb and
     S_div, the difference from the nearest one chosen, both normalised over all candidates,
     those chosen included (the paper is silent on that). Ties go to the lowest place.
-    ``chosen``: places that were chosen before. The paper's ablations: without ``by_ambiguity``
+    The paper's ablations: without ``by_ambiguity``
     the first is random (``rng``) and later ones go by diversity alone (Setting-1), without
     ``by_diversity`` all go by ambiguity alone (Setting-2).
     """
-    taken = list(chosen)
     nearest = np.full(len(scores), np.inf)
-    for place in taken:
-        nearest = np.minimum(nearest, differences(every, every[place]))
     amb = normalised(scores) if len(scores) else scores
     found: list[int] = []
-    while len(found) < min(k, len(scores) - len(chosen)):
+    while len(found) < min(k, len(scores)):
         total = amb.copy() if by_ambiguity else np.zeros(len(scores))
-        if taken and by_diversity:
+        if found and by_diversity:
             total += normalised(nearest)
-        total[taken] = -np.inf
-        if not taken and not by_ambiguity and rng is not None:
+        total[found] = -np.inf
+        if not found and not by_ambiguity and rng is not None:
             place = int(rng.integers(len(scores)))
         else:
             place = int(np.argmax(total))
         found.append(place)
-        taken.append(place)
         nearest = np.minimum(nearest, differences(every, every[place]))
     return found
 

@@ -1,7 +1,6 @@
 """What every registered strategy promises; hypothesis tries it after any history."""
 
 from dataclasses import fields
-from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -14,23 +13,17 @@ from torch import Tensor
 
 from adaptive_vtt import QuestionSpace, strategies
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.demo import scenes
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles import ReducedCaptions
-from adaptive_vtt.relations import reic
 from adaptive_vtt.strategies import Strategy
 from adaptive_vtt.testing.contracts import StrategyContract
 from adaptive_vtt.types import Candidates
 
-OF_CAPTIONS = {"reic", "distinct-violations"}
-"""Those that need a memory of captions; see test_caption_audit.py."""
-# Those are tried where nothing was asked yet: what they learn from captions, the suite cannot make.
-NAMES = [name for name in strategies.names() if name not in OF_CAPTIONS]
+NAMES = strategies.names()
 NEEDY = {"certify", "neyman", "lure", "bald", "nipv", "failure-search"}
 """Those that need targets, expected losses, or the question GP itself."""
 
@@ -39,22 +32,9 @@ class TestStrategies(StrategyContract):
     @pytest.fixture(autouse=True, params=strategies.names())
     def chosen(self, request: pytest.FixtureRequest) -> None:
         self._name = request.param
-        if self._name in OF_CAPTIONS:
-            self.histories, self.targets = ((0.0, ()),), ("overall",)
 
     def make(self) -> Strategy:
         return strategies.get(self._name)
-
-    def space(self) -> QuestionSpace:
-        return captioned() if self._name in OF_CAPTIONS else super().space()
-
-
-@cache
-def captioned() -> QuestionSpace:
-    """Three drawn scenes and two reductions of each."""
-    return QuestionSpace(
-        scenes(3, seed=7), reic.relations(follow_ups=2), oracle=ReducedCaptions(occlusion=False)
-    )
 
 
 @st.composite

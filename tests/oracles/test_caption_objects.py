@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions import calibration, language
+from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.language import ABSTRACT, COMPOUNDS, PLACES, NounReader, Spacy
 from adaptive_vtt.oracles.captions.sameness import singular
 
-DATA = Path(calibration.__file__).parent / "data"
+DATA = Path(language.__file__).parent / "data"
 
 
 def quality_of_reader(reader: NounReader, half: str) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions.calibration import pairs, quality
+from adaptive_vtt.experiments.reic.calibration import pairs, quality
 from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding
 from adaptive_vtt.oracles.captions.wordnet import (
     FILES,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions import calibration
+from adaptive_vtt.experiments.reic import calibration
 from adaptive_vtt.oracles.captions.embeddings import MiniLM
 from adaptive_vtt.oracles.captions.language import NounReader, reader, same
 from adaptive_vtt.oracles.captions.sameness import (

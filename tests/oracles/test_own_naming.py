@@ -108,7 +108,9 @@ def test_follow_ups_are_those_of_the_same_captions_recorded_beforehand(done: Aud
     assert found != {q: str(detected().follow_up(q).details["reduction"]) for q in found}
 
 
-@pytest.mark.parametrize("options", [{"seed": 2}, {"seed": 3, "batch": 4}, {"strategy": "reic"}])
+@pytest.mark.parametrize(
+    "options", [{"seed": 2}, {"seed": 3, "batch": 4}, {"strategy": "certify", "half_width": 0.1}]
+)
 def test_what_is_drawn_changes_no_follow_up_and_no_loss(
     done: Audit, options: dict[str, Any]
 ) -> None:

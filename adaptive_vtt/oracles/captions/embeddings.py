@@ -1,7 +1,7 @@
 """The same object by vectors: the cosine of two phrases reaches a threshold.
 
 REIC (TSE 2024, section IV-A) compares FastText's word vectors and does not say above which
-similarity words are the same; `calibration` chose the thresholds here.
+similarity words are the same; `experiments/reic/calibration.py` chose the thresholds here.
 """
 
 from functools import cached_property
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 
 THRESHOLD = 0.83
 """Least cosine similarity, -1..1, at which MiniLM takes two phrases for the same object. It was
-calibrated for use beside the other ways of comparing; see `calibration`."""
+calibrated for use beside the other ways of comparing; see `experiments/reic/calibration.py`."""
 
 
 class Vectors(Protocol):
@@ -40,7 +40,7 @@ class EmbeddingSame(Matcher):
         if threshold is None or not -1 <= threshold <= 1:
             raise InputError(
                 f"{vectors.fingerprint}: expected a threshold in [-1, 1], got {threshold}; python "
-                "-m adaptive_vtt.oracles.captions.calibration chooses one for a file of vectors"
+                "-m adaptive_vtt.experiments.reic.calibration chooses one for a file of vectors"
             )
         self.vectors = vectors
         self.threshold = threshold

@@ -20,7 +20,7 @@ FILES = ("index.noun", "data.noun", "noun.exc")
 PEOPLE = "18"
 """The number of the lexicographers' file noun.person (lexnames(5WN))."""
 SENSES, MIN_DEPTH = 3, 4
-"""Chosen on the calibrating half of data/pairs.tsv; see `calibration`."""
+"""Chosen on the calibrating half of pairs.tsv; see `experiments/reic/calibration.py`."""
 INSTALL = (
     "Debian: apt install wordnet-base puts it into /usr/share/wordnet; elsewhere unpack "
     "WNdb-3.0 from wordnet.princeton.edu"

@@ -175,11 +175,10 @@ class StrategyContract:
         for answers in modes:
             for share, said in self.histories:
                 space = self.space()
-                memory = space.oracle.memory(space)
                 certify = Certify(0.1, None, 0.95, self.targets, None, "loss")
-                proxies = Proxies(space, {}, memory=memory)
+                proxies = Proxies(space, {})
                 belief = fresh_belief(
-                    certify, space, answers, seed=0, device="cpu", memory=memory, proxies=proxies
+                    certify, space, answers, seed=0, device="cpu", proxies=proxies
                 )
                 pool = CandidatePool(space, seed=0, limit=4096, answers=answers)
                 _learn(belief, pool, space, share, said)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions import calibration
-from adaptive_vtt.oracles.captions.calibration import Pair, calibrate, pairs, quality, threshold
+from adaptive_vtt.experiments.reic import calibration
+from adaptive_vtt.experiments.reic.calibration import Pair, calibrate, pairs, quality, threshold
 from adaptive_vtt.oracles.captions.embeddings import EmbeddingSame, MiniLM, WordVectors
 from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding
 from tests.helpers.small_lexicons import folder, glove

@@ -1,10 +1,10 @@
 """When two words are similar enough, and how good each way of comparing them is.
 
 REIC does not say above which similarity two words are the same object. The thresholds here
-were chosen for the highest F1 on one half of data/pairs.tsv, our own pairs of words from the
+were chosen for the highest F1 on one half of pairs.tsv, our own pairs of words from the
 vocabulary of COCO and VOC, judged before any was compared; the other half was held out::
 
-    python -m adaptive_vtt.oracles.captions.calibration --wordnet /folder/of/wordnet
+    python -m adaptive_vtt.experiments.reic.calibration --wordnet /folder/of/wordnet
 
 prints, for each way that can be used here, precision and recall on the held-out half.
 """
@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
-from .embeddings import EmbeddingSame, MiniLM, WordVectors
-from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus, data_lines
-from .wordnet import WordNetSame
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.captions.embeddings import EmbeddingSame, MiniLM, WordVectors
+from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding, Literal, Matcher, Thesaurus
+from adaptive_vtt.oracles.captions.wordnet import WordNetSame
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Pair:
 
 
 def pairs() -> list[Pair]:
-    rows = [line.split("\t") for line in data_lines("pairs.tsv")]
+    lines = Path(__file__).with_name("pairs.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
     return [Pair(one, other, yes == "yes", half == "held out") for half, yes, one, other in rows]
 
 
