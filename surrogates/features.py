@@ -27,6 +27,7 @@ from adaptive_vtt.types import UNKNOWN, Floats, Image, Indices
 from adaptive_vtt.utils.devices import pick
 from adaptive_vtt.utils.importing import pip_install
 from adaptive_vtt.utils.random_streams import generator
+from adaptive_vtt.utils.threads import users_threads
 
 Thumbnails = Callable[[Indices], npt.NDArray[np.uint8]]
 
@@ -231,7 +232,7 @@ def embedder(device: str = "auto") -> Callable[[list[Image]], Floats]:
 
     def features_of(images: list[Image]) -> Floats:
         batch = torch.from_numpy(np.stack([_prepared(image) for image in images]))
-        with torch.inference_mode():
+        with users_threads(), torch.inference_mode():
             features = network.extract_features(batch.to(where))
         return np.asarray(features.mean(dim=(2, 3)).double().cpu().numpy())
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..datasets.formats.fashion_mnist import CONCEPTS
 from ..errors import InputError
+from ..utils.threads import one_thread
 
 WEIGHTS_FILE = Path(__file__).parent / "data" / "fashion_cnn.npz"
 SIDE = 28
@@ -79,6 +80,7 @@ def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     return grey
 
 
+@one_thread()
 def predict_with(model: FashionCNN, images: Sequence[NDArray[np.uint8]]) -> NDArray[np.float64]:
     """P(yes) in [0, 1], (n, 14), columns as in `CONCEPTS`, from a model in eval mode."""
     parts = [np.zeros((0, len(CONCEPTS)))]

@@ -17,6 +17,7 @@ from ..strategies.by_need import ByNeed, needs_targets
 from ..surrogates import QUESTION_GP, REGISTRY, Named, named
 from ..types import CallMode, JsonObject
 from ..utils.random_streams import generator
+from ..utils.threads import one_thread
 from .audit_key import GIVEN, Origin, is_custom, seed_for
 from .belief import Belief
 from .budget import Budget, Judged
@@ -61,6 +62,7 @@ class Assembled:
     proxies: Proxies
 
 
+@one_thread()
 def assembled(
     space: QuestionSpace,
     model: ModelDefaults,

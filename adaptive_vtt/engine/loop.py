@@ -21,6 +21,7 @@ from ..models.checking import as_answer, as_loss, check_answer
 from ..space import QuestionSpace
 from ..stopping import End, State, StoppingRule, all_invalidated, first_end
 from ..types import Answer, JsonObject, Unanswered
+from ..utils.threads import one_thread
 from .belief import Belief
 from .budget import Budget
 from .call_queue import Call, CallQueue, SourceQueue, number_of
@@ -155,6 +156,7 @@ class Loop:
 
     # -- asking ------------------------------------------------------------------------
 
+    @one_thread()
     def ask(self, n: int) -> list[Call]:
         """Up to ``n`` calls to make; [] where there are none now."""
         self.check_usable()
@@ -238,6 +240,7 @@ class Loop:
 
     # -- being told --------------------------------------------------------------------
 
+    @one_thread()
     def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
         """The answers to several calls by number, as ``Audit.tell`` takes them, in one commit. One
         that cannot be judged is raised; its call is asked again."""
@@ -306,6 +309,7 @@ class Loop:
 
     # -- going on, ending --------------------------------------------------------------
 
+    @one_thread()
     def replay(self) -> None:
         """Goes through the journal in the order in which things were drawn and learnt, up to where
         it stopped."""
@@ -357,6 +361,7 @@ class Loop:
                 teach(certifier, bet, questions, self.draw_order.outcomes(calls[row.call]))
         self.belief.certifier = certifier
 
+    @one_thread()
     def finish(self) -> None:
         """Ends the audit with what is learnt by now, whatever waits."""
         if self.queue.ready():
@@ -455,6 +460,7 @@ class Loop:
         )
         return replace(state, **self.certifier.standing()) if self.certifier else state
 
+    @one_thread()
     def interval_rows(self) -> list[JsonObject] | None:
         """Every target's interval as a journal has it; None where nothing is certified."""
         return interval_rows(self.selector, max(self.calls / max(self.selector.draws, 1), 1.0))

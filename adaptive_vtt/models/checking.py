@@ -12,6 +12,7 @@ from ..errors import AvttError, InputError, ModelError, listed, one_line
 from ..types import Answer, Image, PairedAnswer, Prompt, Unanswered, Value
 from ..utils.figures import USD
 from ..utils.other_code import place_of
+from ..utils.threads import users_threads
 from .base import ModelDefaults, ModelUnderTest, adapted_model
 
 _LOGITS = (
@@ -73,7 +74,8 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
     """The model's answers, or ModelError saying what was expected and what came."""
     who = f"model {name_of(model)!r}"
     try:
-        answers = model.ask(prompts)
+        with users_threads():
+            answers = model.ask(prompts)
     except AvttError:
         raise
     except (Exception, SystemExit) as error:

@@ -250,6 +250,15 @@ def test_dots_on_the_surface_are_the_draws_since_the_moment_before(result: Resul
     assert (len(few.draws), few.draws[-1]) == (2, 40)
 
 
+def test_moments_are_read_without_pyarrow_too(result: Result) -> None:
+    """Then pandas keeps texts in NumPy's arrays, and hands them out read-only."""
+    table = result.beliefs("relation-concept")
+    with pd.option_context("mode.string_storage", "python"):
+        plain = pd.DataFrame({name: values.tolist() for name, values in table.items()})
+        assert not np.asarray(plain["concept"], object).flags.writeable
+        assert Moments.of(plain) == Moments.of(table)
+
+
 def test_dots_of_images_and_bins_of_predictions(result: Result) -> None:
     images = result.beliefs("images").query("draws == 40")
     dots = result.plot("images").data[0]

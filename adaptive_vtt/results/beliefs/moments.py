@@ -160,6 +160,4 @@ def _said(row: Mapping[Any, Any]) -> str:
 
 def _plain(values: Any) -> Any:
     """(n,) of objects, as Python has them, None for what is not known."""
-    found = np.asarray(values, object)
-    found[pd.isna(found)] = None
-    return found
+    return np.where(pd.isna(values), None, np.asarray(values, object))

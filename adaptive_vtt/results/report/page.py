@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...journal import Journal
 from ...utils.files import write_text
+from ...utils.threads import one_thread
 from ..difference import names_of
 from . import (
     answer_gps,
@@ -128,6 +129,7 @@ ABOUT_NEW = (
 SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
 
 
+@one_thread()
 def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
     random draws took, and what people said.
