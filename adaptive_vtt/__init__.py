@@ -45,7 +45,6 @@ _HOMES = {
 _RENAMED = {
     "augment": "relations.augment",
     "report": "results.report",
-    "tracking": "results.tracking",
 }
 """Modules that go by other names here; all others by their own."""
 __all__ = [
@@ -81,7 +80,6 @@ __all__ = [
     "strategies",
     "surrogates",
     "testing",
-    "tracking",
 ]
 
 

@@ -156,17 +156,18 @@ class Audit:
         """
         self._loop.take_back(calls, sent=sent)
 
-    def run(self, on_progress: Hooks = None, *, progress: Hooks = None) -> Result:
-        """Asks the model until the audit ends, and gives the result.
+    def run(self, on_progress: Hooks = None) -> Result:
+        """Ask the model until the audit ends, and return the result.
 
         ``on_progress`` is called with the ``Progress`` after every batch, or every answer of a
         ``models.ConcurrentModel``; True shows a bar, on a terminal or in a notebook; a list may
-        hold several of both. ``progress`` is what it was called before. A model that raises ends
-        the run with ModelError; the journal keeps everything, and running again goes on.
+        hold several of both. A function that raises is one warning, and is not called again. A
+        model that raises ends the run with ModelError; the journal keeps everything, and running
+        again goes on.
         """
         if isinstance(self.model, ByHand):
             self.model.ask([])
-        with followed(self, on_progress if progress is None else progress) as hooks:
+        with followed(self, on_progress) as hooks:
 
             def step() -> None:
                 self._failing.check()

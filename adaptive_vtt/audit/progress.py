@@ -6,6 +6,7 @@ Where output goes to a file, nothing is shown.
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from html import escape
@@ -15,12 +16,14 @@ import numpy as np
 
 from ..engine.calling import OnProgress, Progress
 from ..engine.options import Certify, Limits
+from ..errors import one_line
 from ..families import TargetId, told_apart
 from ..results.difference import point_span
 from ..space import QuestionSpace
 from ..stopping import State
 from ..types import Floats
 from ..utils.figures import money, on_page
+from ..utils.other_code import place_of
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
 """What follows a run: a function, True for a bar, several of these; None or False for nothing."""
@@ -126,6 +129,28 @@ def words(audit: Running, step: Progress) -> str:
 # -- what shows it -----------------------------------------------------------------------------
 
 
+def guarded(hook: OnProgress, warn: Callable[[str], object]) -> OnProgress:
+    """Return ``hook``, guarded: its first exception goes to ``warn`` in a sentence, and it is not
+    called again. An audit whose answers are paid for must not end because a dashboard is down."""
+    failed = False
+
+    def call(step: Progress) -> None:
+        nonlocal failed
+        if failed:
+            return
+        try:
+            hook(step)
+        except Exception as error:  # user code, which may fail in any way
+            failed = True
+            name = getattr(hook, "__name__", type(hook).__name__)
+            warn(
+                f"on_progress: {name} raised {type(error).__name__}: {one_line(error)}"
+                f"{place_of(error)}; it is not called again, and the audit goes on without it"
+            )
+
+    return call
+
+
 @contextmanager
 def followed(audit: Running, hooks: Hooks) -> Iterator[list[OnProgress]]:
     """The functions among ``hooks``, and one that shows a bar in the place of True."""
@@ -134,7 +159,7 @@ def followed(audit: Running, hooks: Hooks) -> Iterator[list[OnProgress]]:
         found: list[Callable[[Progress], object]] = []
         for hook in several:
             if callable(hook):
-                found.append(hook)
+                found.append(guarded(hook, warnings.warn))
             elif hook:
                 found.append(until.enter_context(shown(audit)))
         yield found

@@ -141,7 +141,6 @@ def audit(
     oracle: Oracle | str | None = None,
     out: Path | str | None = None,
     on_progress: Hooks = True,
-    progress: Hooks = None,
     **options: Any,
 ) -> Result:
     """An audit in one line: every interval within half_width = 0.05, unless options say otherwise.
@@ -166,10 +165,10 @@ def audit(
     call = {"concepts": concepts, "relations": relations, "oracle": oracle, **options}
     notes = {} if labels is not None else _kept(data, call)
     with Audit(found.space, model, journal=journal, notes=notes, **found.options(options)) as begun:
-        if begun.state().calls == 0 and (on_progress if progress is None else progress):
+        if begun.state().calls == 0 and on_progress:
             console = Console(stderr=True, markup=False, emoji=False, highlight=False)
             show(found.space, begun.targets, begun.model.answers, console)
-        result = begun.run(on_progress, progress=progress)
+        result = begun.run(on_progress)
     if out is not None:
         result.save(out)
     return result

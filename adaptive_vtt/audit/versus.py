@@ -430,9 +430,9 @@ class Versus:
 
     # -- running -------------------------------------------------------------------------
 
-    def run(self, on_progress: Hooks = None, *, progress: Hooks = None) -> Verdict:
+    def run(self, on_progress: Hooks = None) -> Verdict:
         """Asks until every difference is decided, or a limit is met; see ``Audit.run``."""
-        self.audit.run(on_progress, progress=progress)
+        self.audit.run(on_progress)
         return self.verdict()
 
     def verdict(self) -> Verdict:

@@ -39,7 +39,7 @@ from .dry_run import (
 from .options import Json, Open, Out, Plotly, arg, names, opt
 from .printing import plain_console
 from .progress import Live
-from .run_folder import begin, check_tracking, rewrite, run_and_report
+from .run_folder import begin, rewrite, run_and_report
 from .signals import Interrupted, interruptible
 from .spec_changes import Set, field, one_too_many, read
 
@@ -148,7 +148,6 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         if census is not None and _better_asked_whole(census, chosen, base):
             return ask_everything(chosen, base, out, as_json, open_it=open_it)
         check_way(plotly)
-        check_tracking(chosen.track, out)
         begun = begin(chosen, base, out, _named(spec, sets, names(targets)))
         result = run_and_report(
             begun,

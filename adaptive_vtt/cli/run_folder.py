@@ -6,16 +6,17 @@ import os
 import shlex
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
 import typer
 
 from ..audit import Audit
-from ..config import Spec, TrackSpec, parse_spec
+from ..config import Spec, parse_spec
 from ..config.building import build_audit
-from ..config.journaled import check_program, notes_of
+from ..config.journaled import check_program, notes_of, progress_function
+from ..engine.calling import OnProgress
 from ..errors import InputError, JournalError, ModelError
 from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
@@ -24,7 +25,6 @@ from ..results.outcomes import sample_word
 from ..results.report import write_report
 from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
-from ..results.tracking import Follower, backend, tracked
 from ..results.way_on import (
     advised,
     census_as_they_are,
@@ -106,14 +106,10 @@ def run_and_report(
     ``ending``: what else is printed, "": nothing. Exits with 3 where
     all that was asked of every target had to be known, and of one was not.
     """
-    kept = (read_facts(audit.journal.facts()).spec or {}).get("track")
-    section = None if kept is None else TrackSpec.model_validate(kept)
-    with audit, following(audit, section, out) as hooks, Live(audit, quiet=as_json) as live:
+    with audit, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
-            audit.run([live.update, *hooks])
+            audit.run([live.update, own_progress(audit.journal)])
         result = write(audit.journal, out, plotly)
-        for hook in hooks:
-            hook.keep(out)
         steps = next_steps(out, audit.journal, result)
         found = [*quoted(audit.journal), _as_they_are(out, audit.journal, result)]
         ended = read_facts(audit.journal.facts()).ended
@@ -302,35 +298,10 @@ def tell(steps: list[Step]) -> None:
         typer.echo(line if purpose and len(line) <= WIDE else f"  {command}")
 
 
-# -- figures sent to a tracker while an audit runs ---------------------------------------------
-
-
-def check_tracking(section: TrackSpec | None, out: Path) -> None:
-    """Raises InputError where the package is missing that the figures are to be sent by."""
-    if section is not None:
-        backend(section.to, section.project, out)
-
-
-@contextmanager
-def following(audit: Audit, section: TrackSpec | None, out: Path) -> Iterator[list[Follower]]:
-    """The hook that sends figures as the section says; none without it, nor where the package is
-    missing, as of an audit that is gone on with elsewhere."""
-    with ExitStack() as until:
-        found = []
-        if section is not None:
-            try:
-                hook = tracked(
-                    audit,
-                    section.to,
-                    every=section.every,
-                    project=section.project,
-                    folder=out,
-                    warn=_warn,
-                )
-                found.append(until.enter_context(hook))
-            except InputError as error:
-                _warn(f"{error}; the audit goes on without")
-        yield found
+def own_progress(journal: Journal) -> OnProgress | bool:
+    """Return the function of the spec's [audit] on_progress; False where there is none."""
+    facts = read_facts(journal.facts())
+    return progress_function(facts, resumed=answered(journal) > 0, warn=_warn) or False
 
 
 def _warn(message: str) -> None:

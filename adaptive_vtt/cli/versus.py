@@ -33,7 +33,7 @@ from ..utils.figures import percent
 from .options import Json, Open, arg, names, opt
 from .printing import plain_console, table_of
 from .progress import Live
-from .run_folder import check_tracking, following, open_report, tell, write
+from .run_folder import open_report, own_progress, tell, write
 from .signals import interruptible
 from .spec_changes import Set, read
 
@@ -188,23 +188,18 @@ def run(
     """
     _refuse_audit(out)
     out.mkdir(parents=True, exist_ok=True)
-    track = a[0].track
-    check_tracking(track, out)
     with (
         _versus(a, b, asked, out, space) as versus,
-        following(versus.audit, track, out) as hooks,
         Live(versus.audit, quiet=quiet) as live,
     ):
         try:
-            versus.run([live.update, *hooks])
+            versus.run([live.update, own_progress(versus.audit.journal)])
         except (InputError, ModelError) as error:
             error.args = (f"{error}; the same command goes on once that is mended",)
             raise
         journal = versus.audit.journal
         result = write(journal, out)
         verdict = verdict_of(result, journal)
-        for hook in hooks:
-            hook.keep(out)
         certificate = read_facts(journal.facts()).certificate
         rules = asked.gate or ([] if certificate is None else [shipping_rule(certificate)])
     if not quiet:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from ..journal.files import JOURNAL
 from ..stopping import check_half_width
 from ..utils.files import Table, near_file, read_toml
-from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec, TrackSpec
+from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
 from .datasets import DatasetSpec, DetectorSpec, RegionsSpec
 from .models import ModelSpec
 from .oracles import OracleSection, OracleSpec, check_judge
@@ -29,7 +29,6 @@ __all__ = [
     "SpaceSpec",
     "Spec",
     "StopSpec",
-    "TrackSpec",
     "description",
     "parse_spec",
     "read_spec",
@@ -48,7 +47,6 @@ class Spec(Section):
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
     certify: CertifySpec = CertifySpec.model_validate({})
-    track: TrackSpec | None = None
 
 
 DEMO = Spec.model_validate(

@@ -1,4 +1,4 @@
-"""The sections of a SPEC.toml about questions, choosing, stopping, certifying and tracking.
+"""The sections of a SPEC.toml about questions, choosing, stopping and certifying.
 
 What is an option of a constructor is told there: its words, its range, its default.
 """
@@ -10,8 +10,6 @@ from pydantic import Field
 from ..engine.options import Certify, Limits, Sampling
 from ..relations import reic, transformed
 from ..relations.medtest import from_files
-from ..results.tracking.backends import Name
-from ..results.tracking.following import tracked
 from ..space import QuestionSpace, WithoutRegion
 from ..stopping import AllOf, FirstOf, MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
 from ..surrogates import Form, History
@@ -92,6 +90,11 @@ class AuditSpec(Section):
     history: History = told(Sampling, "history")
     keep_masks: bool = told(Sampling, "keep_masks")
     by_price: bool = told(Sampling, "by_price")
+    on_progress: str | None = Field(
+        None,
+        description="a function that is called with the progress after every batch: 'file.py:name' "
+        "or 'package.module:name'",
+    )
     device: str = Field(
         "auto", description="where the GPs live: cpu, cuda, or auto, which is CUDA if there is one"
     )
@@ -172,11 +175,3 @@ class CertifySpec(Section):
     @property
     def certifies(self) -> bool:
         return self.half_width is not None or self.at_most is not None
-
-
-class TrackSpec(Section):
-    """Where figures of a running audit are sent; addresses and keys come from the environment."""
-
-    to: Name = told(tracked, "to")
-    every: int = told(tracked, "every")
-    project: str = told(tracked, "project")

@@ -74,7 +74,7 @@ def build_parts(
         space.dataset.features = surrogates.embed(space.dataset, device=section.device)
     proxies = {n: s for n, s in (certify.proxies or {}).items() if code or _is_data(s)}
     options: dict[str, Any] = {
-        **section.model_dump(exclude={"strategy_options"}),
+        **section.model_dump(exclude={"strategy_options", "on_progress"}),
         **certify.model_dump(exclude=CERTIFY_APART),
         "strategy": named(
             section.strategy or default(certify.certifies), section.strategy_options, base

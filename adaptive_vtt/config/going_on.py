@@ -146,7 +146,8 @@ def _of_spec(
             table["stop"]["gate"] = None  # it is decided, and would end the audit at once
         spec = parse_spec(table, "resume")
         check_limits(changes, journal, facts)
-        notes = notes_of(spec, facts.base)
+        # "parts" stays as it was: what was changed since is not run, and not taken for unchanged
+        notes = {**notes_of(spec, facts.base), "parts": facts.parts}
     check = partial(check_before_code, facts, spec)
     return build_audit(spec, base, check=check, journal=journal, notes=notes, **given)
 

@@ -8,12 +8,14 @@ folder can write all of it.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Any
 
+from ..audit.progress import guarded
 from ..datasets import REGISTRY as DATASETS
+from ..engine.calling import OnProgress
 from ..engine.settings import same_audit
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts
@@ -26,7 +28,7 @@ from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..surrogates import REGISTRY as SURROGATES
 from ..utils.files import hash_file
-from ..utils.other_code import file_of, is_target
+from ..utils.other_code import file_of, is_target, load_object
 from ..utils.registry import Registry
 from . import Spec, parse_spec
 from .models import OwnSection
@@ -86,9 +88,13 @@ def refuse_code(spec: Spec, where: str, remedy: str) -> None:
 def content_of(registry: Registry, name: str, base: Path) -> str | None:
     """What is known of one part that is code: a hash of its file, or its package and version; None
     where there is neither. A relative file starts at ``base``."""
-    if not is_target(name):
-        package = registry.package_of(name)
-        return None if package is None else " ".join(package)
+    if is_target(name):
+        return _content_of_target(name, base)
+    package = registry.package_of(name)
+    return None if package is None else " ".join(package)
+
+
+def _content_of_target(name: str, base: Path) -> str | None:
     file = file_of(name, base)
     if file is not None:
         return hash_file(file) if file.is_file() else None
@@ -97,6 +103,7 @@ def content_of(registry: Registry, name: str, base: Path) -> str | None:
     return ", ".join(f"{each} {version(each)}" for each in sorted(set(packages))) or None
 
 
+ON_PROGRESS = "audit.on_progress"
 _COMPARED = ("strategy", "seed", "candidates", "form", "history")
 
 
@@ -108,7 +115,37 @@ def notes_of(spec: Spec, base: str) -> dict[str, Any]:
     table = spec.model_dump(exclude_none=True)
     notes = {"spec": table, "base": base, "program": _digest(table, base)}
     parts = contents(spec, Path(base))
+    if spec.audit.on_progress is not None:
+        parts[ON_PROGRESS] = _content_of_target(spec.audit.on_progress, Path(base))
     return {**notes, "parts": parts} if parts else notes
+
+
+def progress_function(
+    facts: Facts, *, resumed: bool, warn: Callable[[str], object]
+) -> OnProgress | None:
+    """Import the function that the spec's [audit] on_progress names; None where there is none.
+
+    No draw depends on it, so an audit that has answers (``resumed``) is not refused because of it:
+    where its file was changed since the audit began, or cannot be imported, ``warn`` gets a
+    sentence. A new audit raises InputError.
+    """
+    name = ((facts.spec or {}).get("audit") or {}).get("on_progress")
+    if name is None:
+        return None
+    base = Path(facts.base)
+    try:
+        if facts.parts.get(ON_PROGRESS) != _content_of_target(name, base):
+            raise InputError(f"{ON_PROGRESS}: {name!r} was changed after the audit began")
+        function = load_object(name, base, ON_PROGRESS)
+        if isinstance(function, type) or not callable(function):
+            got = f"{function!r:.80}"
+            raise InputError(f"{ON_PROGRESS}: expected {name!r} to be a function, got {got}")
+    except InputError as error:
+        if not resumed:
+            raise
+        warn(f"{error}; the audit goes on without it")
+        return None
+    return guarded(function, warn)
 
 
 def spec_of(

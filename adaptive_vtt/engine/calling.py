@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import Self
 
@@ -164,17 +164,57 @@ between chunks keeps the model busy."""
 
 @dataclass(frozen=True)
 class Progress:
-    """What ``run`` reports after every batch."""
+    """Where a running audit stands, as ``run`` reports it after every batch.
+
+    Attributes:
+        state: What stopping rules read.
+        cost: Money spent so far, in ``currency``.
+        concept: The concept whose losses are most uncertain, on ``side`` 0 (present) or 1 (absent).
+        certified: Number of targets that are certified or decided, of ``of`` targets.
+    """
 
     state: State
     cost: float
     concept: str
     side: int
     currency: str = USD
+    certified: int = 0
+    of: int = 0
+    rows: Callable[[], list[JsonObject]] = field(default=list, repr=False, compare=False)
+
+    @property
+    def calls(self) -> int:
+        """Calls of the model drawn so far."""
+        return self.state.calls
+
+    @property
+    def questions(self) -> int:
+        """Questions judged so far."""
+        return self.state.questions
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the audit took so far, those before an interruption included."""
+        return self.state.elapsed
+
+    @property
+    def half_width(self) -> float | None:
+        """The half-width of the widest interval; None where nothing is certified."""
+        lower, upper = self.state.differences or (self.state.lower, self.state.upper)
+        return None if lower is None or upper is None else float((upper - lower).max()) / 2
+
+    @cached_property
+    def targets(self) -> list[JsonObject]:
+        """One dict per target: target, estimate, lower, upper, half_width, certified.
+
+        Estimates are computed when this is first read, so read it during the callback. Where two
+        models are compared, estimate and ends are of the difference of rates R_A - R_B.
+        """
+        return self.rows()
 
 
 OnProgress = Callable[[Progress], object]
-"""What is called with every ``Progress`` of a run."""
+"""A function that is called with every ``Progress`` of a run."""
 
 
 def progress_of(loop: Loop) -> Progress:
@@ -184,7 +224,37 @@ def progress_of(loop: Loop) -> Progress:
     if not state.exhausted:
         uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
     concept, side = divmod(int(np.argmax(uncertainty)), 2)
-    return Progress(state, budget.spent, loop.space.concepts[concept], side, budget.currency)
+    certified = np.zeros(0) if loop.certifier is None else loop.certifier.certified
+    return Progress(
+        state,
+        budget.spent,
+        loop.space.concepts[concept],
+        side,
+        budget.currency,
+        int(certified.sum()),
+        len(certified),
+        partial(_target_rows, loop),
+    )
+
+
+def _target_rows(loop: Loop) -> list[JsonObject]:
+    """Return where every target stands, for ``Progress.targets``."""
+    compare = loop.certifier and loop.certifier.rules.compare
+    rows = []
+    for k, row in enumerate(loop.interval_rows() or []):
+        ends = (row["estimate"], row["lower"], row["upper"])
+        estimate, lower, upper = compare.ends(k, *ends) if compare else ends
+        rows.append(
+            {
+                "target": row["target"],
+                "estimate": estimate,
+                "lower": lower,
+                "upper": upper,
+                "half_width": (upper - lower) / 2,
+                "certified": row["certified"],
+            }
+        )
+    return rows
 
 
 def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:

@@ -270,7 +270,7 @@ def test_progress_is_told_in_words(audit: avtt.Audit) -> None:
 
 
 def test_on_no_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    avtt.Audit(SPACE, ScriptedModel(), budget=5).run(progress=True)
+    avtt.Audit(SPACE, ScriptedModel(), budget=5).run(on_progress=True)
     assert capsys.readouterr() == ("", "")
 
 
@@ -286,7 +286,7 @@ def test_notebooks_get_a_bar_by_ipython_alone(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "IPython.display", show)
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     monkeypatch.setattr("adaptive_vtt.audit.progress.REFRESH", 0.0)
-    avtt.Audit(SPACE, ScriptedModel(), budget=5).run(progress=True)
+    avtt.Audit(SPACE, ScriptedModel(), budget=5).run(on_progress=True)
     assert pages[-1] == ""
     assert "5 calls" in pages[-2]
     for page in pages:

@@ -317,7 +317,9 @@ def test_options_of_ones_own_are_taken(tmp_path: Path) -> None:
     data = class_folders(tmp_path)
     result = avtt.audit(data, classify, **QUICK, targets=["overall"])
     assert result.targets["target"].tolist() == ["overall error"]
-    assert avtt.audit(data, classify, half_width=None, budget=2, progress=False).guarantee is None
+    assert (
+        avtt.audit(data, classify, half_width=None, budget=2, on_progress=False).guarantee is None
+    )
     with pytest.raises(InputError, match="unknown option 'halfwidth'"):
         avtt.audit(data, classify, halfwidth=0.1)
 

@@ -265,7 +265,7 @@ def test_verify_counts_the_intervals_once(
         relations=RELATIONS,
         out=tmp_path / "run",
         budget=4,
-        progress=False,
+        on_progress=False,
         **QUICK,
     )
     assert run("verify", str(tmp_path / "run")) == 0
@@ -365,7 +365,7 @@ def test_a_call_that_names_a_class_is_not_said_to_answer_concepts(tmp_path: Path
     (data / "labels.csv").unlink()
     out = tmp_path / "run"
     model = Says(lambda p: (0.2, 0.8))
-    avtt.audit(data, model, out=out, budget=4, half_width=0.3, progress=False, **QUICK)
+    avtt.audit(data, model, out=out, budget=4, half_width=0.3, on_progress=False, **QUICK)
     assert "each answers with the class of an image" in (out / "report.html").read_text()
 
 
