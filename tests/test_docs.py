@@ -42,12 +42,11 @@ _SLOW = (
         "resume",
     ),
     *("slices", "versus", "view", "workers", "hugging-face", "inspect"),
-    *("torch-libraries", "cohort", "retrain"),
+    *("own-model", "cohort", "retrain"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
 NEEDED = {
-    "docs/how-to/hugging-face.md": "transformers",
     "docs/how-to/inspect.md": "inspect_ai",
 }
 """What a page's snippets need that is not among the packages of the tests."""

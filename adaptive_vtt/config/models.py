@@ -75,8 +75,8 @@ WORKERS = [option.name for option in options_of(Workers)]
 ASIDE = WORKERS[1:]
 """Fields that say something only beside ``workers``."""
 NOT_HERE = (
-    "; workers hold models that compute here (python, onnx, subprocess, torch, transformers, your "
-    "own); an endpoint answers in_flight calls at a time by itself"
+    "; workers hold models that compute here (python, onnx, torch, your own)"
+    "; an endpoint answers in_flight calls at a time by itself"
 )
 """What to say where a kind has no workers."""
 
@@ -188,7 +188,7 @@ class HttpSection(ModelSection):
         return {"name": self.name or name_of_url(self.url)}  # as written, before keys are in it
 
 
-LOCAL = ("onnx", "transformers", "torch", "subprocess")
+LOCAL = ("onnx", "torch")
 ModelSection.special = {
     "python": PythonSection,
     "http": HttpSection,

@@ -31,9 +31,7 @@ _NO_WORDS = {
     "openai-batch",
     "recorded",
     "simulated",
-    "subprocess",
     "torch",
-    "transformers",
 }
 """Kinds of models that answer about images alone, or hours later."""
 

@@ -10,10 +10,8 @@ out, but for what can be told for a key: by its name, by its beginning, by looki
 """
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
@@ -26,7 +24,6 @@ from ..models.network.keys import (
     is_plain,
     is_random,
     looks_like_key,
-    names_secret,
     scrubbed,
     texts,
     texts_of_options,
@@ -37,7 +34,7 @@ from ..utils.files import Table
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 BARE = re.compile(r"\$\{?(\w+)\}?")
 """In headers the braces may be left out."""
-_APART = {"url", "headers", "options", "key", "command", "response"}
+_APART = {"url", "headers", "options", "key", "response"}
 """Fields that are looked at in ways of their own, and one that holds paths into replies."""
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 
@@ -51,7 +48,6 @@ def refuse_secrets(section: Mapping[str, Any], where: str) -> None:
         _check_text(sent, where)
     _check_url(_text_of(section, "url"), where)
     _check_key(_text_of(section, "key"), where)
-    _check_command(section.get("command") or [], where)
 
 
 def _text_of(section: Mapping[str, Any], field: str) -> str:
@@ -113,23 +109,6 @@ def _check_key(key: str, where: str) -> None:
             f"{where}: model.key: expected the name of an environment variable, got what looks "
             "like a key, which the journal would keep"
         )
-
-
-def _check_command(command: str | list[str], where: str) -> None:
-    """A program reads its keys from the environment: what it is started with, all can see."""
-    try:
-        words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]
-    except ValueError:
-        return  # said when it is to be started
-    for word, following in pairwise([*words, "-"]):
-        name, joined, value = word.partition("=")
-        given = value if joined else "" if following.startswith("-") else following
-        flag = name.startswith("-") or bool(joined)
-        if is_issued(word) or (flag and given and names_secret(name)):
-            raise InputError(
-                f"{where}: model.command: expected a program that reads its key from the "
-                f"environment, got what looks like a key in its arguments"
-            )
 
 
 _REFERRING = ("url", "options", "provider", "request")

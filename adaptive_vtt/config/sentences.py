@@ -16,7 +16,7 @@ _PLAINLY = {"a valid boolean": "true or false", "valid list": "list", "valid tup
 _SIDES = ("bool", "int", "float", "str")
 _TABLES = ("model_type", "model_attributes_type")
 """pydantic's names for what is no section."""
-_MAY_HOLD_KEYS = ("url", "key", "headers", "options", "request", "command")
+_MAY_HOLD_KEYS = ("url", "key", "headers", "options", "request")
 """Fields of [model] whose values no message repeats."""
 
 

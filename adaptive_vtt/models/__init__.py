@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .local.recorded import Recorded, RecordedCaptions
     from .local.self_taught import SelfTaught
     from .local.simulated import Simulated
-    from .local.subprocess_lines import SubprocessModel
     from .network.anthropic import AnthropicBatch, AnthropicMessages
     from .network.batches import BatchEndpoint, Polling
     from .network.endpoint import Endpoint
@@ -47,9 +46,7 @@ REGISTRY = Registry(
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
         "onnx": f"{__name__}.local.onnx:OnnxModel",
-        "transformers": f"{__name__}.local.hugging_face:transformers_model",
         "torch": f"{__name__}.local.torch_network:torch_network",
-        "subprocess": f"{__name__}.local.subprocess_lines:SubprocessModel",
         "captioner": "adaptive_vtt.demo.template_captioner:template_captioner",
     },
 )
@@ -83,7 +80,6 @@ __all__ = [
     "Retries",
     "SelfTaught",
     "Simulated",
-    "SubprocessModel",
     "TorchModel",
     "Unanswered",
     "Usage",

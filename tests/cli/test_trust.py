@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,23 +54,11 @@ def plant(folder: Path) -> tuple[str, Path]:
     return f"{folder / 'planted.py'}:predict", mark
 
 
-def planted_models(folder: Path) -> list[tuple[dict[str, Any], Path]]:
-    target, mark = plant(folder)
-    command = [sys.executable, str(folder / "planted.py")]
-    return [
-        ({"kind": "python", "target": target}, mark),
-        ({"kind": "subprocess", "target": None, "command": command}, mark),
-    ]
-
-
-@pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("proxied", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_reading_a_run_folder_runs_nothing_of_it(
-    out: Path, tmp_path: Path, kind: int, proxied: bool
-) -> None:
-    model, mark = planted_models(tmp_path)[kind]
+def test_reading_a_run_folder_runs_nothing_of_it(out: Path, tmp_path: Path, proxied: bool) -> None:
+    target, mark = plant(tmp_path)
     spec = facts_of(out)["spec"]
-    spec["model"] |= model
+    spec["model"] |= {"kind": "python", "target": target}
     if proxied:
         spec["certify"]["proxies"] = {"other": plant(tmp_path)[0]}
     set_fact(out, "spec", spec)
@@ -87,13 +74,12 @@ def test_reading_a_run_folder_runs_nothing_of_it(
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("kind", [0, 1])
 def test_resume_checks_the_spec_before_it_runs_what_that_names(
-    out: Path, tmp_path: Path, kind: int, capsys: pytest.CaptureFixture[str]
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model, mark = planted_models(tmp_path)[kind]
+    target, mark = plant(tmp_path)
     spec = facts_of(out)["spec"]
-    spec["model"] |= model
+    spec["model"] |= {"kind": "python", "target": target}
     set_fact(out, "spec", spec)
     assert run("resume", str(out)) == 2
     assert not mark.exists()

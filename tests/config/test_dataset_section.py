@@ -69,9 +69,9 @@ def test_dataset_section_that_cannot_be_used_is_named(
             {"detector": {"labels": "a"}},
             r"the file, got nothing; kind 'onnx' needs path = \.\.\. in",
         ),
-        ({"model": {"kind": "torch"}}, r"source: .*'hub', 'monai'.* kind 'torch' needs source = "),
+        ({"model": {"kind": "torch"}}, r"the folder with .*; kind 'torch' needs path = \.\.\. in"),
         (
-            {"model": {"kind": "torch", "source": "hub", "size": "big"}},
+            {"model": {"kind": "torch", "size": "big"}},
             r"model\.size: expected a valid integer or a list.*, got 'big'",
         ),
     ],

@@ -12,7 +12,6 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import InspectModel
-from adaptive_vtt.models.local.hugging_face import transformers_model
 from adaptive_vtt.relations.medtest.scene import Scene, cheapest
 from adaptive_vtt.results.export.inspect_task import inspect_task
 from adaptive_vtt.testing import tiny_dataset
@@ -31,12 +30,6 @@ def test_a_sample_without_image_is_named() -> None:
             InputError, match=r"sample 'frame 7': expected a source image, got none"
         ):
             asked()
-
-
-def test_transformers_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(InputError, match=r"needs transformers: pip install '?.*transformers"):
-        transformers_model("anywhere", "image-classification")
 
 
 def test_inspect_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """What every model under test promises."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -33,7 +32,6 @@ from adaptive_vtt.models import (
     Recorded,
     RecordedCaptions,
     Simulated,
-    SubprocessModel,
     TorchModel,
 )
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -94,16 +92,6 @@ def onnx_file(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     return partial(OnnxModel, channels(folder / "m.onnx"))
 
 
-def classifier(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
-    """A ViT with random weights."""
-    pytest.importorskip("transformers")
-    from adaptive_vtt.models.local.hugging_face import transformers_model
-    from tests.helpers.tiny_transformers import classifier
-
-    path = str(classifier(folder, CONCEPTS))
-    return lambda: transformers_model(path, "image-classification", batch_size=3)
-
-
 def torch_network(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     """A classifier of a folder with a hubconf.py."""
     from adaptive_vtt.models.local.torch_network import torch_network
@@ -111,33 +99,7 @@ def torch_network(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
 
     given = {"path": hub(folder), "options": {"classes": 3}, "preset": "imagenet"}
     weights = saved(of_hub(folder, "classifier", 3), folder / "weights.pt")
-    return lambda: torch_network(
-        "hub", architecture="classifier", weights=weights, classes=CONCEPTS, **given
-    )
-
-
-def chat_model(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
-    """A LLaVA with random weights."""
-    pytest.importorskip("transformers")
-    from adaptive_vtt.models.local.hugging_face import transformers_model
-    from tests.helpers.tiny_transformers import chat
-
-    path = str(chat(folder))
-    return lambda: transformers_model(path, "image-text-to-text", batch_size=3)
-
-
-PROGRAM = """
-import hashlib, json, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    said = [hashlib.md5((asked["image"] + c).encode()).digest()[0] / 255 for c in asked["concepts"]]
-    print(json.dumps({"values": said, "cost": 0.25}), flush=True)
-"""
-
-
-def program(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
-    (folder / "model.py").write_text(PROGRAM)
-    return lambda: SubprocessModel([sys.executable, "-S", "model.py"], directory=folder)
+    return lambda: torch_network(function="classifier", weights=weights, classes=CONCEPTS, **given)
 
 
 # -- servers on loopback, whose answers follow from the bytes they are sent ------------------
@@ -229,10 +191,7 @@ CASES: dict[str, Making] = {
     "simulated, one": plain(lambda: Simulated.paper("biased", tiny_dataset(4), answers="one")),
     "captioner": plain(TemplateCaptioner),
     "onnx": onnx_file,
-    "subprocess": program,
     "torch": torch_network,
-    "transformers": classifier,
-    "transformers, chat": chat_model,
     "http": http,
     "openai, one": partial(chat, "one"),
     "openai, all": partial(chat, "all"),

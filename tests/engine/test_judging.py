@@ -217,7 +217,6 @@ def test_prompts_and_shares_are_checked() -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"kind": "transformers", "task": "image-to-text", "path": "m"}, "got 'transformers'"),
         ({"target": "judge.py:says", "workers": 2}, r"judge.model.workers: .* got 2; leave it out"),
         ({"target": "judge.py:says", "worker_batch": 4}, r"judge.model.worker_batch: .* got 4"),
     ],

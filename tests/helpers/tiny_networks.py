@@ -76,42 +76,26 @@ def saved(module: nn.Module, path: Path, **others: Any) -> Path:
     return path
 
 
-def bundle(folder: Path, *, maps: bool, loader: dict[str, Any] | None = None) -> Path:
-    """A MONAI bundle of a network that sees the first channel of its input.
-
-    As a segmenter its logits are those of the pixels, so that masks show how an image lay.
-    """
-    network: Any = {"_target_": "torch.nn.Conv2d", "kernel_size": 1}
-    network |= {"in_channels": 3, "out_channels": 2}
-    if not maps:
-        network = "$torch.nn.Sequential(@pool, @flat, @head)"
-    sized = {"_target_": "Resized", "keys": "image", "spatial_size": [32, 24]}
+def bundle(folder: Path) -> Path:
+    """A MONAI bundle of a segmenter that sees the first channel of its input: its logits are those
+    of the pixels, so that masks show how an image lay."""
     transforms = [
-        {"_target_": "LoadImaged", "keys": "image", **(loader or {})},
+        {"_target_": "LoadImaged", "keys": "image"},
         {"_target_": "EnsureChannelFirstd", "keys": "image", "channel_dim": -1},
-        *([sized] if maps else []),
+        {"_target_": "Resized", "keys": "image", "spatial_size": [32, 24]},
         {"_target_": "ScaleIntensityd", "keys": "image"},
     ]
+    network = {"_target_": "torch.nn.Conv2d", "in_channels": 3, "out_channels": 2, "kernel_size": 1}
     config = {
-        "imports": ["$import torch"],
-        "bundle_root": "/workspace",
-        "pool": {"_target_": "torch.nn.AdaptiveAvgPool2d", "output_size": 1},
-        "flat": "$torch.nn.Flatten()",
-        "head": {"_target_": "torch.nn.Linear", "in_features": 3, "out_features": 2},
         "network_def": network,
         "preprocessing": {"_target_": "Compose", "transforms": transforms},
         "inferer": {"_target_": "SimpleInferer"},
     }
-    channels = {"0": "background", "1": "bright tool"}
-    told = {"network_data_format": {"outputs": {"pred": {"channel_def": channels}}}}
     (folder / "configs").mkdir(parents=True)
     (folder / "configs" / "inference.json").write_text(json.dumps(config))
-    (folder / "configs" / "metadata.json").write_text(json.dumps(told))
     made = nn.Conv2d(3, 2, 1)
-    if maps:
-        with torch.no_grad():
-            made.weight.copy_(torch.tensor([[0.0, 0, 0], [1, 0, 0]])[:, :, None, None])
-            made.bias.copy_(torch.tensor([0.5, 0]))
-    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2))
-    saved(made if maps else head, folder / "models" / "model.pt")
+    with torch.no_grad():
+        made.weight.copy_(torch.tensor([[0.0, 0, 0], [1, 0, 0]])[:, :, None, None])
+        made.bias.copy_(torch.tensor([0.5, 0]))
+    saved(made, folder / "models" / "model.pt")
     return folder

@@ -8,6 +8,7 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
+transformers.utils.logging.disable_progress_bar()  # which leaves a thread
 
 SIDE = 32
 VISION = {
@@ -81,48 +82,6 @@ def classifier(folder: Path, labels: tuple[str, ...], **config: Any) -> Path:
         ),
         transformers.ViTImageProcessor(size={"height": SIDE, "width": SIDE}),
     )
-
-
-def segmenter(folder: Path, labels: tuple[str, ...]) -> Path:
-    """A SegFormer."""
-    config = transformers.SegformerConfig(
-        num_encoder_blocks=2,
-        depths=[1, 1],
-        sr_ratios=[2, 1],
-        hidden_sizes=[8, 16],
-        patch_sizes=[3, 3],
-        strides=[2, 2],
-        num_attention_heads=[1, 2],
-        mlp_ratios=[2, 2],
-        decoder_hidden_size=16,
-        id2label=dict(enumerate(labels)),
-    )
-    processor = transformers.SegformerImageProcessor(size={"height": SIDE, "width": SIDE})
-    return _saved(folder, transformers.SegformerForSemanticSegmentation(config), processor)
-
-
-def vilt(folder: Path, answers: tuple[str, ...]) -> Path:
-    """Visual questions by a list of answers."""
-    config = transformers.ViltConfig(
-        **VISION, vocab_size=_ids()["vocab_size"], id2label=dict(enumerate(answers))
-    )
-    seeing = transformers.ViltImageProcessor(size={"shortest_edge": SIDE}, size_divisor=16)
-    processor = transformers.ViltProcessor(seeing, tokenizer())
-    return _saved(folder, transformers.ViltForQuestionAnswering(config), processor)
-
-
-def blip(folder: Path, *, questions: bool) -> Path:
-    """Visual questions, or captions, in words."""
-    config = transformers.BlipConfig(
-        text_config={**TEXT, **_ids(), "encoder_hidden_size": 16, "eos_token_id": 3},
-        vision_config=VISION,
-        projection_dim=16,
-        image_text_hidden_size=16,
-    )
-    kind = "BlipForQuestionAnswering" if questions else "BlipForConditionalGeneration"
-    seeing = transformers.BlipImageProcessor(size={"height": SIDE, "width": SIDE})
-    processor = transformers.BlipProcessor(seeing, tokenizer())
-    return _saved(folder, getattr(transformers, kind)(config), processor)
 
 
 def chat(folder: Path, *, template: str | None = CHAT) -> Path:

@@ -156,9 +156,6 @@ WRITTEN_OUT = {
     "request": {"request": {"image": "{image_base64}", "auth": {"accessToken": SECRET}}},
     "key": {"key": SECRET},
     "key, issued": {"key": f"hf_{SECRET}"},
-    "command": {"command": f"ask --api-key {SECRET}"},
-    "command, joined": {"command": ["ask", f"--token={SECRET}"]},
-    "command, variable": {"command": ["env", f"OPENAI_API_KEY={SECRET}", "ask"]},
     "name": {"name": f"sk-{SECRET}"},
     "target": {"target": f"package:sk-proj-{SECRET}"},
 }
@@ -192,13 +189,11 @@ def _toml(model: dict[str, Any]) -> str:
     return f'[dataset]\nkind = "phantom"\ncount = 2\n[model]\n{lines}\n'
 
 
-@pytest.mark.parametrize("field", ["url", "key", "headers", "options", "request", "command"])
+@pytest.mark.parametrize("field", ["url", "key", "headers", "options", "request"])
 def test_a_field_of_the_wrong_type_is_not_repeated(field: str) -> None:
-    value: Any = 17 if field in ("url", "key") else {"a": {"b": [SECRET]}}
-    kinds = {"key": "openai", "options": "openai", "command": "subprocess"}
+    kinds = {"key": "openai", "options": "openai"}
     kind = kinds.get(field, "http")
-    wrong = [SECRET] if field in ("url", "key", "headers", "options", "request") else value
-    table = {"dataset": {"kind": "phantom"}, "model": {"kind": kind, field: wrong}}
+    table = {"dataset": {"kind": "phantom"}, "model": {"kind": kind, field: [SECRET]}}
     with pytest.raises(InputError, match=rf"model\.{field}.*not repeated") as raised:
         parse_spec(table, "SPEC.toml")
     assert SECRET not in str(raised.value)
@@ -212,7 +207,6 @@ HARMLESS = (
     {"headers": {"Authorization": "Bearer $KEY", "X-Api-Key": "${KEY}"}},
     {"options": {"temperature": 0, "max_tokens": 5, "prompt_cache_key": "audit-3"}},
     {"request": {"image": "{image_base64}", "key": "{concept}", "prompt": "Basic understanding?"}},
-    {"command": ["ask", "--key-env", "MY_KEY", "--keyboard", "qwerty"]},
     {"key": "OPENAI_API_KEY"},
     {"response": {"signature": "outputs.signature"}},
 )

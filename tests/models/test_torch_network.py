@@ -1,6 +1,5 @@
-"""Networks of a folder with a hubconf.py, and what is refused of all sources."""
+"""Networks of a folder with a hubconf.py."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models.local.parameters import hash_of
 from adaptive_vtt.models.local.tensors import IMAGENET, Preset
 from adaptive_vtt.models.local.torch_network import TorchNetwork, torch_network
-from adaptive_vtt.models.local.torch_sources import Loaded
 from adaptive_vtt.types import Prompt
 from tests.config.test_specs import copied, kvasir, targets
 from tests.helpers.command_line import run
@@ -24,7 +22,7 @@ from tests.helpers.torch_networks import PLAIN, QUICK, SHOWN, prompts, said, ver
 
 def network(folder: Path, name: str, **given: Any) -> Any:
     given = {"preprocessing": PLAIN, **given}
-    return torch_network("hub", architecture=name, path=tiny.hub(folder), **given)
+    return torch_network(tiny.hub(folder), function=name, **given)
 
 
 def test_a_polyp_segmenter_gives_the_mask_of_the_output_that_is_named(tmp_path: Path) -> None:
@@ -110,12 +108,11 @@ class Chance(torch.nn.Module):
 
 
 def test_what_is_asked_of_a_network_when_it_is_built_leaves_random_numbers_alone() -> None:
-    preset = Preset(size=[20, 40], multiple=32)
-    assert preset.sides == (32, 64)  # what the network is given
+    preset = Preset(size=[32, 64])
     torch.manual_seed(3)
     expected = torch.rand(5)
     torch.manual_seed(3)
-    TorchNetwork(Loaded(Chance(), preset, ["a", "b"]), "chance", device="cpu")
+    TorchNetwork(Chance(), preset, "chance", classes=["a", "b"], device="cpu")
     assert torch.equal(torch.rand(5), expected)
 
 
@@ -127,7 +124,7 @@ def test_images_too_large_for_memory_are_refused_when_it_is_built(
 
     monkeypatch.setattr(Preset, "__call__", full)
     with pytest.raises(InputError, match=r"takes inputs of \(8, 9\), as size .*allocate 40\.2 GiB"):
-        TorchNetwork(Loaded(Chance(), Preset(size=[8, 9]), ["a", "b"]), "m", device="cpu")
+        TorchNetwork(Chance(), Preset(size=[8, 9]), "m", classes=["a", "b"], device="cpu")
 
 
 def test_a_concept_without_a_class_is_refused_before_the_audit_begins(
@@ -145,7 +142,7 @@ def test_a_concept_without_a_class_is_refused_before_the_audit_begins(
 def test_a_worker_makes_one_without_knowing_what_is_asked_about(tmp_path: Path) -> None:
     """It asked for the concepts of a dataset that workers do not have."""
     tiny.saved(tiny.of_hub(tmp_path, "classifier", 2), tmp_path / "w.pt")
-    given = {"source": "hub", "path": ".", "architecture": "classifier", "weights": "w.pt"}
+    given = {"path": ".", "function": "classifier", "weights": "w.pt"}
     preset = {"classes": ["a", "b"], "options": {"classes": 2}, "preset": "imagenet"}
     table = {"kind": "torch", "workers": 2, **given, **preset}
     spec = parse_spec({"dataset": {"kind": "fashion"}, "model": table}, "SPEC.toml")
@@ -179,8 +176,6 @@ def test_other_parameters_buffers_preprocessing_or_names_are_another_model(tmp_p
 def test_what_the_hub_lacks_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"expected an output of shape \(1, 3\).*got \(1, 2\)"):
         network(tmp_path, "classifier", classes=["a", "b", "c"]).ask(prompts("a"))
-    with pytest.raises(InputError, match=r"expected classes, the names of its outputs"):
-        network(tmp_path, "classifier")
     with pytest.raises(InputError, match=r"expected mean and std.*preset = 'imagenet'"):
         network(tmp_path, "classifier", classes=["a", "b"], preprocessing={"size": 32})
     with pytest.raises(InputError, match=r"unknown preset 'imagnet'; did you mean 'imagenet'"):
@@ -190,52 +185,10 @@ def test_what_the_hub_lacks_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot be made: OSError: no such part at .*hubconf.py"):
         network(tmp_path, "broken", classes=["a"])
     with pytest.raises(InputError, match=r"expected a folder with a hubconf.py"):
-        torch_network("hub", architecture="x", path=tmp_path.parent, classes=["a"])
-    with pytest.raises(InputError, match=r"model.path: expected a folder.*got no path"):
-        torch_network("hub", architecture="x", classes=["a"])
-    with pytest.raises(InputError, match=r"model.architecture: expected a name"):
-        torch_network("hub", path=tmp_path, classes=["a"])
+        torch_network(tmp_path.parent, function="x", preset="imagenet", classes=["a"])
     pictureless = [Prompt(None, ("a",), "s9", "identity", 0)]
     with pytest.raises(InputError, match=r"expected an image, sample 's9' has none"):
         network(tmp_path, "classifier", classes=["a", "b"]).ask(pictureless)
-
-
-@pytest.mark.parametrize(
-    ("source", "given", "match"),
-    [
-        ("torchhub", {}, r"unknown source 'torchhub'; did you mean"),
-        ("torchvision", {"path": Path("x")}, r"model.path: expected none for source = 'torchvi"),
-        ("monai", {"architecture": "x"}, r"model.architecture: expected none for source = 'monai'"),
-        ("timm", {"preset": "imagenet"}, r"model.preset: expected none for source = 'timm'"),
-        (
-            "timm",
-            {"path": Path("x"), "weights": Path("w.pt")},
-            r"model.path: expected a folder alone.*beside 'w.pt'",
-        ),
-    ],
-)
-def test_fields_without_effect_are_refused(source: Any, given: Any, match: str) -> None:
-    with pytest.raises(InputError, match=match):
-        torch_network(source, **given)
-
-
-@pytest.mark.parametrize(
-    ("source", "library"),
-    [
-        ("timm", "timm"),
-        ("torchvision", "torchvision"),
-        ("segmentation-models", "segmentation_models_pytorch"),
-        ("monai", "monai"),
-    ],
-)
-def test_libraries_that_are_not_there_are_named(
-    source: Any, library: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setitem(sys.modules, f"{library}.models", None)
-    path = {"path": Path()} if source == "monai" else {"architecture": "resnet18"}
-    with pytest.raises(InputError, match=rf"needs {library}.*: pip install .*{source}"):
-        torch_network(source, **path)
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """What is shown is said: the words of visual prompts reach every model that takes words."""
 
 import json
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models import HttpJson, OpenAIChat, Recorded, SubprocessModel
+from adaptive_vtt.models import HttpJson, OpenAIChat, Recorded
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.local.python import PythonModel
@@ -26,7 +25,7 @@ from adaptive_vtt.relations.visual_prompts import relations
 from adaptive_vtt.results.export.prompt_images import write_pictures
 from adaptive_vtt.space import WithoutRegion
 from adaptive_vtt.testing import ScriptedModel
-from adaptive_vtt.types import Prompt, Unanswered
+from adaptive_vtt.types import Prompt
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.loopback import Said, serving
 from tests.helpers.snippets import run_here
@@ -110,7 +109,7 @@ def test_words_name_what_is_drawn_as_it_is_drawn(name: str, words: str) -> None:
         assert prompts(name, data)[0].words == said  # a grey image has no colours to speak of
 
 
-def test_words_reach_a_chat_model_a_program_and_a_service(tmp_path: Path) -> None:
+def test_words_reach_a_chat_model_and_a_service() -> None:
     (prompt, *_) = prompts("prompt/coordinates", dataset(2))
     seen: list[dict[str, Any]] = []
 
@@ -128,15 +127,6 @@ def test_words_reach_a_chat_model_a_program_and_a_service(tmp_path: Path) -> Non
             checked(service, [prompt])
     assert prompt.words in seen[0]["messages"][0]["content"][1]["text"]
     assert seen[1] == {"q": "polyp", "hint": prompt.words}
-    program = (
-        "import json, sys\n"
-        "for line in sys.stdin:\n"
-        "    print(json.dumps({'unanswered': json.loads(line)['words']}), flush=True)\n"
-    )
-    (tmp_path / "p.py").write_text(program)
-    command = [sys.executable, "-S", str(tmp_path / "p.py")]
-    with closing(SubprocessModel(command, answers="one", takes_words=True)) as model:
-        assert checked(model, [prompt]) == [Unanswered(prompt.words)]
 
 
 def test_an_audit_sends_the_words_and_a_pair_sends_them_to_both() -> None:
@@ -164,10 +154,9 @@ def looks(images: list[Any]) -> Any:
     [
         PythonModel(looks),
         ScriptedModel(),
-        SubprocessModel("true"),
         pair(Receives(), ScriptedModel(answers="one")),
     ],
-    ids=["images alone", "own class", "program", "pair"],
+    ids=["images alone", "own class", "pair"],
 )
 def test_a_model_that_takes_no_words_is_not_asked_by_words_alone(model: ModelDefaults) -> None:
     space = avtt.QuestionSpace(dataset(4), ["identity", "prompt/coordinates"])

@@ -57,7 +57,7 @@ def load_parameters(module: "torch.nn.Module", path: Path) -> None:
         raise InputError(
             f"weights {str(path)!r}: expected the parameters of the network, but it "
             f"{', '.join(parts)}; "
-            "architecture, options and classes in [model] say which network it is"
+            "function and options in [model] say which network it is"
         )
     module.load_state_dict(given, strict=False)
 

@@ -250,21 +250,19 @@ IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 @dataclass(frozen=True)
 class Preset:
-    """The steps of torchvision's and timm's evaluation transforms, on tensors.
+    """How images become the input of a torch network, on tensors.
 
-    Images are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel.
+    They are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel.
 
     ``size``: what the shorter side becomes, or (height, width) of what the image is squeezed into;
     None: as it is. ``crop``: (height, width) of the middle that is cut out, black where the image
-    is smaller. ``multiple``: sides are brought up to multiples of it. ``white``: what a white pixel
-    is before mean and std. ``channels``: 3, or 1 for grey.
+    is smaller. ``white``: what white is before mean and std. ``channels``: 3, or 1 for grey.
     """
 
     mean: Sequence[float] = IMAGENET[0]
     std: Sequence[float] = IMAGENET[1]
     size: int | Sequence[int] | None = None
     crop: Sequence[int] | None = None
-    multiple: int = 1
     interpolation: Interpolation = "bilinear"
     white: float = 1.0
     channels: int = 3
@@ -290,7 +288,7 @@ class Preset:
             return self.crop[0], self.crop[1]
         if self.size is None or isinstance(self.size, int):
             return None
-        return self._sides(self.size[0], self.size[1])
+        return self.size[0], self.size[1]
 
     def __call__(self, image: Image) -> "torch.Tensor":
         """An image H x W x C as ch x h x w, float32."""
@@ -321,8 +319,7 @@ class Preset:
             height, width = self.size * height // shorter, self.size * width // shorter
         elif self.size is not None:
             height, width = self.size
-        upwards = self.multiple
-        return -(-height // upwards) * upwards, -(-width // upwards) * upwards
+        return height, width
 
 
 def _middle(planes: "torch.Tensor", height: int, width: int) -> "torch.Tensor":
@@ -339,13 +336,13 @@ def _middle(planes: "torch.Tensor", height: int, width: int) -> "torch.Tensor":
     return planes[:, top : top + height, start : start + width]
 
 
-def told(
+def preprocessing_options(
     *,
     size: Annotated[
         int | Sequence[int] | None,
         Option(
-            "what images are resized to: their shorter side, or [height, width] (default: as the "
-            "library says; else their own)"
+            "what images are resized to: their shorter side, or [height, width] (default: as "
+            "they are)"
         ),
     ] = None,
     crop: Annotated[
@@ -361,8 +358,9 @@ def told(
     interpolation: Annotated[
         Interpolation | None, Option("of what is resized (default: bilinear)")
     ] = None,
+    channels: Annotated[int | None, Option("of its input, 3 or 1 (default: 3)", ge=1, le=3)] = None,
 ) -> dict[str, Any]:
     """The fields of a ``Preset`` that are given."""
     given: dict[str, Any] = {"size": size, "crop": crop, "mean": mean, "std": std}
-    given |= {"white": white, "interpolation": interpolation}
+    given |= {"white": white, "interpolation": interpolation, "channels": channels}
     return {name: value for name, value in given.items() if value is not None}

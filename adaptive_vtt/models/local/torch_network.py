@@ -1,20 +1,31 @@
-"""Classifiers and segmenters of torch's libraries: P(yes) and masks of the concepts asked about."""
+"""A network of the user's own, from a folder with a hubconf.py: P(yes) and masks of concepts."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...datasets.base import Dataset, adapted_dataset
-from ...errors import AvttError, InputError, ModelError, listed, one_line
+from ...errors import AvttError, InputError, ModelError, listed, one_line, unknown
 from ...types import Answer, Mask, Prompt, Unanswered
-from ...utils.options import Group, Option, parameters_of
+from ...utils.options import Group, Option, at_base
+from ...utils.other_code import place_of
 from ..base import ModelDefaults
 from ..checking import image_of
-from .parameters import hash_of
-from .tensors import Activation, Classes, ClassNamesOption, Device, Preset, activated, batches
-from .torch_sources import Chosen, Loaded, Source, load
+from .parameters import hash_of, load_parameters
+from .tensors import (
+    IMAGENET,
+    Activation,
+    Classes,
+    ClassNamesOption,
+    Device,
+    Preset,
+    activated,
+    batches,
+    preprocessing_options,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -35,9 +46,11 @@ class TorchNetwork(ModelDefaults):
 
     def __init__(
         self,
-        loaded: Loaded,
+        module: "torch.nn.Module",
+        prepare: Preset,
         name: str,
         *,
+        classes: Annotated[Sequence[str], Option("the names of its outputs, in their order")],
         class_names: ClassNamesOption = None,
         activation: Annotated[
             Activation | None,
@@ -55,18 +68,13 @@ class TorchNetwork(ModelDefaults):
     ) -> None:
         from ...utils.devices import pick
 
-        if loaded.classes is None:
-            raise InputError(
-                f"model {name!r}: expected classes, the names of its outputs in their order, which "
-                "nothing here tells, got none"
-            )
         self.name = name
-        self._classes = Classes(loaded.classes, class_names or {}, name)
+        self._classes = Classes(classes, class_names or {}, name)
         several = len(self._classes) > 1
         self._activation: Activation = activation or ("softmax" if several else "sigmoid")
         self._output, self._batch = output, batch_size
         self._device = pick(device)
-        self._module, self._prepare = loaded.module.to(self._device).eval(), loaded.prepare
+        self._module, self._prepare = module.to(self._device).eval(), prepare
         self._use = repr((self._prepare, self._classes, self._activation, output))
         self._check()
 
@@ -85,10 +93,9 @@ class TorchNetwork(ModelDefaults):
         """A short hash of the parameters, the preprocessing and how the output is read."""
         return hash_of(self._module, self._use)
 
-    def check_concepts(self, concepts: Sequence[str]) -> None:
-        """Raises InputError for a concept of which no class is known."""
-        for concept in concepts:
-            self._classes.of(concept)
+    def check_concept(self, concept: str) -> None:
+        """Raises InputError where no class is known of the concept."""
+        self._classes.of(concept)
 
     def _check(self) -> None:
         if len(self._classes) == 1 and self._activation == "softmax":
@@ -96,23 +103,22 @@ class TorchNetwork(ModelDefaults):
                 f"model {self.name!r}: expected activation = 'sigmoid' or 'none' for a single "
                 "class, got 'softmax', which is 1 whatever the network says"
             )
-        if not isinstance(self._prepare, Preset) or self._prepare.sides is None:
-            return
-        if self._tried(self._prepare, *self._prepare.sides).ndim == 4 and self._prepare.crop:
+        sides = self._prepare.sides
+        if sides is not None and self._tried(*sides).ndim == 4 and self._prepare.crop:
             raise InputError(
                 f"model {self.name!r}: expected a segmenter without crop, as its maps must cover "
                 "the image; say size = [height, width] in [model]"
             )
 
-    def _tried(self, prepare: Preset, height: int, width: int) -> "torch.Tensor":
+    def _tried(self, height: int, width: int) -> "torch.Tensor":
         """What is said of a black image; random numbers go on as if nothing had been asked."""
         import torch
 
         devices = [self._device] if self._device.type == "cuda" else []
         try:
             with torch.random.fork_rng(devices), torch.inference_mode():
-                black = np.zeros((height, width, prepare.channels), np.uint8)
-                return self._said(prepare(black)[None])
+                black = np.zeros((height, width, self._prepare.channels), np.uint8)
+                return self._said(self._prepare(black)[None])
         except AvttError as error:
             raise InputError(str(error)) from None
         except Exception as error:  # other people's networks, and images too large for memory
@@ -143,14 +149,12 @@ class TorchNetwork(ModelDefaults):
     def _picked(self, said: Any) -> "torch.Tensor":
         import torch
 
-        output = self._output
-        if output is None and isinstance(said, Mapping) and "out" in said:
-            output = "out"  # of torchvision's segmenters, beside the auxiliary one
-        if output is not None:
+        if self._output is not None:
             try:
-                said = said[output]
+                said = said[self._output]
             except (KeyError, IndexError, TypeError) as error:
-                raise self._unread(said, f"; {output!r} is none: {one_line(error)}") from None
+                which = f"; {self._output!r} is none: {one_line(error)}"
+                raise self._unread(said, which) from None
         if not isinstance(said, torch.Tensor):
             raise self._unread(said, "")
         return said
@@ -187,24 +191,75 @@ class TorchNetwork(ModelDefaults):
 
 
 def torch_network(
-    source: Source,
+    path: Annotated[Path, Option("the folder with a hubconf.py", reads=at_base)],
     *,
+    function: Annotated[str, Option("the function in hubconf.py that gives the network")],
+    options: Annotated[Mapping[str, Any] | None, Option("arguments of that function")] = None,
+    weights: Annotated[
+        Path | None,
+        Option(
+            "the file with its parameters, .safetensors or as torch.save writes a state_dict "
+            "(default: as the function loads them)",
+            reads=at_base,
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None, Option("imagenet, for ImageNet's mean and std; else say mean and std")
+    ] = None,
+    preprocessing: Annotated[Mapping[str, Any] | None, Group(preprocessing_options)] = None,
     name: str | None = None,
     dataset: Dataset | None = None,
-    **given: Annotated[Any, Group(Chosen), Group(TorchNetwork)],
+    **given: Annotated[Any, Group(TorchNetwork)],
 ) -> TorchNetwork:
-    """A network of timm, torchvision, segmentation-models, MONAI or a hubconf.py, by ``source``.
+    """A network that a function of a folder's hubconf.py gives. Its code is run.
 
-    ``given``: of `Chosen` and of `TorchNetwork`; ``dataset``: what is asked about, if known. Raises
-    InputError where there is none, where it cannot be used, and for a concept of which no class is
+    ``given``: of `TorchNetwork`; ``dataset``: what is asked about, if known. Raises InputError
+    where there is no network, where it cannot be used, and for a concept of which no class is
     known.
     """
-    chosen = Chosen(source, **{n: given.pop(n) for n in parameters_of(Chosen) & given.keys()})
-    title = name or chosen.architecture or (chosen.path.name if chosen.path else source)
-    network = TorchNetwork(load(chosen), title, **given)
+    prepare = _preset(preset, preprocessing or {})
+    module = _module(path, function, options or {})
+    if weights is not None:
+        load_parameters(module, weights)
+    network = TorchNetwork(module, prepare, name or function, **given)
     if dataset is not None:
-        network.check_concepts(adapted_dataset(dataset).asked[0])
+        for concept in adapted_dataset(dataset).asked[0]:
+            network.check_concept(concept)
     return network
+
+
+def _module(path: Path, function: str, options: Mapping[str, Any]) -> "torch.nn.Module":
+    import torch
+
+    if not (path / "hubconf.py").is_file():
+        raise InputError(f"model.path: expected a folder with a hubconf.py, got {str(path)!r}")
+    load: Any = torch.hub.load
+    try:
+        module = load(str(path), function, source="local", **options)
+    except (Exception, SystemExit) as error:  # other people's code may fail in any way
+        raise InputError(
+            f"model {function!r} of {str(path / 'hubconf.py')!r}: cannot be made: "
+            f"{type(error).__name__}: {one_line(error)[:200]}{place_of(error)}"
+        ) from error
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(
+            f"model {function!r} of {str(path / 'hubconf.py')!r}: expected a torch module, got "
+            f"{type(module).__name__}; a callable is a model of kind = 'python'"
+        )
+    return module
+
+
+def _preset(preset: str | None, preprocessing: Mapping[str, Any]) -> Preset:
+    """ImageNet's numbers where ``preset`` names them, but for what ``preprocessing`` says."""
+    if preset not in (None, "imagenet"):
+        raise unknown("preset", preset, ["imagenet"], "model.preset")
+    if preset is None and not {"mean", "std"} <= preprocessing.keys():
+        raise InputError(
+            "model: expected mean and std, got neither or one; preset = 'imagenet' where the "
+            "network was trained with ImageNet's, mean = [0], std = [1] where it takes pixels "
+            "in 0..1"
+        )
+    return Preset(**{"mean": IMAGENET[0], "std": IMAGENET[1], **preprocessing})
 
 
 def _array(tensor: "torch.Tensor") -> npt.NDArray[Any]:
