@@ -21,12 +21,12 @@ from adaptive_vtt.datasets import TableDataset
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.oracles import MultipleChoice
-from adaptive_vtt.results.report.endobench_beside import accuracies
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import UNKNOWN
 
 from ..engine.certificates import UNIFORM_EXPLORATION, selector_of
 from ..program import Row, in_processes, options, told
+from ..tables.endobench import accuracies
 
 STRATEGIES = {"uniform": "random", "adaptive": "certify"}
 

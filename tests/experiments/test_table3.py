@@ -16,8 +16,8 @@ from adaptive_vtt.experiments.medmnistc.augmentations import (
     mixup,
     rand_augment,
 )
+from adaptive_vtt.experiments.tables.layout import published
 from adaptive_vtt.relations import medmnistc
-from adaptive_vtt.results.report.published import published_tables
 from tests.experiments.test_bccd import photograph
 
 RNG = np.random.default_rng(0)
@@ -125,7 +125,7 @@ def test_gains_are_over_none_and_p_is_wilcoxons() -> None:
 
 
 def test_the_published_means_are_those_of_the_published_rows() -> None:
-    stored = published_tables("medmnistc")["table3"]
+    stored = published("medmnistc")["table3"]
     assert set(stored["datasets"]) == set(medmnistc.flags())
     assert list(stored["rows"]) == list(stored["means"])
     for how, row in stored["rows"].items():
