@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from ..tables.reic import published_table
+from ..tables.layout import tables_of
 
 SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "I": (("level", "relation"), ("precision", "recall", "F1")),
@@ -31,11 +31,11 @@ def beside(number: str, ours: pd.DataFrame) -> pd.DataFrame:
 
 def _published(number: str) -> pd.DataFrame:
     """A row per captioner and whatever ours has a row for."""
-    paper = published_table(number)
+    paper = tables_of("reic")[number].published()
     if number != "VI":
-        return paper
-    wide = paper.pivot(index=["captioner", "error"], columns="relation", values="count")
-    return wide.reset_index()
+        return paper.reset_index()
+    paper.columns = pd.MultiIndex.from_tuples([tuple(name.split(", ")) for name in paper])
+    return paper.stack(level=0, future_stack=True).reset_index()
 
 
 def _ranges(paper: pd.DataFrame, keys: Sequence[str], figure: str) -> dict[tuple[object, ...], str]:

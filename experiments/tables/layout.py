@@ -6,8 +6,7 @@ intervals.
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.results.outcomes import clopper_pearson
 from adaptive_vtt.types import JsonObject
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.tables import csv_text, latex
@@ -27,16 +27,10 @@ PAPER = " (paper)"
 """After the name of a model whose figures are the paper's."""
 FORMATS = {"csv": "csv", "latex": "tex", "markdown": "md"}
 """Format -> suffix of its files."""
+SHARED = {"error"}
+"""First levels whose rows are the same in the paper and in runs; columns tell the two apart."""
 SLACK = 1e-6
 """Part of the last digit that floating point may be off when a bound is rounded outward."""
-
-
-@cache
-def published(paper: str) -> JsonObject:
-    """Return the figures of a paper as it prints them, from data/PAPER.json. Do not change it."""
-    text = files(__package__).joinpath(f"data/{paper}.json").read_text(encoding="utf-8")
-    figures: JsonObject = json.loads(text)
-    return figures
 
 
 class Cell(NamedTuple):
@@ -76,33 +70,41 @@ class Table:
 
     Args:
         name: What its files are called, as "medtest-17-18".
-        title: What it shows, and which tables of the paper it follows.
-        levels: What the names of a row are of, as ("model", "set").
-        scale: Factor of every figure, 100 for per cent.
-        digits: Decimals of every figure.
-        tenths: Columns, by their last name, whose figures have one decimal instead.
-        marked: The level whose name says in published rows that they are the paper's; by default
-            "model", or else the first. None: rows of the paper and of runs are the same.
+        content: Its ``title``; ``levels``, what the names of a row are of; ``columns``, names of
+            each; ``rows``, names and figures of each, as the paper prints them. ``scale``: factor
+            of every figure, 100 for per cent; ``digits``: decimals; ``tenths``: columns, by their
+            last name, with one decimal instead.
     """
 
-    def __init__(
-        self,
-        name: str,
-        title: str,
-        levels: Key,
-        *,
-        scale: float = 1,
-        digits: int = 3,
-        tenths: Sequence[str] = (),
-        marked: str | None = "",
-    ) -> None:
-        self.name, self.title, self.levels = name, title, levels
-        self.scale, self._digits, self._tenths = scale, digits, tenths
-        self._marked = marked or ("model" if "model" in levels else levels[0])
-        if marked is None:
-            self._marked = ""
+    def __init__(self, name: str, content: JsonObject) -> None:
+        self.name, self.title = name, content["title"]
+        self.levels: Key = tuple(content["levels"])
+        self.columns: list[Key] = [*map(tuple, content["columns"])]
+        self.scale, self._digits = content.get("scale", 1), content.get("digits", 3)
+        self._tenths = content.get("tenths", ())
         self.ours: dict[Key, dict[Key, Cell]] = {}
-        self._published: dict[Key, dict[Key, Cell]] = {}
+        self._published = {
+            tuple(names): dict(zip(self.columns, map(self._printed, figures), strict=True))
+            for names, figures in content["rows"]
+        }
+
+    def _printed(self, figure: float | list[int] | None) -> Cell:
+        """The cell of a published figure; a pair is right answers and questions asked."""
+        if isinstance(figure, list):
+            right, asked = figure
+            return Cell(right / asked, *map(float, clopper_pearson(right / asked, asked, 0.95)))
+        return Cell(math.nan if figure is None else figure / self.scale)
+
+    def published(self) -> pd.DataFrame:
+        """Return the published figures as they are printed, indexed by the names of rows; several
+        levels of columns are joined by ", "."""
+        values = [
+            [self.scale * cells[column].estimate for column in self.columns]
+            for cells in self._published.values()
+        ]
+        names = [*map(", ".join, self.columns)]
+        index = pd.MultiIndex.from_tuples(self._published, names=self.levels)
+        return pd.DataFrame(values, index, names)
 
     def add(self, row: Key, column: Key, cell: Cell, folder: Path) -> None:
         """Set a cell of a run. Raise InputError where another run has set it."""
@@ -114,33 +116,21 @@ class Table:
             )
         cells[column] = cell
 
-    def publish(self, row: Key, columns: Sequence[Key], values: Sequence[float | None]) -> None:
-        """Set a row of the paper; its figures are ``scale`` times those of cells."""
-        cells = {
-            column: Cell(math.nan if value is None else value / self.scale)
-            for column, value in zip(columns, values, strict=True)
-        }
-        self._published.setdefault(self._of_paper(row), {}).update(cells)
-
-    def published_cell(self, row: Key, column: Key, cell: Cell) -> None:
-        """Set one cell of the paper that has an interval."""
-        self._published.setdefault(self._of_paper(row), {})[column] = cell
-
-    def _of_paper(self, row: Key) -> Key:
-        named = zip(self.levels, row, strict=True)
-        return tuple(name + PAPER * (level == self._marked) for level, name in named)
-
     def frame(self, intervals: bool = True) -> pd.DataFrame:
         """Return the table as text, a column per level of the rows first."""
-        tables = self._published, self.ours
-        columns = dict.fromkeys(c for table in tables for cells in table.values() for c in cells)
+        marked = self.levels.index("model") if "model" in self.levels else 0
+        rows = dict(self.ours)
+        for names, cells in self._published.items():
+            if self.levels[0] not in SHARED:  # else a row of the paper is one of the run, too
+                names = *names[:marked], names[marked] + PAPER, *names[marked + 1 :]
+            rows[names] = {**cells, **rows.get(names, {})}
+        columns = dict.fromkeys([*self.columns, *(c for row in rows.values() for c in row)])
         digits = {column: 1 if column[-1] in self._tenths else self._digits for column in columns}
         records = []
-        for row in dict.fromkeys([*self.ours, *self._published]):
-            cells = self._published.get(row, {}) | self.ours.get(row, {})
+        for names, cells in rows.items():
             shown = {column: cells.get(column, Cell(math.nan)) for column in columns}
             texts = (c.text(self.scale, digits[at], intervals) for at, c in shown.items())
-            records.append([*row, *texts])
+            records.append([*names, *texts])
         return pd.DataFrame(records, columns=[*self.levels, *map(", ".join, columns)])
 
     def text(self, form: str) -> str:
@@ -160,6 +150,14 @@ class Table:
         """Write the table in every format to NAME.SUFFIX in ``folder``."""
         for form, suffix in FORMATS.items():
             write_text(folder / f"{self.name}.{suffix}", self.text(form))
+
+
+def tables_of(paper: str) -> dict[str, Table]:
+    """Return the tables of a paper by number, with the published rows alone (data/PAPER.json)."""
+    text = files(__package__).joinpath(f"data/{paper}.json").read_text(encoding="utf-8")
+    content: JsonObject = json.loads(text)
+    del content["source"]
+    return {number: Table(f"{paper}-{number}", table) for number, table in content.items()}
 
 
 def _markdown(frame: pd.DataFrame) -> str:

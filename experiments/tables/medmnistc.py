@@ -12,7 +12,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.medmnistc import CATEGORIES
 from adaptive_vtt.types import IDENTITY
 
-from .layout import Cell, Table, mean, published
+from .layout import Cell, Table, mean, tables_of
 from .runs import Run, before
 
 FAMILY = "medmnistc/"
@@ -24,7 +24,7 @@ def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
 
     Raises InputError for a run without figures under MedMNIST-C's relations.
     """
-    robustness, augmentations = _empty()
+    robustness, augmentations = tables_of("medmnistc").values()
     for run in [*runs, *after]:
         corrupted = [name for name in run.figures if name.startswith(FAMILY)]
         if run.compared or not corrupted:
@@ -100,19 +100,3 @@ def _means(table: Table) -> None:
             columns = [c for c in sets[0] if all(c in cells for cells in sets)]
             row = model, f"mean of {len(sets)} sets"
             table.ours[row] = {c: mean(cells[c] for cells in sets) for c in columns}
-
-
-def _empty() -> tuple[Table, Table]:
-    stored = published("medmnistc")
-    title = "Robustness in %, BE and rBE over AlexNet's (MedMNIST-C, Table 2)"
-    robustness = Table("medmnistc-2", title, ("model", "set"), scale=100, digits=1)
-    for model, values in stored["rows"].items():
-        columns = [(name,) for name in stored["columns"]]
-        robustness.publish((model, "mean of 12 sets"), columns, values)
-    title = "AUC in % on corrupted images, and gains over it (MedMNIST-C, Table 3)"
-    augmentations = Table("medmnistc-3", title, ("augmentation",), scale=100, digits=1)
-    table = stored["table3"]
-    columns = [*((name,) for name in table["datasets"]), (AVERAGE,)]
-    for name, values in table["rows"].items():
-        augmentations.publish((name,), columns, [*values, table["means"][name]])
-    return robustness, augmentations

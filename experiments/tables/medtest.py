@@ -15,7 +15,7 @@ from adaptive_vtt.oracles.masks import DROP
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.types import IDENTITY
 
-from .layout import Cell, Key, Table, mean, published
+from .layout import Cell, Table, mean, tables_of
 from .runs import Run, before
 
 FAMILY = "medtest/"
@@ -41,9 +41,6 @@ FIGURES = {
     "recall": "Recall",
     "F1": "F1",
 }
-WIRELESS = "CAD-CAP, KID"
-"""The set of Tables 17, 18, 22 and 23."""
-CHANGES = ("Initial", "Enhanced", "Difference")
 
 
 def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
@@ -51,7 +48,7 @@ def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
 
     Raises InputError for a run that fits none.
     """
-    every = _empty()
+    every = tables_of("medtest")
     for run in [*runs, *after]:
         if not any(name.startswith(FAMILY) for name in run.rates["relation"].dropna()):
             raise InputError(
@@ -118,14 +115,14 @@ def _scores(earlier: Run, run: Run, table: Table) -> None:
 
 def _answers(run: Run, every: Mapping[str, Table]) -> None:
     found: dict[str, dict[str, Cell]] = {}
-    wordings = _wordings()
+    words = wordings(every["13"])
     for question in QUESTIONS:
         for relation, artefact in RELATIONS.items():
             about = {"relation": relation, "concept": question.name}
             if (cell := run.accuracy("relation-concept", **about)) is not None:
-                found.setdefault(wordings[question.name], {})[artefact] = cell
+                found.setdefault(words[question.name], {})[artefact] = cell
     _check(run, bool(found), "rates of MEDVQA-GI's questions per relation")
-    clear = [w for q in QUESTIONS if (w := wordings[q.name]) in found and not q.vague]
+    clear = [w for q in QUESTIONS if (w := words[q.name]) in found and not q.vague]
     for number, texts in (("13", [*found]), ("15", clear)):
         rows = {text: found[text] for text in texts}
         common = set.intersection(*map(set, rows.values())) if rows else set()
@@ -215,91 +212,10 @@ def _check(run: Run, added: bool, expected: str) -> None:
 # -- what the thesis prints ------------------------------------------------------------------------
 
 
-def _empty() -> dict[str, Table]:
-    """The tables by number, with the published rows alone."""
-    figures = published("medtest")
-    set_columns = [_two(name) for name in figures["segmentation_EFR"]["columns"]]
-    found = {}
-    for number, limit in (("3-6", "0.5"), ("7-10", "0.25")):
-        title = f"Error-finding rates in %, t = {limit} (MedTest, Tables {number})"
-        table = Table(f"medtest-{number}", title, ("model", "artefact"), scale=100, digits=1)
-        for name, rows in figures["segmentation_EFR"]["EFR_percent"].items():
-            model, _, at = name.partition("@")
-            for artefact, values in rows.items() if at == limit else ():
-                table.publish((model, artefact), set_columns, values)
-        found[number] = table
-    found |= _published_answers()
-    levels = "model", "set", "artefact"
-    found["17-18"] = Table(
-        "medtest-17-18", "Classification per relation (MedTest, Tables 17 and 18)", levels
-    )
-    found["19-21"] = retrained_segmentation()
-    found["22-23"] = Table(
-        "medtest-22-23", "Accuracy before and after retraining (MedTest, Tables 22, 23)", levels
-    )
-    for model in ("AGDN", "DSI-Net"):
-        for artefact, values in figures["classification"][model].items():
-            columns = [(FIGURES[name],) for name in ("accuracy", "kappa", "F1")]
-            found["17-18"].publish((model, WIRELESS, artefact), columns, values)
-        accuracies = figures["classification_retraining"]["accuracy_before_after"][model]
-        for artefact, (first, second) in accuracies.items():
-            values = first, second, second - first
-            columns = [(name,) for name in CHANGES]
-            found["22-23"].publish((model, WIRELESS, artefact), columns, values)
-    return found
-
-
-def _published_answers() -> dict[str, Table]:
-    table = published("medtest")["vqa_gpt4v"]
-    names = [name.replace("WhiteBalance", "White Balance") for name in table["columns"]]
-    rows = {
-        wording: dict(zip(names, table["accuracy"][wording], strict=True))
-        for wording in _wordings().values()
-    }
-    vague = {q.name for q in QUESTIONS if q.vague}
-    clear = {text: rows[text] for name, text in _wordings().items() if name not in vague}
-    found = {}
-    for number, shown, which in (("13", rows, ""), ("15", clear, ", without the ambiguous ones")):
-        levels = "model", "set", "question"
-        title = f"Accuracy per question{which} (MedTest, Table {number})"
-        found[number] = Table(f"medtest-{number}", title, levels)
-        short = str(int(number) + 1)
-        title = f"Accuracy per question{which}, in short (MedTest, Table {short})"
-        found[short] = Table(f"medtest-{short}", title, levels)
-        averages = pd.DataFrame.from_dict(shown, orient="index").mean().round(3).to_dict()
-        for text, cells in [*shown.items(), (AVERAGE, averages)]:
-            row: Key = "GPT-4V", "MEDVQA-GI", text
-            found[number].publish(row, [(name,) for name in cells], [*cells.values()])
-            figures = _summary({name: Cell(value) for name, value in cells.items()})
-            columns = [(name,) for name in figures]
-            values = [round(cell.estimate, 3) for cell in figures.values()]
-            found[short].publish(row, columns, values)
-    return found
-
-
-def _wordings() -> dict[str, str]:
-    """Our name of a question -> its words in the thesis, in its order."""
-    words = {recognised(w): w for w in published("medtest")["vqa_gpt4v"]["accuracy"]}
-    return {question.name: words[question.name] for question in QUESTIONS}
-
-
-def retrained_segmentation() -> Table:
-    """Return Tables 19 to 21: mean Dice and IoU before and after training on changed images."""
-    stored = published("medtest")["segmentation_retraining"]
-    title = "Mean overlap before and after retraining (MedTest, Tables 19 to 21)"
-    table = Table("medtest-19-21", title, ("model", "artefact"))
-    named = [name.removesuffix(" before") for name in stored["columns"][::2]]
-    columns = [(*_two(name), when) for name in named for when in ("Before", "After")]
-    for model, rows in stored["scores"].items():
-        for artefact, values in rows.items():
-            table.publish((model, artefact), columns, values)
-    return table
-
-
-def _two(name: str) -> tuple[str, str]:
-    """ "CVC-300 Dice" -> ("CVC-300", "Dice")."""
-    images, _, metric = name.rpartition(" ")
-    return images, metric
+def wordings(table: Table) -> dict[str, str]:
+    """Return our name of a question -> its words in Table 13."""
+    words = [*table.published().index.get_level_values("question")]
+    return {str(recognised(text)): text for text in words if text != AVERAGE}
 
 
 def retrained(task: str) -> pd.DataFrame:
@@ -312,20 +228,16 @@ def retrained(task: str) -> pd.DataFrame:
         A row per relation by our names, "original" and "average"; columns "paper: accuracy
         before" and so on.
     """
+    table = tables_of("medtest")["22-23" if task == "classification" else "19-21"].published()
+    means = table.groupby(level="artefact", sort=False).mean()
     if task == "classification":
-        stored = published("medtest")["classification_retraining"]["accuracy_before_after"]
-        columns = [("accuracy", "before"), ("accuracy", "after")]
+        columns = {"accuracy before": ["Initial"], "accuracy after": ["Enhanced"]}
     else:
-        stored = published("medtest")["segmentation_retraining"]["scores"]
-        columns = [("Dice", "before"), ("Dice", "after"), ("IoU", "before"), ("IoU", "after")] * 2
-    names = [f"paper: {metric} {when}" for metric, when in columns]
-    rows = [
-        {"relation": artefact, "name": name, "value": value}
-        for model in stored
-        for artefact, values in stored[model].items()
-        for name, value in zip(names, values, strict=True)
-    ]
-    table = pd.DataFrame(rows).pivot_table("value", "relation", "name", sort=False)
+        columns = {
+            f"{metric} {when.lower()}": [c for c in means if c.endswith(f"{metric}, {when}")]
+            for metric in METRICS.values()
+            for when in ("Before", "After")
+        }
+    found = pd.DataFrame({f"paper: {k}": means[names].mean(axis=1) for k, names in columns.items()})
     ours = {name: relation for relation, name in RELATIONS.items()}
-    ours |= {ORIGINAL: "original", AVERAGE: "average"}
-    return table[list(dict.fromkeys(names))].round(3).rename(index=ours)
+    return found.round(3).rename(index=ours | {ORIGINAL: "original", AVERAGE: "average"})

@@ -6,12 +6,9 @@ relation; an adaptive audit asks about some of its own.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-import pandas as pd
-
-from adaptive_vtt.errors import InputError, unknown
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import Journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
@@ -19,31 +16,17 @@ from adaptive_vtt.oracles.findings import judged, thing
 from adaptive_vtt.people.answers import read_folder
 from adaptive_vtt.people.captions import Level, items, summarise
 
-from .layout import Cell, Table, published
+from .layout import Cell, Table, tables_of
 from .runs import Run
 
 FAMILY = "reic/"
 RELATIONS = ("crop", "stretch", "rotate")
-NUMBERS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
 LABELS = "labels"
 """The folder of a run that holds people's verdicts."""
 STATUSES = ("ambiguous", "disappeared", "retained")
 VERDICTS = ("TP", "FN", "FP", "TN")
-SCORES = ("accuracy", "precision", "recall", "F1")
 GROUPS = {"detection": "no detector", "occlusion": "no occlusion"}
 """Option of the oracle that is off -> the part that the ablation of Table V is without."""
-
-
-@cache
-def published_table(number: str) -> pd.DataFrame:
-    """Return a table of the paper, a row per figure or group of figures; relations by our names.
-
-    Do not change it. Raises InputError for a number that is none of NUMBERS.
-    """
-    if number not in NUMBERS:
-        raise unknown("table", number, NUMBERS, "REIC's published tables")
-    found = published("reic")[number]
-    return pd.DataFrame(found["rows"], columns=found["columns"])
 
 
 def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
@@ -51,7 +34,7 @@ def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
     relations."""
     if after:
         raise InputError(f"{after[0].folder}: --after: REIC retrained no captioner")
-    every = _empty()
+    every = tables_of("reic")
     for run in runs:
         with run.journal() as journal:
             _counts(run, journal, every)
@@ -156,54 +139,3 @@ def _figures(level: Level) -> dict[str, float]:
 def _add(run: Run, table: Table, row: tuple[str, ...], figures: Mapping[str, float]) -> None:
     for name, value in figures.items():
         table.add(row, (name,), Cell(value), run.folder)
-
-
-LEVELS = {
-    "I": ("set", "level", "model", "relation"),
-    "II": ("set", "model", "method"),
-    "III": ("model", "relation", "setting"),
-    "IV": ("model", "relation", "setting"),
-    "V": ("model", "relation", "oracle"),
-}
-"""Number of a table -> what the names of its rows are of."""
-TITLES = {
-    "I": "Reported violations against people's verdicts",
-    "II": "Images that can be tested, and violations, by method",
-    "III": "What follow-ups do to objects",
-    "IV": "Distinct objects and images with a violation",
-    "V": "F1 at object level in %, without each part of the oracle",
-    "VI": "Confirmed violations by type of error",
-}
-
-
-def _empty() -> dict[str, Table]:
-    found = {}
-    for number, levels in LEVELS.items():
-        paper = published_table(number).rename(columns={"dataset": "set", "captioner": "model"})
-        table = _table(number, levels)
-        for row in paper.to_dict("records"):
-            figures = {str(name): row[name] for name in row if name not in levels}
-            if number == "I":
-                counts = [figures[name] for name in VERDICTS]
-                accuracy = 100 * (counts[0] + counts[3]) / sum(counts)
-                figures = {name: figures.get(name, accuracy) for name in (*VERDICTS, *SCORES)}
-            if number == "III":
-                figures["valid objects"] = figures["disappeared"] + figures["retained"]
-            key = tuple(str(row[name]) for name in levels)
-            table.publish(key, [(name,) for name in figures], [*figures.values()])
-        found[number] = table
-    types = published_table("VI").pivot(
-        index="error", columns=["captioner", "relation"], values="count"
-    )
-    found["VI"] = _table("VI", ("error",))
-    for error, counts in types.to_dict("index").items():
-        columns = [(f"{model} (paper)", relation) for model, relation in counts]
-        found["VI"].publish((str(error),), columns, [*counts.values()])
-    return found
-
-
-def _table(number: str, levels: tuple[str, ...]) -> Table:
-    title = f"{TITLES[number]} (REIC, Table {number})"
-    percents = {"V": ("F1",), "I": SCORES}.get(number, ())
-    marked = None if number == "VI" else ""
-    return Table(f"reic-{number}", title, levels, digits=0, tenths=percents, marked=marked)

@@ -16,10 +16,10 @@ from adaptive_vtt.datasets import from_endobench, from_table
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.demo import phantom
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.reic.reic_beside import SHOWN, beside
+from adaptive_vtt.experiments.reic.reic_beside import beside
 from adaptive_vtt.experiments.tables import endobench, medmnistc, medtest, reic
 from adaptive_vtt.experiments.tables.__main__ import main
-from adaptive_vtt.experiments.tables.layout import Cell, Table, published
+from adaptive_vtt.experiments.tables.layout import Cell, Table, tables_of
 from adaptive_vtt.experiments.tables.runs import read_run
 from adaptive_vtt.oracles import MaskDrop, MultipleChoice, TopClass
 from adaptive_vtt.people.agreement import scores
@@ -79,6 +79,7 @@ def shown(tables: Sequence[Table], name: str) -> pd.DataFrame:
         (reic, "reic-IV", ("Show and Tell", "crop", "REIC"), "distinct objects", "354"),
         (reic, "reic-V", ("OFA", "rotate", "literal words"), "F1", "67.1"),
         (reic, "reic-VI", ("2.2",), "VinVL (paper), rotate", "211"),
+        (reic, "reic-VIII", ("localisation",), "seconds", "2.620"),
     ],
 )
 def test_cells_are_those_of_the_papers(
@@ -120,59 +121,57 @@ def test_headline_rates_are_the_tables_weighted_by_the_sizes_of_sets() -> None:
 
 def test_endobench_accuracies_are_whole_numbers_of_questions() -> None:
     """Holds only with the corrected names; and the overall figures are micro averages."""
-    table, size = endobench.accuracies(), pd.Series(endobench.counts())
-    tested = table.drop(index=["Physician", "Random"]).drop(columns="overall")
-    right = tested * size.drop("overall")
-    away = (right - right.round()).abs() / size.drop("overall")
+    table = tables_of("endobench")["2"].published().droplevel("set") / 100
+    tested, size = table.drop(index=["Physician", "Random"]), {t.short: t.questions for t in TASKS}
+    right = tested[list(size)] * pd.Series(size)
+    away = (right - right.round()).abs() / pd.Series(size)
     assert float(away.max().max()) < 1.01e-4
-    tasks = [task.name for task in TASKS]
-    whole = table.dropna(subset=tasks)
+    whole = tested.dropna()
     assert len(whole) >= 12
-    micro = (whole[tasks] * size[tasks]).sum(axis=1) / size["overall"]
+    micro = (whole[list(size)] * pd.Series(size)).sum(axis=1) / 6832
     np.testing.assert_allclose(micro, whole["overall"], atol=1.1e-4)
 
 
-def test_physicians_intervals_are_of_the_published_percentages() -> None:
-    table = (
-        endobench.accuracies()
-        .loc["Physician"]
-        .rename({name: short for short, name in endobench.names().items()})
-    )
-    found = endobench.physicians()
-    assert len(found) == 21
-    for short, cell in found.items():
-        assert cell.estimate == pytest.approx(table[short], abs=0.51e-4)
-    assert found["LI"][1:] == pytest.approx((0.6805, 0.9983), abs=1e-4)  # 14 of 15
+def test_physicians_are_the_published_percentages_with_intervals() -> None:
     frame = shown(endobench.tables([], []), "endobench-2")
-    assert frame.loc[("Physician (paper)", "EndoBench"), "LI"] == "93.33 (68.05 to 99.84)"
+    row = frame.loc[("Physician (paper)", "EndoBench")]
+    assert row["overall"].split()[0] == "74.12"  # 189 of 255
+    assert row["LI"] == "93.33 (68.05 to 99.84)"  # 14 of 15
+    assert row["MO"].split()[0] == "77.14"
 
 
 def test_reics_tables_agree_with_one_another() -> None:
-    cases = reic.published_table("I").set_index(["dataset", "level", "captioner", "relation"])
-    for each in reic.published_table("I").to_dict("records"):
-        found = scores(each["TP"], each["FP"], each["FN"], each["TN"])
+    paper = {number: table.published() for number, table in tables_of("reic").items()}
+    cases = paper["I"]
+    for each in cases.itertuples():
+        found = scores(each.TP, each.FP, each.FN, each.TN)
         assert found.f1 is not None
-        assert 100 * found.f1 == pytest.approx(each["F1"], abs=0.11)
-    for each in reic.published_table("II").to_dict("records"):
-        if each["method"].startswith("REIC"):
-            relation = each["method"].removeprefix("REIC, ")
-            place = each["dataset"], "case", each["captioner"], relation
-            assert cases.loc[place, "TP"] == each["violations"]
-            assert cases.loc[place, ["TP", "FN", "FP", "TN"]].sum() == each["follow-ups"] == 900
-    for each in reic.published_table("III").query("setting == 'REIC'").to_dict("records"):
-        place = "MSCOCO", "object", each["captioner"], each["relation"]
-        assert cases.loc[place, ["TP", "FP"]].sum() == each["reported"]
-    with pytest.raises(InputError, match="REIC's published tables: unknown table 'IX'"):
-        reic.published_table("IX")
+        assert 100 * found.f1 == pytest.approx(each.F1, abs=0.11)
+    for (images, model, method), each in paper["II"].iterrows():
+        if method.startswith("REIC"):
+            row = cases.loc[(images, "case", model, method.removeprefix("REIC, "))]
+            assert row["TP"] == each["violations"]
+            assert row[["TP", "FN", "FP", "TN"]].sum() == each["follow-ups"] == 900
+    for (model, relation, setting), each in paper["III"].iterrows():
+        if setting == "REIC":
+            row = cases.loc[("MSCOCO", "object", model, relation)]
+            assert row["TP"] + row["FP"] == each["reported"]
 
 
-@pytest.mark.parametrize("number", SHOWN)
-def test_drawn_scenes_get_the_range_of_the_paper(number: str) -> None:
-    keys, _ = SHOWN[number]
-    ours = reic.published_table(number)[list(keys)].drop_duplicates()
-    found = beside(number, ours)
-    columns = [name for name in found if name.startswith("paper: ")]
-    assert (found[columns] != "").all().all()
+@pytest.mark.parametrize(
+    ("number", "row", "expected"),
+    [
+        ("V", {"relation": "crop", "oracle": "literal words", "F1": 50}, {"F1": "60.7-71.8"}),
+        ("V", {"relation": "all", "oracle": "literal words", "F1": 60}, {"F1": ""}),
+        ("VI", {"error": "3", "crop": 6, "stretch": 6, "rotate": 1}, {"crop": "24-49"}),
+        ("II", {"method": "ROME"}, {"eligible": "150-256"}),
+    ],
+)
+def test_drawn_scenes_get_the_range_of_the_paper(
+    number: str, row: dict[str, Any], expected: dict[str, str]
+) -> None:
+    found = beside(number, pd.DataFrame([row])).iloc[0]
+    assert {name: found[f"paper: {name}"] for name in expected} == expected
 
 
 def test_retrained_means_are_those_of_the_thesis() -> None:
@@ -363,9 +362,9 @@ def test_intervals_are_rounded_outward_and_latex_has_none() -> None:
     assert Cell(-0.5, -0.75, 0.25).text(1, 1, True) == "−0.5 (−0.8 to 0.3)"
     assert Cell(0.5, 0.5, 0.5).text(1, 3, True) == "0.500"
     assert Cell(math.nan).text(1, 3, True) == "–"
-    table = Table("t", "A title", ("model",))
+    content = {"title": "A title", "levels": ["model"], "columns": [["x"]]}
+    table = Table("t", content | {"rows": [[["net"], [0.25]]]})
     table.add(("a|b",), ("x",), Cell(0.5, 0.4, 0.6), Path("run"))
-    table.publish(("net",), [("x",)], [0.25])
     assert table.text("csv").splitlines() == [
         "model,x", "a|b,0.500 (0.400 to 0.600)", "net (paper),0.250"
     ]  # fmt: skip
@@ -394,7 +393,7 @@ def test_the_command_prints_writes_and_refuses(
 
 
 def test_every_corruption_is_of_one_category() -> None:
-    columns = published("medmnistc")["columns"]
-    assert columns[4:] == list(CATEGORIES)
+    names = tables_of("medmnistc")["2"].published().columns
+    assert names[4:].tolist() == list(CATEGORIES)
     members = [name for names in CATEGORIES.values() for name in names]
     assert len(members) == len(set(members)) == 21
