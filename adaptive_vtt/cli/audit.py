@@ -1,42 +1,22 @@
 """``avtt audit``: from a SPEC.toml to a certificate and a report."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-
 from ..audit import Audit
-from ..benchmark.rehearsal import Estimate, rehearse
 from ..config import Spec
-from ..config.building import NotImported, build_audit, build_parts, build_space, model_of
+from ..config.building import build_audit, build_space, model_of
 from ..errors import InputError
-from ..journal.facts import goal_reached
 from ..models import adapted_model
 from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
-from ..utils.figures import money
 from ..utils.files import write_text
 from .after import Before
 from .census import ask_everything
-from .dry_run import (
-    ASSUMED,
-    Plan,
-    cap_named,
-    census_is_cheaper,
-    dry_run,
-    first_limit,
-    likely_price,
-    planned,
-    planning,
-)
 from .options import Json, Open, Out, Plotly, arg, names, opt
+from .plan import census_is_cheaper, estimate, planned
 from .printing import plain_console
 from .progress import Live
 from .run_folder import begin, rewrite, run_and_report
@@ -98,11 +78,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         ),
     ] = None,
     sets: Set = None,
-    plan: Annotated[
-        bool, opt("Say at once what it may take and cost; ask nothing.", flags="--dry-run")
-    ] = False,
-    play: Annotated[
-        bool, opt("Play it through on coins, in minutes; ask nothing.", flags="--rehearse")
+    dry_run: Annotated[
+        bool, opt("Estimate calls and cost as 'avtt plan' does; ask nothing.", flags="--dry-run")
     ] = False,
     out: Out = Path("runs/audit"),
     plotly: Plotly = "inline",
@@ -112,8 +89,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     """Ask a model until a stopping rule is met, and leave a report.
 
     A SPEC.toml is a program, as a Makefile is: the model it names is run.
-    --dry-run and --rehearse check it and import none of its models and proxies,
-    only what the space and the strategy are made of.
+    --dry-run checks it and imports none of its models and proxies, only what the
+    space and the strategy are made of.
 
     --half-width, --gate and --set certify.at_most=0.1 are goals: the audit ends
     when one that is given is reached, or at a limit, such as --budget. Every
@@ -141,10 +118,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         chosen, base = read(spec, demo, {**flags, **prior}, sets, explore=explore)
         if before is not None:
             chosen = before.seeded(chosen, seed)
-        if play:
-            return rehearsal(chosen, base, as_json)
-        if plan:
-            return dry_run(chosen, base, as_json)
+        if dry_run:
+            return estimate(chosen, base, as_json)
         if census is not None and _better_asked_whole(census, chosen, base):
             return ask_everything(chosen, base, out, as_json, open_it=open_it)
         check_way(plotly)
@@ -235,67 +210,3 @@ def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) 
     ):
         result = audit.run(live.update)
     return Baseline(kind, result.calls, bool(result.targets["certified"].all()))
-
-
-# -- --rehearse: played through on coins; nothing is asked ------------------------------------
-
-
-def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
-    """Plays the audit through, once for each loss rate that is assumed, and says what it took."""
-    with planning():
-        space, model, options = build_parts(spec, base, code=False)
-    if isinstance(model, NotImported):
-        options["max_cost"] = None  # its prices are not known before it is imported
-    plan = planned(spec, base, space, adapted_model(model))
-    limit = first_limit(spec, plan)
-    most = plan.total if limit is None else limit.calls
-    found: list[Estimate] = []
-    with _bar(quiet=as_json) as bar:
-        for loss in ASSUMED:
-            likely = plan.together.likely[loss] if plan.together else plan.total
-            task = bar.add_task(f"if {loss:.0%} fail", total=min(likely, most))
-
-            def advance(calls: int, task: TaskID = task) -> None:
-                bar.update(task, completed=calls)
-
-            found += rehearse(space, model, options, [loss], advance, plan.dear_price or None)
-            bar.update(task, total=found[-1].calls, completed=found[-1].calls)
-    if as_json:
-        typer.echo(json.dumps({"questions": space.size, "estimates": [asdict(e) for e in found]}))
-        return
-    for estimate in found:
-        typer.echo(_sentence(estimate, spec, plan))
-    if (cap := spec.audit.max_cost) is not None and isinstance(model, NotImported):
-        told = "was not counted: no price is known before the model is imported"
-        typer.echo(f"{cap_named(cap, plan)} {told}")
-    typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
-
-
-@contextmanager
-def _bar(*, quiet: bool) -> Iterator[Progress]:
-    columns = (
-        TextColumn("rehearsing {task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed:,.0f} of about {task.total:,.0f} calls"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
-        yield bar
-
-
-def _sentence(estimate: Estimate, spec: Spec, plan: Plan) -> str:
-    """What it takes; its cost at the price that is likely, and at most."""
-    cost, certify, cap = "prices unknown", spec.certify, spec.audit.max_cost
-    if estimate.cost is not None:
-        most = money(estimate.cost, plan.currency)
-        if cap is not None and estimate.cost > cap:
-            most = f"the cap of {money(cap, plan.currency)}"
-        cost = f"about {likely_price(plan, estimate.calls)}, at most {most}"
-    reason = estimate.reason
-    if estimate.capped and cap is not None:
-        reason = f"{cap_named(cap, plan)} ends it; 'avtt resume' can raise it"
-    done = goal_reached(certify.half_width, certify.at_most)
-    end = f"all targets {done}" if estimate.certified else f"not all {done}: {reason}"
-    if not certify.certifies:
-        end = f"nothing to certify: {reason}"
-    return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

@@ -1,4 +1,4 @@
-"""``avtt census``: every question asked once, for exact rates."""
+"""``avtt census``: every question asked once, for exact rates and the papers' tables."""
 
 import json
 import shlex

@@ -18,7 +18,7 @@ from .signals import interrupted_as
 GROUPS = {
     "Begin": {
         "init": "Write a SPEC.toml and a model stub: for your images, or a few to try.",
-        "plan": "Say what each half-width would take, in calls and money; ask nothing.",
+        "plan": "Estimate calls and cost without calling the model.",
         "serve-demo": "Serve a model on this machine, asked as a paid one is, to try an audit on.",
     },
     "Run": {

@@ -1,57 +1,61 @@
-"""``avtt plan``: calls and money against half-width, to choose by before paying."""
+"""``avtt plan``, and ``avtt audit --dry-run``: calls and cost per half-width; nothing is asked.
+
+Bounds are worked out from the targets (``certify/forecast.py``), without importing PyTorch. Calls
+about follow-ups, source images and repeat probes are counted together.
+"""
 
 import json
-from contextlib import closing
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from ..audit.overview import show
+from ..certify.forecast import Forecast, forecasts
 from ..certify.further import KNOWN
 from ..config import Spec
-from ..config.building import build_space, model_of
+from ..config.building import CERTIFY_APART, NotImported, build_space, model_of
+from ..engine.judge import SourceCalls
+from ..engine.options import DEFAULT_EXPLORATION, Certify
+from ..engine.prices import Prices
+from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
 from ..errors import InputError, listed
 from ..journal import read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
-from ..models import adapted_model
+from ..models import ModelDefaults, adapted_model
+from ..models.network.keys import needing_no_key
 from ..results.report.content import Content
-from ..stopping import check_half_width
-from ..utils.figures import money, points
-from .dry_run import ASSUMED, Plan, cap_named, census_is_cheaper, paid_for, planned, planning
+from ..space import QuestionSpace
+from ..stopping import CENTS, SURELY_HARD, check_half_width
+from ..strategies import named
+from ..utils.figures import USD, money, points
 from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .spec_changes import Set, read
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4"
-"""Half-widths that are told of, where none are named."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """What all targets together take to +-``half_width``: calls ``at_least`` and ``at_most``,
-    ``likely`` by loss rate, ``by_pilot`` as an earlier audit's journal foretells (None without
-    one), in four of five audits within ``range_by_pilot``, and what the likely calls ``cost``, by
-    loss rate (None where prices are not known; ``cost_at_most`` where the provider counts much),
-    and those by the pilot (None where that cost nothing)."""
-
-    half_width: float
-    at_least: int
-    likely: dict[float, int]
-    at_most: int
-    by_pilot: int | None
-    cost: dict[float, float] | None
-    cost_by_pilot: float | None = None
-    range_by_pilot: tuple[int, int] | None = None
-    cost_at_most: dict[float, float] | None = None
+"""Half-widths of the table, where none are named."""
+ASSUMED = (0.1, 0.3)
+"""Loss rates at which the likely calls are estimated."""
+SHOWN = 12
+"""Targets that are listed, at most."""
+FEW_AT_WORST = 10
+"""Number of lost calls that a cap pays for, below which a note says what makes them cheaper."""
+NO_PROXIES = {*CERTIFY_APART, "surrogate"}
+"""Fields of [certify] about predictions: a plan knows nothing of them."""
 
 
 def plan(
     spec: Annotated[Path, arg("What would be audited.", "SPEC.toml")],
-    half_width: Annotated[
-        str, opt("Half-widths to tell of, separated by commas.", "LIST")
-    ] = WIDTHS,
+    half_width: Annotated[str, opt("Half-widths of the table, separated by commas.", "LIST")] = (
+        WIDTHS
+    ),
     targets: Annotated[
         str | None, opt("What is certified; commas. Default: the spec's.", "LIST")
     ] = None,
@@ -61,73 +65,271 @@ def plan(
     sets: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Say what each half-width would take, in calls and money; ask nothing.
+    """Estimate calls and cost without calling the model.
 
-    The bounds are those of 'avtt audit --dry-run'. With --pilot, draws are taken
-    to vary and to win as those of that audit did, at its cost of a call.
+    Prints what was read of the data, one call as it may be made, the calls and
+    cost of every half-width, and how far the spec's limits reach. With --pilot,
+    draws are taken to vary and to win as those of that audit did, at its cost of
+    a call. 'avtt audit --dry-run' prints the same for the options of an audit.
 
     Example: avtt plan SPEC.toml --targets overall,relations
     """
     widths = _widths(half_width)
-    told = None if pilot is None else _pilot(pilot)
-    wanted = {"certify.targets": names(targets)}
-    first, base = read(spec, False, {"certify.half_width": widths[0], **wanted}, sets)
-    with planning():
-        space = build_space(first, base)
-        model = adapted_model(model_of(first, base, space, code=False))
-    steps, whole = [], []
-    for width in widths:
-        chosen, _ = read(spec, False, {"certify.half_width": width, **wanted}, sets)
-        found = planned(chosen, base, space, model)
-        if told is not None:
-            told.check(found)
-        currency = found.currency
-        steps.append(_step(width, found, told))
-        whole += [width] if census_is_cheaper(chosen, model, found) else []
-    if as_json:
-        typer.echo(json.dumps([asdict(step) for step in steps], indent=1))
-    else:
-        _show(steps, currency, _reached(first, found, steps, told), found.at_full_length)
-        if whole:
-            typer.echo(
-                f"down from {points(max(whole))}, asking all {found.total:,} calls is cheaper, and "
-                "exact: 'avtt census' with the same spec"
-            )
+    chosen, base = read(spec, False, {"certify.targets": names(targets)}, sets)
+    estimate(chosen, base, as_json, widths, None if pilot is None else _pilot(pilot))
 
 
 def _widths(text: str) -> list[float]:
-    """Ascending. Raises InputError for what is no list of half-widths."""
+    """Return the half-widths in ascending order. Raise InputError for what is no list of them."""
     try:
-        found = sorted({float(width) for width in names(text) or ()})
+        widths = sorted({float(width) for width in names(text) or ()})
     except ValueError:
-        found = []
-    if not found:
+        widths = []
+    if not widths:
         raise InputError(f"--half-width: expected numbers such as 0.05,0.1, got {text!r}")
-    for width in found:
+    for width in widths:
         check_half_width(width)
-    return found
+    return widths
+
+
+def estimate(
+    spec: Spec,
+    base: Path,
+    as_json: bool,
+    widths: Sequence[float] | None = None,
+    pilot: "Pilot | None" = None,
+) -> None:
+    """Print the plan of a spec; ``widths``: half-widths of the table (default: ``WIDTHS``)."""
+    with planning():
+        space = build_space(spec, base)
+        model = adapted_model(model_of(spec, base, space, code=False))
+    chosen = planned(spec, base, space, model)
+    steps, whole = [], []
+    for width in _widths(WIDTHS) if widths is None else widths:
+        narrowed = planned(_with_half_width(spec, width), base, space, model)
+        if pilot is not None:
+            pilot.check(narrowed)
+        steps.append(_step(width, narrowed, pilot))
+        whole += [width] if census_is_cheaper(spec, model, narrowed) else []
+    notes = [*_of_census(spec, chosen, whole), *_of_limits(spec, chosen, steps, pilot)]
+    notes += [*_of_uncertainty(spec, model.hard_answers), *_of_judge(space)]
+    notes += _of_model(model, chosen)
+    if as_json:
+        half_widths = [asdict(step) for step in steps]
+        result = {**asdict(chosen), "half_widths": half_widths, "notes": notes}
+        typer.echo(json.dumps(result, indent=1))
+        return
+    console = plain_console()
+    show(space, [row.target for row in chosen.targets], model.answers, console)
+    console.print(_sentence(space, chosen))
+    if chosen.together is not None:
+        console.print(_by_target(chosen))
+    console.print(_by_width(steps, chosen.currency))
+    for note in (*notes, "nothing was asked; failures with a pattern take fewer calls"):
+        console.print(note)
+
+
+@contextmanager
+def planning() -> Iterator[None]:
+    """Build models without their keys; say on stderr which keys the audit will need."""
+    with needing_no_key() as unset:
+        yield
+    for variable in dict.fromkeys(unset):
+        why = "a plan needs no key, the audit needs the one in this environment variable"
+        typer.echo(f"{variable} is not set yet: {why}", err=True)
+
+
+def _with_half_width(spec: Spec, width: float) -> Spec:
+    """Return the spec as an audit that certifies to ``width``."""
+    certify = spec.certify.model_copy(update={"half_width": width})
+    audit = spec.audit.model_copy(update={"exploration": spec.audit.exploration or None})
+    return spec.model_copy(update={"certify": certify, "audit": audit})
+
+
+# -- the estimate ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Calls and prices of an audit.
+
+    ``targets``: calls of each by itself; ``together``: of all, None where nothing is certified;
+    ``total``: all calls that there are. ``worst`` and ``usual``: price of a call with all retries
+    and with none, at the longest prompt and reply; None where prices are not known. ``expected``:
+    mean price of the calls that the audit is likely to draw, and ``expected_most`` where the
+    provider counts much; None where that is not known, or prices do not differ. All prices are in
+    ``currency``. ``at_full_length``: ``usual`` is the best that is known.
+    """
+
+    questions: int
+    total: int
+    targets: list[Forecast]
+    together: Forecast | None
+    worst: float | None
+    usual: float | None
+    expected: float | None
+    expected_most: float | None
+    currency: str
+    at_full_length: bool
+
+    @property
+    def likely_price(self) -> float | None:
+        """Price of a call, as well as it is known."""
+        return self.expected or self.usual
+
+    @property
+    def dear_price(self) -> float | None:
+        """The same where the provider counts much: caps go by this one."""
+        return self.expected_most or self.likely_price
+
+
+@dataclass(frozen=True)
+class Step:
+    """What certifying all targets to +-``half_width`` takes.
+
+    Calls ``at_least`` and ``at_most``, ``likely`` by loss rate, and ``by_pilot`` as an earlier
+    audit's journal forecasts (None without one), in four of five audits within
+    ``range_by_pilot``. ``cost`` of the likely calls by loss rate, ``cost_at_most`` where the
+    provider counts much, and ``cost_by_pilot``; None where prices are not known.
+    """
+
+    half_width: float
+    at_least: int
+    likely: dict[float, int]
+    at_most: int
+    cost: dict[float, float] | None
+    cost_at_most: dict[float, float] | None
+    by_pilot: int | None = None
+    range_by_pilot: tuple[int, int] | None = None
+    cost_by_pilot: float | None = None
+
+
+def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) -> Plan:
+    """Return the plan of a spec's audit. Raise InputError for what the audit would refuse."""
+    imported = not isinstance(model, NotImported)
+    check_model(model, space)
+    if imported:
+        check_cost(model, spec.audit.max_cost)
+        check_judge(space, model, spec.audit.max_cost)
+    certify = Certify(**spec.certify.model_dump(exclude=NO_PROXIES))
+    exploration = spec.audit.exploration
+    if exploration is None:
+        exploration = DEFAULT_EXPLORATION if certify.certifies else 0.0
+    certify.check(exploration)
+    sources, probes = SourceCalls(space, model.answers), spec.audit.repeat_probes
+    check_budget(spec.audit.budget, 1 + probes + sources.most * bool(sources.count))
+    strategy = spec.audit.strategy
+    if strategy is not None:
+        named(strategy, spec.audit.strategy_options, base)  # raises for an unknown one
+    if strategy == "random":
+        exploration = 1.0
+    certifier = certify.certifier(space, model.answers, even=strategy not in {None, "certify"})
+    rows: list[Forecast] = []
+    together: Forecast | None = None
+    if certifier is not None:
+        calls = _calls_of_draws(sources, max(1, len(space.variants)), probes)
+        rows, all_of_them = forecasts(certifier, exploration, certify.unanswered == "both", ASSUMED)
+        rows, together = [calls(row) for row in rows], calls(all_of_them)
+    known = imported and model.prices_known
+    worst = float(model.most_cost or 0.0) if known else None
+    usual = None if worst is None else worst / model.most_attempts
+    draws = space.size if model.answers == "one" else space.images
+    expected, dear = _expected(spec, space, model, exploration) if known else (None, None)
+    if dear is not None and usual is not None:
+        dear = min(dear, usual)  # which no call without retries exceeds
+    judge = space.oracle.judge_by
+    return Plan(
+        questions=space.size,
+        total=draws + sources.count * sources.most + probes,
+        targets=rows,
+        together=together,
+        worst=worst,
+        usual=usual,
+        expected=expected,
+        expected_most=dear,
+        currency=currency_paid(model, None if judge is None else judge.model, None),
+        at_full_length=expected is None and usual is not None and model.price_guess is not None,
+    )
+
+
+def _expected(
+    spec: Spec, space: QuestionSpace, model: ModelDefaults, exploration: float
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the mean price of a call by the first guess and by the dear one, where calls differ;
+    even draws ask dear ones more often."""
+    prices, guess = Prices.of(space, model, True, None), model.dear_guess or model.price_guess
+    if prices is None or guess is None:
+        return None, None
+    by_price = spec.audit.by_price and spec.audit.strategy in {None, "certify"}
+    certifies = spec.certify.half_width or spec.certify.at_most
+    even = exploration if by_price and certifies else 1.0
+    return prices.likely(even), Prices.guessed(space, model.answers, guess).likely(even)
+
+
+def _calls_of_draws(
+    sources: SourceCalls, variants: int, probes: int
+) -> Callable[[Forecast], Forecast]:
+    """Return what turns draws into calls: a source image is asked about once, before its
+    follow-ups, and repeat probes last."""
+
+    def reached(draws: int) -> int:
+        """Sources that so many uniform draws are about."""
+        if not sources.count:
+            return 0
+        return math.ceil(sources.count * -math.expm1(-draws / sources.count))
+
+    def calls(row: Forecast) -> Forecast:
+        first = math.ceil(row.at_least / variants) if sources.count else 0
+        return Forecast(
+            row.target,
+            row.at_least + first + probes,
+            {loss: draws + reached(draws) + probes for loss, draws in row.likely.items()},
+            row.at_most + sources.count * sources.most + probes,
+        )
+
+    return calls
+
+
+def _step(width: float, narrowed: Plan, pilot: "Pilot | None") -> Step:
+    together = narrowed.together
+    assert together is not None  # there is a half-width, so it certifies
+    cost, dear = (
+        {loss: calls * price for loss, calls in together.likely.items()} if price else None
+        for price in (narrowed.likely_price, narrowed.dear_price)
+    )
+    bounds = (width, together.at_least, together.likely, together.at_most, cost, dear)
+    calls = None if pilot is None else pilot.content.calls_to(width)
+    if pilot is None or calls is None:
+        return Step(*bounds)
+    likely, least, most = (
+        min(n, together.at_most) for n in (calls.likely, calls.least, calls.most)
+    )
+    return Step(*bounds, likely, (least, most), likely * pilot.cost or None)
+
+
+# -- an earlier audit to go by -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """An earlier audit: its ``folder``, what its journal says, what a call of it
-    ``cost`` in which ``currency``, and the names of its targets."""
+    """An earlier audit: its ``folder``, what its journal says, what a call of it ``cost`` in which
+    ``currency``, and the names of its targets."""
 
     folder: Path
-    content: "Content"
+    content: Content
     cost: float
     targets: frozenset[str]
     currency: str
 
-    def check(self, found: "Plan") -> None:
-        """Raises InputError where it certified other targets, or was paid in another currency."""
-        if self.cost and self.currency != found.currency:
+    def check(self, narrowed: Plan) -> None:
+        """Raise InputError where it certified other targets, or was paid in another currency."""
+        if self.cost and self.currency != narrowed.currency:
             raise InputError(
-                f"--pilot {self.folder}: expected an audit that was paid in {found.currency}, as "
-                f"this model is, got one in {self.currency}; give model.currency and prices in it"
+                f"--pilot {self.folder}: expected an audit that was paid in {narrowed.currency}, "
+                f"as this model is, got one in {self.currency}; give model.currency and prices in "
+                "it"
             )
-        wanted = {row.target for row in found.targets}
-        if other := sorted(wanted ^ self.targets):
+        if other := sorted({row.target for row in narrowed.targets} ^ self.targets):
             raise InputError(
                 f"--pilot {self.folder}: expected an audit of the same targets, got one that "
                 f"differs in {listed(other)}; name its targets by --targets"
@@ -135,20 +337,15 @@ class Pilot:
 
 
 def _pilot(folder: Path) -> Pilot:
-    """The audit in a folder. Raises InputError for one that certified nothing, compared two models,
-    or tells too little."""
+    """Return the audit in a folder. Raise InputError for one that certified nothing, compared two
+    models, or is too short to forecast by."""
     with closing(read_journal(folder / JOURNAL)) as journal:
         facts = read_facts(journal.facts())
         certificate = facts.certificate
-        if certificate is not None and certificate.versus is not None:
+        if certificate is None or certificate.versus is not None or not journal.calls():
             raise InputError(
-                f"--pilot {folder}: expected an audit of one model, got a comparison of two, whose "
-                "intervals are of their difference"
-            )
-        if certificate is None or not journal.calls():
-            raise InputError(
-                f"--pilot {folder}: expected an audit that certifies and asked something, got one "
-                "that explores or is empty"
+                f"--pilot {folder}: expected an audit of one model that certifies and asked "
+                "something, got a comparison of two, or one that explores or is empty"
             )
         content = Content.of(journal)
     widths = content.widest
@@ -162,73 +359,165 @@ def _pilot(folder: Path) -> Pilot:
     return Pilot(folder, content, cost, frozenset(certificate.targets), facts.currency)
 
 
-def _step(width: float, found: Plan, pilot: Pilot | None) -> Step:
-    together = found.together
-    assert together is not None  # there is a half-width, so it certifies
-    cost, dear = (
-        {p: n * price for p, n in together.likely.items()} if price else None
-        for price in (found.likely_price, found.dear_price)
-    )
-    bounds = (together.at_least, together.likely, together.at_most)
-    told = None if pilot is None else pilot.content.calls_to(width)
-    if pilot is None or told is None:
-        return Step(width, *bounds, None, cost, cost_at_most=dear)
-    calls = (told.likely, told.least, told.most)
-    likely, *ends = (min(n, together.at_most) for n in calls)
-    by_cost = likely * pilot.cost or None
-    return Step(width, *bounds, likely, cost, by_cost, (ends[0], ends[1]), dear)
+# -- in words ----------------------------------------------------------------------------------
 
 
-def _reached(spec: Spec, found: Plan, steps: list[Step], pilot: Pilot | None) -> list[str]:
-    """How far each limit of the spec reaches: calls, and the narrowest half-width of the table."""
-    budget, cap, price = spec.audit.budget, spec.audit.max_cost, found.dear_price
-    price = price if pilot is None else pilot.cost or price
-    limits = [] if budget is None else [(budget, f"the budget of {budget:,} calls")]
-    if cap is not None and price:
-        prices = price, found.worst or price
-        calls, least = (min(paid_for(cap, each), found.total) for each in prices)
-        pays = f"pays for about {calls:,} calls ({least:,} at the worst price)"
-        limits.append((calls, f"{cap_named(cap, found)} {pays}"))
-    needed = {f"where {p:.0%} fail": [step.likely[p] for step in steps] for p in ASSUMED}
-    if pilot is not None:
-        needed = {"by the pilot": [step.by_pilot or step.at_most for step in steps]}
-    told = []
-    for calls, limit in limits:
-        ends = [f"{_narrowest(steps, row, calls)} {case}" for case, row in needed.items()]
-        told.append(f"{limit}: enough for {', '.join(ends)}")
-    return told
+def _sentence(space: QuestionSpace, plan: Plan) -> str:
+    cost = ""
+    if plan.worst:
+        likely = "likely" if plan.expected else "each" + " at full length" * plan.at_full_length
+        cost = f", {_likely_cost(plan)} {likely}, {money(plan.worst, plan.currency)} at most"
+    return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
 
 
-def _narrowest(steps: list[Step], needed: list[int], calls: int) -> str:
-    """The narrowest half-width that so many calls are enough for, by what each step needs."""
-    paid = [s.half_width for s, n in zip(steps, needed, strict=True) if n <= calls]
-    return points(min(paid)) if paid else "none of these"
+def _likely_cost(plan: Plan, calls: int = 1) -> str:
+    """Return what so many calls are likely to cost: a range where prices are guessed."""
+    ends = (plan.likely_price or 0.0, plan.dear_price or 0.0)
+    return " to ".join(dict.fromkeys(money(calls * end, plan.currency) for end in ends))
 
 
-def _show(steps: list[Step], currency: str, limits: list[str], at_full_length: bool) -> None:
-    losses = list(steps[0].likely)
-    columns = ["half-width", "at least", *(f"{p:.0%} fail" for p in losses), "at most"]
-    columns += ["by pilot"] * any(s.by_pilot is not None for s in steps)
-    columns += ["cost"] * any(s.cost is not None or s.cost_by_pilot is not None for s in steps)
+def _by_target(plan: Plan) -> Table:
+    """Return calls until each target is certified as the spec asks, the most expensive first."""
+    assert plan.together is not None
+    rows = sorted(plan.targets, key=lambda row: -max(row.likely.values()))
+    title = "calls until certified as the spec asks"
+    if len(rows) > SHOWN:
+        title += f", {SHOWN} of {len(rows)} targets"
+    columns = ["target", "at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most"]
+    name = "all targets" if len(rows) > 1 else "in all"
+    sums = [[name, *_numbers(plan.together)]]
+    if plan.likely_price and plan.worst:
+        calls = (plan.together.at_least, *plan.together.likely.values())
+        worst = money(plan.together.at_most * plan.worst, plan.currency)
+        sums.append(["cost", *(_likely_cost(plan, n) for n in calls), worst])
+    cells = [[row.target, *_numbers(row)] for row in rows[:SHOWN]]
+    return table_of(columns, cells, title, sums=sums)
+
+
+def _by_width(steps: Sequence[Step], currency: str) -> Table:
+    """Return calls and cost until all targets are certified, by half-width."""
+    columns = ["half-width", "at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most"]
+    by_pilot = any(step.by_pilot is not None for step in steps)
+    priced = any(step.cost or step.cost_by_pilot for step in steps)
+    columns += ["by pilot"] * by_pilot + ["cost"] * priced
     rows = []
     for step in steps:
-        cells = [points(step.half_width)]
-        cells += [f"{n:,}" for n in (step.at_least, *step.likely.values(), step.at_most)]
-        if "by pilot" in columns:
-            ends = step.range_by_pilot
-            cells.append(
-                "–" if ends is None else " to ".join(f"{n:,}" for n in dict.fromkeys(ends))
-            )
+        cells = [points(step.half_width), *_numbers(step)]
+        if by_pilot:
+            ends = dict.fromkeys(step.range_by_pilot or ())
+            cells.append(" to ".join(f"{n:,}" for n in ends) or "–")
         if step.cost_by_pilot is not None:
             cells.append(money(step.cost_by_pilot, currency))
-        elif step.cost is not None and step.cost_at_most is not None:
+        elif step.cost and step.cost_at_most:
             costs = min(step.cost.values()), max(step.cost_at_most.values())
             cells.append(" to ".join(money(cost, currency) for cost in costs))
         rows.append(cells)
-    console = plain_console()
-    console.print(table_of(columns, rows, "calls until all targets are certified"))
-    for line in limits:
-        console.print(line)
-    if at_full_length:
-        console.print("costs are of replies at full length: many calls cost a third of that")
-    console.print("nothing was asked; failures with a pattern take fewer calls")
+    return table_of(columns, rows, "calls until all targets are certified")
+
+
+def _numbers(row: Forecast | Step) -> list[str]:
+    return [f"{n:,}" for n in (row.at_least, *row.likely.values(), row.at_most)]
+
+
+def census_is_cheaper(spec: Spec, model: ModelDefaults, plan: Plan) -> bool:
+    """Return whether asking everything takes less than certifying: answers cost nothing at all,
+    or there are too few questions to choose among."""
+    if spec.model.costs_money or model.costs_money or plan.together is None:
+        return False
+    return spec.model.free or plan.total <= plan.together.likely[ASSUMED[0]]
+
+
+def _of_census(spec: Spec, plan: Plan, whole: Sequence[float]) -> list[str]:
+    if not whole:
+        return []
+    why = "costs nothing" if spec.model.free else f"takes no more than {points(max(whole))} does"
+    return [
+        f"asking all {plan.total:,} calls {why}, and is exact: 'avtt census' with the same spec"
+    ]
+
+
+def paid_for(cap: float, price: float) -> int:
+    """Return the number of calls of this price that a cap pays for."""
+    return int((cap + CENTS) / price)
+
+
+def _of_limits(spec: Spec, plan: Plan, steps: Sequence[Step], pilot: Pilot | None) -> Iterator[str]:
+    """Yield how far each limit of the spec reaches: its calls, and the narrowest half-width."""
+    budget, cap = spec.audit.budget, spec.audit.max_cost
+    price = (pilot.cost if pilot is not None else 0.0) or plan.dear_price
+    limits = (
+        [] if budget is None else [(min(budget, plan.total), f"the budget of {budget:,} calls")]
+    )
+    if cap is not None and price:
+        calls, least = (
+            min(paid_for(cap, each), plan.total) for each in (price, plan.worst or price)
+        )
+        pays = f"pays for about {calls:,} calls ({least:,} at the worst price)"
+        limits.append((calls, f"the cap of {money(cap, plan.currency)} on cost {pays}"))
+        if least < FEW_AT_WORST:
+            yield (
+                "a call that is lost holds back its worst price: lower max_tokens, "
+                "max_input_tokens or retries in [model] for a cap as small as this"
+            )
+    if plan.together is None:
+        calls, end = min([*limits, (plan.total, "the last question")])
+        yield f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"
+    needed = {f"where {loss:.0%} fail": [step.likely[loss] for step in steps] for loss in ASSUMED}
+    if pilot is not None:
+        needed = {"by the pilot": [step.by_pilot or step.at_most for step in steps]}
+    for calls, limit in limits:
+        ends = [f"{_narrowest(steps, each, calls)} {case}" for case, each in needed.items()]
+        yield f"{limit}: enough for {', '.join(ends)}; 'avtt resume' can raise it"
+
+
+def _narrowest(steps: Sequence[Step], needed: list[int], calls: int) -> str:
+    """Return the narrowest half-width that so many calls are enough for."""
+    paid = [step.half_width for step, n in zip(steps, needed, strict=True) if n <= calls]
+    return points(min(paid)) if paid else "none of these"
+
+
+def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
+    """Return whether [stop]'s uncertainties can be reached; ``hard``: answers are 0 or 1."""
+    asked = [tau for tau in (spec.stop.uncertainty, spec.stop.max_uncertainty) if tau is not None]
+    if not asked:
+        return []
+    from ..surrogates import lowest_with_hard_answers  # imports PyTorch
+
+    lowest = lowest_with_hard_answers(spec.audit.form)
+    notes = ["when uncertainty falls as far as [stop] asks was not worked out"]
+    if min(asked) < lowest:
+        end = f"if the first {SURELY_HARD} are all such, the audit stops and says so"
+        if hard:
+            end = (
+                f"this model gives such answers, so the audit will stop after {SURELY_HARD} of them"
+            )
+        notes.append(
+            f"with answers of 0 and 1 alone uncertainty cannot fall below {lowest:.3f} of its "
+            f"prior, and {min(asked):g} is asked for: {end}"
+        )
+    return notes
+
+
+def _of_judge(space: QuestionSpace) -> list[str]:
+    if (judge := space.oracle.judge_by) is None:
+        return []
+    price = "at an unknown price each"
+    if judge.code:
+        price = "at an unknown price each, as its code was not imported"
+    elif judge.model.prices_known:
+        most = money(judge.model.most_cost or 0.0, judge.model.currency or USD)
+        price = f"at {most} each at most"
+    return [f"the judge {judge.name} is asked what the rule cannot read, {price}, in addition"]
+
+
+def _of_model(model: ModelDefaults, plan: Plan) -> Iterator[str]:
+    if plan.expected is not None:
+        yield (
+            "prices differ: a call's likely one is guessed from its image and words, between the "
+            "ways in which providers count, and learnt from the first answers on"
+        )
+    if plan.at_full_length:
+        yield "costs are of replies at full length: many calls cost a third of that"
+    if isinstance(model, NotImported):
+        what = "every concept of an image" if model.answers == "all" else "one question"
+        yield f"no model was imported: a call is taken to answer {what}"

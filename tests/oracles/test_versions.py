@@ -8,7 +8,8 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.census import all_losses
-from adaptive_vtt.benchmark.rehearsal import rehearse
+from adaptive_vtt.cli.plan import planned
+from adaptive_vtt.config import parse_spec
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.oracles import Consistency, Outcome, Premise, Received, Version
@@ -116,5 +117,8 @@ def test_everything_can_be_asked_through_for_the_truth() -> None:
 
 
 def test_a_dry_run_counts_the_most_versions_there_may_be() -> None:
-    (estimate,) = rehearse(space(), ScriptedModel(answers="one"), {"budget": 1000}, losses=[0.1])
-    assert estimate.calls == 6 * (1 + MAX) + space().size
+    table: dict[str, Any] = {"dataset": {"kind": "images", "path": "x"}}
+    table["model"] = {"kind": "python", "target": "m.py:f"}
+    spec = parse_spec({**table, "audit": {"budget": 1000}}, "SPEC.toml")
+    plan = planned(spec, Path(), space(), ScriptedModel(answers="one"))
+    assert plan.total == 6 * (1 + MAX) + space().size
