@@ -1,6 +1,5 @@
 """The [model] section of a SPEC.toml: a class per kind that needs one, and what it builds."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -72,8 +71,6 @@ class ModelSection(Kinds):
 
 
 WORKERS = [option.name for option in options_of(Workers)]
-ASIDE = WORKERS[1:]
-"""Fields that say something only beside ``workers``."""
 NOT_HERE = (
     "; workers hold models that compute here (python, onnx, torch, your own)"
     "; an endpoint answers in_flight calls at a time by itself"
@@ -87,7 +84,6 @@ class Worked(Section):
     workers: int | str | None = told(Workers, "workers", set_here=False)
     actors: int | None = told(Workers, "actors", set_here=False)
     in_flight: int | None = told(Workers, "in_flight", set_here=False)
-    worker_batch: int | None = told(Workers, "worker_batch", set_here=False)
 
     def refuse_workers(self, where: str) -> None:
         """Raises InputError where a field speaks of workers."""
@@ -103,20 +99,16 @@ class Worked(Section):
 
     def worked(self, base: Path) -> ModelUnderTest | None:
         """The model held by the workers that are asked for; None where none are."""
-        if self.workers is None:
-            if given := [name for name in ASIDE if getattr(self, name) is not None]:
-                raise InputError(
-                    f"model.{given[0]}: expected it beside model.workers, got it alone; say "
-                    "workers = 2, or leave it out"
-                )
+        options = self.model_dump(include={*WORKERS}, exclude_none=True)
+        if not options:
             return None
-        make = partial(_made, self.unworked(), base.resolve())
-        return Workers(make, **self.model_dump(include={*WORKERS}, exclude_none=True))
-
-
-def _made(section: Any, base: Path) -> Any:
-    build: Callable[..., Any] = section.build
-    return build(base, None, captions=False)
+        if self.workers is None:
+            raise InputError(
+                f"model.{min(options)}: expected it with model.workers, got it alone; set "
+                "workers = 2, or leave it out"
+            )
+        section: Any = self.unworked()
+        return Workers(partial(section.build, base.resolve(), None, captions=False), **options)
 
 
 class OwnSection(ModelSection, Worked):

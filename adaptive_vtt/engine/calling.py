@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from ..models.base import BatchModel, CallLost, ConcurrentModel, ModelDefaults, NotCharged
+from ..models.base import BatchModel, ConcurrentModel, ModelDefaults, NotCharged
 from ..models.checking import check_answer, checked, name_of
 from ..stopping import State
 from ..types import Answer, JsonObject, Unanswered
@@ -150,11 +150,8 @@ class Flight:
 
 
 def _ends_the_audit(future: "Future[Answer | Unanswered]") -> bool:
-    """Whether a call failed in a way that is no answer; a lost one is only asked again."""
-    if not future.done() or future.cancelled():
-        return False
-    error = future.exception()
-    return error is not None and not isinstance(error, CallLost)
+    """Whether a call failed in a way that is no answer."""
+    return future.done() and not future.cancelled() and future.exception() is not None
 
 
 CHUNK = 8
@@ -370,9 +367,9 @@ def run_concurrently(
 
 
 def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
-    """Tells what came back whole, takes back what was lost or not charged for, to be asked again;
-    raises what went wrong with the rest, which stays in flight. ``who``: the model, for errors."""
-    told, unsent, lost, wrong = [], [], [], []
+    """Tell what came back whole, take back what was not charged for, to be asked again, and raise
+    what went wrong with the rest, which stays in flight. ``who``: the model, for errors."""
+    told, unsent, wrong = [], [], []
     for call, future in back:
         if future is None:
             unsent.append(call)
@@ -380,8 +377,6 @@ def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
         try:
             answer = future.result()
             check_answer(answer, call.prompt, who)
-        except CallLost:
-            lost.append(call)
         except Exception as error:
             wrong.append(error)
             if isinstance(error, NotCharged):
@@ -389,10 +384,8 @@ def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
         else:
             told.append((call, answer))
     loop.take_back(unsent)
-    flight.land([*unsent, *lost, *(call for call, _ in told)])
+    flight.land([*unsent, *(call for call, _ in told)])
     loop.tell_all((call.number, answer) for call, answer in told)
-    if lost:
-        loop.take_back(lost, sent=True)
-    flight.paid(len(told) + len(lost))
+    flight.paid(len(told))
     if wrong:
         raise wrong[0]

@@ -21,7 +21,7 @@ from ..errors import ModelError, one_line
 from ..journal import Journal
 from ..journal.answer_json import from_json, to_json, writable
 from ..journal.rows import CallRow, JudgingRow
-from ..models.base import CallLost, ConcurrentModel, ModelDefaults
+from ..models.base import ConcurrentModel, ModelDefaults
 from ..models.checking import check_answer, checked
 from ..oracles.judge_models import JudgeModel
 from ..types import Answer, Ask, Prompt, Unanswered, Value
@@ -258,9 +258,6 @@ class Judging(Hook):
             check_answer(
                 said, prompt_of("", question), f"judge {self._by.name if self._by else ''!r}"
             )
-        except CallLost:  # its worker died: it is asked again
-            self._budget.judged.lose([question])
-            return None
         except Exception as error:
             # a client's error that no call before went without says that none can succeed; that of
             # a function may be about this reply

@@ -42,11 +42,6 @@ class ConcurrentModel(Protocol):
         In an audit one thread does this, beside that in which the audit computes."""
 
 
-class CallLost(ModelError):
-    """A call was sent and no answer will come. It may have been charged for, and is to be asked
-    again: a model that raises this sees to it that no call is lost for ever."""
-
-
 class NotCharged(ModelError):
     """A call failed, and no attempt at it can have been charged for: each was refused, or never
     reached the server."""

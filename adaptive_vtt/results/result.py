@@ -94,7 +94,7 @@ class Result:
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
     read, None where there are none; ``protocol``: how the model was asked, see
     ``journal.facts``. ``lost``: calls that were on their way when the audit was interrupted or
-    ended by an error, or a worker died, and may have been paid for twice. ``captions``: what
+    ended by an error, and may have been paid for twice. ``captions``: what
     was found in captions. ``head``: the journal's, which follows from every row of it
     (journal/chain.py).
     ``repeat_probes``: how many answers asked again differ. ``warnings``: what to know before

@@ -89,7 +89,7 @@ def rate(quick: bool, ray: bool) -> list[Row]:
                 found.append(
                     {
                         "model": name,
-                        "workers": f"{len(model.places)}{' on Ray' * (count == 'ray')}",
+                        "workers": f"{len(model.workers)}{' on Ray' * (count == 'ray')}",
                         "in flight": FLIGHT,
                         "calls": len(audit.journal.calls()),
                         "calls per second": round(_rate(audit), 1),
@@ -134,7 +134,7 @@ class Striker(threading.Thread):
             time.sleep(rng.uniform(*PAUSES))
             if self._model.doing and rng.random() < SPARED:
                 continue
-            place: Any = self._model.places[rng.integers(len(self._model.places))]
+            place: Any = self._model.workers[rng.integers(len(self._model.workers))]
             if place.pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(place.pid, signal.SIGKILL)
@@ -160,8 +160,7 @@ def kills(moments: int) -> list[Row]:
         {
             "kills": striker.kills,
             "audits": len(runs),
-            "calls lost": int(table["lost"].sum()),
-            "counted as lost by the pool": told.get("calls_lost", 0),
+            "workers died": told.get("workers_died", 0),
             "unanswered rows": int(table["unanswered"].sum()),
             "with the undisturbed rows": int(table["same"].sum()),
             "over the cap": int(table["over"].sum()),
@@ -178,14 +177,13 @@ def _disturbed(model: Workers, bill: Path, whole: tuple[Any, ...], *, capped: bo
     verify(audit.journal)
     draws, calls = rows_of(audit)
     answers = dict((call, rest) for call, *rest in whole[1])
-    same = draws == whole[0][: len(draws)] and all(answers[c] == rest for c, *rest in calls)
+    same = draws == whole[0][: len(draws)] and all(answers[c][1] == rest[1] for c, *rest in calls)
     billed = len(bill.read_text().splitlines())
     cap = CAP if capped else np.inf
     return {
         "capped": capped,
         "same": same and (capped or len(calls) == BUDGET),
         "unanswered": sum(a.unanswered is not None for _, _, rest in calls for a in rest),
-        "lost": audit.interrupted,
         "billed": billed,
         "over": max(audit.cost + audit.interrupted, billed) > cap + 1e-9,
     }
@@ -199,7 +197,7 @@ def sending(quick: bool) -> list[Row]:
     and hear its answer."""
     found, count = [], 40 if quick else 200
     with held("sleeping", 1) as model:
-        place = model.places[0]
+        place = model.workers[0]
         for side in (32, 224, 512):
             made = space(samples=10, side=side)
             images = made.nth(np.linspace(0, made.size - 1, count).astype(int)) // 3

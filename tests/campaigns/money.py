@@ -37,6 +37,7 @@ from adaptive_vtt.experiments.engine.workers import MODELS, Striker
 from adaptive_vtt.experiments.program import Row
 from adaptive_vtt.models import Limits, ModelDefaults, Retries, Usage, Workers
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES
+from adaptive_vtt.models.workers.model import MAX_ASKED
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.results.result import Result
@@ -148,7 +149,7 @@ def told(audit: Audit, result: Result) -> Row:
 def cap(setting: Setting) -> float:
     """The audit's money, in that of ``PRICES``."""
     worst = Usage(MAX_TOKENS, MAX_SAID)
-    call = {"batches": HALF.cost(worst), "workers": STUDENT_PRICE}.get(
+    call = {"batches": HALF.cost(worst), "workers": MAX_ASKED * STUDENT_PRICE}.get(
         setting.way, PRICES.cost(worst)
     )
     return WORTH[setting.seed % 2] * (call + PRICES.cost(worst))

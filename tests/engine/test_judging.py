@@ -218,7 +218,7 @@ def test_prompts_and_shares_are_checked() -> None:
     ("model", "message"),
     [
         ({"target": "judge.py:says", "workers": 2}, r"judge.model.workers: .* got 2; leave it out"),
-        ({"target": "judge.py:says", "worker_batch": 4}, r"judge.model.worker_batch: .* got 4"),
+        ({"target": "judge.py:says", "in_flight": 4}, r"judge.model.in_flight: .* got 4"),
     ],
 )
 def test_what_cannot_judge_is_refused(model: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Audits of models that workers hold, for tests."""
 
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.models import Answer, Prompt, Unanswered, Workers
 from adaptive_vtt.models.base import ModelUnderTest
 from adaptive_vtt.models.workers import model as workers_model
-from adaptive_vtt.models.workers.holding import About, Holding, Make, opened
-from adaptive_vtt.models.workers.places import Died, Place
+from adaptive_vtt.models.workers.holding import About, Holding, Make
+from adaptive_vtt.models.workers.places import Died, Worker
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.audits import content
 
@@ -39,35 +40,38 @@ def rows(made: Audit) -> tuple[Any, ...]:
 
 
 class Mortal:
-    """A place whose workers die whenever ``deadly`` says so of what they are asked."""
+    """A worker that dies whenever ``deadly`` says so of what it is asked, and as often as
+    ``stillborn`` says while it is started."""
 
-    def __init__(self, make: Make, deadly: Callable[[Sequence[Prompt]], bool]) -> None:
+    def __init__(self, deadly: Callable[[Prompt], bool], make: Make = ScriptedModel) -> None:
         self._make, self._deadly = make, deadly
-        self.asked: list[list[str]] = []
+        self.asked: list[str] = []
         self.stillborn = 0
 
     def start(self) -> About:
         if self.stillborn:
             self.stillborn -= 1
             raise Died("ended with code 1")
-        self._holding = Holding(self._make)
-        return opened(self._holding.about())
+        self._holding = Holding(pickle.dumps(self._make))
+        return self._holding.about()
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        self.asked.append([prompt.sample_id for prompt in prompts])
-        if self._deadly(prompts):
+        (prompt,) = prompts
+        self.asked.append(prompt.sample_id)
+        if self._deadly(prompt):
             raise Died("was ended by SIGKILL")
-        return opened(self._holding.ask(prompts))
+        return self._holding.ask(prompts)
 
     def close(self) -> None:
         pass
 
 
-def mortal(places: Sequence[Place], **options: Any) -> Workers:
+def mortal(workers: Sequence[Worker], **options: Any) -> Workers:
+    """``Workers`` that are these."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers_model, "_places", lambda *given: [*places])
+        patch.setattr(workers_model, "_workers", lambda *given: workers)
         return Workers(ScriptedModel, 1, **options)
 
 
-def poisoned(prompts: Sequence[Prompt]) -> bool:
-    return any(p.sample_id == DEADLY for p in prompts)
+def poisoned(prompt: Prompt) -> bool:
+    return prompt.sample_id == DEADLY

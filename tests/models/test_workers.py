@@ -1,13 +1,11 @@
 """Models held by worker processes: the same answers and rows, whoever dies."""
 
-import itertools
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,9 @@ import pytest
 
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_model, model_of
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Workers, load
-from adaptive_vtt.models.base import CallLost, ModelUnderTest
+from adaptive_vtt.models.base import ModelUnderTest
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.workers.holding import STATED
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -51,6 +49,15 @@ def forever(images):
 
 def fatal(images):
     os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def brittle(images):
+    """Dies of the first image it is ever asked about, in whatever process."""
+    try:
+        open(os.environ["ONCE"], "x").close()
+    except FileExistsError:
+        return brightness(images)
+    os._exit(3)
 
 
 class Wrong:
@@ -117,9 +124,9 @@ def test_workers_say_all_that_the_model_says_of_itself(folder: Path) -> None:
     """Its currency was not told: what it cost counted as US dollars."""
     model, here = Workers(f"{folder}/model.py:euros", 1), ScriptedModel()
     assert (model.currency, model.tells_losses) == ("EUR", True)
-    assert {n: getattr(model, n) for n in STATED - {"currency", "tells_losses"}} == {
-        n: getattr(here, n) for n in STATED - {"currency", "tells_losses"}
-    }
+    assert (model.most_cost, model.most_attempts) == (3 * here.most_cost, 3)  # asked three times
+    same = STATED - {"currency", "tells_losses", "most_cost", "most_attempts"}
+    assert {n: getattr(model, n) for n in same} == {n: getattr(here, n) for n in same}
     model.close()
 
 
@@ -134,23 +141,19 @@ def test_the_same_is_journaled_whatever_the_number_of_workers(two: Workers, fold
 @pytest.mark.slow
 @pytest.mark.shares  # workers begin anew
 def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> None:
-    whole, steps = audit(two), itertools.count()
+    whole, doomed = audit(two), [(12, 1), (3, 0)]
 
     def strike(step: Any) -> None:
         """Kills one worker after the third answer that comes, the other after the twelfth."""
-        doomed = {3: 0, 12: 1}.get(next(steps))
-        if doomed is not None:
-            os.kill(two.places[doomed].pid, signal.SIGKILL)  # type: ignore[attr-defined]
+        if doomed and step.state.calls >= doomed[-1][0]:
+            os.kill(two.workers[doomed.pop()[1]].pid, signal.SIGKILL)  # type: ignore[attr-defined]
 
     disturbed = audit(two, strike)
     assert rows(disturbed) == rows(whole)
     assert {a.unanswered for c in disturbed.journal.calls() for a in c.answers} == {None}
-    assert disturbed.interrupted == two._pool.lost <= two._pool.deaths <= 2
-    while two._pool.deaths < 2:  # one that was killed between two calls is missed at its next
-        with suppress(CallLost):
-            two.submit(prompts(1)[0]).result(60)
-    lost = two._pool.lost
-    assert two.statistics() == {"workers": 2, "workers_died": 2, "calls_lost": lost}
+    assert disturbed.interrupted == 0
+    two.ask(prompts(4))  # one that was killed between two calls is missed at its next
+    assert two.statistics() == {"workers": 2, "workers_died": 2}
 
 
 SLOW = [pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, signal.SIGTERM)]
@@ -161,13 +164,14 @@ def test_no_worker_outlives_its_driver(folder: Path, how: signal.Signals) -> Non
     script = f"""
 from adaptive_vtt.models import Prompt, Workers
 import numpy as np, time
-model = Workers({str(folder / "model.py:forever")!r}, 2)
-while model._pool.starting:
-    time.sleep(0.01)
-asked = [model.submit(Prompt(np.zeros((4, 4, 3), np.uint8), ("a",), "s", "identity", k))
-         for k in range(2)]
-print(*[place.pid for place in model.places], flush=True)
-time.sleep(600)
+if __name__ == "__main__":
+    with Workers({str(folder / "model.py:forever")!r}, 2) as model:
+        while model.doing:
+            time.sleep(0.01)
+        for k in range(2):
+            model.submit(Prompt(np.zeros((4, 4, 3), np.uint8), ("a",), "s", "identity", k))
+        print(*[worker.pid for worker in model.workers], flush=True)
+        time.sleep(600)
 """
     driver = subprocess.Popen(
         [sys.executable, "-c", script],
@@ -200,13 +204,13 @@ def alive(pid: int) -> bool:
     ("name", "message"),
     [
         ("nothing", r"model.py: unknown name 'nothing'"),
-        ("wrong", r"a model that computes where it runs, got 'Wrong'.*leave workers out"),
+        ("wrong", r"a model that computes where it runs, got 'Wrong'.*remove workers"),
     ],
 )
 def test_what_is_no_model_for_workers_is_refused(folder: Path, name: str, message: str) -> None:
     made = partial(load, f"{folder}/model.py:{name}")
     with pytest.raises(InputError, match=message):
-        mortal([Mortal(made, poisoned)])
+        mortal([Mortal(poisoned, made)])
 
 
 @pytest.mark.slow
@@ -215,11 +219,21 @@ def test_what_a_process_cannot_make_is_told_as_without_workers(folder: Path) -> 
         Workers(f"{folder}/model.py:nothing", 1)
 
 
-def test_a_lost_call_says_how_its_worker_ended(folder: Path) -> None:
-    model = Workers(f"{folder}/model.py:fatal", 1)
-    with pytest.raises(CallLost, match="worker: was ended by SIGSEGV"):
-        model.submit(prompts(1)[0]).result(60)
-    model.close()
+def test_an_error_says_how_the_workers_ended_and_of_what(folder: Path) -> None:
+    with Workers(f"{folder}/model.py:fatal", 1) as model:
+        expected = r"the last was ended by SIGSEGV \(asked about sample 's0', identity severity 0\)"
+        with pytest.raises(ModelError, match=expected):
+            model.ask(prompts(1))
+
+
+def test_a_call_that_a_process_died_of_is_asked_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONCE", str(tmp_path / "once"))
+    with Workers(f"{folder}/model.py:brittle", 1) as model:
+        here = load(f"{folder}/model.py:brightness")
+        assert checked(model, prompts(3)) == checked(here, prompts(3))
+        assert model.statistics() == {"workers": 1, "workers_died": 1}
 
 
 def test_what_cannot_be_sent_to_a_process_is_refused() -> None:
@@ -230,11 +244,10 @@ def test_what_cannot_be_sent_to_a_process_is_refused() -> None:
 @pytest.mark.parametrize(
     ("workers", "options", "message"),
     [
-        (0, {}, "workers: expected at least 1, got 0"),
-        ("rays", {}, "a number of processes, 'ray' or 'ray://HOST:PORT', got 'rays'"),
-        (2, {"actors": 2}, "actors beside workers = 'ray' alone, got workers = 2"),
+        (0, {}, "workers: expected a number of processes of at least 1, .* got 0"),
+        ("rays", {}, "'ray' or 'ray://HOST:PORT', got 'rays'"),
+        (2, {"actors": 2}, "expected actors only on Ray, got 2 workers"),
         (2, {"in_flight": 0}, "workers: in_flight: expected a whole number of at least 1, got 0"),
-        (2, {"worker_batch": 0}, "worker_batch: expected a whole number of at least 1, got 0"),
     ],
 )
 def test_options_out_of_range_are_refused(workers: Any, options: Any, message: str) -> None:
@@ -251,7 +264,7 @@ def spec(**model: Any) -> Any:
 
 @pytest.mark.slow
 def test_a_spec_names_workers(folder: Path) -> None:
-    made = spec(target="model.py:brightness", workers=1, worker_batch=5, in_flight=3)
+    made = spec(target="model.py:brightness", workers=1, in_flight=3)
     plain = spec(target="model.py:brightness")
     dataset: Any = tiny_dataset()
     model, other = (build_model(each, folder, dataset) for each in (made, plain))
@@ -270,7 +283,7 @@ def test_a_spec_names_workers(folder: Path) -> None:
             {"kind": "openai", "model": "m", "workers": 2},
             "model.workers: is no field of kind 'openai'; workers hold .* in_flight calls",
         ),
-        ({"target": "m.py:f", "worker_batch": 4}, "worker_batch: expected it beside model.workers"),
+        ({"target": "m.py:f", "in_flight": 4}, "in_flight: expected it with model.workers"),
     ],
 )
 def test_workers_where_there_are_none_are_refused(model: Any, message: str) -> None:
@@ -287,9 +300,9 @@ def test_actors_of_ray_are_workers_like_others(folder: Path, two: Workers) -> No
     model = Workers(f"{folder}/model.py:uneven", "ray", actors=2, in_flight=8)
     assert rows(audit(model)) == rows(audit(two))
     before = audit(model)
-    ray.kill(model.places[0]._actor)  # type: ignore[attr-defined]
+    ray.kill(model.workers[0]._actor)  # type: ignore[attr-defined]
     assert rows(audit(model)) == rows(before)
-    assert model._pool.deaths == 1
+    assert model.statistics() == {"workers": 2, "workers_died": 1}
     model.close()
     with pytest.raises(InputError, match=r"unknown name 'nothing'"):
         Workers(f"{folder}/model.py:nothing", "ray", actors=1)

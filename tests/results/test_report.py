@@ -501,7 +501,7 @@ def test_calls_asked_again_after_an_error_are_perhaps_paid_for_twice_only_where_
         avtt.Audit(space, PythonModel(broken, name="own"), journal=journal).run()
     mended = PythonModel(lambda images: np.ones((len(images), 1)), name="own")
     avtt.Audit(space, mended, journal=journal).run()
-    why = "when the audit was interrupted or ended by an error, or a worker died, and asked again"
+    why = "when the audit was interrupted or ended by an error, and asked again"
     assert f"{why}.</p>" in (page := spaced(render(journal)))
     assert "What it cost" not in page
     paid = MemoryJournal()
