@@ -1,7 +1,7 @@
 """A model before and after it was trained again: figures under each relation, and what they gained.
 
 MedTest, Tables 19 to 23 (thesis LYU2308, CUHK 2024, RQ3), and MedMNIST-C, Table 3 (Di Salvo et al.,
-2024), of somebody's own model, beside the papers' own.
+2024), of somebody's own model.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,6 @@ from ..engine.settings import describe_oracle
 from ..errors import InputError, listed
 from ..families import OfRelation
 from ..models.base import ModelUnderTest
-from ..results.report.medtest_beside import FAMILY, retrained
-from ..results.report.published import published_tables
 from ..types import IDENTITY
 from ..utils.random_streams import generator
 from .census import CensusResult
@@ -29,7 +27,6 @@ FIGURES = ("accuracy", "balanced accuracy", "f1", "kappa", "auc", "error")
 ORIGINAL, AVERAGE, CHANGED = "original", "average", "average of changed images"
 """Rows beside those of relations: images as they are; means over rows, MedTest's with the images as
 they are, MedMNIST-C's without."""
-MEDMNISTC = "medmnistc/"
 
 
 def halves(dataset: Dataset, seed: int) -> tuple[Subset, Subset]:
@@ -84,8 +81,7 @@ def table_of(figures: Sequence[pd.DataFrame], verdict: Verdict, where: Filters) 
     ``figures``: ``by_relation`` of both models, of none where not everything was asked: their
     columns "NAME before" and "NAME after" are left out then. ``verdict``: how error rates differ,
     after less before: "difference", its certified "lower" and "upper", and "decision"; ``where``
-    names the questions of a relation, as targets of it. And columns "paper: ...", where the
-    relations are a paper's.
+    names the questions of a relation, as targets of it.
     """
     differences = _differences(verdict, where)
     found = differences[[]]
@@ -101,8 +97,7 @@ def table_of(figures: Sequence[pd.DataFrame], verdict: Verdict, where: Filters) 
         )
         means = {AVERAGE: found.mean(), CHANGED: found.drop(index=ORIGINAL, errors="ignore").mean()}
         found = pd.concat([found, pd.DataFrame(means).T])
-    found = found.join(differences)
-    return found.join(_published(found)).rename_axis("relation")
+    return found.join(differences).rename_axis("relation")
 
 
 def _differences(verdict: Verdict, where: Filters) -> pd.DataFrame:
@@ -121,18 +116,3 @@ def _differences(verdict: Verdict, where: Filters) -> pd.DataFrame:
         },
         index=[named[name].replace(IDENTITY, ORIGINAL) for name in told["target"]],
     )
-
-
-def _published(found: pd.DataFrame) -> pd.DataFrame:
-    """Of the papers, rows as in the table; without columns where nothing was published of these
-    relations."""
-    names = [str(name) for name in found.index if name not in (ORIGINAL, AVERAGE, CHANGED)]
-    if names and all(name.startswith(FAMILY) for name in names):
-        return retrained("classification" if "accuracy before" in found else "segmentation")
-    flags = {name.split("/")[1] for name in names if name.startswith(MEDMNISTC)}
-    table = published_tables("medmnistc")["table3"]
-    if len(flags) != 1 or flags.isdisjoint(table["datasets"]) or "auc before" not in found:
-        return found[[]]
-    place = table["datasets"].index(*flags)
-    none, gain = (table["rows"][how][place] / 100 for how in ("none", "ours"))
-    return pd.DataFrame({"paper: auc before": none, "paper: auc after": none + gain}, [CHANGED])

@@ -1,4 +1,4 @@
-"""``avtt census``: every question asked once, for exact rates and the papers' tables."""
+"""``avtt census``: every question asked once, for exact rates."""
 
 import json
 import shlex

@@ -33,10 +33,6 @@ TITLES = {
     "rates": "Exact rates, and intervals for others of the same kind",
     "classes": "Per perturbation and class",
     "derived": "What follows from the rates",
-    "beside-medtest": "Beside MedTest (error rates)",
-    "beside-medmnistc": "Beside MedMNIST-C, Table 2",
-    "beside-reic": "Beside REIC, Table I",
-    "beside-endobench": "Beside EndoBench, Tables 2, 3, 5 and 6 (accuracies)",
 }
 """In the order of the page."""
 WHOLE = ["kappa", "auc", "f1", "value"]

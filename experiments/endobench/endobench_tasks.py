@@ -21,12 +21,12 @@ from adaptive_vtt.datasets import TableDataset
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.oracles import MultipleChoice
-from adaptive_vtt.results.report.endobench_beside import accuracies
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import UNKNOWN
 
 from ..engine.certificates import UNIFORM_EXPLORATION, selector_of
 from ..program import Row, in_processes, options, told
+from ..tables.layout import tables_of
 
 STRATEGIES = {"uniform": "random", "adaptive": "certify"}
 
@@ -55,7 +55,8 @@ def run(task: Task) -> Row:
     """Asks until all twelve are certified; how many calls that took, and how it went."""
     questions = space()
     rng = np.random.default_rng([task.seed, 3])
-    rates = accuracies().loc[task.model, list(questions.concepts)].to_numpy(float)
+    printed = tables_of("endobench")["2"].published().loc[(task.model, "EndoBench")]
+    rates = printed[[each.short for each in TASKS]].to_numpy(float) / 100
     losses = (rng.random(questions.total).reshape(-1, len(rates)) >= rates).astype(float).ravel()
     selector = selector_of(
         questions,

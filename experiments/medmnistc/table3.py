@@ -37,10 +37,10 @@ from adaptive_vtt.datasets.formats.fashion_mnist import load_arrays
 from adaptive_vtt.datasets.regions import object_regions
 from adaptive_vtt.experiments.medmnistc.augmentations import Batch, cutmix, mixup, rand_augment
 from adaptive_vtt.experiments.program import options, show
+from adaptive_vtt.experiments.tables.layout import tables_of
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.augment import Augment
 from adaptive_vtt.relations.corruptions import Corruption
-from adaptive_vtt.results.report.published import published_tables
 from adaptive_vtt.types import Image
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
@@ -269,9 +269,8 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 def published(flag: str, how: str) -> dict[str, float]:
     """The paper's AUC without augmentation or gain with ``how``: on this set, and on all."""
-    table = published_tables("medmnistc")["table3"]
-    place = table["datasets"].index(flag)
-    return {"paper: set": table["rows"][how][place], "paper: mean": table["means"][how]}
+    row = tables_of("medmnistc")["3"].published().loc[(how,)].squeeze()
+    return {"paper: set": row[flag], "paper: mean": row["AVG"]}
 
 
 def over_tasks(frame: pd.DataFrame) -> pd.DataFrame:

@@ -40,12 +40,12 @@ from adaptive_vtt.experiments.medtest.train_phantom import (
     mask_targets,
 )
 from adaptive_vtt.experiments.program import options, show, told
+from adaptive_vtt.experiments.tables.medtest import retrained as published
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
 from adaptive_vtt.relations.augment import Augment
 from adaptive_vtt.results.export.mix import MIN_SHARE
-from adaptive_vtt.results.report.medtest_beside import retrained as published
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
 

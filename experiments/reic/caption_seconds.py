@@ -21,11 +21,11 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import Image, Received, Sample
 
-from .reic_beside import table
+from ..tables.layout import tables_of
 from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
 
 SIZE = (480, 640)
-PUBLISHED = dict(table("VIII").itertuples(index=False, name=None))
+PUBLISHED = {step: s for (step,), s in tables_of("reic")["VIII"].published()["seconds"].items()}
 PUBLISHED["localisation, all by hiding"] = PUBLISHED["localisation"]
 """The paper's, whose localisation counts the model's time."""
 

@@ -1,12 +1,10 @@
 """REIC's tables on drawn scenes beside the paper's."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 
 import pandas as pd
 
-from adaptive_vtt.errors import unknown
-from adaptive_vtt.results.report.published import published_tables
+from ..tables.layout import tables_of
 
 SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "I": (("level", "relation"), ("precision", "recall", "F1")),
@@ -17,21 +15,6 @@ SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "VI": (("error",), ("crop", "stretch", "rotate")),
 }
 """Table -> the columns that say what a row is about, and the figures of the paper's shown."""
-
-
-NUMBERS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
-
-
-@cache
-def table(number: str) -> pd.DataFrame:
-    """A table of the paper, a row per figure or group of figures; relations by our names.
-
-    Kept: never write to it. Raises InputError for a number that is none of NUMBERS.
-    """
-    if number not in NUMBERS:
-        raise unknown("table", number, NUMBERS, "REIC's published tables")
-    found = published_tables("reic")[number]
-    return pd.DataFrame(found["rows"], columns=found["columns"])
 
 
 def beside(number: str, ours: pd.DataFrame) -> pd.DataFrame:
@@ -48,11 +31,11 @@ def beside(number: str, ours: pd.DataFrame) -> pd.DataFrame:
 
 def _published(number: str) -> pd.DataFrame:
     """A row per captioner and whatever ours has a row for."""
-    paper = table(number)
+    paper = tables_of("reic")[number].published()
     if number != "VI":
-        return paper
-    wide = paper.pivot(index=["captioner", "error"], columns="relation", values="count")
-    return wide.reset_index()
+        return paper.reset_index()
+    paper.columns = pd.MultiIndex.from_tuples([tuple(name.split(", ")) for name in paper])
+    return paper.stack(level=0, future_stack=True).reset_index()
 
 
 def _ranges(paper: pd.DataFrame, keys: Sequence[str], figure: str) -> dict[tuple[object, ...], str]:

@@ -13,11 +13,9 @@ import adaptive_vtt as avtt
 from adaptive_vtt.datasets.formats.medvqa import from_medvqa
 from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES, QUESTIONS, recognised
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.medtest.medtest_tables import (
-    by_relation,
-    instrument_readings,
-    summary,
-)
+from adaptive_vtt.experiments.medtest.instrument_readings import instrument_readings
+from adaptive_vtt.experiments.tables import medtest
+from adaptive_vtt.experiments.tables.runs import read_run
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.oracles import ContainsTruth, Outcome
 from adaptive_vtt.oracles.contains_truth import Accept, changed
@@ -219,7 +217,7 @@ class Stubborn:
 
 
 @pytest.mark.slow
-def test_tables_have_the_shape_of_the_thesis(folder: Path) -> None:
+def test_tables_have_the_shape_of_the_thesis(folder: Path, tmp_path: Path) -> None:
     dataset = from_medvqa(folder, questions=[3, 6, 9, 11])
     relations = ["identity", "medtest/text", "medtest/instrument"]
     space = avtt.QuestionSpace(dataset, relations, severities=[0, 5], oracle=ContainsTruth())
@@ -232,30 +230,27 @@ def test_tables_have_the_shape_of_the_thesis(folder: Path) -> None:
         seed=0,
         targets=["relation-sides"],
         surrogate=False,
+        journal=tmp_path / "journal.db",
     )
-    result = audit.run()
-    table = by_relation(result)
-    assert [*table.columns] == ["Original", "text", "instrument"]
-    assert [*table.index] == [
-        "instruments present",
-        "number of instruments",
-        "text present",
-        "abnormality colour",
-        "Average",
-    ]
-    assert table["text"].tolist() == pytest.approx([0.5, 1, 0, 1, 0.625])
-    assert table["instrument"].tolist() == pytest.approx([1, 0, 1, 1, 0.75])
-    short = summary(result)
-    assert short.loc["text present"].tolist() == pytest.approx([1, 0.5, 0.5])
-    assert by_relation(result, "lower").loc["text present", "Original"] == pytest.approx(1)
+    audit.run()
+    tables = {t.name: t for t in medtest.tables([read_run(f"{tmp_path}=stubborn@ours")], [])}
+    frame = tables["medtest-13"].frame()
+    mine = frame[frame["model"] == "stubborn"].set_index("question")
+    assert mine.index.tolist() == [QUESTIONS[k - 1].text for k in (3, 6, 9, 11)] + ["Average"]
+    assert mine["Text"].tolist() == ["0.500", "1.000", "0.000", "1.000", "0.625"]
+    assert mine["Instrument"].tolist() == ["1.000", "0.000", "1.000", "1.000", "0.750"]
+    assert set(mine["Blur"]) == {"–"}
+    short = tables["medtest-14"].frame().set_index(["model", "question"])
+    assert short.loc[("stubborn", QUESTIONS[8].text)].tolist()[1:] == ["1.000", "0.500", "0.500"]
     readings = instrument_readings(space, audit.journal).set_index("accept")["accuracy"]
     assert readings.to_dict() == {"either": 1.0, "yes": 0.5, "name": 0.5}
 
 
-def test_tables_need_their_targets(folder: Path) -> None:
-    space = avtt.QuestionSpace(from_medvqa(folder, questions=[15]), oracle=ContainsTruth())
-    audit = avtt.Audit(space, Stubborn(), strategy="random", budget=9, half_width=0.1)
-    result = audit.run()
-    assert result.targets["target"].iloc[0] == "procedure: error rate"
-    with pytest.raises(InputError, match="tables: expected targets 'relation-sides'"):
-        by_relation(result)
+def test_tables_need_their_targets(folder: Path, tmp_path: Path) -> None:
+    space = avtt.QuestionSpace(
+        from_medvqa(folder, questions=[15]), ["medtest/text"], oracle=ContainsTruth()
+    )
+    options = {"strategy": "random", "budget": 9, "half_width": 0.1, "targets": ["relations"]}
+    avtt.Audit(space, Stubborn(), **options, journal=tmp_path / "journal.db").run()
+    with pytest.raises(InputError, match="expected rates of MEDVQA-GI's questions per relation"):
+        medtest.tables([read_run(str(tmp_path))], [])

@@ -1,4 +1,4 @@
-"""The table per perturbation and concept: certified, derived, and beside what was published."""
+"""The table per perturbation and concept: certified and derived."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ from adaptive_vtt.audit.census import Census
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.results.report.evidence import Evidence
-from adaptive_vtt.results.report.medtest_beside import classification, error_finding_rates, rates
 from adaptive_vtt.results.report.perturbations import perturbations, section
 from adaptive_vtt.types import Image
 from adaptive_vtt.utils.tables import restored
@@ -106,35 +105,12 @@ def test_figures_of_a_relation_are_those_of_scikit_learn(
     assert table.loc[CONTRAST]["recall"][CLASSES].tolist() == pytest.approx(of_each.tolist())
 
 
-def test_rows_stand_as_in_print_with_what_was_published(table: pd.DataFrame) -> None:
-    relations = list(dict.fromkeys(table.index.get_level_values("relation")))
-    assert relations == ["identity", "medtest/saturation", CONTRAST]
-    assert table.loc[CONTRAST].index.tolist() == ["all", *CLASSES]
-    published = table["AGDN: accuracy, published"]
-    assert published[CONTRAST, "all"] == classification().loc["contrast", ("AGDN", "accuracy")]
-    assert published.drop("all", level="concept").isna().all()
-
-
 def test_a_page_has_it(folder: Path, table: pd.DataFrame) -> None:
     page = (folder / "report.html").read_text()
     part = page[page.index('id="perturbations"') :]
     part = part[: part.index("</table>")]
     assert f"{100 * table.loc[(CONTRAST, 'all'), 'accuracy']:.1f}\u202f%" in part
     assert "all of these hold together" in part
-
-
-def test_images_of_several_classes_are_compared_by_what_is_missed(
-    everything: avtt.CensusResult,
-) -> None:
-    """Of three answers about an image misclassified two are wrong: 2/3 of the rate in print."""
-    target = next(t.id for t in everything.targets if t.id.kind == "relation")
-    assert rates(target, CLASSES, "TopClass", None) == {}
-    beside = everything.beside["medtest"].set_index("target")
-    found = everything.outcomes
-    of_class = found[(found["relation"] == CONTRAST) & (found["truth"] == 1)]
-    ours = beside.loc[f"relation {CONTRAST}: misclassified"]
-    assert ours["ours"] == pytest.approx(of_class["loss"].mean())
-    assert ours["AGDN"] == 1 - classification().loc["contrast", ("AGDN", "accuracy")]
 
 
 @pytest.mark.parametrize("guarantee", ["all", "each"])
@@ -153,18 +129,10 @@ def test_intervals_are_turned_and_figures_of_several_hold_together(guarantee: st
     assert ("all of these hold together" in shown.html) == (guarantee == "all")
 
 
-def test_masks_have_no_accuracy_and_stand_beside_their_relation() -> None:
-    journal = masks()
-    found = perturbations(Evidence.of(journal))
+def test_masks_have_no_accuracy() -> None:
+    found = perturbations(Evidence.of(masks()))
     assert "accuracy" not in found
-    assert found["relation"].tolist()[2:5] == [
-        "medtest/blood",
-        "medtest/feces",
-        "medtest/instrument",
-    ]
-    drop = found[(found["relation"] == "all") & (found["concept"] == "polyp drop > 0.25")]
-    published = error_finding_rates().xs("all", axis=1, level=1)["TGANet"].mean()
-    assert drop["TGANet: EFR, published"].item() == pytest.approx(published)
+    assert found["EFR"].notna().any()
 
 
 def test_without_a_relation_there_is_none() -> None:

@@ -1,4 +1,4 @@
-"""What follows from all answers: exact rates, figures per perturbation and class, papers' tables.
+"""What follows from all answers: exact rates, figures per perturbation and class.
 
 Rates are exact for the questions there are. For the images they stand for, as far as those were
 drawn at random from where others will come from, every rate has an interval (Clopper and Pearson,
@@ -28,7 +28,6 @@ from ...space import QuestionSpace
 from ...types import Floats, Indices, JsonObject
 from ...utils.files import write_text
 from ...utils.tables import write_tables
-from .beside import beside
 from .everything import MAX_CALLS, members
 from .per_class import of_concepts, of_variant
 
@@ -127,18 +126,12 @@ class CensusResult:
         rows = [(f.name, float(f.bounds.estimate), f.note) for f in self._figures]
         return pd.DataFrame(rows, columns=["quantity", "value", "note"])
 
-    @cached_property
-    def beside(self) -> dict[str, pd.DataFrame]:
-        """The papers' tables that this census has rows of, in their order: by paper, ours first and
-        then each published model (NaN: not published)."""
-        return beside(self.space, self.targets, self.rates, self.perturbations, self._figures)
-
     def tables(self) -> dict[str, pd.DataFrame]:
         """All of them by name, as they are saved."""
         found = {"rates": self.rates, "perturbations": self.perturbations, "classes": self.classes}
         if len(self.derived):
             found["derived"] = self.derived
-        return found | {f"beside-{paper}": table for paper, table in self.beside.items()}
+        return found
 
     def to_dict(self) -> JsonObject:
         """For JSON; what is unknown is null."""

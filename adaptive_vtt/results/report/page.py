@@ -16,13 +16,10 @@ from . import (
     conditions,
     cost,
     differences,
-    endobench_beside,
     gallery,
     headline,
-    medtest_beside,
     people,
     perturbations,
-    published,
 )
 from .beside_journal import baselines, said_by_people
 from .evidence import Evidence
@@ -70,10 +67,6 @@ PARTS = (
             certified.derived_section,
             perturbations.section,
             people.readers_section,
-            published.medmnistc_section,
-            endobench_beside.section,
-            medtest_beside.section,
-            published.reic_section,
             people.realism_section,
         ),
     ),

@@ -3,7 +3,6 @@
 Accuracy, recall and specificity are 1 less a certified rate. Accuracy over several classes, macro
 figures and Cohen's kappa under a relation are those of ``certify.derived``, of the rates under that
 relation alone: every relation is asked of the same images, so classes have the same shares.
-Published figures stand beside them, named by what they are rates of.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,26 +13,17 @@ import pandas as pd
 from markupsafe import Markup
 
 from ...certify.derived import ALL, Bounds, Figure, figures
-from ...families import OfConcept, OfRelation, OfRelationConcept, TargetId, shared
-from ...relations.medmnistc import CATEGORIES
-from ...types import ERROR, IDENTITY
-from . import medtest_beside
+from ...families import OfConcept, OfRelationConcept, TargetId, shared
+from ...types import ERROR
 from .evidence import Evidence, Standing
 from .plots import MAX_ROWS, table
-from .published import REIC, violation_rates
-from .section import Section, beside, percent, span
+from .section import Section, beside, span
 
 KINDS = ("overall", "concept", "relation", "severity", "relation-concept")
 """Families of targets that have a row."""
 COMPLEMENTS = {ERROR: "accuracy", "miss rate": "recall", "false-alarm rate": "specificity"}
-PAPERS = ("medtest/", "medmnistc/", REIC)
-"""Families of relations that have an order in print."""
-PRINTED = [
-    IDENTITY,
-    *medtest_beside.OURS.values(),
-    *(name for names in CATEGORIES.values() for name in names),
-    *("crop", "stretch", "rotate"),
-]
+ERRORS = (ERROR, "error rate")
+"""Rates whose complement is an accuracy."""
 
 
 class Place(NamedTuple):
@@ -48,8 +38,7 @@ Rows = dict[Place, dict[str, Bounds]]
 
 
 def section(evidence: Evidence) -> Section | None:
-    """None where no target is about a concept under a relation: relations alone are certified, and
-    stand beside what was published, in sections of their own."""
+    """None where no target is about a concept under a relation: relations alone are certified."""
     found = _rows(evidence)
     if not any(place.relation and place.concept for place in found):
         return None
@@ -70,23 +59,20 @@ def section(evidence: Evidence) -> Section | None:
 
 def _shown(name: str, evidence: Evidence, rows: Rows) -> Markup:
     """A table of figures with their intervals in words, relations without what all share."""
-    shown, family = _named(evidence, rows), shared(evidence.relations)
+    shown, family = _named(rows), shared(evidence.relations)
     shown["relation"] = [relation.removeprefix(family) for relation in shown["relation"]]
     if not any(place.concept for place in rows):
         shown = shown.drop(columns="concept")
     for figure in _figures(rows):
         cells = [row.get(figure) for row in rows.values()]
         shown[figure] = ["–" if b is None else _cell(b) for b in cells]
-    known = _published(evidence, rows)
-    for column in known:
-        shown[f"{column}, published"] = known[column].map(percent).to_numpy()
     return table(name, shown.head(MAX_ROWS))
 
 
 def perturbations(evidence: Evidence) -> pd.DataFrame:
-    """A row per relation, severity and concept that a target is about ("all": all of them), in the
-    order of the papers; columns NAME, NAME lower, NAME upper of every figure, NaN where it is not
-    certified, and "MODEL: RATE, published". No rows where no target is about a relation."""
+    """A row per relation, severity and concept that a target is about ("all": all of them); columns
+    NAME, NAME lower, NAME upper of every figure, NaN where it is not certified. No rows where no
+    target is about a relation."""
     found = _rows(evidence)
     if not any(place.relation for place in found):
         return pd.DataFrame()
@@ -95,8 +81,7 @@ def perturbations(evidence: Evidence) -> pd.DataFrame:
         cells = [row.get(name) for row in found.values()]
         for end, field in (("", "estimate"), (" lower", "lower"), (" upper", "upper")):
             columns[name + end] = [float("nan") if b is None else getattr(b, field) for b in cells]
-    published = _published(evidence, found).add_suffix(", published")
-    return pd.concat([_named(evidence, found), pd.DataFrame(columns), published], axis=1)
+    return pd.concat([_named(found), pd.DataFrame(columns)], axis=1)
 
 
 def _rows(evidence: Evidence) -> Rows:
@@ -111,7 +96,7 @@ def _rows(evidence: Evidence) -> Rows:
     if certificate.guarantee == "all":  # figures of several rates need intervals that hold at once
         for place, figure in _derived(evidence, {s.id: s.bounds for s in there}):
             found.setdefault(place, {}).setdefault(figure.quantity, figure.bounds)
-    relations = [None, *_relations(evidence)]
+    relations = [None, *evidence.relations]
     concepts = [None, *evidence.concepts]
 
     def order(place: Place) -> tuple[int, ...]:
@@ -123,11 +108,11 @@ def _rows(evidence: Evidence) -> Rows:
 
 def _told(evidence: Evidence, standing: Standing) -> dict[str, Bounds]:
     """The rate that is certified, and where it is one of wrong answers, 1 less it."""
-    name = ERROR if standing.id.rate in medtest_beside.ERRORS else standing.id.rate
+    name = ERROR if standing.id.rate in ERRORS else standing.id.rate
     found = {name: standing.bounds}
     # of several classes one image is several answers, so that of images follows elsewhere
     images = evidence.facts.space.concepts_are == "classes" and len(evidence.concepts) > 2
-    answers = {*COMPLEMENTS, *medtest_beside.ERRORS}.issuperset(evidence.settings.oracle.rates)
+    answers = {*COMPLEMENTS, *ERRORS}.issuperset(evidence.settings.oracle.rates)
     if name in COMPLEMENTS and answers and (_place(standing.id).concept or not images):
         found[COMPLEMENTS[name]] = _complement(standing.bounds)
     return found
@@ -156,41 +141,12 @@ def _derived(
             yield Place(relation, concept=figure.subject or None), figure
 
 
-def _published(evidence: Evidence, found: Rows) -> pd.DataFrame:
-    """(rows, models): rates that papers print for a row's target."""
-    oracle, known = evidence.settings.oracle, dict[Place, dict[str, float]]()
-    for each in evidence.standings:
-        rates: Mapping[str, float] = {}
-        if medtest_beside.all_of_medtest(evidence):
-            rates = medtest_beside.rates(each.id, evidence.concepts, oracle.name, oracle.metric)
-        elif isinstance(each.id, OfRelation) and each.id.relation.startswith(REIC):
-            rates = violation_rates(each.id.relation.removeprefix(REIC))
-        if rates and each.id.kind in KINDS:
-            known[_place(each.id)] = {f"{m}: {each.id.rate}": r for m, r in rates.items()}
-    if oracle.name == "TopClass" and medtest_beside.all_of_medtest(evidence):
-        for name in evidence.relations:
-            rates = medtest_beside.misclassified(name)
-            known[Place(name)] = {f"{m}: accuracy": 1 - r for m, r in rates.items()}
-    return pd.DataFrame([known.get(place, {}) for place in found])
-
-
 def _place(target: TargetId) -> Place:
     told = target.columns()
     return Place(told["relation"], told["severity"], told["concept"])
 
 
-def _relations(evidence: Evidence) -> list[str]:
-    """By family, each as its paper prints it, else as they were asked about."""
-
-    def printed(name: str) -> tuple[str, int]:
-        family, _, last = name.rpartition("/")
-        known = f"{name}/".startswith(PAPERS) and last in PRINTED
-        return family, PRINTED.index(last) if known else 0
-
-    return sorted(evidence.relations, key=printed)
-
-
-def _named(evidence: Evidence, found: Rows) -> pd.DataFrame:
+def _named(found: Rows) -> pd.DataFrame:
     """The columns that say what a row is about; severity only where a target is about one."""
     named = pd.DataFrame(found.keys(), columns=Place._fields).astype(object)
     if named["severity"].isna().all():

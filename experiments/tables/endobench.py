@@ -1,0 +1,73 @@
+"""EndoBench (2025): Tables 2, 3, 5 and 6, accuracies per task, scene, visual prompt and subtask.
+
+The lesion tasks of Table 2 have their corrected names (``taxonomy``). "overall" is the micro
+average over all 6,832 questions. Physicians (section 4.1, B.2) answered 255 questions; the counts
+behind their percentages follow from what is printed, so their row has intervals (Clopper and
+Pearson, 95 % each by itself). The published models were asked zero-shot, one question per prompt,
+and read by the letter of their reply.
+"""
+
+from collections.abc import Sequence
+
+from adaptive_vtt.datasets.vqa.taxonomy import PROMPTS, SCENES, TASKS
+from adaptive_vtt.errors import InputError
+
+from .layout import Cell, Table, tables_of
+from .runs import Run
+
+OVERALL = "overall"
+THOUGHT = " (chain of thought)"
+DIRECT, STEPWISE = "Direct inference", "Zero-shot CoT"
+TEMPLATE = "chain-of-thought"
+"""The prompt template of runs that are the second row of Table 6."""
+NUMBERS = ("2", "3", "5")
+
+
+def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
+    """Return Tables 2, 3, 5 and 6. Raises InputError for a run that has no cell of them."""
+    if after:
+        raise InputError(f"{after[0].folder}: --after: EndoBench retrained no model")
+    every = tables_of("endobench")
+    for run in runs:
+        shorts = [short for number in NUMBERS for (short,) in every[number].columns]
+        found = {short: c for short in shorts if (c := _accuracy(run, short)) is not None}
+        if run.compared or not found:
+            raise InputError(
+                f"{run.folder}: expected accuracies of EndoBench's tasks, found none; audit with "
+                "targets = ['overall', 'concepts', 'group:subtask', 'group:scene', "
+                "'group:prompt']"
+            )
+        thought = run.template == TEMPLATE
+        for number in NUMBERS:
+            for (short,) in every[number].columns:
+                if short in found:
+                    row = run.model + THOUGHT * thought, run.dataset
+                    every[number].add(row, (short,), found[short], run.folder)
+        if OVERALL in found:
+            row = run.dataset, STEPWISE if thought else DIRECT
+            every["6"].add(row, (run.model,), found[OVERALL], run.folder)
+    return list(every.values())
+
+
+def names() -> dict[str, str]:
+    """Return abbreviation -> name of tasks, subtasks and scenes."""
+    found = {task.short: task.name for task in TASKS}
+    found |= {short: name for task in TASKS for name, short, _ in task.subtasks}
+    return found | {short: scene for scene, (short, _) in SCENES.items()}
+
+
+def _accuracy(run: Run, short: str) -> Cell | None:
+    """The accuracy of a column: overall, of a task, of a scene, a subtask or a visual prompt."""
+    if short == OVERALL:
+        tasks = {task.name for task in TASKS}
+        asked = set(run.rates["concept"].dropna())
+        return run.accuracy("overall") if asked <= tasks else None
+    name = names()[short]
+    cell = run.accuracy("concept", concept=name)
+    for group, value in (
+        ("scene", name),
+        ("subtask", name),
+        ("prompt", {short: prompt for prompt, short in PROMPTS.items()}.get(short, "")),
+    ):
+        cell = cell or run.accuracy("group", group=group, value=value)
+    return cell

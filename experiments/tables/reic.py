@@ -1,0 +1,141 @@
+"""REIC (TSE 2024): Tables I to VI, of audits of captioners under its three relations.
+
+Table I, V and VI compare reports with people's verdicts: a run needs labels, which ``avtt label``
+takes. Tables II to IV count what the audit found. The paper's follow-ups are three per image and
+relation; an adaptive audit asks about some of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import Journal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
+from adaptive_vtt.oracles.findings import judged, thing
+from adaptive_vtt.people.answers import read_folder
+from adaptive_vtt.people.captions import Level, items, summarise
+
+from .layout import Cell, Table, tables_of
+from .runs import Run
+
+FAMILY = "reic/"
+RELATIONS = ("crop", "stretch", "rotate")
+LABELS = "labels"
+"""The folder of a run that holds people's verdicts."""
+STATUSES = ("ambiguous", "disappeared", "retained")
+VERDICTS = ("TP", "FN", "FP", "TN")
+GROUPS = {"detection": "no detector", "occlusion": "no occlusion"}
+"""Option of the oracle that is off -> the part that the ablation of Table V is without."""
+
+
+def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
+    """Return Tables I to VI. Raises InputError for a run that is no audit of captions under REIC's
+    relations."""
+    if after:
+        raise InputError(f"{after[0].folder}: --after: REIC retrained no captioner")
+    every = tables_of("reic")
+    for run in runs:
+        with run.journal() as journal:
+            _counts(run, journal, every)
+            _verdicts(run, journal, every)
+    return list(every.values())
+
+
+def _counts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
+    """Tables II to IV: what follow-ups showed, and what was reported of them."""
+    space, calls = read_facts(journal.facts()).space, journal.calls()
+    samples = {draw.call: draw.sample for draw in journal.draws(proposals=False)}
+    found: dict[str, list[tuple[str, Any]]] = {}
+    for answer in judged(calls):
+        relation, _ = space.variants[space.numbering.parts(answer.question)[1]]
+        if relation.removeprefix(FAMILY) in RELATIONS:
+            case = samples[answer.call], answer.details
+            found.setdefault(relation.removeprefix(FAMILY), []).append(case)
+    if not found:
+        raise InputError(
+            f"{run.folder}: expected captions judged under REIC's relations, found none; audit "
+            "with relations = ['reic'] and the oracle 'reduced-captions'"
+        )
+    for relation in RELATIONS:
+        cases = found.get(relation, [])
+        objects = [(sample, one) for sample, details in cases for one in details["objects"]]
+        broken = [(sample, one) for sample, one in objects if one["rule"] is not None]
+        status = [one["status"] for _, one in objects]
+        shown = [{one["status"] for one in details["objects"]} for _, details in cases]
+        valid = sum(not seen.isdisjoint({"retained", "disappeared"}) for seen in shown)
+        things = {(sample, thing(one)) for sample, one in broken}
+        reported = sum(any(o["rule"] is not None for o in d["objects"]) for _, d in cases)
+        row = run.model, relation, "run"
+        _add(
+            run,
+            every["II"],
+            (run.dataset, run.model, f"REIC, {relation}"),
+            {
+                "eligible": len({sample for sample, details in cases if details["comparable"]}),
+                "follow-ups": len(cases),
+                "reported": reported,
+            },
+        )
+        _add(
+            run,
+            every["III"],
+            row,
+            {name: status.count(name) for name in STATUSES}
+            | {
+                "valid objects": status.count("retained") + status.count("disappeared"),
+                "valid cases": valid,
+                "reported": len(broken),
+            },
+        )
+        _add(
+            run,
+            every["IV"],
+            row,
+            {
+                "distinct objects": len(things),
+                "distinct images": len({sample for sample, _ in things}),
+            },
+        )
+
+
+def _verdicts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
+    """Tables I, V and VI, and the violations of II: reports against people's verdicts."""
+    labels = read_folder(run.folder / LABELS)
+    if not labels:
+        return
+    found = items(journal)
+    options = read_facts(journal.facts()).begun_with.get("oracle") or {}
+    group = next((part for name, part in GROUPS.items() if options.get(name) is False), "all parts")
+    for relation in RELATIONS:
+        mine = [item for item in found if item.relation == f"{FAMILY}{relation}"]
+        if not mine:
+            continue
+        summary = summarise(mine, labels)
+        for name, level in (("object", summary.objects), ("case", summary.cases)):
+            row = run.dataset, name, run.model, relation
+            _add(run, every["I"], row, _figures(level))
+        method = run.dataset, run.model, f"REIC, {relation}"
+        _add(run, every["II"], method, {"violations": summary.cases.tp})
+        score = summary.objects.scores.f1
+        if score is not None:
+            _add(run, every["V"], (run.model, relation, group), {"F1": 100 * score})
+        for kind in ERROR_TYPES:
+            cell = Cell(summary.types[kind])
+            every["VI"].add((kind,), (run.model, relation), cell, run.folder)
+
+
+def _figures(level: Level) -> dict[str, float]:
+    """Counts of what was labelled, and scores in per cent."""
+    counts = {name: getattr(level, name.lower()) for name in VERDICTS}
+    right, total = counts["TP"] + counts["TN"], sum(counts.values())
+    scores = level.scores
+    known = {"precision": scores.precision, "recall": scores.recall, "F1": scores.f1}
+    if total:
+        known = {"accuracy": right / total, **known}
+    return counts | {name: 100 * value for name, value in known.items() if value is not None}
+
+
+def _add(run: Run, table: Table, row: tuple[str, ...], figures: Mapping[str, float]) -> None:
+    for name, value in figures.items():
+        table.add(row, (name,), Cell(value), run.folder)

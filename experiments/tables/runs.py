@@ -1,0 +1,206 @@
+"""Runs as the papers' tables take them: who was asked about what, and the figures of it.
+
+``read_run`` is the one place that knows what the folder of an audit, a census or a comparison
+holds.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from adaptive_vtt import read_result
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.families import COLUMNS
+from adaptive_vtt.journal import Journal, read_journal
+from adaptive_vtt.journal.facts import Facts, read_facts
+from adaptive_vtt.journal.files import JOURNAL
+from adaptive_vtt.results import census
+from adaptive_vtt.types import ERROR
+
+from .layout import Cell
+
+ERRORS = (ERROR, "error rate")
+"""Rates whose complement is an accuracy."""
+FIGURES = {
+    "accuracy": "accuracy",
+    "balanced accuracy": "balanced accuracy",
+    "kappa": "kappa",
+    "Cohen's kappa": "kappa",
+    "precision": "precision",
+    "macro precision": "precision",
+    "recall": "recall",
+    "macro recall": "recall",
+    "f1": "F1",
+    "macro F1": "F1",
+    "auc": "AUC",
+}
+"""Figures as audits and censuses name them -> as the tables name them."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder, read.
+
+    Attributes:
+        folder: Where it is.
+        model: The model that was asked, or what the user calls it.
+        dataset: The set of images, or what the user calls it.
+        oracle: The class of its oracle.
+        metric: Of masks, "dice" or "iou".
+        template: The prompt template's name, None where there is none.
+        rates: A row per target: what it is about (``families.COLUMNS``), and its ``cell``, a mean
+            loss; of a comparison, how much less often the second model is wrong.
+        figures: Relation -> figure (``FIGURES``) -> cell; without those of single concepts.
+        compared: Whether two models were compared.
+    """
+
+    folder: Path
+    model: str
+    dataset: str
+    oracle: str
+    metric: str | None
+    template: str | None
+    rates: pd.DataFrame
+    figures: dict[str, dict[str, Cell]]
+    compared: bool = False
+
+    def rate(self, kind: str, **about: str) -> Cell | None:
+        """Return the cell of the first target of ``kind`` about this, None without one."""
+        rows = self.rates[self.rates["kind"] == kind]
+        for column, value in about.items():
+            rows = rows[rows[column] == value]
+        return None if rows.empty else rows["cell"].iloc[0]
+
+    def accuracy(self, kind: str, **about: str) -> Cell | None:
+        """Return 1 less the error rate of such a target, None without one."""
+        for rate in ERRORS:
+            if (cell := self.rate(kind, rate=rate, **about)) is not None:
+                return cell if self.compared else cell.complement
+        return None
+
+    @contextmanager
+    def journal(self) -> Iterator[Journal]:
+        """Open the journal. Raise InputError in the folder of a census that has none."""
+        if not (self.folder / JOURNAL).is_file():
+            raise InputError(
+                f"{self.folder}: expected a {JOURNAL}, whose answers this table is made of, found "
+                "none; run 'avtt audit' into a folder of its own"
+            )
+        with closing(read_journal(self.folder / JOURNAL)) as journal:
+            yield journal
+
+
+def read_run(argument: str) -> Run:
+    """Read a run folder, named as FOLDER, FOLDER=MODEL, FOLDER=MODEL@SET or FOLDER=@SET.
+
+    Raises:
+        InputError: The folder holds no run, or nothing is certified in it.
+        JournalError: The run cannot be read.
+    """
+    path, _, named = argument.partition("=")
+    model, _, dataset = named.partition("@")
+    folder = Path(path)
+    if not folder.is_dir():
+        raise InputError(f"{path}: expected the folder of a run, found none")
+    run = _census(folder) if census.holds_census(folder) else _audit(folder)
+    return replace(run, model=model or run.model, dataset=dataset or run.dataset)
+
+
+def before(run: Run, runs: Sequence[Run]) -> Run:
+    """Return the run of ``runs`` that ``run``, of a retrained model, is compared with: the one on
+    the same set, by the same metric, of the same model where there are several."""
+    same = [r for r in runs if (r.dataset, r.metric) == (run.dataset, run.metric)]
+    same = [r for r in same if r.model == run.model] or same
+    if len(same) != 1:
+        raise InputError(
+            f"{run.folder}: expected one run without --after of the model {run.model!r} on the set "
+            f"{run.dataset!r}, got {len(same)}; name models and sets as RUN=MODEL@SET"
+        )
+    return same[0]
+
+
+def _audit(folder: Path) -> Run:
+    result = read_result(folder)
+    with closing(read_journal(folder / JOURNAL)) as journal:
+        facts = read_facts(journal.facts())
+    if facts.certificate is None:
+        raise InputError(
+            f"{folder}: expected certified or exact rates, got an audit that certifies nothing; "
+            "run it again with --half-width, or as a census"
+        )
+    rates = result.targets[list(COLUMNS)].copy()
+    if result.versus:
+        rates["cell"] = [Cell(row.delta, row.lower, row.upper) for row in result.versus]
+        return _run(folder, facts, rates, {}, compared=True)
+    valid = ~result.targets["invalidated"].astype(bool)
+    ends = result.targets[["estimate", "lower", "upper"]].astype(float).to_numpy().tolist()
+    rates["cell"] = [
+        Cell(*row) if holds else Cell(math.nan) for row, holds in zip(ends, valid, strict=True)
+    ]
+    return _run(folder, facts, rates, _figures(result.tables().get("perturbations")))
+
+
+def _run(
+    folder: Path,
+    facts: Facts,
+    rates: pd.DataFrame,
+    figures: dict[str, dict[str, Cell]],
+    compared: bool = False,
+) -> Run:
+    settings = facts.settings
+    return Run(
+        folder,
+        settings.model,
+        facts.space.dataset,
+        settings.oracle.name,
+        settings.oracle.metric,
+        facts.protocol.template,
+        rates,
+        figures,
+        compared,
+    )
+
+
+def _figures(table: pd.DataFrame | None) -> dict[str, dict[str, Cell]]:
+    """Figures of all concepts together at all severities, as ``Result.tables`` has them."""
+    if table is None:
+        return {}
+    rows = table[(table["concept"] == "all") & (table["relation"] != "all")]
+    if "severity" in rows:
+        rows = rows[rows["severity"] == "all"]
+    found = {}
+    for row in rows.to_dict("records"):
+        figures = {
+            FIGURES[name]: Cell(row[name], row[f"{name} lower"], row[f"{name} upper"])
+            for name in FIGURES
+            if name in row and row[name] == row[name]
+        }
+        if "recall" in figures:  # over classes, it is the same
+            figures.setdefault("balanced accuracy", figures["recall"])
+        found[row["relation"]] = figures
+    return found
+
+
+def _census(folder: Path) -> Run:
+    tables, facts = census.told(folder), census.kept(folder).facts
+    rates = pd.DataFrame(tables["rates"]).reindex(columns=[*COLUMNS, "exact"])
+    rates["cell"] = [Cell(exact, exact, exact) for exact in rates.pop("exact").astype(float)]
+    figures = pd.DataFrame(tables["perturbations"]).groupby("relation", sort=False)
+    means = figures.mean(numeric_only=True)  # over severities
+    return Run(
+        folder,
+        facts["model"][0],
+        tables["census"],
+        facts["oracle"]["name"],
+        facts["oracle"].get("metric"),
+        None,
+        rates,
+        {
+            str(relation): {FIGURES[n]: Cell(v, v, v) for n, v in row.items() if n in FIGURES}
+            for relation, row in means.to_dict("index").items()
+        },
+    )

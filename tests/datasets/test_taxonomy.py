@@ -1,0 +1,67 @@
+"""EndoBench's questions by number and kind."""
+
+import pytest
+
+from adaptive_vtt.datasets.vqa.taxonomy import (
+    GRANULARITIES,
+    SCENES,
+    TASKS,
+    granularity,
+    named,
+    visual_prompt,
+)
+
+
+def test_visual_prompts_follow_from_the_subtask() -> None:
+    subtasks = [name for name, _, _ in TASKS[-1].subtasks]
+    found = [visual_prompt("Region Recognition", name) for name in subtasks]
+    assert found == ["box", "contour", "multi", "coordinate"]
+    assert visual_prompt("Visual Grounding", "Visual Grounding") == "image-level"
+
+
+@pytest.mark.parametrize(
+    ("subtask", "question", "level"),
+    [
+        ("Mul", "What is in the {} box?", "multi-box"),
+        ("Mul", "Which option describes the area outlined by the {} RECTANGLE?", "multi-box"),
+        ("Mul", "What do the {} contours delimit?", "multi-contour"),
+        ("Mul", "Several regions are marked. What does the {} outline mark?", "multi-contour"),
+        ("Mul", "Which finding is marked in {}?", "multi-region"),
+        ("Mul", "Is it the {} box or the {} contour?", "multi-region"),
+        ("Box", "What is in the {} bounding box?", "box"),
+        ("Cont", "What is within the {} boundary?", "contour"),
+        ("Coor", "What is in the box [1, 2, 3, 4]?", "image-level"),
+    ],
+)
+def test_granularities_tell_what_is_drawn(subtask: str, question: str, level: str) -> None:
+    said = question.replace("{}", "green")
+    assert granularity("Region Recognition", named(subtask), said) == level
+
+
+def test_granularities_of_other_tasks() -> None:
+    assert granularity("Region Selection", "Region Selection", "What color?") == "multi-box"
+    for task in TASKS[:10]:
+        assert granularity(task.name, task.name, "In the green box?") == "image-level"
+
+
+def test_five_granularities_and_four_columns_have_the_same_questions() -> None:
+    """Each task and column falls into levels, and counts that are known are sums of theirs."""
+    found: dict[str, int] = {}
+    for task in TASKS:
+        for name, short, count in task.subtasks or ((task.name, task.short, task.questions),):
+            level = "several" if short == "Mul" else granularity(task.name, name, "")
+            found[level] = found.get(level, 0) + count
+    several = found.pop("several") + found.pop("multi-box")
+    assert found == {level: count for level, count in GRANULARITIES.items() if count}
+    assert several == 263 + 433
+    assert sum(found.values()) + several == 6832
+    names = ["image-level", "box", "contour", "multi-box", "multi-contour"]  # the text's
+    assert list(GRANULARITIES) == names
+
+
+def test_counts_add_up() -> None:
+    assert sum(task.questions for task in TASKS) == 6832
+    assert sum(count for _, count in SCENES.values()) == 6832
+    assert (len(TASKS), len({t.category for t in TASKS})) == (12, 4)
+    for task in TASKS:
+        assert not task.subtasks or sum(n for _, _, n in task.subtasks) == task.questions
