@@ -86,7 +86,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
-    """Ask a model until a stopping rule is met, and leave a report.
+    """Run an audit and write a report.
 
     A SPEC.toml is a program, as a Makefile is: the model it names is run.
     --dry-run checks it and imports none of its models and proxies, only what the

@@ -50,7 +50,7 @@ def census(
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
-    """Ask every question once: exact rates, for models that cost nothing.
+    """Evaluate every question: exact rates, for models that are free.
 
     Nothing is drawn and nothing estimated: rates are those of all images under
     all relations, as MedTest and MedMNIST-C report them, and tables/ has them

@@ -93,7 +93,7 @@ def compare(
     sets: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Run several strategies on the same space and show how fast each one learns.
+    """Compare strategies on the same questions.
 
     The same command goes on with a comparison that was interrupted: audits that
     ended are kept in runs.jsonl of its folder, those under way are lost. More

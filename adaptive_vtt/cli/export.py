@@ -121,7 +121,7 @@ def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
     run_code: RunCode = False,
     as_json: Json = False,
 ) -> None:
-    """Write the images that were answered wrongly, with labels and masks, as a dataset.
+    """Export the failures as a dataset: images, labels and masks.
 
     With --corrupted, write all images under all relations, of an audit or
     straight from a SPEC.toml or --data. Questions in words keep their words and

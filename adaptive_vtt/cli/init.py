@@ -67,7 +67,7 @@ def init(
         bool, opt("Every field that there is, described, with defaults.", flags="--full")
     ] = False,
 ) -> None:
-    """Write a SPEC.toml and a model stub: for your images, or a few to try.
+    """Write a SPEC.toml and a model.py to start from.
 
     Class folders, images beside masks, a table of labels (CSV, TSV, Parquet)
     beside images, images alone, PASCAL VOC, COCO's JSON, MedMNIST's .npz,

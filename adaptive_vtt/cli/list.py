@@ -33,7 +33,7 @@ def list_parts(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Name all parts of a kind, those of installed packages with their version.
+    """List available strategies, relations, models and other parts.
 
     'avtt init DIR --like NAME' begins with one of the specs.
 

@@ -16,43 +16,40 @@ from ..errors import AvttError, one_line
 from .signals import interrupted_as
 
 GROUPS = {
-    "Begin": {
-        "init": "Write a SPEC.toml and a model stub: for your images, or a few to try.",
+    "Start": {
+        "init": "Write a SPEC.toml and a model.py to start from.",
         "plan": "Estimate calls and cost without calling the model.",
-        "serve-demo": "Serve a model on this machine, asked as a paid one is, to try an audit on.",
     },
     "Run": {
-        "audit": "Ask a model until a stopping rule is met, and leave a report.",
-        "census": "Ask every question once: exact rates, for models that cost nothing.",
-        "resume": "Go on with an audit that was interrupted, or reached a limit.",
-        "rejudge": "Judge an audit's answers by another oracle, for new certificates; ask nothing.",
+        "audit": "Run an audit and write a report.",
+        "resume": "Resume an audit.",
+        "census": "Evaluate every question: exact rates, for models that are free.",
+        "versus": "Compare two models on the same questions, with a certificate.",
+        "retrain": "Train a model on changed images by your own command, and certify what that "
+        "gained.",
+        "compare": "Compare strategies on the same questions.",
+        "slices": "Find groups of questions in which failures concentrate.",
+        "rejudge": "Judge an audit's answers by another oracle; ask nothing.",
     },
     "Look": {
-        "view": "Show a run as it goes on, or all runs of a folder and two beside each other.",
-        "runs": "List a folder's audits and censuses: targets, calls, cost, state; latest first.",
-        "report": "Write report.html and result.json anew from the journal, which is not verified.",
-        "slices": "Find groups of questions in which failures concentrate.",
-        "export": "Write the images that were answered wrongly, with labels and masks, as a "
-        "dataset.",
+        "view": "Open runs in the browser, live.",
+        "runs": "List the runs of a folder: targets, calls, cost and state.",
+        "report": "Write report.html and result.json again from the journal.",
+        "export": "Export the failures as a dataset: images, labels and masks.",
     },
     "Decide": {
         "gate": "Decide rules about certified rates: 0 pass, 1 fail, 4 open.",
-        "verify": "Check that a run folder is as it was written, and follows from its journal.",
-    },
-    "Compare": {
-        "versus": "Ask two models the same drawn questions until it is known which errs less.",
-        "retrain": "Train a model on changed images by your own command, and certify what that "
-        "gained.",
-        "compare": "Run several strategies on the same space and show how fast each one learns.",
+        "verify": "Check that a run folder is unchanged, by its journal.",
     },
     "People": {
         "label": "Label, judge or answer as a person what an audit found, made or asked.",
     },
     "Parts": {
-        "list": "Name all parts of a kind, those of installed packages with their version.",
-        "preview": "Write a sheet of relations at every severity, applied to one image.",
+        "list": "List available strategies, relations, models and other parts.",
+        "preview": "Write a sheet of relations at every severity, of one image.",
         "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
         "review-vqa": "Review questions on a page: accept, edit or reject each.",
+        "serve-demo": "Serve a model on this machine, asked as a paid one is, to try an audit on.",
     },
 }
 """What a command is for -> its name -> the first line of its help: a list that imports none."""

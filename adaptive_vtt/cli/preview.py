@@ -30,7 +30,7 @@ def preview(
     ] = None,
     seed: Annotated[int, opt("Same seed, same sheet.")] = 0,
 ) -> None:
-    """Write a sheet of relations at every severity, applied to one image.
+    """Write a sheet of relations at every severity, of one image.
 
     Example: avtt preview photo.jpg --relations medtest,imagenet-c/fog --out sheet.html
     """

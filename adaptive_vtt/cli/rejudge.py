@@ -43,7 +43,7 @@ def rejudge(
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
-    """Judge an audit's answers by another oracle, for new certificates; ask nothing.
+    """Judge an audit's answers by another oracle; ask nothing.
 
     DIR is verified first, and not changed. Intervals hold for an oracle that was
     chosen without looking at these answers; a threshold tuned on them needs

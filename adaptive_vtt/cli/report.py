@@ -27,7 +27,7 @@ def report(
     ] = False,
     open_it: Open = False,
 ) -> None:
-    """Write report.html and result.json anew from the journal, which is not verified.
+    """Write report.html and result.json again from the journal.
 
     In the folder of a census: census.html, from census.json.
 

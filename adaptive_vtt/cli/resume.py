@@ -63,7 +63,7 @@ def resume(
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
-    """Go on with an audit that was interrupted, or reached a limit.
+    """Resume an audit.
 
     No answer that came back is paid for twice. Limits given here take the
     place of those before, and stay: raise them, or lower them to what was

@@ -21,7 +21,7 @@ RunsDir = Annotated[Path, arg("Folder of run folders.", "DIR")]
 
 
 def runs(directory: RunsDir, as_json: Json = False) -> None:
-    """List a folder's audits and censuses: targets, calls, cost, state; latest first.
+    """List the runs of a folder: targets, calls, cost and state.
 
     Journals are read as they stand, not verified: 'avtt verify DIR' does that.
 

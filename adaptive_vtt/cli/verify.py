@@ -30,7 +30,7 @@ OLDER = 4
 
 
 def verify(directory: RunDir, head: Head = None) -> None:
-    """Check that a run folder is as it was written, and follows from its journal.
+    """Check that a run folder is unchanged, by its journal.
 
     The journal's file, chain and rows are checked, every interval is recomputed
     with code of its own, and every field of result.json and the report's head

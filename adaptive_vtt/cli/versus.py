@@ -125,7 +125,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
-    """Ask two models the same drawn questions until it is known which errs less.
+    """Compare two models on the same questions, with a certificate.
 
     Better, worse, within (the margin) or open, per target: B against A; with
     --at-least whether that claim holds, fails or is open. The

@@ -14,7 +14,7 @@ ViewDir = Annotated[Path, arg("Folder an audit writes, or a folder of such.", "D
 
 
 def view(directory: ViewDir, port: Port = 0, open_: OpenPage = True) -> None:
-    """Show a run as it goes on, or all runs of a folder and two beside each other.
+    """Open runs in the browser, live.
 
     Example: avtt view runs
     """
