@@ -14,7 +14,7 @@ RUN python -m venv /opt/avtt \
 
 FROM python:3.13-slim
 COPY --from=build /opt/avtt /opt/avtt
-ENV PATH=/opt/avtt/bin:$PATH OMP_NUM_THREADS=1 HOME=/tmp
+ENV PATH=/opt/avtt/bin:$PATH HOME=/tmp
 USER 1000
 WORKDIR /work
 ENTRYPOINT ["avtt"]

@@ -1,4 +1,4 @@
-# make demo: set up, audit the bundled model on the bundled images, leave runs/demo/report.html (OPEN=1: open it)
+# make demo: install as a user does, audit the bundled model, leave runs/demo/report.html (OPEN=1: open it)
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
 # make test-slow: the tests that take long           make lock: constraints.txt anew
 # make bench BCCD=FOLDER: those of photographs, too (docs/how-to/photographs.md)
@@ -6,11 +6,12 @@
 # make docs: the pages of docs/, in build/site       make reference: docs/reference/{spec,cli}.md anew
 # make test-lowest, make test-pythons: what else pyproject.toml promises to run on
 PYTHON ?= python3
-VENV := .venv
+# .venv is a user's: README's install lines and nothing more. Tests have packages that users lack.
+VENV := .venv-test
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# The tests and the demo are many tiny tensors; threads only get in each other's way.
-export OMP_NUM_THREADS ?= 1
+# README's lines are tried with this Python, too, where it is installed.
+NEWEST := 3.13
 # Containers often set it: then every process of the tests compiles the package, and pytest the tests, anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -18,7 +19,7 @@ INSTALL := $(BIN)/pip install -c constraints.txt
 # $(call unless,MODULE,WHAT,REMEDY): says what is skipped unless the module is there.
 unless = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("$1") is None)' || echo "skipped: $2: $3"
 
-.PHONY: demo test fast test-slow bench skipped docs reference lint clean lock test-lowest test-pythons
+.PHONY: demo test plain newest users fast test-slow bench skipped docs reference lint clean lock test-lowest test-pythons
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,9 +27,15 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PIP) --no-build-isolation -e '.[test]'
 	touch $@
 
-demo: $(VENV)/.ready
+plain:
+	@PYTHON=$(PYTHON) $(PYTHON) tests/plain/environment.py
+
+newest:
+	@$(PYTHON) tests/plain/environment.py $(NEWEST)
+
+demo: plain
 	rm -rf runs/demo
-	$(BIN)/avtt audit --demo --out runs/demo $(if $(OPEN),--open)
+	.venv/bin/avtt audit --demo --out runs/demo $(if $(OPEN),--open)
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -36,11 +43,16 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 
 # mypy reads while tests wait for servers, so both together take little longer than the tests.
-test: $(VENV)/.ready
-	$(MAKE) --no-print-directory -j 2 lint fast
+test:
+	@$(MAKE) --no-print-directory -j 2 $(VENV)/.ready plain newest
+	$(MAKE) --no-print-directory -j 2 users fast
+
+# What users run, in environments without the packages of the tests.
+users: lint
+	$(BIN)/python -m pytest tests/plain
 
 fast: $(VENV)/.ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" --ignore tests/plain
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 -m slow
@@ -120,4 +132,4 @@ skipped: $(VENV)/.ready
 	@$(call unless,medmnistc,agreement with the package medmnistc (corruption_speed),experiments/medmnistc/medmnistc_reference.py says what to install)
 
 clean:
-	rm -rf $(VENV) .venvs runs bench build dist *.egg-info
+	rm -rf .venv $(VENV) .venvs runs bench build dist *.egg-info

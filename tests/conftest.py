@@ -59,8 +59,10 @@ def pytest_collection_finish() -> None:
     """The tensors are tiny, and a forked child must not inherit a pool of threads. What all tests
     import stays; to look through it at every collection takes a second each."""
     import torch
+    from threadpoolctl import threadpool_limits
 
     torch.set_num_threads(1)
+    threadpool_limits(1)
     gc.collect()
     gc.freeze()
 

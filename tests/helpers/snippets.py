@@ -10,6 +10,9 @@ A page's blocks run in its order and in one empty folder, so that each finds wha
 - ``toml`` without a title must be TOML; other languages are not for running.
 
 A port of ``PORT``, which the demo server takes by default, becomes one that is free.
+
+As a program it runs pages with whatever package its Python has installed, and needs nothing else:
+``PYTHON -I tests/helpers/snippets.py PAGE...`` in an empty folder.
 """
 
 import os
@@ -24,6 +27,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import adaptive_vtt
 from adaptive_vtt.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -100,8 +104,9 @@ def free_port() -> int:
 
 
 def _environment() -> dict[str, str]:
-    """With this checkout's package, wherever the command runs."""
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    """Return the environment in which commands find the package that runs here."""
+    installed = Path(adaptive_vtt.__file__).parents[1] != ROOT
+    return {**os.environ} if installed else {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def _run(words: list[str]) -> int:
@@ -125,3 +130,8 @@ def _serve(words: list[str], line: str, beside: ExitStack) -> None:
         assert server.poll() is None, f"it ended: {line}"
         time.sleep(0.1)
     raise AssertionError(f"nothing listens on port {port}: {line}")
+
+
+if __name__ == "__main__":
+    for page in sys.argv[1:]:
+        run_page(Path(page).read_text(encoding="utf-8"), Path.cwd())
