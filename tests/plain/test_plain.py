@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -97,7 +96,7 @@ def test_lines_of_readme_run_in_a_plain_environment(
 
 
 @pytest.fixture(scope="module")
-def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, dict[str, str]]]:
+def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, str]]:
     """README's environment, a folder with an audit that was killed, and the variables."""
     environment, folder = make(), tmp_path_factory.mktemp("plain")
     variables = variables_of(environment, folder)
@@ -113,7 +112,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path
     time.sleep(0.3)  # some calls
     audit.send_signal(signal.SIGKILL)
     audit.wait()
-    yield environment, folder, variables
+    return environment, folder, variables
 
 
 def test_every_command_runs_in_a_plain_environment(
