@@ -1,0 +1,96 @@
+"""How many lines of code each room may have. A number here may fall, and never rises again.
+
+Lines that hold code count; blank lines, docstrings and comments do not, so that explaining costs
+nothing. `python -m tests.test_house` prints the rooms as they are.
+"""
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+BUDGETS = {
+    "audit": 3340,
+    "benchmark": 1283,
+    "certify": 2759,
+    "cli": 5713,
+    "config": 1661,
+    "datasets": 4157,
+    "demo": 3206,
+    "engine": 4393,
+    "journal": 1796,
+    "models": 6311,
+    "oracles": 3495,
+    "people": 1308,
+    "relations": 3652,
+    "results": 7354,
+    "strategies": 785,
+    "surrogates": 1689,
+    "testing": 797,
+    "top": 1787,
+    "utils": 1700,
+}
+NO_CODE = (
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
+    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
+)
+
+
+def code_lines(source: str) -> int:
+    """Return the number of lines of a module that hold code."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else []:
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str())):  # a docstring, or an attribute's
+                    lines.difference_update(range(statement.lineno, statement.end_lineno + 1))
+    return len(lines)
+
+
+def rooms() -> Counter[str]:
+    """Return the lines of code of every room: a folder of the package, or its top level."""
+    counted: Counter[str] = Counter()
+    package = ROOT / "adaptive_vtt"
+    for folder in (package, ROOT / "strategies", ROOT / "surrogates"):
+        for path in folder.rglob("*.py"):  # which follows none of the links to the three rooms
+            inside = path.relative_to(package).parts if folder == package else (folder.name, "")
+            counted[inside[0] if len(inside) > 1 else "top"] += code_lines(path.read_text("utf-8"))
+    return counted
+
+
+def test_no_room_outgrows_its_budget() -> None:
+    grown = {name: lines for name, lines in rooms().items() if lines > BUDGETS.get(name, 0)}
+    assert not grown, f"lines of code above the budget of {__name__}: {grown}"
+
+
+def test_blank_lines_docstrings_and_comments_do_not_count() -> None:
+    source = '''"""Of the module.
+
+    Two paragraphs."""
+
+LIMIT = 3
+"""Of an attribute."""
+
+
+# a comment
+def added(
+    first: int,
+) -> str:
+    """Of a function."""
+    text = """of several
+    lines"""  # two
+    return text
+'''
+    assert code_lines(source) == 7
+
+
+if __name__ == "__main__":
+    for room, count in sorted(rooms().items()):
+        print(f'    "{room}": {count},')
+    print(f"    # {rooms().total()} in all")
