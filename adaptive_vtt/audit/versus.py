@@ -45,7 +45,7 @@ from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..surrogates import Named
 from ..types import Answer, CallMode, Floats, Indices, Unanswered
-from ..utils.figures import Bar, bars, figure
+from ..utils.figures import Bar, figure, table_html
 from . import Audit
 from .census.everything import all_losses, means, unanswered
 from .progress import Hooks
@@ -174,9 +174,9 @@ class Verdict:
 
     def plot(self) -> "Figure":
         """The differences R_B - R_A as a Plotly figure, to the right where B errs more."""
-        from ..utils.notebook_figure import NotebookFigure
+        from plotly.graph_objects import Figure
 
-        return NotebookFigure(figure(self._stage, [*map(self._bar, self._rows)]))
+        return Figure(figure(self._stage, [*map(self._bar, self._rows)]))
 
     def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
         """Writes the page of the comparison; see ``Result.report``."""
@@ -205,11 +205,11 @@ class Verdict:
     def _repr_html_(self) -> str:
         rows, (a, b) = [*map(self._bar, self._rows[:SHOWN])], self.names
         more = len(self.targets) - len(rows)
-        notes = [f"error rate of {b} less that of {a}: to the right of 0, {b} errs more"]
+        notes = [f"error rate of {b} less that of {a}: above 0, {b} is wrong more often"]
         notes += [f"and {more} more targets: verdict.targets"] if more else []
         notes += [] if self.result.guarantee is None else [self.result.guarantee]
         notes += [f"warning: {warning}" for warning in self.result.warnings]
-        return bars(f"{rows[0].name}: {self.told[0]}", self._stage, rows, notes)
+        return table_html(f"{rows[0].name}: {self.told[0]}", self._stage, rows, notes)
 
 
 @dataclass(frozen=True)

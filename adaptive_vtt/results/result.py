@@ -30,7 +30,7 @@ from ..oracles.findings import (
     unconfirmed_of,
 )
 from ..types import JsonObject
-from ..utils.figures import USD, Bar, bars, figure, money, on_page
+from ..utils.figures import USD, Bar, figure, money, on_page, table_html
 from ..utils.files import write_text
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
@@ -79,7 +79,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """How an audit ended. Notebooks show its intervals as bars.
+    """How an audit ended. Notebooks show its intervals as a table.
 
     ``targets``: one row per target with target, estimate, lower, upper, half_width,
     certified, questions, and, in audits that certify, pseudo_outcome_mean (the estimate by the
@@ -163,24 +163,23 @@ class Result:
         or of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one
         relation), "through" (the same as the audit went on), "concept" (over severity, a panel per
         relation; ``about`` one concept), "relation" (of one relation, by default the last, over
-        concepts), "images", "calibration" and "uncertainty". It brings a still picture for pages
-        without scripts.
+        concepts), "images", "calibration" and "uncertainty".
 
         Raises InputError naming all there are for a name that is none of them.
         """
-        from ..utils.notebook_figure import NotebookFigure
+        from plotly.graph_objects import Figure
 
         if name in PLOTS:
-            return NotebookFigure(plotted(name, about, self.beliefs))
+            return Figure(plotted(name, about, self.beliefs))
         if about is not None:
             raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
         if name == INTERVALS:
             rows = self.targets.to_dict("records")
-            return NotebookFigure(figure(self._caption, [*map(_bar, rows)]))
+            return Figure(figure(self._caption, [*map(_bar, rows)]))
         charts = self._source("plot").figures()
         if name not in charts:
             raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
-        return NotebookFigure(charts[name])
+        return Figure(charts[name])
 
     def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
         """Writes the report, one HTML page, and gives its path. Default: report.html beside the
@@ -295,7 +294,7 @@ class Result:
         first = rows[0] if rows else None
         title = "No target" if first is None else f"{first.name}: {first.words}"
         title = self.headline or title
-        return bars(title, self._stage, rows, notes)
+        return table_html(title, self._stage, rows, notes)
 
 
 def _bar(row: Mapping[Hashable, Any]) -> Bar:

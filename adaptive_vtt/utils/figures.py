@@ -1,9 +1,8 @@
-"""What reports, notebooks and pages show alike: rounded intervals, words, and intervals as bars.
+"""What reports, notebooks and pages show alike: rounded intervals, words, and figures of intervals.
 
 Bounds are rounded outward to three decimals: a bound rounded to the nearest promises too much half
-of the time, and one figure would have two values on two pages. The bars' HTML needs no script and
-no style sheet: text takes the colour of the page, and bars are in colours that stand out on white
-and on black.
+of the time, and one figure would have two values on two pages. Colours stand out on white and on
+black.
 """
 
 import math
@@ -11,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 from ..types import JsonObject
 
@@ -106,8 +104,6 @@ def shown(words: object) -> str:
 
 DONE, OPEN = "#2a7de1", "#e07b39"
 """Colours of a target that is certified, or not yet: 3:1 and more on white and on #111."""
-WIDTH = 220
-"""Of a bar's frame, in pixels; it stands for 0 to 100 %."""
 
 
 @dataclass(frozen=True)
@@ -135,22 +131,24 @@ class Bar:
         low, high = outward(self.lower, self.upper)
         return f"{share} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
 
-    def at(self, share: float) -> float:
-        """Where a share stands in a frame of WIDTH pixels."""
-        share = (share + 1) / 2 if self.signed else share
-        return 5 + min(max(share, 0.0), 1.0) * (WIDTH - 10)
-
     @property
     def colour(self) -> str:
         return DONE if self.done else OPEN
 
 
-def bars(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
-    """A title, a sentence, a line per bar and notes below, as HTML; everything is escaped."""
-    from .web import templates_of  # reports and notebooks alone need jinja2
+def table_html(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
+    """Return a title, a sentence, a table with a line per share and notes, for notebooks.
 
-    page = templates_of(Path(__file__).parent).get_template("bars.html")
-    return page.render(title=title, told=told, rows=rows, notes=notes, width=WIDTH)
+    It needs no script and no style sheet; everything is escaped.
+    """
+    import pandas as pd
+
+    columns = ["target", "estimate and interval", ""]
+    table = pd.DataFrame([(bar.name, bar.words, bar.told) for bar in rows], columns=columns)
+    with pd.option_context("display.max_colwidth", None):
+        shown = table.to_html(index=False, border=0)
+    lines = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    return f"<div><b>{escape(title)}</b></div><div>{escape(told)}</div>{shown}{lines}"
 
 
 def figure(title: str, rows: Sequence[Bar]) -> JsonObject:

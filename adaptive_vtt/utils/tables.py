@@ -4,8 +4,6 @@ A spreadsheet takes a cell that begins with = + - @ for a formula (CWE-1236). Ce
 do are written with an apostrophe before them, and read back without it; numbers stay numbers.
 """
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Number
@@ -80,9 +78,8 @@ def write_tables(
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
     """Rows, the header first, as a CSV file; texts made ``inert``."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([*map(inert, row)] for row in rows)
-    return text.getvalue()
+    header, *body = rows
+    return csv_text(pd.DataFrame(body, columns=[*header]))
 
 
 def restored(table: pd.DataFrame) -> pd.DataFrame:
