@@ -55,8 +55,8 @@ def run(task: Task) -> Row:
     """Asks until all twelve are certified; how many calls that took, and how it went."""
     questions = space()
     rng = np.random.default_rng([task.seed, 3])
-    printed = tables_of("endobench")["2"].published().loc[(task.model, "EndoBench")]
-    rates = printed[[each.short for each in TASKS]].to_numpy(float) / 100
+    printed = tables_of("endobench")["2"].printed(task.model, "EndoBench")
+    rates = np.array([printed[each.short] / 100 for each in TASKS])
     losses = (rng.random(questions.total).reshape(-1, len(rates)) >= rates).astype(float).ravel()
     selector = selector_of(
         questions,

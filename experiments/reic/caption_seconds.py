@@ -25,7 +25,8 @@ from ..tables.layout import tables_of
 from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
 
 SIZE = (480, 640)
-PUBLISHED = {step: s for (step,), s in tables_of("reic")["VIII"].published()["seconds"].items()}
+SECONDS = tables_of("reic")["VIII"].published()["seconds"]
+PUBLISHED = dict(zip(SECONDS.index.get_level_values("step"), SECONDS.tolist(), strict=True))
 PUBLISHED["localisation, all by hiding"] = PUBLISHED["localisation"]
 """The paper's, whose localisation counts the model's time."""
 

@@ -34,7 +34,7 @@ def _published(number: str) -> pd.DataFrame:
     paper = tables_of("reic")[number].published()
     if number != "VI":
         return paper.reset_index()
-    paper.columns = pd.MultiIndex.from_tuples([tuple(name.split(", ")) for name in paper])
+    paper.columns = pd.MultiIndex.from_tuples([tuple(str(name).split(", ")) for name in paper])
     return paper.stack(level=0, future_stack=True).reset_index()
 
 

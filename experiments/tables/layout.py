@@ -84,27 +84,27 @@ class Table:
         self._tenths = content.get("tenths", ())
         self.ours: dict[Key, dict[Key, Cell]] = {}
         self._published = {
-            tuple(names): dict(zip(self.columns, map(self._printed, figures), strict=True))
+            tuple(names): dict(zip(self.columns, map(self._cell_of, figures), strict=True))
             for names, figures in content["rows"]
         }
 
-    def _printed(self, figure: float | list[int] | None) -> Cell:
+    def _cell_of(self, figure: float | list[int] | None) -> Cell:
         """The cell of a published figure; a pair is right answers and questions asked."""
         if isinstance(figure, list):
             right, asked = figure
             return Cell(right / asked, *map(float, clopper_pearson(right / asked, asked, 0.95)))
         return Cell(math.nan if figure is None else figure / self.scale)
 
+    def printed(self, *names: str) -> dict[str, float]:
+        """Return one published row as it is printed, by column."""
+        row = self._published[names]
+        return {", ".join(column): self.scale * cell.estimate for column, cell in row.items()}
+
     def published(self) -> pd.DataFrame:
         """Return the published figures as they are printed, indexed by the names of rows; several
         levels of columns are joined by ", "."""
-        values = [
-            [self.scale * cells[column].estimate for column in self.columns]
-            for cells in self._published.values()
-        ]
-        names = [*map(", ".join, self.columns)]
-        index = pd.MultiIndex.from_tuples(self._published, names=self.levels)
-        return pd.DataFrame(values, index, names)
+        rows = [self.printed(*names) for names in self._published]
+        return pd.DataFrame(rows, pd.MultiIndex.from_tuples(self._published, names=self.levels))
 
     def add(self, row: Key, column: Key, cell: Cell, folder: Path) -> None:
         """Set a cell of a run. Raise InputError where another run has set it."""

@@ -234,7 +234,9 @@ def retrained(task: str) -> pd.DataFrame:
         columns = {"accuracy before": ["Initial"], "accuracy after": ["Enhanced"]}
     else:
         columns = {
-            f"{metric} {when.lower()}": [c for c in means if c.endswith(f"{metric}, {when}")]
+            f"{metric} {when.lower()}": [
+                c for c in map(str, means) if c.endswith(f"{metric}, {when}")
+            ]
             for metric in METRICS.values()
             for when in ("Before", "After")
         }
