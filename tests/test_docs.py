@@ -41,7 +41,7 @@ _SLOW = (
         "rejudge",
         "resume",
     ),
-    *("slices", "versus", "view", "workers", "hugging-face", "inspect"),
+    *("slices", "versus", "view", "workers", "inspect"),
     *("own-model", "cohort", "retrain"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}

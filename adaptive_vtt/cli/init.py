@@ -387,7 +387,7 @@ def _found(layout: Layout, dataset: Dataset) -> str:
         "coco": f"with boxes ({shown})",
         "medmnist": f"of a MedMNIST archive ({shown})",
         "endobench": f"with questions in words ({shown})",
-        "hf": f"of a Hugging Face dataset ({shown})",
+        "hugging-face": f"of a Hugging Face dataset ({shown})",
     }
     if layout.kind == "table" and not {"images", "file_column"} & set(layout.options):
         return (

@@ -69,7 +69,7 @@ REGISTRY = Registry(
         "medvqa": f"{_FORMATS}.medvqa:from_medvqa",
         "coco": f"{_FORMATS}.coco:from_coco",
         "voc": f"{_FORMATS}.voc:from_voc",
-        "hf": f"{_FORMATS}.hugging_face:from_hugging_face",
+        "hugging-face": f"{_FORMATS}.hugging_face:from_hugging_face",
         "images": f"{_FORMATS}.folders:from_images",
         "phantom": f"{_DRAWN}.phantom_frames:phantom",
         "scenes": f"{_DRAWN}.drawn_scenes:scenes",

@@ -22,7 +22,8 @@ from .base import Dataset
 from .formats.coco import from_coco
 from .formats.endobench import NEEDED, from_endobench
 from .formats.folders import LAYOUTS, NOTHING, SPLITS, from_class_folders, from_images, from_masks
-from .formats.hugging_face import Rows, from_hugging_face, splits_of
+from .formats.hugging_face import from_hugging_face
+from .formats.image_rows import parquet_file
 from .formats.medmnist import from_medmnist
 from .formats.table_file import EMPTY, odd_label, read_rows, read_table
 from .formats.voc import from_voc
@@ -43,9 +44,7 @@ def known_file(path: Path) -> Known | None:
         return _coco(path)
     if path.suffix not in (".tsv", ".parquet"):
         return None
-    if {*NEEDED} <= {*_columns(path)}:
-        return "endobench", path, {}, ""
-    return _hugging_face(path) if path.suffix == ".parquet" else None
+    return ("endobench", path, {}, "") if {*NEEDED} <= {*_columns(path)} else None
 
 
 def known_folder(root: Path, pictures: list[Path]) -> Known | None:
@@ -60,31 +59,21 @@ def known_folder(root: Path, pictures: list[Path]) -> Known | None:
     if len(archives) == 1:
         return known_file(archives[0])
     tables = sorted(root.glob("*.tsv"))
-    return known_file(tables[0]) if len(tables) == 1 else _hugging_face(root)
+    if len(tables) == 1:
+        return known_file(tables[0])
+    saved = (root / "state.json").is_file() and (root / "dataset_info.json").is_file()
+    return ("hugging-face", root, {}, "") if saved else None
 
 
 def _columns(path: Path) -> list[str]:
     """The names in a table's header; [] where it cannot be read, which is said later."""
     try:
         if path.suffix == ".parquet":
-            return Rows(path.stem, (path,)).names
+            return [*parquet_file(path).schema_arrow.names]
         with path.open(encoding="utf-8-sig") as file:
             return [cell.strip().strip('"') for cell in file.readline(MAX_HEADER).split("\t")]
     except (InputError, OSError, UnicodeDecodeError):
         return []
-
-
-def _hugging_face(path: Path) -> Known | None:
-    """Of several splits the one for tests, else the first."""
-    try:
-        splits = splits_of(path)
-        split = "test" if "test" in splits else next(iter(splits))
-        Rows.read(path, split).images(None, None, [])
-    except InputError:  # no such files, or none with a column of images
-        return None
-    if len(splits) == 1:
-        return "hf", path, {}, ""
-    return "hf", path, {"split": split}, f"of the splits {', '.join(splits)} {split!r} was taken"
 
 
 def _coco(path: Path, folders: list[Path] | None = None) -> Known | None:
@@ -130,7 +119,7 @@ _READERS: Mapping[str, Callable[..., Dataset]] = {
     "medmnist": from_medmnist,
     "coco": from_coco,
     "endobench": from_endobench,
-    "hf": from_hugging_face,
+    "hugging-face": from_hugging_face,
 }
 
 

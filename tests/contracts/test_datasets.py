@@ -33,9 +33,10 @@ def three_scenes(folder: Path) -> Callable[[], Dataset]:
 
 
 def hugging_face(folder: Path) -> Callable[[], Dataset]:
-    from tests.datasets.test_hugging_face_data import animals, in_parquet
+    from tests.datasets.test_hugging_face_data import animals
 
-    return partial(from_hugging_face, in_parquet(folder, animals()))
+    animals().save_to_disk(folder / "pets")
+    return partial(from_hugging_face, folder / "pets")
 
 
 def _cut(cut: Callable[..., Dataset], make: Callable[[], Dataset], *sizes: int) -> Dataset:
@@ -56,7 +57,7 @@ CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "coco": files.coco,
     "voc": files.voc,
     "scenes": three_scenes,
-    "hf": hugging_face,
+    "hugging-face": hugging_face,
     "images": files.images,
     "a captioner's view": lambda folder: lambda: Captioned(tiny_dataset(4)),
     "some of one": lambda folder: lambda: Subset(tiny_dataset(6), np.array([1, 2, 5])),

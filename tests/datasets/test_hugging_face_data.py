@@ -1,8 +1,6 @@
-"""Hugging Face's datasets: as ``save_to_disk`` lays them out, and Parquet, read by pyarrow."""
+"""Datasets of Hugging Face's package: in memory, and as save_to_disk wrote them."""
 
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,218 +8,98 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets import from_hugging_face
-from adaptive_vtt.datasets.formats import image_rows
-from adaptive_vtt.datasets.formats.image_rows import opened_parquet
+from adaptive_vtt.datasets.formats.hugging_face import class_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import UNKNOWN
 from adaptive_vtt.utils.image_codec import png
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-
-CLASSES = {"names": ["cat", "dog"], "_type": "ClassLabel"}
-IMAGE = {"_type": "Image"}
 SEEN = [np.full((6, 8, 3), 40 * k, np.uint8) for k in range(4)]
 
 
-def stored(image: np.ndarray) -> dict[str, Any]:
-    return {"bytes": png(image), "path": None}
-
-
 def animals(**columns: Any) -> Any:
-    """Four rows: cat, dog, a class that is not told, cat."""
-    told = {"image": IMAGE, "label": CLASSES}
-    rows = {"image": [stored(image) for image in SEEN], "label": [0, 1, -1, 0], **columns}
-    about = {"huggingface": json.dumps({"info": {"features": told}})}
-    return pyarrow.table(rows).replace_schema_metadata(about)
-
-
-def saved(folder: Path, *shards: Any) -> Path:
-    """As ``Dataset.save_to_disk`` lays it out."""
-    folder.mkdir(parents=True)
-    names = [f"data-{k:05}-of-{len(shards):05}.arrow" for k in range(len(shards))]
-    for name, shard in zip(names, shards, strict=True):
-        sink = pyarrow.OSFile(str(folder / name), "wb")
-        with sink, pyarrow.ipc.new_stream(sink, shard.schema) as writer:
-            writer.write_table(shard)
-    state = {"_data_files": [{"filename": name} for name in names]}
-    (folder / "state.json").write_text(json.dumps(state))
-    return folder
-
-
-def in_parquet(folder: Path, *shards: Any, split: str = "test") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for k, shard in enumerate(shards):
-        name = f"{split}-{k:05}-of-{len(shards):05}.parquet"
-        parquet.write_table(shard, folder / name, row_group_size=2)
-    return folder
-
-
-@pytest.mark.parametrize("write", [saved, in_parquet])
-def test_shards_of_both_kinds_hold_the_same_rows(tmp_path: Path, write: Any) -> None:
-    found = from_hugging_face(write(tmp_path / "pets", animals()[:3], animals()[3:]))
-    assert found.concepts == ("cat", "dog")
-    assert found.truth(np.arange(4)[:, None], np.arange(2)[None]).tolist() == [
-        [1, 0],
-        [0, 1],
-        [UNKNOWN, UNKNOWN],
-        [1, 0],
-    ]
-    for k, image in enumerate(SEEN):
-        assert np.array_equal(found.sample(k).require_image(), image)
-    assert [found.sample_id(k) for k in range(4)] == ["0", "1", "2", "3"]
-
-
-def test_rows_far_into_a_group_are_found(tmp_path: Path) -> None:
-    shown = [np.full((4, 4, 3), 5 * k, np.uint8) for k in range(40)]
-    rows = pyarrow.table({"image": [stored(image) for image in shown], "ill": [0, 1] * 20})
-    parquet.write_table(rows, tmp_path / "p.parquet", row_group_size=38)
-    found = from_hugging_face(tmp_path / "p.parquet", concepts=["ill"])
-    for k in (15, 16, 37, 38):
-        assert np.array_equal(found.sample(k).require_image(), shown[k])
-
-
-def test_what_the_library_itself_writes_is_read(tmp_path: Path) -> None:
+    """Four rows: cat, dog, a class that is not known, cat."""
     datasets = pytest.importorskip("datasets")
-    features = datasets.Features(
-        {"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])}
-    )
-    rows = {"image": [stored(image) for image in SEEN], "label": [0, 1, 0, 1]}
-    made = datasets.Dataset.from_dict(rows, features=features)
-    both = datasets.DatasetDict({"train": made, "test": made.select([3, 1])})
-    both.save_to_disk(tmp_path / "both")
-    found = from_hugging_face(tmp_path / "both", split="test")
-    assert len(found) == 2
-    assert np.array_equal(found.sample(0).require_image(), SEEN[3])
-    made.to_parquet(tmp_path / "pets.parquet")
-    assert from_hugging_face(tmp_path / "pets.parquet").concepts == ("cat", "dog")
-
-
-def test_one_of_several_splits_is_to_be_named(tmp_path: Path) -> None:
-    in_parquet(tmp_path, animals()[:1], split="train")
-    in_parquet(tmp_path, animals(), split="test")
-    with pytest.raises(InputError, match=r"expected dataset.split, one of test, train"):
-        from_hugging_face(tmp_path)
-    assert len(from_hugging_face(tmp_path, split="train")) == 1
-    with pytest.raises(InputError, match="unknown split 'tset'; did you mean 'test'"):
-        from_hugging_face(tmp_path, split="tset")
-
-
-def test_columns_may_be_concepts_classes_ids_and_metadata(tmp_path: Path) -> None:
-    more = {
-        "ill": [True, False, None, True],
-        "name": list("abcd"),
-        "tags": [["x"], ["x", "y"], [], ["y"]],
+    pytest.importorskip("tqdm").tqdm.monitor_interval = 0  # else its thread stays
+    rows = {
+        "image": [{"bytes": png(image), "path": None} for image in SEEN],
+        "label": [0, 1, None, 0],
+        **columns,
     }
-    path = in_parquet(tmp_path, animals(**more, site=[1, 1, 2, 2])) / "test-00000-of-00001.parquet"
-    found = from_hugging_face(path, concepts=["ill"], id_column="name", metadata=["site"])
-    assert found.truth(np.arange(4), np.zeros(4, int)).tolist() == [1, 0, UNKNOWN, 1]
-    assert found.sample_id(2) == "c"
-    assert found.metadata_values("site").tolist() == [1, 1, 2, 2]
-    several = from_hugging_face(path, class_column="tags")
-    assert several.concepts == ("x", "y")
-    assert several.truth(np.arange(4), np.ones(4, int)).tolist() == [0, 1, 0, 1]
-    with pytest.raises(
-        InputError, match="expected another id in every row, got some of column 'site'"
-    ):
-        from_hugging_face(path, id_column="site")
+    made = datasets.Dataset.from_dict(rows)
+    made = made.cast_column("label", datasets.ClassLabel(names=["cat", "dog"]))
+    return made.cast_column("image", datasets.Image())
+
+
+def test_a_class_per_row_becomes_a_column_per_class() -> None:
+    table = class_table([0, 1, None, -1], ["cat", "dog"])
+    assert table.columns.tolist() == ["cat", "dog"]
+    assert table.fillna(9).to_numpy().tolist() == [[1, 0], [0, 1], [9, 9], [9, 9]]
+    words = class_table(["dog", None, "cat"], None)
+    assert words.fillna(9).to_numpy().tolist() == [[0, 1], [9, 9], [1, 0]]
+
+
+def test_several_classes_per_row_become_columns() -> None:
+    table = class_table([[1], [0, 1], [], None], ["x", "y"])
+    assert table.fillna(9).to_numpy().tolist() == [[0, 1], [1, 1], [0, 0], [9, 9]]
+    assert class_table([["b"], ["a"]], None).to_numpy().tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_images_and_classes_are_read(on_disk: bool, tmp_path: Path) -> None:
+    made = animals()
+    if on_disk:
+        made.save_to_disk(tmp_path / "pets")
+    read = from_hugging_face(tmp_path / "pets" if on_disk else made)
+    assert read.concepts == ("cat", "dog")
+    truths = read.truth(np.arange(4)[:, None], np.arange(2)[None]).tolist()
+    assert truths == [[1, 0], [0, 1], [UNKNOWN, UNKNOWN], [1, 0]]
+    for place, image in enumerate(SEEN):
+        assert np.array_equal(read.sample(place).require_image(), image)
+    assert read.pixels(np.array([0, 3])).tolist() == [48, 48]
+    assert [read.sample_id(place) for place in range(4)] == ["0", "1", "2", "3"]
+
+
+def test_columns_may_be_concepts_ids_and_metadata() -> None:
+    made = animals(ill=[True, False, None, True], name=list("abcd"), site=[1, 1, 2, 2])
+    read = from_hugging_face(made, concepts=["ill"], id_column="name", metadata=["site"])
+    assert read.truth(np.arange(4), np.zeros(4, int)).tolist() == [1, 0, UNKNOWN, 1]
+    assert read.sample_id(2) == "c"
+    assert read.metadata_values("site").tolist() == [1, 1, 2, 2]
     with pytest.raises(InputError, match="unknown column 'nme'; did you mean 'name'"):
-        from_hugging_face(path, metadata=["nme"])
+        from_hugging_face(made, metadata=["nme"])
+    with pytest.raises(InputError, match=r"dataset\.class_column: expected its name, as no"):
+        from_hugging_face(made.remove_columns("label"))
 
 
-def test_masks_are_of_pixel_values_or_of_what_is_bright(tmp_path: Path) -> None:
-    numbers = [np.zeros((6, 8), np.uint8) for _ in range(4)]
-    numbers[0][:2], numbers[1][3, 3] = 1, 2
-    path = in_parquet(tmp_path, animals(parts=[stored(n) for n in numbers]))
-    found = from_hugging_face(
-        path, image_column="image", mask_column="parts", mask_values={"polyp": 1, "tool": 2}
+def test_a_file_that_a_folder_names_is_not_opened(tmp_path: Path) -> None:
+    made = animals()
+    (tmp_path / "a.png").write_bytes(png(SEEN[1]))
+    linked = made.select_columns(["label"]).add_column("image", [str(tmp_path / "a.png")] * 4)
+    import datasets
+
+    linked = linked.cast_column("image", datasets.Image())
+    assert np.array_equal(from_hugging_face(linked).sample(0).require_image(), SEEN[1])
+    linked = linked.cast_column("image", datasets.Image(decode=False))
+    linked = linked.cast_column(
+        "image", {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}
     )
-    assert found.counts.tolist() == [[3, 1], [3, 1]]
-    assert np.array_equal(found.sample(0).masks["polyp"], numbers[0] == 1)
-    assert set(found.sample(1).masks) == {"tool"}
-    bright = from_hugging_face(path, mask_column="parts", image_column="image")
-    assert bright.concepts == ("parts",)
-    assert bright.counts.tolist() == [[4, 0]]  # 1 and 2 are dark
+    linked.save_to_disk(tmp_path / "links")
+    with pytest.raises(InputError, match=r"expected the image itself in .*, got '.*a\.png'"):
+        from_hugging_face(tmp_path / "links", image_column="image")
 
 
-def test_masks_are_found_in_one_pass_over_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To fetch them one by one reads each group again up to every row."""
-    masks = [np.full((6, 8), 255 * (k % 3 == 0), np.uint8) for k in range(40)]
-    rows = {"image": [stored(SEEN[0])] * 40, "part": [stored(mask) for mask in masks]}
-    parquet.write_table(pyarrow.table(rows), tmp_path / "p.parquet", row_group_size=25)
-    read: list[str] = []
-    cells = image_rows._cells
-
-    def counted(file: Path, group: int, column: str) -> Iterator[Any]:
-        for cell in cells(file, group, column):
-            read.append(column)
-            yield cell
-
-    monkeypatch.setattr(image_rows, "_cells", counted)
-    found = from_hugging_face(tmp_path / "p.parquet", image_column="image", mask_column="part")
-    assert read.count("part") == 40
-    assert found.counts.tolist() == [[26, 14]]
-    assert found.sample(39).masks["part"].all()
-
-
-@pytest.mark.parametrize("write", [saved, in_parquet])
-def test_images_tell_their_size_without_being_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
-) -> None:
-    found = from_hugging_face(write(tmp_path / "pets", animals()))
-
-    def refused(*_: Any) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(image_rows, "image_of", refused)
-    assert found.pixels(np.array([0, 3, 3])).tolist() == [48, 48, 48]
-
-
-def test_questions_and_all_their_right_answers(tmp_path: Path) -> None:
-    asked = {
-        "q": ["Is it dark?", "What?", "Who?", "?"],
-        "a": [["yes"], ["cat", "a cat", "cat"], [], ["x"]],
-    }
-    found = from_hugging_face(
-        in_parquet(tmp_path, animals(**asked)), question_column="q", answer_column="a"
-    )
-    assert found.sample(1).asks["question"].text == "What?"
-    assert found.sample(1).answers["question"] == ("cat", "a cat")
-    assert found.counts.tolist() == [[0, 3]]  # who is not known
-    with pytest.raises(InputError, match="expected answer_column beside question_column"):
-        from_hugging_face(tmp_path, question_column="q")
-
-
-def test_a_missing_reader_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = in_parquet(tmp_path, animals())
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    opened_parquet.cache_clear()
-    with pytest.raises(InputError, match=r"needs pyarrow: pip install 'pyarrow>="):
-        from_hugging_face(folder)
-
-
-def test_what_cannot_be_read_is_told_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected what save_to_disk wrote .* or \.parquet files"):
+def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    with pytest.raises(InputError, match=r"expected a folder that Dataset\.save_to_disk wrote"):
         from_hugging_face(tmp_path)
-    linked = animals().set_column(0, "image", [[{"bytes": None, "path": "/etc/passwd"}] * 4])
-    path = in_parquet(tmp_path / "links", linked)
-    with pytest.raises(InputError, match="expected the image itself, got '/etc/passwd'"):
-        from_hugging_face(path).sample(0)
-    folder = saved(tmp_path / "out", animals())
-    (folder / "state.json").write_text('{"_data_files": [{"filename": "../x.arrow"}]}')
-    with pytest.raises(InputError, match=r"expected names right in that folder, got '../x.arrow'"):
-        from_hugging_face(folder)
-    (folder / "state.json").write_text("[]")
-    with pytest.raises(InputError, match="expected JSON with '_data_files'"):
-        from_hugging_face(folder)
-    (tmp_path / "bad.parquet").write_text("no")
-    with pytest.raises(InputError, match=r"bad.parquet: cannot read a table"):
-        from_hugging_face(tmp_path / "bad.parquet")
-    plain = pyarrow.table({"image": [stored(SEEN[0])], "label": ["cat"]})
-    with pytest.raises(
-        InputError, match="expected class_column, concepts, mask_column or question"
-    ):
-        from_hugging_face(in_parquet(tmp_path / "plain", plain))
-    assert from_hugging_face(tmp_path / "plain", class_column="label").concepts == ("cat",)
+    with pytest.raises(InputError, match=r"expected a datasets\.Dataset, got list"):
+        from_hugging_face([1])
+    both = datasets.DatasetDict({"train": animals(), "test": animals()})
+    with pytest.raises(InputError, match=r"got DatasetDict of the splits train, test; name one"):
+        from_hugging_face(both)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(InputError, match=r"need the package datasets: pip install "):
+        from_hugging_face("pets")

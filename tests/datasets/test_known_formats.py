@@ -1,6 +1,5 @@
 """Published formats are recognised by looking, in Python and by ``avtt init`` alike."""
 
-import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import recognised
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.image_codec import png
+from tests.datasets.test_hugging_face_data import animals
 from tests.helpers import annotated
 from tests.helpers.command_line import run
 from tests.helpers.endobench_rows import row, write
@@ -27,15 +27,7 @@ def coco(folder: Path) -> Path:
 
 
 def hugging_face(folder: Path) -> Path:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    label = {"names": ["cat", "dog"], "_type": "ClassLabel"}
-    about = {"info": {"features": {"image": {"_type": "Image"}, "label": label}}}
-    rows = {"image": [{"bytes": PIXELS, "path": None}] * 4, "label": [0, 1, 1, 0]}
-    table = pyarrow.table(rows).replace_schema_metadata({"huggingface": json.dumps(about)})
-    folder.mkdir()
-    for split in ("train", "test"):
-        parquet.write_table(table, folder / f"{split}-00000-of-00001.parquet")
+    animals().save_to_disk(folder)
     return folder
 
 
@@ -51,7 +43,7 @@ def archive(folder: Path) -> Path:
 
 FORMATS: dict[str, tuple[Any, dict[str, Any]]] = {
     "coco": (coco, {"kind": "coco", "images": "../data/val2017"}),
-    "hf": (hugging_face, {"kind": "hf", "path": "../data", "split": "test"}),
+    "hugging-face": (hugging_face, {"kind": "hugging-face", "path": "../data"}),
     "endobench": (endobench, {"kind": "endobench", "path": "../data/e.tsv"}),
     "medmnist": (archive, {"kind": "medmnist"}),
 }

@@ -39,7 +39,7 @@ def left(before: Counter[str]) -> list[str]:
 def _emptied() -> None:
     """Lets go of the tables that stay open, 64 at most, in case somebody looks at them again."""
     tables = sys.modules.get("adaptive_vtt.datasets.formats.image_rows")
-    for cached in () if tables is None else (tables.opened_parquet, tables.opened_arrow):
+    for cached in () if tables is None else (tables.opened_parquet,):
         cached.cache_clear()
 
 

@@ -1,28 +1,24 @@
 """Images in the rows of tables, decoded one by one while they stay in the file.
 
-What is kept of an image is where it is: offset and length in a TSV, file and row in Arrow and
-Parquet. Hugging Face's ``datasets`` keeps an image as a struct of ``bytes`` (a PNG, JPEG ...) and
-``path``.
+What is kept of an image is where it is: offset and length in a TSV, file and row in Parquet.
 """
 
 import base64
 import binascii
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
-from itertools import groupby
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from ...errors import InputError, check_known, one_line
-from ...types import Image, Mask
+from ...types import Image
 from ...utils.files import why_unread
 from ...utils.image_codec import declared_size
-from ...utils.image_files import MAX_PIXELS, as_mask, image_of
+from ...utils.image_files import MAX_PIXELS, image_of
 from ...utils.importing import needed
 from ...utils.tables import MAX_HEADER, check_columns, check_width
 from ..scanning import Reading
@@ -33,7 +29,7 @@ BATCH = 16
 
 @dataclass(frozen=True)
 class Place:
-    """A row of a file: of the group ``group`` of a Parquet file, of all rows of an Arrow file."""
+    """A row of the group ``group`` of a Parquet file."""
 
     file: Path
     group: int
@@ -60,98 +56,15 @@ class Stored:
         return image_of(data, self.name, where)
 
 
-class Images:
-    """One column of the rows at ``places``, those of each group in their order; ``names`` are what
-    the rows are called in errors."""
-
-    def __init__(self, places: Sequence[Place], names: Sequence[str], column: str) -> None:
-        self._places, self._names, self._column = places, names, column
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, index: int, /) -> Image:
-        """H x W x C uint8; raises InputError where the cell holds no image."""
-        return self._decoded(index, value_at(self._places[index], self._column))
-
-    def __iter__(self) -> Iterator[Image]:
-        """All, as above, in one pass over each file: ``[index]`` reads a group from its start."""
-        for index, value in enumerate(_values(self._places, self._column)):
-            yield self._decoded(index, value)
-
-    def pixels(self, index: int) -> float:
-        """Of one image as its file declares them; NaN where it does not."""
-        value = value_at(self._places[index], self._column)
-        size = declared_size(_written(value, self._name(index)))
-        return np.nan if size is None else float(size[0] * size[1])
-
-    def mask(self, index: int, value: int | None) -> Mask:
-        """One image as a mask: inside is above 127, or, with ``value``, where the pixel (its first
-        channel) is that."""
-        image = self[index]
-        return as_mask(image if value is None else image[..., 0] == value, "mask")
-
-    def _decoded(self, index: int, value: Any) -> Image:
-        name = self._name(index)
-        return image_of(_written(value, name), name, name)
-
-    def _name(self, index: int) -> str:
-        return f"{self._names[index]}, column {self._column!r}"
-
-
-def _written(value: Any, name: str) -> bytes:
-    """The bytes of the image that a cell holds: themselves, or the field of a struct."""
-    data, path = value, value
-    if isinstance(value, dict):
-        data, path = value.get("bytes"), value.get("path")
-    if isinstance(data, bytes):
-        return data
-    raise InputError(
-        f"{name}: expected the image itself, got "
-        f"{'nothing' if path is None else repr(str(path)[:80])}; save_to_disk and push_to_hub "
-        "write images into the file"
-    )
-
-
 def value_at(place: Place, column: str) -> Any:
-    """What a cell holds; of a Parquet file, one batch of its group is in memory at a time."""
-    if place.file.suffix == ".arrow":
-        return opened_arrow(place.file)[column][place.row].as_py()
-    return next(_values([place], column))
-
-
-def _values(places: Iterable[Place], column: str) -> Iterator[Any]:
-    """What the cells hold, in one pass over each group, whose rows come in their order."""
-    for (file, group), rows in groupby(places, key=lambda place: (place.file, place.group)):
-        cells = enumerate(_cells(file, group, column))
-        for place in rows:
-            cell = next((cell for row, cell in cells if row == place.row), None)
-            if cell is None:
-                raise InputError(f"{file}: the file has changed while it was in use")
-            yield cell.as_py()
-
-
-def _cells(file: Path, group: int, column: str) -> Iterator[Any]:
-    """pyarrow's scalars of one column of a group."""
-    if file.suffix == ".arrow":
-        yield from opened_arrow(file)[column]
-        return
-    for batch in opened_parquet(file).iter_batches(BATCH, row_groups=[group], columns=[column]):
-        yield from batch.column(0)
-
-
-@lru_cache(maxsize=64)
-def opened_arrow(path: Path) -> Any:
-    """The table in an Arrow file, left on the disk until it is looked at."""
-    pyarrow = imported("pyarrow", path)
-    try:
-        source = pyarrow.memory_map(str(path))
-        try:
-            return pyarrow.ipc.open_stream(source).read_all()
-        except pyarrow.ArrowInvalid:  # the other of the two layouts
-            return pyarrow.ipc.open_file(source).read_all()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
+    """What a cell holds; one batch of its group is in memory at a time."""
+    file = opened_parquet(place.file)
+    batches = file.iter_batches(BATCH, row_groups=[place.group], columns=[column])
+    cells = (cell for batch in batches for cell in batch.column(0))
+    cell = next(islice(cells, place.row, None), None)
+    if cell is None:
+        raise InputError(f"{place.file}: the file has changed while it was in use")
+    return cell.as_py()
 
 
 def parquet_file(path: Path) -> Any:
