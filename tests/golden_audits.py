@@ -18,7 +18,8 @@ import pandas as pd
 import adaptive_vtt as avtt
 from adaptive_vtt import QuestionSpace, Result, oracles
 from adaptive_vtt.datasets import Dataset, from_table
-from adaptive_vtt.demo import phantom, scenes
+from adaptive_vtt.experiments.medtest import phantoms
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.journal import Journal, read_journal
 from adaptive_vtt.models import Prompt, Recorded, Simulated
 from adaptive_vtt.oracles.judge_models import JudgeModel
@@ -61,7 +62,7 @@ def classes() -> Dataset:
 
 
 def segmented(oracle: Any) -> QuestionSpace:
-    frames = phantom(8, size=64, polyps="always", concepts=["polyp"])
+    frames = phantoms.frames(8, size=64, polyps="always", concepts=["polyp"])
     return QuestionSpace(frames, ["identity", "brightness_up", "defocus_blur"], oracle=oracle)
 
 
@@ -175,16 +176,17 @@ def commanded(folder: Path, spec: str) -> Ended:
 
 
 PHANTOM = """
-dataset = { kind = "phantom", count = 12, size = 64 }
+dataset.kind = "adaptive_vtt.experiments.medtest.phantoms:frames"
+dataset.options = { count = 12, size = 64 }
 model = { kind = "simulated", target = "biased" }
 space = { relations = ["identity", "rotation"], severities = [1, 3] }
 audit = { strategy = "neyman", budget = 40, seed = 3 }
 certify = { half_width = 0.1, targets = ["group:frame"], where.early.preparation = [0, 1] }
 """
 DETECTED = """
-dataset = { kind = "scenes", count = 6 }
+dataset = { kind = "adaptive_vtt.experiments.reic.drawn_scenes:scenes", options = { count = 6 } }
 detector = { kind = "regions", most = 4 }
-model = { kind = "captioner" }
+model = { kind = "adaptive_vtt.experiments.reic.template_captioner:TemplateCaptioner" }
 space = { relations = ["reic"] }
 oracle = { kind = "captions" }
 audit = { strategy = "random", budget = 40, seed = 3 }

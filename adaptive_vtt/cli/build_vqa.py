@@ -322,7 +322,7 @@ def _told(written: Written, out: Path) -> str:
             *more,
             "next:",
             f"  avtt review-vqa {shlex.quote(str(out))}    # accept, edit or reject each",
-            f"  avtt serve-demo --questions {questions}    # a model to try them on",
+            "  avtt serve-demo    # a model that guesses, to try them on",
             f"  avtt audit {spec}",
         ]
     )

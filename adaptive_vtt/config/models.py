@@ -29,9 +29,7 @@ class ModelSection(Kinds):
         description="of the model (default: a hash of its file): a changed model is another one; "
         "open-inference: the version to ask for",
     )
-    seed: int = Field(
-        0, description="simulated, captioner, calls over a network: same seed, same model"
-    )
+    seed: int = Field(0, description="simulated, calls over a network: same seed, same model")
 
     @property
     def costs_money(self) -> bool:

@@ -25,7 +25,6 @@ from .sentences import sentence
 
 _NO_WORDS = {
     "anthropic-batch",
-    "captioner",
     "onnx",
     "open-inference",
     "openai-batch",

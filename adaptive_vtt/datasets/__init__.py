@@ -51,7 +51,7 @@ __all__ = [
     "recognised",
 ]
 
-_FORMATS, _DRAWN = f"{__name__}.formats", "adaptive_vtt.demo"
+_FORMATS = f"{__name__}.formats"
 
 REGISTRY = Registry(
     "dataset",
@@ -71,8 +71,6 @@ REGISTRY = Registry(
         "voc": f"{_FORMATS}.voc:from_voc",
         "hugging-face": f"{_FORMATS}.hugging_face:from_hugging_face",
         "images": f"{_FORMATS}.folders:from_images",
-        "phantom": f"{_DRAWN}.phantom_frames:phantom",
-        "scenes": f"{_DRAWN}.drawn_scenes:scenes",
     },
 )
 """Every kind of dataset that a SPEC.toml may name, and what reads it."""

@@ -1,16 +1,1 @@
-"""What the demo, the documentation and the examples run on: phantoms, drawn scenes, a captioner.
-
-The model endpoint of ``avtt serve-demo`` is ``demo.server``.
-"""
-
-from typing import TYPE_CHECKING
-
-from ..utils.importing import lazily
-
-if TYPE_CHECKING:
-    from .drawn_scenes import scenes
-    from .phantom_frames import phantom
-    from .template_captioner import TemplateCaptioner
-
-__getattr__, __dir__ = lazily(__name__)
-__all__ = ["TemplateCaptioner", "phantom", "scenes"]
+"""What the demo runs on: a bundled classifier of clothes, and a chat server that answers by it."""

@@ -47,7 +47,6 @@ REGISTRY = Registry(
         "http": f"{__name__}.network.http_json:HttpJson",
         "onnx": f"{__name__}.local.onnx:OnnxModel",
         "torch": f"{__name__}.local.torch_network:torch_network",
-        "captioner": "adaptive_vtt.demo.template_captioner:template_captioner",
     },
 )
 """Every kind of model that a SPEC.toml may name."""

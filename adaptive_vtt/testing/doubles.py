@@ -1,23 +1,18 @@
 """Deterministic doubles, for this package's tests and for tests of your own plug-ins."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..datasets.base import Dataset, DatasetDefaults
+from ..datasets.base import DatasetDefaults
 from ..datasets.table import TableDataset, from_table
-from ..errors import check_known, unknown
+from ..errors import unknown
 from ..models.base import ModelDefaults
 from ..types import Answer, CallMode, Indices, Prompt, Sample, Truths, Unanswered
 from ..utils.random_streams import generator
-
-if TYPE_CHECKING:
-    from ..demo.server import Behaviour, DemoServer, FakeModel
 
 
 def tiny_dataset(
@@ -121,29 +116,3 @@ class ScriptedModel(ModelDefaults):
             return Unanswered("refused", cost=0.5)
         values = [generator(self._seed, f"{key}/{c}").random() for c in prompt.concepts]
         return Answer(tuple(values), cost=1.0)
-
-
-@contextmanager
-def demo_server(
-    fake: "FakeModel | Dataset",
-    behaviour: "Behaviour | None" = None,
-    *,
-    key: str | None = None,
-    port: int = 0,
-    like: str = "openai",
-) -> "Iterator[DemoServer]":
-    """A model endpoint on loopback that knows the truth, really served over HTTP.
-
-    ``fake``: a ``serving.FakeModel``, or a dataset with images to make one of that is never
-    wrong. ``behaviour``: its latency and faults (none by default). Yields the server: its
-    ``url``, ``model``, ``fake`` (whose ``answer`` says what is answered, without HTTP) and
-    ``statistics``. Clients of OpenAI's API take ``url + "/v1"``. With ``key``, requests
-    must carry it. ``like``: whose chat completions it serves, a name of ``demo_server.DIALECTS``.
-    """
-    from ..demo.server import DIALECTS, DemoModel, DemoServer
-
-    if isinstance(fake, Dataset):
-        fake = DemoModel(fake, error=0.0, worse=0.0)
-    check_known("server", like, DIALECTS)
-    with DemoServer(fake, behaviour, key=key, port=port, dialect=DIALECTS[like]) as server:
-        yield server

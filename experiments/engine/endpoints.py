@@ -23,11 +23,12 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from multiprocessing import get_context
 from typing import Any
 
+import cv2
 import numpy as np
 import pandas as pd
 
@@ -36,8 +37,9 @@ from adaptive_vtt.audit.census import means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import STATISTICS, Behaviour, DemoModel, DemoServer
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.demo.answers import Reply as Said
+from adaptive_vtt.demo.server import STATISTICS, DemoServer
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.network.attempts import Reply, Trouble
@@ -45,9 +47,10 @@ from adaptive_vtt.models.network.endpoint import Endpoint
 from adaptive_vtt.models.network.http import Encoding
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
-from adaptive_vtt.types import CallMode, Unanswered
+from adaptive_vtt.types import CallMode, Floats, Image, Unanswered
 from adaptive_vtt.utils.random_streams import generator
 
+from ..medtest import phantoms
 from ..program import Row, Watch, in_processes, options, told
 from .killed_audits import ended, run_and_end, served
 
@@ -71,22 +74,50 @@ TARGETS = ("overall", "relations")
 
 def frames() -> Any:
     """Synthetic frames, drawn once: what is measured is not how fast they are drawn."""
-    drawn = phantom(FRAMES, size=SIDE, seed=0, concepts=["polyp", "instrument", "stool"])
+    drawn = phantoms.frames(FRAMES, size=SIDE, seed=0, concepts=["polyp", "instrument", "stool"])
     samples = [drawn.sample(k) for k in range(FRAMES)]
     labels = pd.DataFrame([s.truth for s in samples], index=[s.id for s in samples])
     return from_table([s.image for s in samples], labels, name=drawn.name)
 
 
-def serve(port: Any, behaviour: Behaviour) -> None:
+class Knowing:
+    """Knows what is true of a dataset's images, also where their light was changed, and is wrong
+    about a share ``error`` of what it is asked."""
+
+    name = "demo-endoscopist"
+
+    def __init__(self, dataset: Dataset, error: float = 0.2) -> None:
+        self._samples = [dataset.sample(k) for k in range(len(dataset))]
+        self._looks = np.stack([_look(sample.require_image()) for sample in self._samples])
+        self._error = error
+
+    def replies(self, image: Image | None, prompt: str) -> list[Said]:
+        look = _look(np.zeros((8, 8, 3), np.uint8) if image is None else image)
+        sample = self._samples[int((self._looks @ look).argmax())]
+        concept = next(concept for concept in sample.truth if concept in prompt)
+        wrong, sure = generator(0, f"knowing/{sample.id}/{concept}/{look.sum():.6f}").random(2)
+        truth = sample.truth[concept] != (wrong < self._error)
+        yes = (1 + sure) / 2 if truth else (1 - sure) / 2
+        return [{"Yes": float(yes), "No": float(1 - yes)}]
+
+
+def _look(image: Image) -> Floats:
+    """The grey thumbnail of an image, flat, with mean 0 and length 1."""
+    small = cv2.resize(image, (16, 16), interpolation=cv2.INTER_AREA).mean(axis=2).ravel()
+    small -= small.mean()
+    return small / max(float(np.linalg.norm(small)), 1e-6)
+
+
+def serve(port: Any, behaviour: Mapping[str, Any]) -> None:
     """A server process: puts its port into the pipe and serves until it is ended."""
-    with DemoServer(DemoModel(frames(), error=0.1, worse=0.3), behaviour) as server:
+    with DemoServer(Knowing(frames()), **behaviour) as server:
         port.send(server.port)
         signal.pause()
 
 
 def chat(url: str, **options: Any) -> OpenAIChat:
     return OpenAIChat(
-        "demo-endoscopist",
+        Knowing.name,
         base_url=f"{url}/v1",
         encoding=Encoding("jpeg"),
         max_tokens=MAX_SAID,
@@ -99,7 +130,7 @@ def chat(url: str, **options: Any) -> OpenAIChat:
 def throughput(quick: bool) -> list[Row]:
     calls, rows = (128 if quick else 1280), []
     for name, half_width in (("explores", None), ("certifies", 0.01)):
-        with served(serve, Behaviour(latency=1.0)) as url:
+        with served(serve, {"latency": 1.0}) as url:
             model = chat(url, limits=Limits(in_flight=FLIGHT))
             space = QuestionSpace(frames(), RELATIONS)
             audit = Audit(space, model, budget=calls, candidates=1024, half_width=half_width)
@@ -125,7 +156,7 @@ def throughput(quick: bool) -> list[Row]:
 def limit(quick: bool) -> list[Row]:
     half_width, rows = (0.25 if quick else 0.1), []
     for flight in (LIMIT, FLIGHT, "auto"):
-        behaviour = Behaviour(latency=0.5, spread=0.3, at_once=LIMIT, retry_after=1.0)
+        behaviour = {"latency": 0.5, "spread": 0.3, "at_once": LIMIT}
         with served(serve, behaviour) as url:
             model = chat(url, limits=Limits(in_flight=flight), retries=Retries(times=20))
             space = QuestionSpace(frames(), RELATIONS)
@@ -330,7 +361,7 @@ def to_its_end(model: ModelDefaults, journal: str, **options: Any) -> None:
 
 
 def kills(quick: bool) -> list[Row]:
-    behaviour = Behaviour(latency=0.05, spread=0.5, limited=0.03, broken=0.03)
+    behaviour = {"latency": 0.05, "spread": 0.5, "fail": 0.06}
     runs = pd.DataFrame(struck(killed_audit, 2 if quick else 100, 0.6, behaviour))
     return [
         {
@@ -344,7 +375,7 @@ def kills(quick: bool) -> list[Row]:
 
 
 def struck(
-    audit: Callable[[str, str], None], moments: int, longest: float, behaviour: Behaviour
+    audit: Callable[[str, str], None], moments: int, longest: float, behaviour: Mapping[str, Any]
 ) -> list[Row]:
     """Audits, of which some ``moments`` were killed within ``longest`` seconds: what each came to,
     whether that is the ``same`` as of an undisturbed one, and what the endpoint counted."""

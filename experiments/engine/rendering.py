@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from adaptive_vtt.demo import phantom
 from adaptive_vtt.relations.corruptions import TINY, gaussian_blur_sigma, gaussian_noise
 from adaptive_vtt.relations.graded import turned
 from adaptive_vtt.types import Image
 
+from ..medtest import phantoms
 from ..program import Row, milliseconds
 
 SIDES, BATCHES = (28, 224, 512), (1, 16, 256)
@@ -79,7 +79,7 @@ def by_torch(change: str, images: Image, device: str) -> Image:
 
 def drawn(side: int, count: int) -> Image:
     """Endoscopy-like frames (count, side, side, 3)."""
-    frames = phantom(DRAWN, size=max(side, 64), seed=0)
+    frames = phantoms.frames(DRAWN, size=max(side, 64), seed=0)
     images = [frames.sample(k).require_image() for k in range(min(count, DRAWN))]
     small = [cv2.resize(image, (side, side), interpolation=cv2.INTER_AREA) for image in images]
     return np.stack(small)[np.arange(count) % len(small)]

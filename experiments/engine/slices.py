@@ -25,13 +25,13 @@ from adaptive_vtt.audit.census import members
 from adaptive_vtt.certify.targets import target_of
 from adaptive_vtt.certify.tracks import Track, tracks
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.demo import phantom
 from adaptive_vtt.families import OfSlice
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import CertificateFacts, SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.types import Bools, Floats
 
+from ..medtest.phantoms import frames as phantom_frames
 from ..program import options, show, told
 from .digits import CONCEPT, RecordedRelation
 
@@ -91,7 +91,7 @@ def digits(seed: int, *, plant: bool = True) -> World:
 def phantoms(seed: int) -> World:
     """Flat polyps of 5-10 mm fail under red light."""
     rng = np.random.default_rng(seed)
-    frames = phantom(FRAMES, size=64, seed=seed, polyps="always")
+    frames = phantom_frames(FRAMES, size=64, seed=seed, polyps="always")
     metadata = pd.DataFrame({c: frames.metadata_values(c) for c in frames.metadata_columns})
     names = ["white light", "red light", "blue light"]
     flat = (metadata["polyp_type"] == "iia") & (metadata["polyp_size"] == "5-10mm")

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.relations import Relation, medtest
 from adaptive_vtt.types import Sample
 from adaptive_vtt.utils.random_streams import generator
 
 from ..program import options, told
+from . import phantoms
 
 SIZE = 512
 
@@ -35,7 +35,9 @@ def measure(relation: Relation, samples: Sequence[Sample], repeats: int) -> list
 
 def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(__doc__, arguments, quick={"frames": 2, "repeats": 1}, frames=12, repeats=4)
-    dataset = phantom(chosen.frames, size=SIZE, polyps="always", instrument=0, blood=0, text=0)
+    dataset = phantoms.frames(
+        chosen.frames, size=SIZE, polyps="always", instrument=0, blood=0, text=0
+    )
     samples = [dataset.sample(index) for index in range(chosen.frames)]
     rows = []
     for relation in medtest.relations():

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.experiments.medtest.phantom_unet import (
     FOLD,
     FOLDER,
@@ -26,6 +25,8 @@ from adaptive_vtt.experiments.medtest.phantom_unet import (
     pixels,
 )
 from adaptive_vtt.types import Image
+
+from . import phantoms
 
 WEIGHTS_FILE = FOLDER / "phantom_classifier.npz"
 CLASSES = ("normal", "polyp", "blood")
@@ -54,7 +55,7 @@ def frames(count: int, *, size: int = 128, seed: int = 0) -> TableDataset:
     "polyp": at least one polyp, no blood; "blood": blood, no polyp; "normal": neither. Stool,
     instruments and text are in frames of all classes. Other seeds give other frames.
     """
-    scenes = phantom(2 * count + 60, size=size, seed=seed, polyps=0.5, blood=0.5)
+    scenes = phantoms.frames(2 * count + 60, size=size, seed=seed, polyps=0.5, blood=0.5)
     every, columns = np.arange(len(scenes)), [scenes.concepts.index(c) for c in CLASSES[1:]]
     polyp, blood = scenes.truth(every[:, None], np.array(columns)).T == 1
     of_class = [np.flatnonzero(~polyp & ~blood), np.flatnonzero(polyp & ~blood)]

@@ -17,15 +17,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from adaptive_vtt import demo
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import View
-from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.types import Image, Mask
+
+from . import phantoms
 
 M = TypeVar("M", bound=nn.Module)
 
-FOLDER = Path(demo.__file__).parent / "data"
+FOLDER = Path(__file__).parent / "data"
 WEIGHTS_FILE = FOLDER / "phantom_unet.npz"
 SIDE = 96
 WIDTHS = (12, 24, 40, 48)
@@ -70,7 +70,7 @@ class UNet(nn.Module):
 
 def frames(count: int, *, size: int = 128, seed: int = 0) -> Dataset:
     """``count`` phantom frames with one to five polyps each, asked about polyps alone."""
-    everything = phantom(count, size=size, seed=seed, polyps="always")
+    everything = phantoms.frames(count, size=size, seed=seed, polyps="always")
     return View(everything, ["polyp"], [everything.concepts.index("polyp")])
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.experiments.medtest import phantom_classifier, phantom_unet
 from adaptive_vtt.experiments.medtest.phantom_classifier import CLASSES, Classifier, frames
 from adaptive_vtt.experiments.medtest.phantom_unet import (
@@ -35,6 +34,8 @@ from adaptive_vtt.oracles import overlap
 from adaptive_vtt.oracles.masks import Metric
 from adaptive_vtt.types import Image, Mask
 from adaptive_vtt.utils.files import write_text
+
+from . import phantoms
 
 BATCH = 16
 DRAWN = 128
@@ -151,7 +152,7 @@ def classes_of(dataset: Dataset) -> NDArray[np.int64]:
 
 def train_unet(count: int, epochs: int, seed: int) -> UNet:
     """A U-Net trained on ``count`` frames, each with a polyp."""
-    images, masks = pairs(phantom(count, size=DRAWN, seed=TRAINED, polyps="always"))
+    images, masks = pairs(phantoms.frames(count, size=DRAWN, seed=TRAINED, polyps="always"))
     torch.manual_seed(seed)
     module = UNet()
     fit(
@@ -179,7 +180,7 @@ def train_classifier(unet: UNet, count: int, epochs: int, seed: int) -> Classifi
 
 def unet_card(module: UNet, count: int, epochs: int, seed: int) -> str:
     """The segmenter's card; its figures are measured here."""
-    dataset = phantom(TESTED, size=DRAWN, seed=HELD_OUT, polyps="always")
+    dataset = phantoms.frames(TESTED, size=DRAWN, seed=HELD_OUT, polyps="always")
     images, masks = pairs(dataset)
     found = predict_with(module, images)
     dice, iou = (

@@ -13,12 +13,12 @@ import pandas as pd
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.census import all_losses, means
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.relations import reic
 
 from ..program import options, show, told_together
+from .drawn_scenes import scenes
+from .template_captioner import TemplateCaptioner
 
 
 def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:

@@ -30,9 +30,6 @@ import pandas as pd
 
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import View
-from adaptive_vtt.demo.seeing import RegisteredSight, Sight
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.demo.vocabulary import EVERYDAY
 from adaptive_vtt.oracles.captions import Detector, Same, language
 from adaptive_vtt.oracles.captions.detectors import Detected, OnnxDetector
 from adaptive_vtt.oracles.captions.localising import Located
@@ -56,6 +53,9 @@ from .caption_verdicts import (
 )
 from .photographs import VOCABULARY, photographs
 from .reic_scheme import listen, locate, scheme
+from .seeing import RegisteredSight, Sight
+from .template_captioner import TemplateCaptioner
+from .vocabulary import EVERYDAY
 
 MISSED, MISLABELLED = 0.1, 0.15
 RIGHT = 0.5

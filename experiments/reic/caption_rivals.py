@@ -17,7 +17,6 @@ from typing import Any
 
 import pandas as pd
 
-from adaptive_vtt.demo.template_captioner import Told
 from adaptive_vtt.oracles import Premise
 from adaptive_vtt.oracles.captions import Same, language
 from adaptive_vtt.relations.reic import KINDS
@@ -29,6 +28,7 @@ from .caption_truth import KINDS_OF_WORDS
 from .caption_verdicts import Bench
 from .metaic_rome import NOT_ELIGIBLE, ROME, MetaIC, cut_outs
 from .reic_scheme import Step
+from .template_captioner import Told
 
 Edit = MetaIC | ROME
 

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.captions import Same, language
 from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
@@ -22,7 +20,9 @@ from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import Image, Received, Sample
 
 from ..tables.layout import tables_of
+from .drawn_scenes import scenes
 from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
+from .template_captioner import TemplateCaptioner
 
 SIZE = (480, 640)
 SECONDS = tables_of("reic")["VIII"].published()["seconds"]

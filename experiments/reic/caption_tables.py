@@ -38,8 +38,6 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
 from adaptive_vtt.oracles.captions import Detector, Same, language
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
@@ -61,8 +59,10 @@ from .caption_verdicts import (
     percent,
     verdicts,
 )
+from .drawn_scenes import scenes
 from .reic_beside import beside
 from .reic_scheme import Step, distinct, scheme, statuses
+from .template_captioner import TemplateCaptioner
 
 TYPES = "Table VI: true positives by type"
 CANDIDATES = "Candidates before and after the caption"

@@ -27,13 +27,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from adaptive_vtt.demo.template_captioner import Told
-from adaptive_vtt.demo.vocabulary import EVERYDAY
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch, visible_shares
 from adaptive_vtt.relations.reic import T_DOWN, T_UP
 from adaptive_vtt.types import Image, Sample
 
 from .photographs import NEW_WORDS
+from .template_captioner import Told
+from .vocabulary import EVERYDAY
 
 KINDS_OF_WORDS: Mapping[str, str] = {
     form: name

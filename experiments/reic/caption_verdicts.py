@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.people.agreement import scores
 from adaptive_vtt.relations.reic import KINDS
@@ -19,6 +18,7 @@ from adaptive_vtt.types import Image
 
 from .caption_truth import KINDS_OF_WORDS, Unit, truths_of
 from .reic_scheme import Step, judge, listen
+from .template_captioner import TemplateCaptioner
 
 CAUSES = ("place named", "still to be seen", "other words", "partly in view")
 

@@ -33,10 +33,6 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.formats.coco import from_coco
 from adaptive_vtt.datasets.formats.voc import from_voc
 from adaptive_vtt.datasets.view import Subset, View
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.scene_plan import KINDS
-from adaptive_vtt.demo.seeing import RegisteredSight
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.detectors import Detected
@@ -47,7 +43,11 @@ from adaptive_vtt.utils.random_streams import generator
 
 from ..program import Row, options, show, told
 from .caption_verdicts import Bench, Remembered, confusion, hidden, percent, verdicts
+from .drawn_scenes import scenes
 from .reic_scheme import scheme, statuses
+from .scene_plan import KINDS
+from .seeing import RegisteredSight
+from .template_captioner import TemplateCaptioner
 
 SIDE = 336
 """The longer side of all images, in pixels."""

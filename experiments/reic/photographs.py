@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from adaptive_vtt.datasets.boxed import BoxedDataset, Picture, from_pictures
-from adaptive_vtt.demo.vocabulary import EVERYDAY, Vocabulary, Words
 from adaptive_vtt.types import Box, mask_of
+
+from .vocabulary import EVERYDAY, Vocabulary, Words
 
 FOLDERS = (("skimage", "data"), ("sklearn", "datasets/images"))
 """Packages that have the photographs, and where in them."""

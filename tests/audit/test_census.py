@@ -403,7 +403,8 @@ def test_in_one_line_with_everything_in_a_folder(tmp_path: Path) -> None:
 def simulated(tmp_path: Path) -> Path:
     spec = tmp_path / "SPEC.toml"
     spec.write_text(
-        '[dataset]\nkind = "phantom"\ncount = 4\n'
+        '[dataset]\nkind = "adaptive_vtt.experiments.medtest.phantoms:frames"\n'
+        "[dataset.options]\ncount = 4\n"
         '[model]\nkind = "simulated"\ntarget = "biased"\n[space]\nrelations = ["identity"]\n'
         "[certify]\nhalf_width = 0.1\n"
     )
@@ -452,7 +453,8 @@ def test_the_command_refuses_what_costs_money(
 ) -> None:
     spec = tmp_path / "SPEC.toml"
     spec.write_text(
-        '[dataset]\nkind = "phantom"\ncount = 4\n'
+        '[dataset]\nkind = "adaptive_vtt.experiments.medtest.phantoms:frames"\n'
+        "[dataset.options]\ncount = 4\n"
         '[model]\nkind = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
         "price_input = 1.0\nprice_output = 1.0\n"
     )

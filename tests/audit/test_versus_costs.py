@@ -11,14 +11,13 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import Behaviour, DemoModel
 from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from adaptive_vtt.models import HttpJson, Limits, OpenAIChat, Prices, Retries
-from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Prompt
 from tests.audit.test_versus import Skilled, both, space
+from tests.helpers.endpoint import Behaviour, DemoModel, demo_server
 from tests.helpers.twins import slowly
 
 PLAIN: dict[str, Any] = {"surrogate": False, "candidates": 16, "seed": 6}
@@ -120,7 +119,7 @@ def test_a_cap_needs_the_prices_of_both_models():
 @pytest.mark.parametrize("cap", [20_000.0, pytest.param(70_000.0, marks=pytest.mark.slow)])
 def test_under_a_cap_two_servers_with_faults_never_bill_more(tmp_path: Path, cap: float):
     """16 calls of each on their way, interrupted twice; the servers count what they billed."""
-    dataset = phantom(30, size=64)
+    dataset = phantoms.frames(30, size=64)
     questions = QuestionSpace(dataset, ["identity", "brightness_up"])
     fake_models = [DemoModel(dataset, error=error, worse=0.1, seed=1) for error in (0.3, 0.2)]
     behaviours = [Behaviour(**FAULTY, truncated=0.1, retry_after=0.01, seed=k) for k in (1, 2)]

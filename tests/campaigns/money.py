@@ -25,17 +25,23 @@ import pandas as pd
 
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.datasets.table import WordedDataset
-from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
-from adaptive_vtt.demo.server.fake_models import FakeJudge
 from adaptive_vtt.experiments import program
-from adaptive_vtt.experiments.engine.batches import HALF, batched
 from adaptive_vtt.experiments.engine.endpoints import MAX_SAID, MAX_TOKENS, PRICES, bill, chat
 from adaptive_vtt.experiments.engine.held_models import CALLS, LOOKS, STUDENT_PRICE
 from adaptive_vtt.experiments.engine.killed_audits import ended, run_and_end, served
 from adaptive_vtt.experiments.engine.workers import MODELS, Striker
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.experiments.program import Row
-from adaptive_vtt.models import Limits, ModelDefaults, Retries, Usage, Workers
+from adaptive_vtt.models import (
+    Encoding,
+    Limits,
+    ModelDefaults,
+    OpenAIBatch,
+    Polling,
+    Retries,
+    Usage,
+    Workers,
+)
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES
 from adaptive_vtt.models.workers.model import MAX_ASKED
 from adaptive_vtt.oracles import MultipleChoice
@@ -43,10 +49,14 @@ from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.results.result import Result
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Ask
+from tests.helpers.endpoint import MODEL, Behaviour, DemoModel, DemoServer
+from tests.helpers.endpoint.fake_models import FakeJudge
 
 WAYS = ("in flight", "batches", "workers")
 PICTURES = 60
 HALF_WIDTH = 0.15
+HALF = PRICES.times(0.5)
+"""What tokens cost in a batch."""
 WORTH = (25, 150)
 """What caps of even and odd audits pay for: so many calls and judgements at their worst price."""
 FAULTS = Behaviour(
@@ -62,7 +72,7 @@ MAX_WAIT = 1.5
 @cache
 def exam() -> WordedDataset:
     """Synthetic frames, and about each which of four things it shows."""
-    drawn = phantom(PICTURES, size=64, seed=0)
+    drawn = phantoms.frames(PICTURES, size=64, seed=0)
     return WordedDataset(
         [drawn.sample(k).image for k in range(PICTURES)],
         np.ones((PICTURES, 1), np.int8),
@@ -106,7 +116,17 @@ class Setting(NamedTuple):
 
 def paid_model(setting: Setting, url: str) -> ModelDefaults:
     if setting.way == "batches":
-        return batched(url, 16, timeout=PATIENCE.timeout)
+        return OpenAIBatch(
+            MODEL,
+            base_url=f"{url}/v1",
+            encoding=Encoding("jpeg"),
+            max_tokens=MAX_SAID,
+            max_input_tokens=MAX_TOKENS,
+            prices=PRICES,
+            batch_size=16,
+            retries=PATIENCE,
+            polling=Polling(0.02, longest=0.2),
+        )
     if setting.way == "workers":
         return Workers(f"{MODELS}:student", 2)
     return chat(url, limits=Limits(in_flight=8), retries=PATIENCE)

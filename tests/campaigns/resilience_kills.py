@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
 from adaptive_vtt.experiments.engine.killed_audits import served
 from adaptive_vtt.experiments.program import Row
+from tests.helpers.endpoint import Behaviour, DemoModel, DemoServer
 
 from . import resilience_audits as audits
 from .resilience_audits import ASKED, Ended, Kind, Running, Tables

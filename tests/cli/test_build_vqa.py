@@ -13,18 +13,17 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.recognition import recognised
-from adaptive_vtt.demo.phantom_frames import phantom
-from adaptive_vtt.demo.server import DemoModel
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.people.reviewing import Review
 from adaptive_vtt.results.export.failures import export_failures
 from adaptive_vtt.results.export.questions import export_questions
-from adaptive_vtt.testing import demo_server
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
+from tests.helpers.endpoint import DemoModel, demo_server
 from tests.helpers.loopback import Said, serving
 
 CLASSES = ("RBC", "WBC")
@@ -56,7 +55,7 @@ def voc(folder: Path, count: int = 8) -> Path:
 
 def masks(folder: Path, count: int = 6) -> Path:
     """Frames beside masks of one polyp each, the last without."""
-    frames = phantom(count, size=96, polyps="always", seed=1)
+    frames = phantoms.frames(count, size=96, polyps="always", seed=1)
     for place in range(count):
         sample = frames.sample(place)
         mask = sample.masks["polyp"].astype(np.uint8) * 255 * (place < count - 1)

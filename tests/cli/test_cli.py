@@ -453,7 +453,7 @@ def test_comparing_on_a_model_that_costs_money_is_refused(kind, tmp_path, capsys
     )
     own = "" if kind.endswith("Dear") else 'model = "m/m"\nurl = "http://127.0.0.1:9/v1"\n'
     spec = tmp_path / "SPEC.toml"
-    spec.write_text(f'[dataset]\nkind = "phantom"\ncount = 2\n[model]\nkind = "{kind}"\n{own}')
+    spec.write_text(f'[dataset]\nkind = "fashion"\n[model]\nkind = "{kind}"\n{own}')
     assert run("compare", str(spec), "--budget", "5", "--out", str(tmp_path / "c")) == 2
     assert f"compare: expected a model that costs nothing, got one of kind '{kind}'" in (
         capsys.readouterr().err
@@ -463,7 +463,7 @@ def test_comparing_on_a_model_that_costs_money_is_refused(kind, tmp_path, capsys
 def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, capsys):
     spec = tmp_path / "SPEC.toml"
     spec.write_text(
-        '[dataset]\nkind = "phantom"\ncount = 2\n[model]\nkind = "openai"\nmodel = "m"\n'
+        '[dataset]\nkind = "fashion"\n[model]\nkind = "openai"\nmodel = "m"\n'
         'key = "sk-planted-0815"\n'
     )
     assert run("audit", str(spec), "--budget", "5", "--out", str(tmp_path / "a")) == 2

@@ -60,7 +60,8 @@ def test_the_spec_s_own_half_width_takes_what_its_row_says(spec: Path, capsys: A
 
 CAPPED = """
 [dataset]
-kind = "phantom"
+kind = "adaptive_vtt.experiments.medtest.phantoms:frames"
+[dataset.options]
 count = 200
 size = 64
 concepts = ["polyp"]

@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.cli.init import write_start
-from adaptive_vtt.config import parse_spec, read_spec
+from adaptive_vtt.config import read_spec
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, unknown
 from adaptive_vtt.families import (
@@ -43,7 +42,6 @@ from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, 
 from adaptive_vtt.utils import importing as extras
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
-from adaptive_vtt.utils.web import text_of
 from tests.helpers.command_line import run
 from tests.helpers.report_kinds import words
 from tests.helpers.report_pages import Tags, audit, block
@@ -272,14 +270,6 @@ def test_verify_counts_the_intervals_once(
     said = " ".join(capsys.readouterr().out.split())
     assert re.search(r"the intervals follow from them: all (\d+) intervals hold", said)
     assert said.count("intervals hold") == 1
-
-
-@pytest.mark.parametrize("own", [{"count": 4, "size": 64, "seed": 0}, {"path": '"q.tsv"'}, {}])
-def test_the_spec_that_serve_demo_prints_can_be_read(own: dict[str, object]) -> None:
-    given = {"kind": "openai", "url": "http://127.0.0.1:1/v1", "model": "m", "key_env": "NAME"}
-    text = text_of("adaptive_vtt.cli", "demo.toml", server="http://127.0.0.1:1", **given, **own)
-    spec = parse_spec(tomllib.loads(text), "printed")
-    assert spec.certify.half_width == 0.2
 
 
 def test_a_missing_part_is_installed_by_the_packages_it_needs(

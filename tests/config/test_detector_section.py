@@ -7,15 +7,18 @@ import pytest
 
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_space
-from adaptive_vtt.demo import scenes
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 
 
 def space(
     base: Path, oracle: str = "captions", relations: Any = ("reic",), kind: str = "regions"
 ) -> Any:
     table = {
-        "dataset": {"kind": "scenes", "count": 2},
+        "dataset": {
+            "kind": "adaptive_vtt.experiments.reic.drawn_scenes:scenes",
+            "options": {"count": 2},
+        },
         "detector": {"kind": kind},
         "model": {"kind": "simulated", "target": "unbiased"},
         "oracle": {"kind": oracle},

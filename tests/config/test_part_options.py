@@ -109,7 +109,10 @@ def test_defaults_are_told_and_not_journaled(provider: str) -> None:
 
 
 def test_a_section_goes_to_other_processes() -> None:
-    table = {"dataset": {"kind": "scenes", "count": 4}, "model": {"kind": "onnx", "path": "a"}}
+    table = {
+        "dataset": {"kind": "masks", "path": "a"},
+        "model": {"kind": "onnx", "path": "a"},
+    }
     spec = parse_spec(table, "SPEC.toml")
     for section in (spec.dataset, spec.model):
         assert pickle.dumps(section)

@@ -220,8 +220,8 @@ EXAMPLES = re.findall(
 def test_the_examples_of_contributing_run(name: str, code: str, spec: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.py").write_text(code)
     base = (
-        '[dataset]\nkind = "phantom"\ncount = 6\nsize = 64\n[model]\nkind = "simulated"\n'
-        'target = "unbiased"\n[audit]\nbudget = 4\n'
+        '[dataset]\nkind = "fashion"\n[model]\nkind = "simulated"\ntarget = "unbiased"\n'
+        "[audit]\nbudget = 4\n"
     )
     section = re.search(r"\[(\w+)\]", spec)
     assert section is not None

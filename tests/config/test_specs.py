@@ -16,14 +16,14 @@ from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.question_building import choose, line_of
 from adaptive_vtt.datasets.vqa.question_table import write_questions
-from adaptive_vtt.demo import TemplateCaptioner, phantom
-from adaptive_vtt.demo.server import DemoModel, DemoServer
-from adaptive_vtt.demo.server.fake_models import FakeCaptioner
 from adaptive_vtt.errors import AvttError
-from adaptive_vtt.testing import demo_server
+from adaptive_vtt.experiments.medtest import phantoms
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
+from tests.helpers.endpoint import DemoModel, DemoServer, demo_server
+from tests.helpers.endpoint.fake_models import FakeCaptioner
 from tests.helpers.small_datasets import idrid_files, isic_files
 
 SPECS = Path(__file__).parents[2] / "experiments" / "specs"
@@ -85,7 +85,7 @@ def medmnist(folder: Path, key: str = "test") -> None:
 
 def kvasir(folder: Path) -> None:
     """A few phantom frames in the layout of Kvasir-SEG, the last without a polyp."""
-    frames = phantom(5, size=96, polyps="always", seed=1)
+    frames = phantoms.frames(5, size=96, polyps="always", seed=1)
     for place in range(len(frames)):
         sample = frames.sample(place)
         assert sample.image is not None
@@ -168,7 +168,7 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
             tmp_path,
             count=("count = 300", "count = 12"),
             url=("http://127.0.0.1:8008/v1", f"{server.url}/v1"),
-            model=('"demo-captioner"', f'"{server.model}"'),
+            model=('"captioner"', f'"{server.model}"'),
         )
         out = audited(spec, budget=40)
         served = server.statistics.answered
@@ -180,7 +180,7 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
-    built = choose(phantom(12, size=96, seed=3, instrument=0.5), per_class=2, seed=1)
+    built = choose(phantoms.frames(12, size=96, seed=3, instrument=0.5), per_class=2, seed=1)
     write_questions(tmp_path / "EndoBench.tsv", (line_of(one, "Colonoscopy") for one in built))
     fake = DemoModel(from_endobench(tmp_path / "EndoBench.tsv"), error=0.5)
     with demo_server(fake) as server:
@@ -192,7 +192,7 @@ def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_medvqa_spec_runs_on_a_served_model(tmp_path: Path) -> None:
-    folder, frames = tmp_path / "MEDVQA-GI", phantom(4, size=96, seed=3)
+    folder, frames = tmp_path / "MEDVQA-GI", phantoms.frames(4, size=96, seed=3)
     entries = []
     for place in range(len(frames)):
         sample = frames.sample(place)
@@ -213,12 +213,11 @@ def served_at(server: DemoServer) -> dict[str, tuple[str, str]]:
     """A spec's changes so that it asks the server."""
     return {
         "url": ("http://127.0.0.1:8008/v1", f"{server.url}/v1"),
-        "model": ('"demo-endoscopist"', f'"{server.model}"'),
+        "model": ('"demo-classifier"', f'"{server.model}"'),
     }
 
 
 ENDPOINTS = [
-    ("endpoint.toml", "openai", "/v1", '"demo-endoscopist"', None),
     pytest.param(
         "anthropic.toml", "openai", "", '"claude-sonnet-4-5"', None, marks=pytest.mark.slow
     ),
@@ -253,7 +252,9 @@ def test_a_spec_of_each_provider_runs_on_a_server_with_its_dialect(
     for variable in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(variable, "planted")
     key = "planted" if name in ("anthropic.toml", "gemini.toml") else None
-    with demo_server(DemoModel(phantom(8, size=96), error=0.2), like=like, key=key) as server:
+    with demo_server(
+        DemoModel(phantoms.frames(8, size=96), error=0.2), like=like, key=key
+    ) as server:
         text = (SPECS / name).read_text(encoding="utf-8")
         address = "[model]\n" if name == "anthropic.toml" else re.findall(r'url = ".*"', text)[0]
         spec = copied(

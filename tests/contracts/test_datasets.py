@@ -17,7 +17,8 @@ from adaptive_vtt.datasets import (
 )
 from adaptive_vtt.datasets.regions import grid_regions, object_regions
 from adaptive_vtt.datasets.view import Subset
-from adaptive_vtt.demo import phantom, scenes
+from adaptive_vtt.experiments.medtest import phantoms
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.oracles.captioned import Captioned
 from adaptive_vtt.testing import TiledDataset, tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract
@@ -51,7 +52,7 @@ CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "classes": files.classes,
     "isic": lambda folder: partial(from_isic, isic_files(folder)),
     "idrid": lambda folder: partial(from_idrid, idrid_files(folder)),
-    "phantom": lambda folder: lambda: phantom(3, size=64),
+    "phantom": lambda folder: lambda: phantoms.frames(3, size=64),
     "endobench": files.endobench,
     "medvqa": files.medvqa,
     "coco": files.coco,

@@ -13,8 +13,9 @@ import pytest
 import torch
 from torch import nn
 
-from adaptive_vtt.demo import TemplateCaptioner, scenes
 from adaptive_vtt.demo.fashion_cnn import predict
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.models import (
     AnthropicBatch,
     AnthropicMessages,

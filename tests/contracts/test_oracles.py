@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets import Dataset, from_table
-from adaptive_vtt.demo import scenes
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.models import Unanswered
 from adaptive_vtt.oracles import (
     Consistency,

@@ -21,8 +21,8 @@ from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, ev
 from adaptive_vtt.datasets.vqa.question_making import APART, MANY
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import ROLES, TASKS, category_of, task_names
-from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.relations.visual_prompts import COLOURS
 from adaptive_vtt.types import Box, Sample
 
@@ -321,7 +321,7 @@ def test_golden_lines(tmp_path: Path) -> None:
 
 
 def test_masks_are_outlined_or_framed_where_several_are_marked() -> None:
-    scenes = phantom(16, size=96, seed=3, instrument=0.6, blood=0.6, polyps=1.0)
+    scenes = phantoms.frames(16, size=96, seed=3, instrument=0.6, blood=0.6, polyps=1.0)
     built = build(scenes, ["multi"], concepts=["polyp", "instrument", "blood", "stool"])
     said = " ".join(one.made.question for one in built)
     assert "outline" in said

@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 from adaptive_vtt.datasets import UNKNOWN, from_table
 from adaptive_vtt.datasets.formats.coco import from_coco, mask
 from adaptive_vtt.datasets.formats.voc import from_voc
-from adaptive_vtt.demo.drawn_scenes import scenes
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.oracles.captions.detectors import Detected
 from adaptive_vtt.oracles.captions.regions import Regions
 from adaptive_vtt.testing import tiny_dataset

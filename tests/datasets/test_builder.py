@@ -14,8 +14,9 @@ from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, k_
 from adaptive_vtt.datasets.vqa.question_making import MANY
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES
-from adaptive_vtt.demo.phantom_frames import Phantom, phantom
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest import phantoms
+from adaptive_vtt.experiments.medtest.phantoms import Phantom
 from adaptive_vtt.relations.visual_prompts import COLOURS, regions
 from adaptive_vtt.types import Sample
 
@@ -25,7 +26,7 @@ OVERLAP = 0.1
 
 @pytest.fixture(scope="module")
 def scenes() -> Phantom:
-    return phantom(24, size=128, seed=3, instrument=0.4, blood=0.3)
+    return phantoms.frames(24, size=128, seed=3, instrument=0.4, blood=0.3)
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import STATISTICS, DemoModel, DemoServer
+from adaptive_vtt.demo.server import STATISTICS, DemoServer
 
 PATIENCE = 0.5
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[DemoServer]:
-    with DemoServer(DemoModel(phantom(2, size=64)), patience=PATIENCE, idle=3 * PATIENCE) as server:
+    with DemoServer(patience=PATIENCE, idle=3 * PATIENCE) as server:
         yield server
 
 
@@ -67,8 +66,8 @@ def get(host: str, path: str = STATISTICS, more: str = "Connection: close\r\n") 
     [
         b"",
         b"G",
-        b"POST /predict HTTP/1.1\r\nHost: localhost\r\n",
-        b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
     ],
 )
 def test_half_open_clients_are_dropped(server: DemoServer, begun: bytes) -> None:
@@ -125,7 +124,9 @@ def test_no_host_is_refused(server: DemoServer) -> None:
 
 @pytest.mark.parametrize("length", ["9" * 5000, "9" * 16, "-1", "+1", "0x10", "1 2", "\u0661"])
 def test_a_length_that_is_none_is_a_400(server: DemoServer, length: str) -> None:
-    head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
+    )
     said = exchange(server, head.encode())
     assert said.startswith(b"HTTP/1.1 400 ")
     assert len(said) < 1000
@@ -133,7 +134,7 @@ def test_a_length_that_is_none_is_a_400(server: DemoServer, length: str) -> None
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b"1" * 5000])
 def test_json_that_cannot_be_read_is_a_400(server: DemoServer, body: bytes) -> None:
-    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
     assert exchange(server, request).startswith(b"HTTP/1.1 400 ")
 

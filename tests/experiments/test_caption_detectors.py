@@ -8,11 +8,11 @@ import cv2
 import numpy as np
 import pytest
 
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.demo.vocabulary import EVERYDAY
 from adaptive_vtt.experiments.reic import caption_detectors, photographs
 from adaptive_vtt.experiments.reic.caption_detectors import drawn, localised, sheet, summary
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
+from adaptive_vtt.experiments.reic.vocabulary import EVERYDAY
 from adaptive_vtt.oracles.captions.language import same
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Box, Image

@@ -5,14 +5,14 @@ from types import MappingProxyType
 import pandas as pd
 import pytest
 
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner, Told
 from adaptive_vtt.experiments.reic.caption_candidates import before_and_after, presumed, together
 from adaptive_vtt.experiments.reic.caption_classes import CaptionClasses
 from adaptive_vtt.experiments.reic.caption_rivals import Pair, edited, faults, table_2
 from adaptive_vtt.experiments.reic.caption_verdicts import Bench, Remembered, verdicts
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.experiments.reic.metaic_rome import ROME, MetaIC, cut_outs
 from adaptive_vtt.experiments.reic.reic_scheme import scheme
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner, Told
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.recorded import RecordedNaming
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions

@@ -12,15 +12,13 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner, Told
-from adaptive_vtt.demo.vocabulary import EVERYDAY
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic import caption_tables
 from adaptive_vtt.experiments.reic.caption_detectors import Fallible
 from adaptive_vtt.experiments.reic.caption_seconds import Timed, Watch
 from adaptive_vtt.experiments.reic.caption_truth import KINDS_OF_WORDS, Unit, truth
 from adaptive_vtt.experiments.reic.caption_verdicts import confusion, place, verdicts
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.experiments.reic.photographs import NEW_WORDS
 from adaptive_vtt.experiments.reic.reic_scheme import (
     Selection,
@@ -30,6 +28,8 @@ from adaptive_vtt.experiments.reic.reic_scheme import (
     locate,
     scheme,
 )
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner, Told
+from adaptive_vtt.experiments.reic.vocabulary import EVERYDAY
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Rotate, visible_shares

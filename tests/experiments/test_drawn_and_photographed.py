@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets.boxed import Picture, from_pictures
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.scene_plan import KINDS
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic import drawn_and_photographed as experiment
 from adaptive_vtt.experiments.reic.drawn_and_photographed import SIDE, Boxed, overlap, some
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
+from adaptive_vtt.experiments.reic.scene_plan import KINDS
 from adaptive_vtt.types import Box
 from adaptive_vtt.utils.image_codec import png
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.demo import TemplateCaptioner, scenes
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.relations import reic
 

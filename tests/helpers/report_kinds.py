@@ -8,7 +8,7 @@ import numpy as np
 
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets import from_endobench
-from adaptive_vtt.demo import phantom
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.oracles import MaskDrop, MultipleChoice
@@ -56,7 +56,7 @@ def words(folder: Path) -> Journal:
 
 def masks() -> Journal:
     """Segmentation, by how far the score falls."""
-    dataset = phantom(10, size=64, polyps="always", concepts=["polyp"])
+    dataset = phantoms.frames(10, size=64, polyps="always", concepts=["polyp"])
     space = avtt.QuestionSpace(dataset, ["medtest"], oracle=MaskDrop())
     return _run(space, Bright(), half_width=0.2, budget=30, targets=["concepts", "relations"])
 

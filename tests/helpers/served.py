@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import DemoServer
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.types import Ask, Image, Sample
 from adaptive_vtt.utils.image_codec import png
+from tests.helpers.endpoint import DemoServer
 
-FRAMES = phantom(24, size=96)
+FRAMES = phantoms.frames(24, size=96)
 ORGANS = ("stomach", "small intestine", "large intestine")
 CHANCE = 1e-6
 """A correct server fails a test of its rates with this probability, were seeds drawn anew."""

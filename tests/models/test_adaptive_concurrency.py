@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.demo import phantom
-from adaptive_vtt.demo.server import Behaviour, DemoModel, DemoServer
 from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Unanswered
 from adaptive_vtt.models.network.attempts import Trouble
 from adaptive_vtt.models.network.limits import Concurrency, Gate
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.endpoint import Behaviour, DemoModel, DemoServer
 
 # -- the controller alone -------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ HOSTILE = {"limited": 0.2, "broken": 0.2, "truncated": 0.1, "spread": 1.5}
 def audited(
     in_flight: Any, max_cost: float | None = None, **options: Any
 ) -> Iterator[tuple[Audit, OpenAIChat, DemoServer]]:
-    data = phantom(30, size=64, seed=0, concepts=["polyp", "instrument"])
+    data = phantoms.frames(30, size=64, seed=0, concepts=["polyp", "instrument"])
     behaviour = Behaviour(latency=0.03, at_once=LIMIT, retry_after=0.05, **options)
     with DemoServer(DemoModel(data), behaviour) as server:
         model = OpenAIChat(

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.demo.server import MODEL, Behaviour, DemoModel
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
-from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Answer, Unanswered
+from tests.helpers.endpoint import MODEL, Behaviour, DemoModel, demo_server
 from tests.helpers.loopback import Said, serving
 from tests.helpers.served import FRAMES, frame
 from tests.models.test_anthropic_batch import message, used

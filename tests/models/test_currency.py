@@ -118,7 +118,7 @@ def test_a_currency_is_three_capitals() -> None:
     model = {"kind": "openai", "url": "http://127.0.0.1:9/v1", "model": "m", "currency": "Euro"}
     expected = "SPEC: model.currency: expected three capitals, as in 'EUR', got 'Euro'"
     with pytest.raises(InputError, match=expected):
-        parse_spec({"dataset": {"kind": "phantom"}, "model": model}, "SPEC")
+        parse_spec({"dataset": {"kind": "fashion"}, "model": model}, "SPEC")
 
 
 def test_a_plan_is_told_in_it(tmp_path: Path, capsys: Any) -> None:

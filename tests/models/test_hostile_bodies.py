@@ -197,7 +197,10 @@ def test_too_many_unanswered_calls_end_the_audit_and_it_goes_on_when_mended() ->
 def test_a_spec_sets_the_bound_of_replies_and_the_share_of_failures(tmp_path: Path) -> None:
     with serving(lambda *_: said(b'{"p": ' + b" " * 5000 + b"0.5}")) as url:
         chosen = {
-            "dataset": {"kind": "phantom", "count": 30, "size": 64},
+            "dataset": {
+                "kind": "adaptive_vtt.experiments.medtest.phantoms:frames",
+                "options": {"count": 30, "size": 64},
+            },
             "model": {
                 "kind": "http",
                 "url": url,

@@ -16,13 +16,12 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, Limits, QuestionSpace
-from adaptive_vtt.demo.server import Behaviour, DemoModel
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import InspectModel, Prices, Retries
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES
-from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Answer, Ask, Prompt, Unanswered
 from tests.config.test_specs import audited, copied
+from tests.helpers.endpoint import Behaviour, DemoModel, demo_server
 from tests.helpers.served import FRAMES, frame
 
 pytest.importorskip("inspect_ai")

@@ -186,14 +186,14 @@ def _toml(model: dict[str, Any]) -> str:
         return json.dumps(value)
 
     lines = "\n".join(f"{name} = {inline(value)}" for name, value in model.items())
-    return f'[dataset]\nkind = "phantom"\ncount = 2\n[model]\n{lines}\n'
+    return f'[dataset]\nkind = "fashion"\n[model]\n{lines}\n'
 
 
 @pytest.mark.parametrize("field", ["url", "key", "headers", "options", "request"])
 def test_a_field_of_the_wrong_type_is_not_repeated(field: str) -> None:
     kinds = {"key": "openai", "options": "openai"}
     kind = kinds.get(field, "http")
-    table = {"dataset": {"kind": "phantom"}, "model": {"kind": kind, field: [SECRET]}}
+    table = {"dataset": {"kind": "fashion"}, "model": {"kind": kind, field: [SECRET]}}
     with pytest.raises(InputError, match=rf"model\.{field}.*not repeated") as raised:
         parse_spec(table, "SPEC.toml")
     assert SECRET not in str(raised.value)
@@ -220,7 +220,7 @@ def test_what_is_no_key_is_taken(model: dict[str, Any]) -> None:
 def test_a_spec_in_python_may_hold_no_key_either() -> None:
     model = {"kind": "http", "url": "http://127.0.0.1", "request": {}, "response": "p"}
     table = {
-        "dataset": {"kind": "phantom", "count": 3},
+        "dataset": {"kind": "fashion"},
         "model": {**model, "headers": {"x-own": "a"}},
     }
     with pytest.raises(InputError, match=r"^here: model\.headers\.x-own: expected '\$\{NAME\}'"):

@@ -222,7 +222,8 @@ def test_pictures_to_be_asked_about_elsewhere_come_with_their_words(tmp_path: Pa
 
 SPEC = """
 [dataset]
-kind = "phantom"
+kind = "adaptive_vtt.experiments.medtest.phantoms:frames"
+[dataset.options]
 count = 4
 size = 64
 polyps = 1.0

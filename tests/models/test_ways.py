@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.config.models import ModelSection
-from adaptive_vtt.demo.server import DemoModel
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import WayFacts
 from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
 from adaptive_vtt.models.network.elicitation import Elicitation
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations import resolve
-from adaptive_vtt.testing import ScriptedModel, demo_server, tiny_dataset
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.batch_service import BatchService
+from tests.helpers.endpoint import DemoModel, demo_server
 from tests.helpers.loopback import Said, serving
 from tests.helpers.served import FRAMES
 from tests.models.test_openai_chat import ASK, ONE, completion, token

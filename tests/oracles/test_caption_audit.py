@@ -9,8 +9,8 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.census import all_losses, members
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.demo import TemplateCaptioner
 from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.models import Answer, Unanswered
 from adaptive_vtt.oracles import Received, ReducedCaptions
 from adaptive_vtt.oracles.captioned import refusal

@@ -235,12 +235,15 @@ def test_recorded_captions_are_of_other_pictures() -> None:
 def spec(tmp_path: Path) -> Path:
     spec = tmp_path / "SPEC.toml"
     spec.write_text(
-        '[dataset]\nkind = "scenes"\ncount = 4\n[model]\ntarget = "model.py:captions"\n'
+        '[dataset]\nkind = "adaptive_vtt.experiments.reic.drawn_scenes:scenes"\n'
+        "[dataset.options]\ncount = 4\n"
+        '[model]\ntarget = "model.py:captions"\n'
         '[space]\nrelations = ["reic"]\nfollow_ups = 2\ncaptions = "own"\n'
         '[oracle]\nkind = "captions"\nocclusion = false\n[audit]\nbudget = 10\nstrategy = "random"'
     )
     (tmp_path / "model.py").write_text(
-        "from adaptive_vtt.demo import TemplateCaptioner\ntold = TemplateCaptioner(seed=1)\n"
+        "from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner\n"
+        "told = TemplateCaptioner(seed=1)\n"
         "def captions(images):\n    return [told.caption(image) for image in images]\n"
     )
     return spec

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.demo import scenes
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Prompt, RecordedCaptions
 from adaptive_vtt.oracles import ReducedCaptions
@@ -36,7 +36,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table["caption"] = [captioner.caption(np.ascontiguousarray(image)) for image in images]
     table.to_csv(folder / "answers.csv", index=False)
     (folder / "SPEC.toml").write_text(
-        '[dataset]\nkind = "scenes"\ncount = 4\n[model]\nkind = "recorded"\n'
+        '[dataset]\nkind = "adaptive_vtt.experiments.reic.drawn_scenes:scenes"\n'
+        "[dataset.options]\ncount = 4\n"
+        '[model]\nkind = "recorded"\n'
         'answers = "answers.csv"\n[space]\nrelations = ["reic"]\nfollow_ups = 2\n'
         '[oracle]\nkind = "captions"\nocclusion = false\n'
     )

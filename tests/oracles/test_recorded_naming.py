@@ -132,7 +132,8 @@ def test_two_captioners_are_compared_on_the_same_follow_ups() -> None:
 
 SPEC = """
 [dataset]
-kind = "scenes"
+kind = "adaptive_vtt.experiments.reic.drawn_scenes:scenes"
+[dataset.options]
 count = 4
 [model]
 target = "model.py:captions"
@@ -147,7 +148,7 @@ occlusion = false
 budget = 20
 """
 MODEL = """
-from adaptive_vtt.demo import TemplateCaptioner
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 told = TemplateCaptioner(seed=1, omission=0.3)
 def captions(images):
     return [told.caption(image) for image in images]

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from adaptive_vtt import relations
-from adaptive_vtt.demo.phantom_frames import phantom
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import MedTest
 from adaptive_vtt.relations.medtest.lighting import exposed
@@ -285,7 +285,7 @@ def rim(image: Image, source: Image) -> float:
 
 @pytest.mark.parametrize("name", ["contrast", "white_balance"])
 def test_light_leaves_no_bright_rim_at_the_frame(name: str) -> None:
-    frames = phantom(5, size=256, polyps="always", text=0, seed=5)
+    frames = phantoms.frames(5, size=256, polyps="always", text=0, seed=5)
     for index in range(5):
         sample = frames.sample(index)
         assert sample.image is not None
@@ -420,7 +420,7 @@ def test_base_without_a_change_says_so() -> None:
 
 def with_text(seed: int) -> tuple[Sample, Sample, Mask]:
     """A frame with highlights, the same with text printed upon it, and where that is."""
-    bare = phantom(1, size=384, polyps="always", text=0, seed=seed).sample(0)
+    bare = phantoms.frames(1, size=384, polyps="always", text=0, seed=seed).sample(0)
     image, _ = made("text", replace(bare, masks={}), 4, seed)
     assert bare.image is not None
     return bare, replace(bare, image=image), (image != bare.image).any(axis=2)

@@ -394,7 +394,8 @@ def test_blood_runs_down(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def spec_of(folder: Path, medtest: str, relations: str = '["medtest"]') -> Any:
     (folder / "SPEC.toml").write_text(
-        '[dataset]\nkind = "phantom"\ncount = 2\nsize = 64\npolyps = 1.0\nconcepts = ["polyp"]\n'
+        '[dataset]\nkind = "adaptive_vtt.experiments.medtest.phantoms:frames"\n'
+        '[dataset.options]\ncount = 2\nsize = 64\npolyps = 1.0\nconcepts = ["polyp"]\n'
         '[model]\nkind = "simulated"\ntarget = "biased"\n'
         f"[space]\nrelations = {relations}\n{medtest}"
     )

@@ -146,7 +146,8 @@ def test_what_takes_more_than_one_answer_is_refused() -> None:
 
 SPEC = """
 [dataset]
-kind = "phantom"
+kind = "adaptive_vtt.experiments.medtest.phantoms:frames"
+[dataset.options]
 count = 6
 size = 64
 concepts = ["polyp", "instrument"]

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ..types import Box, Image, Mask, around
-from ..utils.random_streams import generator
-from .phantom_drawing import noise
+from adaptive_vtt.types import Box, Image, Mask, around
+from adaptive_vtt.utils.random_streams import generator
+
+from ..medtest.phantom_drawing import noise
 from .scene_plan import SHELF, Floats, Kind, Scene, Thing, shaded
 from .scene_things import MARGIN, Layer, Sketch
 

@@ -11,12 +11,13 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.demo.phantom_frames import Phantom, phantom
-from adaptive_vtt.demo.scene_plan import lab
-from adaptive_vtt.demo.seeing import Register, RegisteredSight, Sighting
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.demo.vocabulary import ENDOSCOPY, EVERYDAY, Item, Vocabulary, compose
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest import phantoms
+from adaptive_vtt.experiments.medtest.phantoms import Phantom
+from adaptive_vtt.experiments.reic.scene_plan import lab
+from adaptive_vtt.experiments.reic.seeing import Register, RegisteredSight, Sighting
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
+from adaptive_vtt.experiments.reic.vocabulary import ENDOSCOPY, EVERYDAY, Item, Vocabulary, compose
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.captions.localising import VERSIONS, occluded, pixels
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
@@ -25,7 +26,7 @@ from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch
 from adaptive_vtt.types import Box, Image, Sample
 from tests.helpers.twins import slowly
 
-DATA = phantom(8, seed=3, instrument=0.5, blood=0.4)
+DATA = phantoms.frames(8, seed=3, instrument=0.5, blood=0.4)
 REIC = ("crop", "stretch", "rotate")
 
 
@@ -95,7 +96,7 @@ def test_source_and_map_are_found_to_a_pixel(index: int, reduction: Any, expecte
 
 def test_other_pictures_are_not_recognised() -> None:
     rng = np.random.default_rng(0)
-    strange = phantom(3, seed=77, text=0)
+    strange = phantoms.frames(3, seed=77, text=0)
     others = [strange.sample(k).image for k in range(3)]
     others += [rng.integers(0, 256, (80, 90, 3), dtype=np.uint8), np.zeros((64, 64, 3), np.uint8)]
     others += [np.full(shape, 90, np.uint8) for shape in ((1, 1, 3), (1, 40, 3), (1, 1, 1))]
@@ -214,7 +215,7 @@ def test_boxes_are_tight_around_polyps_and_other_masks() -> None:
         for box in (b for b in boxes if b.label != "polyp"):
             x, y, width, height = cv2.boundingRect(there(index)[box.label].astype(np.uint8))
             assert box == Box(box.label, x, y, x + width, y + height)
-    few = phantom(8, seed=3, concepts=["text"])
+    few = phantoms.frames(8, seed=3, concepts=["text"])
     assert {box.label for k in range(8) for box in few.sample(k).boxes} == {"text"}
 
 
@@ -276,7 +277,9 @@ def test_a_captioner_without_faults_names_what_is_there() -> None:
 def test_reic_finds_faults_on_the_phantom_where_there_are_any(
     omission: float, least: float, most: float
 ) -> None:
-    data = phantom(4, polyps="always", instrument=0.9, blood=0, preparation=(0, 0, 0, 1), seed=1)
+    data = phantoms.frames(
+        4, polyps="always", instrument=0.9, blood=0, preparation=(0, 0, 0, 1), seed=1
+    )
     faults = {**FAULTLESS, "omission": omission, "even": True, "persistence": 0}
     captioner = TemplateCaptioner(RegisteredSight(data), **faults)
     space = avtt.QuestionSpace(data, ["reic"], oracle=ReducedCaptions())

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt.demo.drawn_scenes import Scenes, scenes
-from adaptive_vtt.demo.scene_drawing import background, draw, sketch_of
-from adaptive_vtt.demo.scene_plan import KINDS, PLACES, TINT, Scene, lab, shaded
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.reic.drawn_scenes import Scenes, scenes
+from adaptive_vtt.experiments.reic.scene_drawing import background, draw, sketch_of
+from adaptive_vtt.experiments.reic.scene_plan import KINDS, PLACES, TINT, Scene, lab, shaded
 from adaptive_vtt.types import Image
 from tests.helpers.workers import received
 

@@ -19,9 +19,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Dataset
-from ..errors import InputError
-from ..types import Image, Mask, Sample, around
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Image, Mask, Sample, around
+
 from .scene_drawing import sketch_of
 from .scene_plan import KINDS, Floats, lab
 

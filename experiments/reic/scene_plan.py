@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..utils.random_streams import generator
+from adaptive_vtt.utils.random_streams import generator
 
 Colour = tuple[int, int, int]
 Floats = npt.NDArray[np.float32]

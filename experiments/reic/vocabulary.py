@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import check_known
+from adaptive_vtt.errors import check_known
+
 from .scene_plan import EVERYDAY as SCENES
 from .scene_plan import KINDS
 
@@ -95,7 +96,7 @@ EVERYDAY = _vocabulary(
         "beach": ("on a beach", "by the sea"),
     },
 )
-"""For drawn scenes (``demo.drawn_scenes``); places are those of ``scene_plan.PLACES``."""
+"""For drawn scenes (``drawn_scenes``); places are those of ``scene_plan.PLACES``."""
 
 ENDOSCOPY = _vocabulary(
     (

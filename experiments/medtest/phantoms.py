@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, check_known
-from ..types import Mask, Sample
-from ..utils.options import Option
-from .drawn import DrawnDataset
+from adaptive_vtt.errors import InputError, check_known
+from adaptive_vtt.types import Mask, Sample
+from adaptive_vtt.utils.options import Option
+
+from ..drawn import DrawnDataset
 from .phantom_scene import Prevalence, Scene, plan
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _VERSION = 2  # part of the fingerprint: goes up when the same seed gives other 
 
 
 class Phantom(DrawnDataset[Scene, "Drawing"]):
-    """Planned scenes, each drawn when asked for; made by ``phantom``."""
+    """Planned scenes, each drawn when asked for; made by ``frames``."""
 
     def __init__(
         self, count: int, size: int, seed: int, prevalence: Prevalence, concepts: Sequence[str]
@@ -66,7 +67,7 @@ class Phantom(DrawnDataset[Scene, "Drawing"]):
         return draw(self.scene(index), self.size)
 
 
-def phantom(
+def frames(
     count: Annotated[int, Option("number of images", ge=1)],
     *,
     size: Annotated[int, Option("side in pixels")] = 256,

@@ -1,6 +1,6 @@
 """A captioner that sees everything and errs at rates that are set, for trials of audits.
 
-It looks at pixels alone (``demo.seeing``), so it can be shown any follow-up
+It looks at pixels alone (``seeing``), so it can be shown any follow-up
 image, and it reports for every caption what it left out, mistook and made up.
 
 Whether it errs about a thing is decided by a hidden score, standard normal, against the rate.
@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import numpy as np
 
-from ..datasets import Dataset
-from ..errors import InputError, unknown
-from ..models.base import ModelDefaults
-from ..types import Answer, CallMode, Floats, Image, Prompt, Unanswered
-from ..utils.options import Group, Option
-from ..utils.random_streams import generator
+from adaptive_vtt.errors import InputError, unknown
+from adaptive_vtt.models.base import ModelDefaults
+from adaptive_vtt.types import Answer, CallMode, Floats, Image, Prompt, Unanswered
+from adaptive_vtt.utils.options import Option
+from adaptive_vtt.utils.random_streams import generator
+
 from .seeing import ColourSight, Sight, Sighting
-from .vocabulary import ENDOSCOPY, EVERYDAY, Item, Vocabulary, compose
+from .vocabulary import EVERYDAY, Item, Vocabulary, compose
 
 _TYPICAL = 0.015
 """Share of the picture's area at which the size factor of the omission rate is 1. It is chosen so
@@ -59,7 +59,7 @@ class TemplateCaptioner(ModelDefaults):
     """Describes pictures in one sentence.
 
     ``sight`` tells what is there: the colours of drawn scenes unless given, else for instance
-    ``demo.seeing.RegisteredSight``. ``vocabulary``: what that is called and
+    ``seeing.RegisteredSight``. ``vocabulary``: what that is called and
     taken for. ``omission`` and ``misclassification``: the mean share of things that are left out,
     and that are named but mistaken; ``fabrication``: of captions that add a thing which would go
     with what is there. ``synonyms``: of names that are not the usual ones; ``setting``: of captions
@@ -224,27 +224,3 @@ def digest_of(image: Image) -> str:
     """A grey picture in three channels is another picture, as its bytes are."""
     shape = "x".join(map(str, image.shape)).encode()
     return hashlib.blake2b(shape + image.tobytes(), digest_size=16).hexdigest()
-
-
-def template_captioner(
-    sight: Annotated[
-        Literal["colours", "masks"],
-        Option("sees drawn scenes by colours (default), phantoms by masks"),
-    ] = "colours",
-    *,
-    dataset: Dataset | None = None,
-    name: str | None = None,
-    seed: int = 0,
-    **options: Annotated[Any, Group(TemplateCaptioner)],
-) -> TemplateCaptioner:
-    """A captioner that describes drawn scenes and errs at rates that are set.
-
-    ``dataset``: the phantoms that are seen by their masks. ``options``: of `TemplateCaptioner`.
-    """
-    if sight == "masks" and dataset is not None:
-        from .seeing import RegisteredSight
-
-        options |= {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
-    made = TemplateCaptioner(seed=seed, **options)
-    made.name = name or made.name
-    return made

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from ...utils import http_server
-from ...utils.http_server import Rejected, Request
+from adaptive_vtt.utils import http_server
+from adaptive_vtt.utils.http_server import Rejected, Request
 
 
 @dataclass(frozen=True)

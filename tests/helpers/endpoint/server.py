@@ -7,15 +7,15 @@ import time
 from collections import Counter
 from dataclasses import replace
 
-from ...errors import one_line
-from ...utils.http_server import Call, HttpServer, Rejected, Request
-from .anthropic_api import Anthropic, AnthropicBatches
+from adaptive_vtt.errors import one_line
+from adaptive_vtt.utils.http_server import Call, HttpServer, Rejected, Request
+
+from .anthropic_api import Anthropic
 from .behaviour import Behaviour, Faults, Statistics
 from .conversation import MAX_PIXELS
 from .fake_models import FakeModel
 from .http import Api, Response, Route, Usage
 from .openai_api import Dialect, OpenAI, OpenAIBatches
-from .scores_api import OpenInference, Plain
 
 MODEL = "demo-endoscopist"
 """What the served model is called."""
@@ -26,11 +26,11 @@ STATISTICS = "/demo/statistics"
 class DemoServer(HttpServer):
     """Serves a ``FakeModel`` on loopback (``HttpServer``).
 
-    Speaks OpenAI's chat completions and Anthropic's messages, and batches of both (/v1), the Open
-    Inference Protocol (/v2) and plain JSON (/predict); GET /demo/statistics tells what was answered
-    and billed. ``dialect``: how chat completions differ from OpenAI's. With ``key``, all but health
-    and statistics need it, as "Authorization: Bearer KEY" or "X-Api-Key: KEY". Images above
-    ``most_pixels`` get 413. Clients of OpenAI's API add "/v1" to ``url``.
+    Speaks OpenAI's chat completions, and batches of them, and Anthropic's messages (/v1); GET
+    /demo/statistics shows what was answered and billed. ``dialect``: how chat completions differ
+    from OpenAI's. With ``key``, all but statistics need it, as "Authorization: Bearer KEY" or
+    "X-Api-Key: KEY". Images above ``most_pixels`` get 413. Clients of OpenAI's API add "/v1" to
+    ``url``.
     """
 
     def __init__(
@@ -52,14 +52,10 @@ class DemoServer(HttpServer):
         self.statistics = Statistics()
         self._key = key
         self._openai = OpenAI(fake, model, most_pixels, dialect)
-        messages = Anthropic(fake, model, most_pixels)
         self._apis: tuple[Api, ...] = (
             self._openai,
             OpenAIBatches(self._openai, self._faults, self.statistics),
-            messages,
-            AnthropicBatches(messages, self._faults, self.statistics),
-            OpenInference(fake, model, most_pixels),
-            Plain(fake, most_pixels),
+            Anthropic(fake, model, most_pixels),
         )
         self._times: Counter[bytes] = Counter()
         self._at_once = 0
@@ -96,8 +92,7 @@ class DemoServer(HttpServer):
         try:
             if route is None:
                 raise Rejected(404, f"nothing is served at {request.method} {request.path}")
-            if "/health/" not in request.path:
-                self._check_key(request)
+            self._check_key(request)
             return route.handle(request, **arguments)
         except Rejected as rejected:
             return api.error(rejected)

@@ -12,8 +12,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Box, Image, Mask, around
-from ..utils.random_streams import generator
+from adaptive_vtt.types import Box, Image, Mask, around
+from adaptive_vtt.utils.random_streams import generator
+
 from .phantom_scene import Fold, Instrument, Patch, Polyp, Scene
 
 Floats = npt.NDArray[np.float32]

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from adaptive_vtt.demo.drawn_scenes import scenes
-from adaptive_vtt.demo.scene_plan import KINDS
-from adaptive_vtt.demo.seeing import ColourSight, Sighting
-from adaptive_vtt.demo.server import DemoServer
-from adaptive_vtt.demo.server.fake_models import NO_IMAGE, FakeCaptioner
-from adaptive_vtt.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.demo.vocabulary import EMPTY, EVERYDAY, Item, compose
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
+from adaptive_vtt.experiments.reic.scene_plan import KINDS
+from adaptive_vtt.experiments.reic.seeing import ColourSight, Sighting
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
+from adaptive_vtt.experiments.reic.vocabulary import EMPTY, EVERYDAY, Item, compose
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.relations.reduction import crops, rotations, stretches
 from adaptive_vtt.types import Ask, Image, Sample
+from tests.helpers.endpoint import DemoServer
+from tests.helpers.endpoint.fake_models import FakeCaptioner
 from tests.helpers.twins import slowly
 
 DATA = scenes(40, seed=21)
@@ -326,16 +326,3 @@ def test_an_openai_client_gets_the_captions_said_without_http() -> None:
         said = [answer.values for answer in model.ask(prompts) if isinstance(answer, Answer)]
         assert server.statistics.answered == 3
     assert said == [(captioner.caption(image(k)),) for k in range(3)]
-
-
-def test_probabilities_are_of_what_the_caption_claims() -> None:
-    fake = FakeCaptioner(TemplateCaptioner(**{**FAULTLESS, "misclassification": 1.0}, even=True))
-    index = next(k for k in range(40) if set(sample(k).masks) >= {"dog"})
-    there = set(sample(index).masks)
-    claimed = dict(zip(KINDS, fake.probabilities(image(index), [*KINDS]), strict=True))
-    assert {kind for kind, p in claimed.items() if p == 1} == {
-        EVERYDAY.taken_for[k] for k in there
-    } & set(KINDS)
-    assert fake.answers(None, "What is there?")[0].words == NO_IMAGE
-    with pytest.raises(InputError, match="unknown concept 'dgo'"):
-        fake.probabilities(image(0), ["dgo"])

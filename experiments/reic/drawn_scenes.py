@@ -2,7 +2,7 @@
 
 Every picture is drawn from a seed. Each kind of object has a colour of its own (see
 ``scene_plan``), so that a captioner can be made that sees all there is, and whose faults are
-then known exactly (``demo.template_captioner``).
+then known exactly (``template_captioner``).
 """
 
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
-from ..types import Sample
-from ..utils.options import Option
-from .drawn import DrawnDataset
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Sample
+from adaptive_vtt.utils.options import Option
+
+from ..drawn import DrawnDataset
 from .scene_plan import KINDS, Scene, plan
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ...types import Image, JsonObject
-from ...utils.http_server import Rejected
-from ...utils.image_codec import declared_size
+from adaptive_vtt.types import Image, JsonObject
+from adaptive_vtt.utils.http_server import Rejected
+from adaptive_vtt.utils.image_codec import declared_size
+
 from .fake_models import FakeModel, Reply, fold
 
 MAX_PIXELS = 4096 * 4096

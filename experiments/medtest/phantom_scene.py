@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..utils.random_streams import generator
+from adaptive_vtt.utils.random_streams import generator
 
 FRAMES = ("octagonal", "circular", "rounded")
 INSTRUMENTS = ("biopsy forceps", "polyp snare", "injection needle")

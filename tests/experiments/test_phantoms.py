@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt.demo.phantom_drawing import draw
-from adaptive_vtt.demo.phantom_frames import CONCEPTS, Phantom, phantom
-from adaptive_vtt.demo.phantom_scene import COLOURS, FRAMES, PARIS, Polyp
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest import phantoms
+from adaptive_vtt.experiments.medtest.phantom_drawing import draw
+from adaptive_vtt.experiments.medtest.phantom_scene import COLOURS, FRAMES, PARIS, Polyp
+from adaptive_vtt.experiments.medtest.phantoms import CONCEPTS, Phantom
 from adaptive_vtt.types import Image
 from tests.helpers.workers import received
 
@@ -35,7 +36,7 @@ CROWDED: dict[str, Any] = {
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), size=st.integers(64, 160), crowded=st.booleans())
 def test_what_is_said_to_be_there_is_seen(seed: int, size: int, crowded: bool) -> None:
-    data = phantom(2, size=size, seed=seed, **(CROWDED if crowded else {}))
+    data = phantoms.frames(2, size=size, seed=seed, **(CROWDED if crowded else {}))
     sample, scene = data.sample(1), data.scene(1)
     assert sample.image is not None
     assert sample.image.shape == (size, size, 3)
@@ -55,7 +56,7 @@ def test_what_is_said_to_be_there_is_seen(seed: int, size: int, crowded: bool) -
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10**6))
 def test_boxes_and_positions_agree_with_the_masks(seed: int) -> None:
-    data = phantom(1, size=96, seed=seed, polyps="always")
+    data = phantoms.frames(1, size=96, seed=seed, polyps="always")
     for polyp, mask, box in zip(
         data.scene(0).polyps, data.polyp_masks(0), data.boxes(0), strict=True
     ):
@@ -69,7 +70,7 @@ def test_boxes_and_positions_agree_with_the_masks(seed: int) -> None:
 
 
 def test_nothing_lies_in_the_black_frame() -> None:
-    data = phantom(12, size=96, seed=4, **CROWDED)
+    data = phantoms.frames(12, size=96, seed=4, **CROWDED)
     for index in range(12):
         sample = data.sample(index)
         assert sample.image is not None
@@ -81,7 +82,7 @@ def test_nothing_lies_in_the_black_frame() -> None:
 
 
 def test_same_seed_same_frames_in_any_order_and_number() -> None:
-    first, second = phantom(4, size=64, seed=7), phantom(50, size=64, seed=7)
+    first, second = phantoms.frames(4, size=64, seed=7), phantoms.frames(50, size=64, seed=7)
     for index in (3, 0, 2):
         a, b = first.sample(index), second.sample(index)
         assert a.id == b.id
@@ -91,12 +92,12 @@ def test_same_seed_same_frames_in_any_order_and_number() -> None:
 
 
 def test_other_seeds_and_other_indices_give_other_frames() -> None:
-    images = [picture(phantom(2, size=64, seed=seed), i) for seed in (1, 2) for i in (0, 1)]
+    images = [picture(phantoms.frames(2, size=64, seed=seed), i) for seed in (1, 2) for i in (0, 1)]
     assert len({image.tobytes() for image in images}) == 4
 
 
 def test_a_changed_sample_does_not_change_the_dataset() -> None:
-    data = phantom(1, size=64)
+    data = phantoms.frames(1, size=64)
     before = picture(data, 0)
     kept = before.copy()
     before[:] = 0
@@ -104,7 +105,7 @@ def test_a_changed_sample_does_not_change_the_dataset() -> None:
 
 
 def test_frames_not_kept_are_drawn_again_the_same() -> None:
-    data = phantom(40, size=64)
+    data = phantoms.frames(40, size=64)
     first = picture(data, 0)
     for index in range(1, 40):
         data.sample(index)
@@ -112,7 +113,7 @@ def test_frames_not_kept_are_drawn_again_the_same() -> None:
 
 
 def test_truth_counts_and_metadata_need_no_drawing() -> None:
-    data = phantom(400, seed=2)
+    data = phantoms.frames(400, seed=2)
     assert data.concepts == CONCEPTS
     assert data.counts.sum() == 400 * len(CONCEPTS)
     assert {bool(v) for v in data.metadata_values("synthetic")} == {True}
@@ -128,7 +129,7 @@ def test_truth_counts_and_metadata_need_no_drawing() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "expected"), [("always", 1.0), (0.0, 0.0), (0.8, 0.8)])
 def test_prevalence_of_polyps_is_as_asked(share: Any, expected: float) -> None:
-    data = phantom(500, polyps=share)
+    data = phantoms.frames(500, polyps=share)
     assert data.counts[0, 1] / 500 == pytest.approx(expected, abs=0.06)
 
 
@@ -143,21 +144,21 @@ def test_the_fingerprint_tells_every_parameter_apart() -> None:
         {"text": 0.4},
         {"preparation": (0.2, 0.2, 0.2, 0.4)},
     ]
-    prints = [phantom(3, **change).fingerprint for change in changes]
-    assert len({*prints, phantom(4).fingerprint}) == len(changes) + 1
-    assert phantom(3).fingerprint == prints[0]
+    prints = [phantoms.frames(3, **change).fingerprint for change in changes]
+    assert len({*prints, phantoms.frames(4).fingerprint}) == len(changes) + 1
+    assert phantoms.frames(3).fingerprint == prints[0]
 
 
 def test_only_the_concepts_that_are_named_are_asked_about() -> None:
-    every = phantom(3, size=64, **CROWDED)
-    chosen = phantom(3, size=64, concepts=["text", "polyp"], **CROWDED)
+    every = phantoms.frames(3, size=64, **CROWDED)
+    chosen = phantoms.frames(3, size=64, concepts=["text", "polyp"], **CROWDED)
     assert chosen.concepts == ("text", "polyp")
     for index in range(3):
         whole, part = every.sample(index), chosen.sample(index)
         assert np.array_equal(picture(every, index), picture(chosen, index))
         assert part.truth == {c: whole.truth[c] for c in ("text", "polyp")}
         assert part.masks.keys() == {"text", "polyp"}
-    other = phantom(3, size=64, concepts=["polyp", "text"], **CROWDED)
+    other = phantoms.frames(3, size=64, concepts=["polyp", "text"], **CROWDED)
     assert len({every.fingerprint, chosen.fingerprint, other.fingerprint}) == 3
 
 
@@ -171,11 +172,11 @@ def test_only_the_concepts_that_are_named_are_asked_about() -> None:
 )
 def test_concepts_that_are_none_are_named(concepts: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        phantom(1, concepts=concepts)
+        phantoms.frames(1, concepts=concepts)
 
 
 def test_polyps_stand_out_more_when_they_contrast_more() -> None:
-    data = phantom(20, size=96, seed=9, polyps="always", instrument=0, blood=0)
+    data = phantoms.frames(20, size=96, seed=9, polyps="always", instrument=0, blood=0)
 
     def seen(contrast: float) -> float:
         differences = []
@@ -192,7 +193,7 @@ def test_polyps_stand_out_more_when_they_contrast_more() -> None:
 
 
 def test_a_scene_looks_the_same_at_every_size() -> None:
-    small, large = (phantom(6, size=size, seed=3, polyps="always") for size in (128, 256))
+    small, large = (phantoms.frames(6, size=size, seed=3, polyps="always") for size in (128, 256))
     for index in range(6):
         images = [picture(data, index).astype(float) for data in (small, large)]
         halved = images[1].reshape(128, 2, 128, 2, 3).mean(axis=(1, 3))
@@ -217,7 +218,7 @@ def test_sizes_are_named_as_in_medvqa(millimetres: float, words: str) -> None:
 
 
 def test_the_phantom_can_be_sent_to_worker_processes() -> None:
-    data = phantom(2, size=64)
+    data = phantoms.frames(2, size=64)
     again = received(data)
     assert np.array_equal(picture(again, 1), picture(data, 1))
 
@@ -234,4 +235,4 @@ def test_the_phantom_can_be_sent_to_worker_processes() -> None:
 )
 def test_impossible_parameters_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        phantom(**{"count": 3, **options})
+        phantoms.frames(**{"count": 3, **options})

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
-from ...errors import InputError
-from ...utils.http_server import Rejected, Request
-from ...utils.random_streams import generator
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.utils.http_server import Rejected, Request
+from adaptive_vtt.utils.random_streams import generator
+
 from .http import Response, Usage
 
 Fault = Literal["limited", "broken", "hung", "truncated"]

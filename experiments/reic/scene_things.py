@@ -15,7 +15,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ..types import Image
+from adaptive_vtt.types import Image
+
 from .scene_plan import Colour, Floats, shaded
 
 INKS: dict[str, Colour] = {

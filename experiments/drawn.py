@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 import pandas as pd
 
-from ..datasets.table import TableDataset
-from ..types import Image, Truths
+from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.types import Image, Truths
 
 Scene = TypeVar("Scene")
 Drawing = TypeVar("Drawing")

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ...types import Image, JsonObject
-from ...utils.http_server import Rejected, Request
+from adaptive_vtt.types import Image, JsonObject
+from adaptive_vtt.utils.http_server import Rejected, Request
+
 from .behaviour import Batch, Batches, Faults, Statistics, jsonl
 from .conversation import (
     MAX_PIXELS,

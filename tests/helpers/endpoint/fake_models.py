@@ -15,13 +15,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.base import Dataset
-from ...errors import InputError, check_known
-from ...oracles.choice_extraction import extract
-from ...types import Image, Indices
-from ...utils.random_streams import generator
-from ..scene_plan import KINDS
-from ..template_captioner import TemplateCaptioner, Told, digest_of
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import InputError, check_known
+from adaptive_vtt.experiments.reic.scene_plan import KINDS
+from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner, digest_of
+from adaptive_vtt.oracles.choice_extraction import extract
+from adaptive_vtt.types import Image, Indices
+from adaptive_vtt.utils.random_streams import generator
 
 # -- reading prompts -----------------------------------------------------------------------
 
@@ -241,9 +241,6 @@ class FakeModel(Protocol):
     def answers(self, image: Image | None, prompt: str) -> list[Reply]:
         """A reply to each question of a prompt, which may number several."""
 
-    def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
-        """P(yes) of each concept; raises InputError for one it does not know."""
-
 
 @dataclass(frozen=True)
 class _Known:
@@ -319,12 +316,6 @@ class DemoModel:
     def answers(self, image: Image | None, prompt: str) -> list[Reply]:
         """A reply to each question of a prompt, which may number several."""
         return self._answers(image, numbered(prompt))
-
-    def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
-        """P(yes) of each concept; raises InputError for one that is not the dataset's."""
-        for concept in concepts:
-            check_known("concept", concept, self.concepts)
-        return [reply.yes for reply in self._answers(image, concepts)]
 
     def _answers(self, image: Image | None, questions: Sequence[str]) -> list[Reply]:
         picture = None if image is None else _rgb(image)
@@ -481,11 +472,7 @@ NO_IMAGE = "There is no image to describe."
 
 
 class FakeCaptioner:
-    """Answers with ``captioner``'s caption, whatever is asked of an image.
-
-    ``probabilities`` are 1 for kinds (``scene_plan.KINDS``) that the caption names, whatever
-    stands behind the name, else 0.
-    """
+    """Answers with ``captioner``'s caption, whatever is asked of an image."""
 
     concepts = tuple(KINDS)
 
@@ -498,17 +485,6 @@ class FakeCaptioner:
 
     def answers(self, image: Image | None, prompt: str) -> list[Reply]:
         return [self.answer(image, prompt)]
-
-    def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
-        for concept in concepts:
-            check_known("concept", concept, self.concepts)
-        claimed = _claimed(self.captioner.explain(image))
-        return [float(concept in claimed) for concept in concepts]
-
-
-def _claimed(told: Told) -> set[str]:
-    right = {kind for _, kind in told.named if kind is not None} - set(told.misclassified)
-    return right | set(told.misclassified.values()) | set(told.fabricated)
 
 
 UNCLEAR = "Z"
@@ -540,9 +516,6 @@ class FakeJudge:
             return self.fake.answers(image, prompt)
         said = _read(prompt[: marked.start()], marked[2])
         return [Reply(said, said, {said: 1.0}, None, None, None, 0.0)]
-
-    def probabilities(self, image: Image, concepts: Sequence[str]) -> list[float]:
-        return self.fake.probabilities(image, concepts)
 
 
 def _read(asked: str, reply: str) -> str:

@@ -1,0 +1,88 @@
+"""What the demo's server answers: the bundled classifier's probabilities, in words.
+
+The classifier knows the 14 concepts of the bundled pictures of clothes. A question about anything
+else, or with options to choose from, gets a guess, which is the same whenever it is asked again.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+import cv2
+
+from ..datasets.formats.fashion_mnist import CONCEPT_NAMES
+from ..errors import InputError
+from ..types import Image
+from ..utils.random_streams import generator
+from .fashion_cnn import SIDE, predict
+
+Reply = Mapping[str, float]
+"""What may be said in reply to one question, and how likely each is; they sum to 1."""
+
+_NUMBERED = re.compile(r"^\s*(?:Question\s+)?(\d+)[.:)]\s+.*\?", re.IGNORECASE)
+_OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s+\S", re.MULTILINE)
+_LONGEST_FIRST = sorted(CONCEPT_NAMES, key=len, reverse=True)  # "t-shirt" before "shirt"
+
+
+class Classifier:
+    """Answers questions about pictures of clothes, by the bundled classifier.
+
+    Args:
+        error_rate: The share, 0 to 1, of the classifier's answers that are turned round.
+        seed: Which answers these are, and what is guessed.
+
+    Raises:
+        InputError: For a share outside 0..1.
+    """
+
+    name = "demo-classifier"
+
+    def __init__(self, error_rate: float = 0.0, seed: int = 0) -> None:
+        if not 0 <= error_rate <= 1:
+            raise InputError(f"error_rate: expected a share between 0 and 1, got {error_rate}")
+        self._error_rate, self._seed = error_rate, seed
+
+    def replies(self, image: Image | None, prompt: str) -> list[Reply]:
+        """Return a reply to each question of a prompt, which may number several from 1.
+
+        Args:
+            image: Of any size, H x W x 3 uint8; None where none was sent.
+            prompt: A question about a concept by name, or several, a line each.
+        """
+        return [self._reply(image, question) for question in _questions(prompt)]
+
+    def _reply(self, image: Image | None, question: str) -> Reply:
+        concept, options = _concept(question), _OPTION.findall(question)
+        pixels = b"" if image is None else image.tobytes()
+        key = hashlib.blake2b(pixels + (concept or question).encode(), digest_size=16).hexdigest()
+        guess, turned = generator(self._seed, f"demo answer/{key}").random(2).tolist()
+        if len(options) > 1:
+            chosen = options[int(guess * len(options))]
+            rest = dict.fromkeys(options, 0.5 / len(options))
+            return rest | {chosen: rest[chosen] + 0.5}
+        yes = guess
+        if image is not None and concept is not None:
+            small = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+            yes = float(predict([small])[0, CONCEPT_NAMES.index(concept)])
+            yes = 1 - yes if turned < self._error_rate else yes
+        return {"Yes": yes, "No": 1 - yes}
+
+
+def _questions(prompt: str) -> list[str]:
+    """The questions of a prompt that numbers at least two, each with the lines that follow it."""
+    blocks: list[str] = []
+    for line in prompt.splitlines():
+        match = _NUMBERED.match(line)
+        if match and int(match[1]) == len(blocks) + 1:
+            blocks.append(line)
+        elif blocks:
+            blocks[-1] += "\n" + line
+    return blocks if len(blocks) > 1 else [prompt]
+
+
+def _concept(question: str) -> str | None:
+    """The concept that a question names; None for none."""
+    for concept in _LONGEST_FIRST:
+        if re.search(rf"\b{re.escape(concept)}s?\b", question, re.IGNORECASE):
+            return concept
+    return None

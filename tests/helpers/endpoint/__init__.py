@@ -1,0 +1,47 @@
+"""A model endpoint on loopback that knows the truth about the images it is asked about, and errs,
+delays and fails at rates that are set.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from adaptive_vtt.datasets import Dataset
+
+from .behaviour import FAULTS, Behaviour, Statistics
+from .fake_models import REFUSAL, DemoModel, FakeModel, Reply
+from .openai_api import DIALECTS, Dialect
+from .server import MODEL, STATISTICS, DemoServer
+
+__all__ = [
+    "DIALECTS",
+    "FAULTS",
+    "MODEL",
+    "REFUSAL",
+    "STATISTICS",
+    "Behaviour",
+    "DemoModel",
+    "DemoServer",
+    "Dialect",
+    "FakeModel",
+    "Reply",
+    "Statistics",
+    "demo_server",
+]
+
+
+@contextmanager
+def demo_server(
+    fake: FakeModel | Dataset,
+    behaviour: Behaviour | None = None,
+    *,
+    key: str | None = None,
+    like: str = "openai",
+) -> Iterator[DemoServer]:
+    """Serves ``fake``, or one that is never wrong about a dataset's images.
+
+    ``like``: whose chat completions it serves, a name of ``DIALECTS``.
+    """
+    if isinstance(fake, Dataset):
+        fake = DemoModel(fake, error=0.0, worse=0.0)
+    with DemoServer(fake, behaviour, key=key, dialect=DIALECTS[like]) as server:
+        yield server
