@@ -308,7 +308,7 @@ def _told(written: Written, out: Path) -> str:
     wide = max(map(len, written.tasks))
     tasks = [f"  {task:{wide}}  {count:5}" for task, count in written.tasks.items()]
     missing = wrap(f"none of the kinds {', '.join(written.not_made)}", WIDTH)
-    spec, questions = (shlex.quote(str(out / name)) for name in (SPEC, QUESTIONS))
+    spec = shlex.quote(str(out / SPEC))
     others = [f"{label} ({role})" for label, role in written.roles.items() if role != LESION]
     more = [] if written.paraphrases is None else _more(written.paraphrases)
     taken = wrap(f"not taken for lesions: {', '.join(others)}; --role says otherwise", WIDTH)

@@ -16,6 +16,7 @@ from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.question_building import choose, line_of
 from adaptive_vtt.datasets.vqa.question_table import write_questions
+from adaptive_vtt.demo import server as demo
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
@@ -235,6 +236,17 @@ ENDPOINTS = [
         marks=pytest.mark.slow,
     ),
 ]
+
+
+@pytest.mark.slow
+def test_the_endpoints_spec_runs_on_the_demos_server(tmp_path: Path) -> None:
+    with demo.DemoServer() as server:
+        url = ("http://127.0.0.1:8008/v1", f"{server.url}/v1")
+        out = audited(copied("endpoint.toml", tmp_path, url=url), budget=10)
+        counts = server.statistics
+    result = json.loads((out / "result.json").read_text())
+    assert counts.answered == result["calls"] == 10
+    assert result["cost"] == pytest.approx(counts.cost)
 
 
 @pytest.mark.slow

@@ -24,9 +24,8 @@ from tests.helpers.judged import Reader, Voluble, audit
 
 SPEC = """
 [dataset]
-kind = "phantom"
-count = 20
-size = 64
+kind = "adaptive_vtt.experiments.medtest.phantoms:frames"
+options = { count = 20, size = 64 }
 [model]
 kind = "openai"
 url = "http://127.0.0.1:9/v1"
