@@ -49,10 +49,7 @@ def flat(folder: Path, level: float = 0.25) -> str:
 
 def spec(**changes: Any) -> Any:
     table: dict[str, Any] = {
-        "dataset": {
-            "kind": "adaptive_vtt.experiments.medtest.phantoms:frames",
-            "options": {"count": 6, "size": 64},
-        },
+        "dataset": {"kind": "fashion"},
         "model": {"kind": "simulated", "target": "unbiased"},
         "audit": {"budget": 3, "seed": 1},
         "certify": {"half_width": 0.2},
