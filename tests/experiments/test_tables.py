@@ -14,8 +14,8 @@ import adaptive_vtt as avtt
 from adaptive_vtt.audit.census import Census
 from adaptive_vtt.datasets import from_endobench, from_table
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
-from adaptive_vtt.demo import phantom
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.experiments.reic.reic_beside import beside
 from adaptive_vtt.experiments.tables import endobench, medmnistc, medtest, reic
 from adaptive_vtt.experiments.tables.__main__ import main
@@ -234,7 +234,7 @@ def test_medtest_joins_sets_and_metrics_of_segmenters(tmp_path: Path) -> None:
     relations = ["medtest/blur", "medtest/contrast"]
     runs = []
     for metric in ("dice", "iou"):
-        dataset = phantom(4, size=64, polyps="always", concepts=["polyp"])
+        dataset = phantoms.frames(4, size=64, polyps="always", concepts=["polyp"])
         space = avtt.QuestionSpace(dataset, relations, oracle=MaskDrop(metric))
         targets = ["relation-sides", "relations"]
         folder = audited(space, Bright(), tmp_path / metric, targets=targets)
