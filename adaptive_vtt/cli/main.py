@@ -49,7 +49,7 @@ GROUPS = {
         "preview": "Write a sheet of relations at every severity, of one image.",
         "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
         "review-vqa": "Review questions on a page: accept, edit or reject each.",
-        "serve-demo": "Serve a model on this machine, asked as a paid one is, to try an audit on.",
+        "serve-demo": "Serve a model on this machine, to try an audit on.",
     },
 }
 """What a command is for -> its name -> the first line of its help: a list that imports none."""

@@ -27,7 +27,7 @@ def serve_demo(
     at_once: Annotated[int, opt("Calls at a time; more get 429. Default: any number.", "N")] = 0,
     seed: Annotated[int, opt("Same seed, same answers and failures.")] = 0,
 ) -> None:
-    """Serve a model on this machine, called as a paid one is, to try an audit on.
+    """Serve a model on this machine, to try an audit on.
 
     Example: avtt serve-demo --latency 0.5 --fail 0.2
     """
