@@ -28,7 +28,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
-    *("after", "batch", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint"),
+    *("after", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint"),
     *("exporting", "recorded", "regions", "transforms"),
     *(
         "judges",

@@ -24,7 +24,6 @@ from .section import Kinds, PlugIn, Section, told
 from .sentences import sentence
 
 _NO_WORDS = {
-    "anthropic-batch",
     "onnx",
     "open-inference",
     "openai-batch",

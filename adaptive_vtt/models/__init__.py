@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from .local.recorded import Recorded, RecordedCaptions
     from .local.self_taught import SelfTaught
     from .local.simulated import Simulated
-    from .network.anthropic import AnthropicBatch, AnthropicMessages
-    from .network.batches import BatchEndpoint, Polling
+    from .network.anthropic import AnthropicMessages
+    from .network.batches import BatchEndpoint, OpenAIBatch, Polling
     from .network.endpoint import Endpoint
     from .network.http import Encoding
     from .network.http_json import HttpJson
     from .network.inspect_model import InspectModel
     from .network.limits import Limits, Retries
     from .network.open_inference import OpenInference
-    from .network.openai import OpenAIBatch, OpenAIChat
+    from .network.openai import OpenAIChat
     from .network.prices import Prices, Usage
     from .workers.model import Workers
 
@@ -40,8 +40,7 @@ REGISTRY = Registry(
         "simulated": f"{__name__}.local.simulated:paper",
         "openai": f"{__name__}.network.openai:OpenAIChat",
         "anthropic": f"{__name__}.network.anthropic:AnthropicMessages",
-        "anthropic-batch": f"{__name__}.network.anthropic:AnthropicBatch",
-        "openai-batch": f"{__name__}.network.openai:OpenAIBatch",
+        "openai-batch": f"{__name__}.network.batches:OpenAIBatch",
         "inspect": f"{__name__}.network.inspect_model:InspectModel",
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
@@ -54,7 +53,6 @@ REGISTRY = Registry(
 __all__ = [
     "REGISTRY",
     "Answer",
-    "AnthropicBatch",
     "AnthropicMessages",
     "BatchEndpoint",
     "BatchModel",

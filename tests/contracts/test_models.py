@@ -17,7 +17,6 @@ from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.models import (
-    AnthropicBatch,
     AnthropicMessages,
     HttpJson,
     InspectModel,
@@ -39,7 +38,7 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.testing.contracts import ModelContract
 from adaptive_vtt.types import Ask, Image
 from adaptive_vtt.utils.random_streams import generator
-from tests.helpers.batch_service import BatchService, MessageBatches
+from tests.helpers.batch_service import BatchService
 from tests.helpers.loopback import Said, serving
 from tests.helpers.onnx_graphs import channels
 
@@ -131,22 +130,11 @@ def messages(params: dict[str, Any]) -> dict[str, Any]:
     given = {"probability": share(params["messages"])}
     usage = {"input_tokens": 300, "output_tokens": 20}
     tool = {"type": "tool_use", "name": params["tools"][0]["name"], "input": given}
-    message = {"content": [tool], "stop_reason": "tool_use"}
-    return {"type": "succeeded", "message": {**message, "usage": usage}}
-
-
-def message_batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
-    def make() -> ModelUnderTest:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
-            return AnthropicBatch("m", base_url=url, prices=prices, polling=Polling(0.001))
-
-    url, prices = serve(MessageBatches(messages)), Prices(input=1.0, output=2.0)
-    return make
+    return {"content": [tool], "stop_reason": "tool_use", "usage": usage}
 
 
 def message_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-    return 200, {}, json.dumps(messages(json.loads(body))["message"]).encode()
+    return 200, {}, json.dumps(messages(json.loads(body))).encode()
 
 
 def one_by_one(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
@@ -198,7 +186,6 @@ CASES: dict[str, Making] = {
     "openai, all": partial(chat, "all"),
     "openai-batch": batches,
     "anthropic": one_by_one,
-    "anthropic-batch": message_batches,
     "inspect": inspect_model,
     "open-inference": inference,
     "scripted, all": plain(lambda: ScriptedModel(answers="all")),

@@ -1,7 +1,7 @@
-"""Batch services of OpenAI and Anthropic on loopback, around what answers one request."""
+"""A batch service as OpenAI has it, on loopback, around what answers one request."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tests.helpers.loopback import Answering, Said
@@ -66,45 +66,3 @@ class BatchService:
         }
         self.batches.append(batch)
         return batch
-
-
-class MessageBatches:
-    """The same of Anthropic's; ``answer`` gives the result of a request's params. The key must be
-    sk-ant-secret."""
-
-    def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
-        self._answer = answer
-        self.instead: dict[str, Said] = {}
-        self.status = "ended"
-        self.batches: list[dict[str, Any]] = []
-
-    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        key = headers["x-api-key"] or headers["authorization"]  # versions of the library differ
-        assert key.removeprefix("Bearer ") == "sk-ant-secret"
-        assert headers["anthropic-version"]
-        asked = f"{'POST' if body else 'GET'} {path}"
-        for start, said in self.instead.items():
-            if asked.startswith(start):
-                return said
-        if body:
-            return self.say(self.create(json.loads(body)["requests"]))
-        name = path.partition("?")[0].split("/")[4:]
-        if not name:
-            return self.say({"data": self.batches[::-1], "has_more": False})
-        batch = next(batch for batch in self.batches if batch["id"] == name[0])
-        if name[1:] != ["results"]:
-            return self.say(batch)
-        lines = [
-            json.dumps({"custom_id": one["custom_id"], "result": self._answer(one["params"])})
-            for one in batch["requests"]
-        ]
-        return 200, {}, "\n".join(lines).encode()
-
-    def create(self, requests: list[Any]) -> dict[str, Any]:
-        about = {"id": f"msgbatch_{len(self.batches)}", "processing_status": self.status}
-        made = {"created_at": "2033-05-18T03:33:20.5Z", "results_url": "http://elsewhere.example/"}
-        self.batches.append({**about, **made, "requests": requests})
-        return self.batches[-1]
-
-    def say(self, told: Any) -> Said:
-        return 200, {}, json.dumps(told).encode()

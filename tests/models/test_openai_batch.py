@@ -252,7 +252,7 @@ def test_keys_are_never_shown(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_batch_that_no_provider_takes_says_what_to_lower(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("adaptive_vtt.models.network.openai.MAX_BYTES", 900)
+    monkeypatch.setattr("adaptive_vtt.models.network.batches.MAX_BYTES", 900)
     with asked(YES) as (model, _), pytest.raises(InputError, match="lower batch_size, or send ima"):
         model.ask([ONE, ONE])
 

@@ -15,7 +15,7 @@ from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.config.secrets import filled, refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import AnthropicBatch, AnthropicMessages, HttpJson, OpenAIBatch, OpenAIChat
+from adaptive_vtt.models import AnthropicMessages, HttpJson, OpenAIBatch, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
 from adaptive_vtt.models.network.keys import PLAIN_HEADERS, PLAIN_PARAMETERS, names_secret
 from adaptive_vtt.types import Ask, Prompt
@@ -320,7 +320,7 @@ def test_an_error_while_a_model_is_built_shows_no_key(monkeypatch: pytest.Monkey
         built()
 
 
-@pytest.mark.parametrize("kind", [AnthropicBatch, AnthropicMessages, OpenAIBatch, OpenAIChat])
+@pytest.mark.parametrize("kind", [AnthropicMessages, OpenAIBatch, OpenAIChat])
 def test_a_providers_own_variable_is_named_where_it_is_not_set(
     kind: Callable[[str], Endpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -280,12 +280,6 @@ SECTIONS: dict[str, tuple[dict[str, Any], float, Callable[[Any], Any], Any]] = {
         lambda model: (model.batch, model.polling, model.retries.times, model.retries.timeout),
         (16, Polling(2.0, longest=48.0), 2, 600.0),
     ),
-    "anthropic-batch": (
-        {"template": "few-shot", "yes_from": "words"},
-        3 * 0.5,
-        lambda model: (model.host, model.batch, model.hard_answers, model.template.name),
-        ("api.anthropic.com", 64, True, "few-shot"),
-    ),
     "anthropic": (
         {"in_flight": 3, "yes_from": "words", "options": {"temperature": 0}},
         6,

@@ -13,21 +13,18 @@ thinking, or passed over, gives place to the next (`elicitation.py`). Questions 
 answered in words.
 """
 
-import json
 from collections.abc import Awaitable, Mapping
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from ...types import JsonObject, Prompt, Unanswered
 from ...utils.options import Option
 from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
 from .attempts import Reply, Trouble, of_status, reading
-from .batches import GONE, NO_LIST, UNLISTED, ChatBatch, Job, checked_id, known
 from .chat import WORDS, ChatEndpoint, MaxTokens, ModelName, PerCall, Provider, Received, lacks
 from .elicitation import Elicitation
 from .http import fields_of, host_of, read_or_none, words_of
 from .keys import QUERY
-from .prices import Usage, whole
+from .prices import Usage
 from .prompt_templates import Template
 
 ADDRESS = "https://api.anthropic.com"
@@ -156,98 +153,3 @@ def _received(message: Mapping[str, Any], prompt: Prompt, way: str, template: Te
     if said is not None:
         return Received(said, True)
     return Received(words, lacks(text, cut=message.get("stop_reason") == "max_tokens"))
-
-
-MAX_BYTES = 256_000_000
-"""The longest batch that Anthropic takes."""
-_BATCHES = "/v1/messages/batches"
-_RAW = {"X-Stainless-Raw-Response": "raw"}
-"""What makes the library give a reply as it came."""
-_PAGE = 20
-_HOUR = 3600  # seconds by which two clocks may differ
-_ENDED = {"errored": "batch error", "canceled": "batch cancelled", "expired": "batch expired"}
-
-
-class AnthropicBatch(ChatBatch, AnthropicProtocol):
-    """A model behind Anthropic's messages, in batches, which cost less and take longer.
-
-    The options are those of `AnthropicProtocol`, `ChatBatch` and `BatchEndpoint`.
-    """
-
-    async def upload(self, requests: Mapping[str, Any]) -> list[JsonObject]:
-        listed = [{"custom_id": name, "params": params} for name, params in requests.items()]
-        size = len(json.dumps({"requests": listed}))
-        self._check_size(size, MAX_BYTES, requests)
-        return listed
-
-    async def create(self, key: str, uploaded: list[JsonObject]) -> str:
-        made = self._service.create(requests=uploaded, **self._apart)
-        return checked_id((await self._said(made)).get("id"))
-
-    async def find(self, key: str, since: int) -> str | None:
-        """Raises Trouble, to be tried again, while a batch that may be the one is under way."""
-        try:
-            page = await self._said(self._service.list(limit=_PAGE, **self._apart))
-        except Trouble as trouble:
-            raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
-        late = [one for one in page["data"] if _seconds(one["created_at"]) > since - _HOUR]
-        unread = page.get("has_more") and len(late) == len(page["data"])
-        for one in late:
-            if one["processing_status"] != "ended":
-                raise Trouble("batches under way", "one of them may be that of this audit")
-            name = checked_id(one["id"])
-            try:
-                results = await self._results(name)
-            except Trouble as trouble:
-                if trouble.kind not in GONE:
-                    raise
-                unread = True
-                continue
-            if f'"{key}_'.encode() in results:
-                return name
-        if unread:  # it may be among those
-            raise Trouble(UNLISTED)
-        return None
-
-    async def look(self, batch: str) -> Job:
-        said = await self._said(self._service.retrieve(batch, **self._apart))
-        status = said["processing_status"]
-        if said["id"] != batch or status not in ("in_progress", "canceling", "ended"):
-            raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
-        told = fields_of(said.get("request_counts"))
-        done = sum(whole(told.get(name)) or 0 for name in ("succeeded", *_ENDED))
-        # the address of the results is made here: requests carry the key
-        return Job(status == "ended", done, (batch,) if status == "ended" else ())
-
-    async def results(self, job: Job) -> list[bytes]:
-        return [await self._results(name) for name in job.files]
-
-    def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
-        told = result["result"]
-        if told["type"] in _ENDED:
-            raise _undone(told["type"], told.get("error"))
-        return self._reply(told["message"], prompt, known(form, ELICITATIONS))
-
-    @property
-    def _service(self) -> Any:
-        return self._client.messages.batches.with_raw_response
-
-    async def _results(self, name: str) -> bytes:
-        headers = {**_RAW, **self._apart.get("extra_headers", {})}
-        options = {"headers": headers, "params": self._apart.get("extra_query", {})}
-        path = f"{_BATCHES}/{name}/results"
-        return await self._body(self._client.get(path, cast_to=object, options=options))
-
-
-def _undone(kind: str, error: Any) -> Trouble:
-    """A request that was not answered, and costs nothing."""
-    told = fields_of(fields_of(error).get("error"))
-    wrong = told.get("type") == "invalid_request_error"
-    detail = f"{str(told.get('type'))[:60]}: {str(told.get('message'))[:200]}"
-    if wrong:
-        return Trouble("http 400", detail, then="leave", refused=True)
-    return Trouble(_ENDED[kind], detail, refused=True)
-
-
-def _seconds(moment: str) -> float:
-    return datetime.fromisoformat(moment).timestamp()

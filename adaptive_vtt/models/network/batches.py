@@ -1,6 +1,7 @@
-"""Models behind a provider's batch service: many calls in one job, answered hours later, cheaper.
+"""Models behind a batch service as OpenAI has it: many calls in one job, answered hours later,
+cheaper.
 
-A subclass says how one provider words it; everything else is here. A round of calls goes so:
+`BatchEndpoint` is the way of a round of calls, `OpenAIBatch` the requests of that service:
 
 1. The record says which calls are to be submitted, under which key, before they are.
 2. They are submitted, marked with that key, and the record says what the provider calls them.
@@ -31,11 +32,12 @@ from ...utils.random_streams import generator
 from ..base import Record
 from ..replies import in_words
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
-from .chat import WORDS, Chat, parted
-from .http import MAX_REPLY_BYTES, MaxReplyBytes, client_options, parsed
+from .chat import WORDS, ModelName, parted
+from .http import MAX_REPLY_BYTES, MaxReplyBytes, client_options, fields_of, parsed
 from .limits import Retries
+from .openai import ELICITATIONS, OpenAIProtocol
 from .paid import Paid
-from .prices import Bill, Prices
+from .prices import Bill, Prices, whole
 
 
 def key_of(requests: Mapping[int, Any]) -> str:
@@ -543,56 +545,137 @@ NO_LIST = ("http 404", "http 405", "http 501")
 """Kinds of trouble with a server that lists no batches."""
 
 
-class ChatBatch(Chat, BatchEndpoint):
-    """A chat model in batches, each worded in one way to P(yes); first among a provider's bases.
+MARK = "adaptive_vtt"
+"""The batch's metadata of this name is our key."""
+MAX_BYTES = 200_000_000
+"""The longest file of requests that OpenAI takes."""
+_CHAT = "/v1/chat/completions"
+_PAGE, _PAGES = 100, 50
+_DAY = 86_400  # seconds by which two clocks may differ
+_ENDED = ("completed", "expired", "cancelled")
+_RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
 
-    ``max_file_bytes``: a longer file of results is not read, and counts as billed. ``_apart``: what
-    is sent with each exchange, and not with each request.
+
+class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
+    """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
+
+    The options are those of `OpenAIProtocol` and `BatchEndpoint`. ``max_file_bytes``: a longer file
+    of results is not read, and counts as billed.
     """
 
     def __init__(
-        self, model: str, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
+        self, model: ModelName, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
     ) -> None:
         super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
-        self._options, self._apart = parted(self._options)
+        self._options, self._apart = parted(self._options)  # apart: sent with each exchange
 
     @property
     def form(self) -> str:
         return self._elicitation.now
 
     def request(self, prompt: Prompt, form: str) -> JsonObject:
-        way = WORDS if in_words(prompt) else form
-        return self.worded(way, self.prepare(prompt), prompt)  # type: ignore[attr-defined]
+        return self.worded(WORDS if in_words(prompt) else form, self.prepare(prompt), prompt)
 
     def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
         return self._refuses(WORDS if in_words(prompt) else form, trouble)
 
-    def _check_size(self, size: int, most: int, requests: Mapping[str, Any]) -> None:
-        if size > most:
+    async def upload(self, requests: Mapping[str, Any]) -> str:
+        lines = (
+            json.dumps({"custom_id": name, "method": "POST", "url": _CHAT, "body": body})
+            for name, body in requests.items()
+        )
+        data = "\n".join(lines).encode()
+        if len(data) > MAX_BYTES:
             raise InputError(
-                f"model {self.name!r}: expected batches of at most {most:,} bytes, got "
-                f"{size:,} for {len(requests)} calls; lower batch_size, or send "
+                f"model {self.name!r}: expected batches of at most {MAX_BYTES:,} bytes, got "
+                f"{len(data):,} for {len(requests)} calls; lower batch_size, or send "
                 "image_format = 'jpeg'"
             )
+        files = self._client.files.with_raw_response
+        file = ("batch.jsonl", data)
+        uploaded = await self._said(files.create(file=file, purpose="batch", **self._apart))
+        return checked_id(uploaded.get("id"))
+
+    async def create(self, key: str, uploaded: str) -> str:
+        created = self._service.create(
+            input_file_id=uploaded,
+            endpoint=_CHAT,
+            completion_window="24h",
+            metadata={MARK: key},
+            **self._apart,
+        )
+        return checked_id((await self._said(created)).get("id"))
+
+    async def find(self, key: str, since: int) -> str | None:
+        after: dict[str, str] = {}
+        for _ in range(_PAGES):
+            try:
+                page = await self._said(self._service.list(limit=_PAGE, **after, **self._apart))
+            except Trouble as trouble:
+                raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
+            for batch in page["data"]:
+                if (batch.get("metadata") or {}).get(MARK) == key:
+                    return checked_id(batch["id"])
+            if not (page["data"] and page.get("has_more")):
+                return None
+            if page["data"][-1]["created_at"] < since - _DAY:  # the newest come first
+                return None
+            after = {"after": checked_id(page["data"][-1]["id"])}
+        raise Trouble(UNLISTED)
+
+    async def look(self, batch: str) -> Job:
+        reply = await self._said(self._service.retrieve(batch, **self._apart))
+        status = reply["status"]
+        if reply["id"] != batch or status not in (*_RUNNING, *_ENDED, "failed"):
+            raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
+        if status == "failed":
+            return Job(True, refused=_why(reply.get("errors")))
+        if status not in _ENDED:
+            counts = fields_of(reply.get("request_counts"))
+            return Job(False, sum(whole(counts.get(n)) or 0 for n in ("completed", "failed")))
+        files = [reply.get("output_file_id"), reply.get("error_file_id")]
+        return Job(True, files=tuple(checked_id(file) for file in files if file))
+
+    async def results(self, job: Job) -> list[bytes]:
+        files = self._client.files.with_raw_response
+        return [await self._body(files.content(file, **self._apart)) for file in job.files]
+
+    def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
+        response = result.get("response")
+        if not isinstance(response, dict):  # its batch expired or was cancelled, or it failed
+            error = fields_of(result.get("error"))
+            code, words = str(error.get("code"))[:60], str(error.get("message"))[:200]
+            kinds = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
+            raise Trouble(kinds.get(code, "batch error"), f"{code}: {words}", refused=True)
+        status, body = response["status_code"], response["body"]
+        if status != 200:
+            raise self._refusal(status, json.dumps(body).encode(), {})
+        if form not in ELICITATIONS:
+            raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
+        return self._reply(body, prompt, WORDS if in_words(prompt) else form)
+
+    @property
+    def _service(self) -> Any:
+        return self._client.batches.with_raw_response
 
     async def _said(self, exchange: Awaitable[Any]) -> JsonObject:
-        said = parsed(await self._body(exchange))
-        if not isinstance(said, dict):
-            raise TypeError(f"expected a JSON object, got {type(said).__name__}")
-        return said
+        reply = parsed(await self._body(exchange))
+        if not isinstance(reply, dict):
+            raise TypeError(f"expected a JSON object, got {type(reply).__name__}")
+        return reply
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
         try:
-            found: bytes = await super()._body(exchange)  # type: ignore[misc]  # the provider's
+            body = await super()._body(exchange)
         except Trouble as trouble:
             self._reached = self._reached or trouble.kind != "unreachable"
             raise
         self._reached = True
-        return found
+        return body
 
 
-def known(form: str, ways: tuple[str, ...]) -> str:
-    """The form, of a result that is read; raises ValueError where it is no way to P(yes)."""
-    if form not in ways:
-        raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
-    return form
+def _why(errors: Any) -> str:
+    """Why a batch was refused as a whole."""
+    listed = fields_of(errors).get("data")
+    first = listed[0] if isinstance(listed, list) and listed else None
+    return str(first.get("message")) if isinstance(first, dict) else "no reason was given"

@@ -23,7 +23,6 @@ from ...utils.options import Option
 from ..replies import (
     REFUSED,
     are_weighed,
-    in_words,
     names_in,
     p_yes,
     schema_of,
@@ -31,12 +30,11 @@ from ..replies import (
     words_in,
 )
 from .attempts import Reply, Trouble, of_status, reading
-from .batches import NO_LIST, UNLISTED, ChatBatch, Job, checked_id, known
 from .chat import WORDS, ChatEndpoint, MaxTokens, ModelName, PerCall, Provider, Received, lacks
 from .elicitation import Elicitation, kind
 from .http import fields_of, host_of, read_or_none, words_of
 from .keys import QUERY
-from .prices import Usage, whole
+from .prices import Usage
 from .prompt_templates import Template
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]
@@ -213,108 +211,3 @@ def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -
     if code == "insufficient_quota":  # comes as 429, but no waiting helps
         return Trouble(f"http {status}", words, then="stop", refused=True)
     return of_status(status, headers, words)
-
-
-MARK = "adaptive_vtt"
-"""The batch's metadata of this name is our key."""
-MAX_BYTES = 200_000_000
-"""The longest file of requests that OpenAI takes."""
-_CHAT = "/v1/chat/completions"
-_PAGE, _PAGES = 100, 50
-_DAY = 86_400  # seconds by which two clocks may differ
-_ENDED = ("completed", "expired", "cancelled")
-_RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
-
-
-class OpenAIBatch(ChatBatch, OpenAIProtocol):
-    """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
-
-    The options are those of `OpenAIProtocol`, `ChatBatch` and `BatchEndpoint`.
-    """
-
-    async def upload(self, requests: Mapping[str, Any]) -> str:
-        lines = (
-            json.dumps({"custom_id": name, "method": "POST", "url": _CHAT, "body": body})
-            for name, body in requests.items()
-        )
-        data = "\n".join(lines).encode()
-        self._check_size(len(data), MAX_BYTES, requests)
-        files = self._client.files.with_raw_response
-        made = files.create(file=("batch.jsonl", data), purpose="batch", **self._apart)
-        return checked_id((await self._said(made)).get("id"))
-
-    async def create(self, key: str, uploaded: str) -> str:
-        made = self._client.batches.with_raw_response.create(
-            input_file_id=uploaded,
-            endpoint=_CHAT,
-            completion_window="24h",
-            metadata={MARK: key},
-            **self._apart,
-        )
-        return checked_id((await self._said(made)).get("id"))
-
-    async def find(self, key: str, since: int) -> str | None:
-        after: dict[str, str] = {}
-        for _ in range(_PAGES):
-            try:
-                page = await self._said(
-                    self._client.batches.with_raw_response.list(limit=_PAGE, **after, **self._apart)
-                )
-            except Trouble as trouble:
-                raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
-            found = [one for one in page["data"] if (one.get("metadata") or {}).get(MARK) == key]
-            if found:
-                return checked_id(found[0]["id"])
-            if not (page["data"] and page.get("has_more")):
-                return None
-            if page["data"][-1]["created_at"] < since - _DAY:  # the newest come first
-                return None
-            after = {"after": checked_id(page["data"][-1]["id"])}
-        raise Trouble(UNLISTED)
-
-    async def look(self, batch: str) -> Job:
-        said = await self._said(
-            self._client.batches.with_raw_response.retrieve(batch, **self._apart)
-        )
-        status = said["status"]
-        if said["id"] != batch or status not in (*_RUNNING, *_ENDED, "failed"):
-            raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
-        if status == "failed":
-            return Job(True, refused=_why(said.get("errors")))
-        files = [said.get("output_file_id"), said.get("error_file_id")]
-        if status not in _ENDED:
-            return Job(False, _done(said.get("request_counts")))
-        return Job(True, files=tuple(checked_id(file) for file in files if file))
-
-    async def results(self, job: Job) -> list[bytes]:
-        files = self._client.files.with_raw_response
-        return [await self._body(files.content(file, **self._apart)) for file in job.files]
-
-    def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
-        response, error = result.get("response"), result.get("error")
-        if not isinstance(response, dict):
-            raise _undone(error)
-        status, body = response["status_code"], response["body"]
-        if status != 200:
-            raise self._refusal(status, json.dumps(body).encode(), {})
-        way = known(form, ELICITATIONS)
-        return self._reply(body, prompt, WORDS if in_words(prompt) else way)
-
-
-def _done(counts: Any) -> int:
-    ended = [whole(fields_of(counts).get(name)) for name in ("completed", "failed")]
-    return sum(count or 0 for count in ended)
-
-
-def _why(errors: Any) -> str:
-    listed = fields_of(errors).get("data")
-    first = listed[0] if isinstance(listed, list) and listed else None
-    return str(first.get("message")) if isinstance(first, dict) else "no reason was given"
-
-
-def _undone(error: Any) -> Trouble:
-    """A request that was never answered: its batch expired or was cancelled, or it failed."""
-    told = fields_of(error)
-    code, words = str(told.get("code"))[:60], str(told.get("message"))[:200]
-    kinds = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
-    return Trouble(kinds.get(code, "batch error"), f"{code}: {words}", refused=True)
