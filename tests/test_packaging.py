@@ -1,5 +1,6 @@
 """What the wheel holds, and that no module outgrows its room."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,8 @@ def test_wheel_holds_types_data_and_the_three_rooms(names: set[str]) -> None:
         "adaptive_vtt/strategies/__init__.py",
         "adaptive_vtt/surrogates/answer_gp.py",
         "adaptive_vtt/experiments/__init__.py",
+        "adaptive_vtt/experiments/medtest/data/phantom_unet.npz",
+        "adaptive_vtt/experiments/reic/data/scene_things.json",
     } <= names
 
 
@@ -119,6 +122,28 @@ def test_version_is_that_of_the_tag_and_of_an_archive_the_fallback(tmp_path: Pat
     assert "dev" in version()
     subprocess.run(["git", "tag", "v0.7.0"], cwd=tmp_path, check=True)
     assert version() == "0.7.0"
+
+
+@pytest.mark.parametrize("kind", ["medtest.phantoms:frames", "reic.drawn_scenes:scenes"])
+def test_a_spec_elsewhere_names_drawn_worlds_of_an_installed_wheel(
+    wheel: Path, tmp_path: Path, kind: str
+) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    (tmp_path / "SPEC.toml").write_text(
+        f'[dataset]\nkind = "adaptive_vtt.experiments.{kind}"\n[dataset.options]\ncount = 1\n'
+    )
+    code = """
+from pathlib import Path
+import adaptive_vtt
+from adaptive_vtt.config.datasets import read_dataset
+from adaptive_vtt.experiments.medtest import phantom_unet
+assert Path(adaptive_vtt.__file__).is_relative_to(Path("installed").resolve())
+image = read_dataset(Path("SPEC.toml")).sample(0).require_image()
+assert phantom_unet.predict([image])[0].shape[1:] == image.shape[:2]
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
 
 
 def test_rooms_are_imported_from_the_wheel(wheel: Path) -> None:
