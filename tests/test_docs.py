@@ -34,7 +34,6 @@ _SLOW = (
         "judges",
         "masks",
         "notebook",
-        "readers",
         "own-parts",
         "own-table",
         "prompts",

@@ -321,7 +321,7 @@ def _told(written: Written, out: Path) -> str:
             *(taken if others else []),
             *more,
             "next:",
-            f"  avtt review-vqa {shlex.quote(str(out))}    # accept, edit or reject each",
+            f"  avtt label {shlex.quote(str(out))} --reader NAME    # accept or reject each",
             "  avtt serve-demo    # a model that guesses, to try them on",
             f"  avtt audit {spec}",
         ]

@@ -48,7 +48,6 @@ GROUPS = {
         "list": "List available strategies, relations, models and other parts.",
         "preview": "Write a sheet of relations at every severity, of one image.",
         "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
-        "review-vqa": "Review questions on a page: accept, edit or reject each.",
         "serve-demo": "Serve a model on this machine, to try an audit on.",
     },
 }

@@ -367,7 +367,7 @@ class Sampling:
     - ``keep_masks``: about 2 kB for a mask of 512 x 512 pixels, beside its scores.
     - ``by_price``: by the root of what calls are expected to cost, where the strategy is
       ``certify``: see ``engine.prices``.
-    - ``replay``: an earlier audit whose draws come first; set by ``Versus`` and for readers.
+    - ``replay``: an earlier audit whose draws come first; set by ``Versus``.
       Default None: all draws are its own.
     """
 

@@ -1,2 +1,2 @@
-"""People confirm what an audit of captions reports, judge changed pictures, or answer what the
-model was asked: on cards, by one page or on one terminal, with a file of answers each."""
+"""People confirm what an audit of captions reports, judge changed pictures, answer what the model
+was asked, or review questions: on one page, with a CSV file of answers per person."""

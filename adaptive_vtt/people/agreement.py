@@ -7,16 +7,19 @@ Many Raters (Psychological Bulletin 76, 1971).
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from ..errors import InputError
 
 Value = TypeVar("Value", bound=Hashable)
+Answered = dict[tuple[str, str], list[str]]
+"""(card, question) -> the answers of all readers."""
 
 
 @dataclass(frozen=True)
@@ -30,26 +33,35 @@ class Scores:
 
 
 def scores(tp: float, fp: float, fn: float, tn: float) -> Scores:
-    """Scores of true and false positives and negatives, which may be estimates; NaN: unknown.
+    """Return the scores of true and false positives and negatives; estimates, NaN if unknown.
 
     F1 is 2 tp / (2 tp + fp + fn): defined, and 0, where errors were missed and none reported.
     """
+
+    def share(part: float, whole: float) -> float | None:
+        return part / whole if whole > 0 and math.isfinite(part) else None
+
     return Scores(
-        accuracy=_share(tp + tn, tp + fp + fn + tn),
-        precision=_share(tp, tp + fp),
-        recall=_share(tp, tp + fn),
-        f1=_share(2 * tp, 2 * tp + fp + fn),
+        accuracy=share(tp + tn, tp + fp + fn + tn),
+        precision=share(tp, tp + fp),
+        recall=share(tp, tp + fn),
+        f1=share(2 * tp, 2 * tp + fp + fn),
     )
 
 
 def fleiss_kappa(counts: npt.ArrayLike) -> float | None:
-    """Agreement beyond chance of raters who each put every subject into one category.
+    """Return the agreement beyond chance of raters who each put every subject into one category.
 
-    ``counts``: n subjects x k categories, how many raters chose each; the raters of one
-    subject need not be those of another, but as many. 1 is full agreement, 0 what chance
-    would give, below 0 less than that. None where it is not defined: no subjects, fewer
-    than two raters, or one category chosen throughout, of which chance would give as much.
-    Raises InputError for counts of another form, or rows with different sums.
+    Args:
+        counts: Subjects x categories: how many raters chose each. The raters of one subject need
+            not be those of another, but as many.
+
+    Returns:
+        1 for full agreement, 0 for what chance would give, below 0 for less. None where it is not
+        defined: no subjects, fewer than two raters, or one category chosen throughout.
+
+    Raises:
+        InputError: The counts have another form, or rows with different sums.
     """
     table = np.asarray(counts, dtype=float)
     if table.ndim != 2 or (table < 0).any() or (table != np.round(table)).any():
@@ -57,40 +69,47 @@ def fleiss_kappa(counts: npt.ArrayLike) -> float | None:
             "Fleiss' kappa: expected counts of subjects x categories, got "
             f"an array of shape {table.shape} that is none"
         )
-    raters = np.unique(table.sum(axis=1))
-    if len(raters) > 1:
+    sums = np.unique(table.sum(axis=1))
+    if len(sums) > 1:
         raise InputError(
             "Fleiss' kappa: expected as many raters for every subject, got "
-            f"{raters[0]:g} to {raters[-1]:g}"
+            f"{sums[0]:g} to {sums[-1]:g}"
         )
-    if len(raters) == 0 or raters[0] < 2:
+    if len(sums) == 0 or sums[0] < 2:
         return None
-    return _beyond_chance(table, float(raters[0]))
+    raters = float(sums[0])
+    # equations 3 to 7: pairs of raters that agree, less those that agree by chance
+    alike = ((table**2).sum(axis=1) - raters) / (raters * (raters - 1))
+    chance = float(((table.sum(axis=0) / table.sum()) ** 2).sum())
+    return None if math.isclose(chance, 1) else (float(alike.mean()) - chance) / (1 - chance)
 
 
-def kappa_of(chosen: Sequence[Sequence[Any]]) -> float | None:
-    """Fleiss' kappa of what each subject's raters chose; None and raises as ``fleiss_kappa``."""
-    kinds = sorted({choice for choices in chosen for choice in choices})
-    table = [[choices.count(kind) for kind in kinds] for choices in chosen]
-    return fleiss_kappa(table) if table else None
+def answered(answers: pd.DataFrame) -> Answered:
+    """Return what all readers answered to each question."""
+    return answers.groupby(["card", "question"])["answer"].agg(list).to_dict()  # type: ignore[return-value]
+
+
+def agreement(
+    given: Iterable[Sequence[str]],
+    readers: int,
+    choice: Callable[[str], Hashable] = str,
+) -> tuple[float | None, int]:
+    """Return Fleiss' kappa of the questions that all readers answered, and their number.
+
+    Args:
+        given: The answers to each question.
+        readers: How many people read.
+        choice: What of an answer is compared.
+    """
+    shared = [[choice(answer) for answer in row] for row in given if len(row) == readers]
+    kinds = sorted({kind for row in shared for kind in row}, key=str)
+    table = [[row.count(kind) for kind in kinds] for row in shared]
+    return fleiss_kappa(table) if table else None, len(shared)
 
 
 def majority(choices: Iterable[Value]) -> Value | None:
-    """What was chosen most often; None where several were, or nothing was chosen."""
+    """Return what was chosen most often; None where several were, or nothing was chosen."""
     ranked = Counter(choices).most_common(2)
     if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
         return None
     return ranked[0][0]
-
-
-def _beyond_chance(table: npt.NDArray[np.float64], raters: float) -> float | None:
-    """Fleiss 1971, equations 3 to 7: counts n x k with the same sum in each row."""
-    alike = ((table**2).sum(axis=1) - raters) / (raters * (raters - 1))
-    chance = float(((table.sum(axis=0) / table.sum()) ** 2).sum())
-    if math.isclose(chance, 1):
-        return None
-    return (float(alike.mean()) - chance) / (1 - chance)
-
-
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole > 0 and math.isfinite(part) else None

@@ -54,7 +54,7 @@ function make(tag, text) {
 }
 
 // -- where one stands --------------------------------------------------------------------
-const given = (card, asked) => answers.get(keyOf({ card: card.number, question: asked.id }));
+const given = (card, asked) => answers.get(keyOf({ card: card.id, question: asked.id }));
 const isDone = (card) => card.asked.every((asked) => given(card, asked));
 const open = (card) => card.asked.find((asked) => !given(card, asked));
 
@@ -70,8 +70,11 @@ function forward() {
   go(to);
 }
 
+// words that a button stands for are told from its answer by a full stop
+const inWords = (text) => (["yes", "no", form.unsure].includes(text.toLowerCase()) ? `${text}.` : text);
+
 function put(card, asked, value) {
-  const one = { card: card.number, question: asked.id, answer: value, time: new Date().toISOString() };
+  const one = { card: card.id, question: asked.id, answer: value, time: new Date().toISOString() };
   answers.set(keyOf(one), one);
   keep();
 }
@@ -120,7 +123,7 @@ function picture(card, index) {
     image.addEventListener("load", () => image.classList.toggle("small", image.naturalWidth < 64));
     image.addEventListener("click", () => at("pictures").classList.toggle("whole"));
     const view = document.createElement("div");
-    if (card.captions.length) view.className = "view"; // as large as the picture, for its outlines
+    if (card.captions.length || card.boxes.length) view.className = "view"; // as large as the picture, for its outlines
     view.append(image);
     if (!index && card.boxes.length) view.append(outlines(card));
     figure.append(view);
@@ -177,7 +180,7 @@ function question(asked) {
     // nothing is drawn anew while somebody writes: a click that ends it would meet no button
     words.addEventListener("input", () => {
       if (!words.value.trim()) return;
-      put(card, asked, words.value.trim());
+      put(card, asked, inWords(words.value.trim()));
       for (const button of choices.children) button.setAttribute("aria-pressed", "false");
       showDone();
     });

@@ -1,36 +1,34 @@
 """What people are shown: cards with pictures, and questions to answer about each."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from ..engine.judge import with_answers
 from ..engine.settings import same_audit
-from ..errors import AvttError
+from ..errors import AvttError, InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
+from ..models.local.reader import COLUMNS, NO, UNSURE, YES, latest, read_answers
+from ..results.report.beside_journal import Realism
 from ..space import QuestionSpace
-from ..types import Image
+from ..types import Image, JsonObject
+from ..utils.files import write_text
 from ..utils.image_codec import jpeg, png
+from ..utils.tables import csv_text
 
-UNSURE = "unsure"
-"""The answer of somebody who cannot tell."""
-YES, NO = "yes", "no"
 NONE = "none"
 """The answer that there is no error, and so no type of one."""
-Key = tuple[int, str]
-"""The number of a card, and one of its questions."""
-SIGNS = {YES: "y", NO: "n", UNSURE: "u", NONE: "0"}
-"""Keys of a keyboard for answers that are no single letter."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question of a card. ``id``: what it is called in files; ``text``: how it is put;
-    ``choices``: answer -> what stands on its button, UNSURE left out; none: any words do;
-    ``unsure``: whether UNSURE is an answer; ``suggested``: the choice that Enter confirms."""
+    """A question of a card. ``id``: its name in files; ``choices``: answer -> text of its button,
+    UNSURE left out; {}: any words; ``suggested``: the choice that Enter confirms."""
 
     id: str
     text: str
@@ -38,129 +36,163 @@ class Asked:
     unsure: bool = True
     suggested: str | None = None
 
-    @property
-    def answers(self) -> list[str]:
-        """All choices, UNSURE among them."""
-        return [*self.choices, *([UNSURE] if self.unsure else [])]
-
-    def worded(self, answer: str) -> str:
-        """What stands on the button of an answer."""
-        return "I cannot tell" if answer == UNSURE else self.choices.get(answer, answer)
-
 
 @dataclass(frozen=True)
 class Card:
-    """What is judged at once. ``number``: what it is called in files; ``question`` and ``call``: of
-    the audit, where its pictures come from; ``titles``: one per picture, the source's first;
-    ``words``: what is said of the picture beside the questions, or ""; ``captions``: one per
-    picture, or none, in which ``mark`` is marked; ``boxes``: what is outlined in the first picture
-    of ``size`` (height, width): left, top, right, bottom in pixels; ``told``: name and text of what
-    else is known.
-    """
+    """What is judged at once. ``id``: its name in files; ``question`` and ``call``: of the audit,
+    where its pictures come from; ``titles``: one per picture; ``captions``: one per picture, or
+    none, in which ``mark`` is marked; ``boxes``: what is outlined in the first picture of ``size``
+    (height, width): left, top, right, bottom in pixels; ``told``: name and text of what else is
+    known."""
 
-    number: int
+    id: str
     question: int
     call: int
     titles: tuple[str, ...]
     asked: tuple[Asked, ...]
-    words: str = ""
     captions: tuple[str, ...] = ()
     mark: str = ""
     boxes: tuple[tuple[float, float, float, float], ...] = ()
     size: tuple[int, int] = (1, 1)
     told: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def all(self) -> list[Key]:
-        """All that is asked of it."""
-        return [(self.number, one.id) for one in self.asked]
+
+@dataclass(frozen=True)
+class Shown:
+    """The pictures of a card as data addresses, and what is said of them with the questions."""
+
+    pictures: tuple[str, ...] = ()
+    words: str = ""
 
 
-def known(cards: Sequence[Card]) -> dict[Key, Asked]:
-    """Every question of the cards."""
-    return {(card.number, one.id): one for card in cards for one in card.asked}
+@dataclass(frozen=True)
+class Summary:
+    """What answers come to: JSON ``figures``, ``tables`` by title and sentences to print, and what
+    the report is to show of ``realism``."""
+
+    figures: JsonObject
+    tables: Mapping[str, pd.DataFrame]
+    notes: Sequence[str]
+    realism: Realism | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One kind of labelling. ``folder``: of answers, in that of the run; ``title`` and ``about``
+    stand at the top of the page; ``cards``: those to show; ``known``: all that may be answered;
+    ``summarise``: what the answers of all readers come to; ``option``: of ``avtt label``, which
+    chose it."""
+
+    folder: str
+    title: str
+    about: str
+    cards: Callable[[], Sequence[Card]]
+    known: Callable[[], Sequence[Card]]
+    show: Callable[[Card], Shown]
+    summarise: Callable[[pd.DataFrame], Summary]
+    option: str = ""
 
 
 def yes_or_no(id: str, text: str) -> Asked:
-    """A question to be answered with yes or no."""
+    """Return a question to be answered with yes or no."""
     return Asked(id, text, {YES: "Yes", NO: "No"})
+
+
+# -- files of answers: one per reader --------------------------------------------------------------
+
+
+def read_folder(folder: Path) -> pd.DataFrame:
+    """Return the answers of all readers, of ``folder``/NAME.csv."""
+    files = [read_answers(path) for path in sorted(folder.glob("*.csv"))]
+    return pd.concat(files, ignore_index=True) if files else pd.DataFrame(columns=[*COLUMNS])
+
+
+def keep(folder: Path, answers: pd.DataFrame) -> int:
+    """Add answers to their readers' files, of two to one question the later; return how many are
+    new. Each file is replaced in one step."""
+    before = read_folder(folder)
+    both = latest(pd.concat([before, answers], ignore_index=True))
+    for reader, rows in both.groupby("reader"):
+        write_text(folder / f"{reader}.csv", csv_text(rows))
+    return len(both) - len(both.merge(before))
+
+
+def check_answers(answers: pd.DataFrame, cards: Sequence[Card], where: str) -> None:
+    """Raise InputError for an answer to what was not asked, and for one that is no choice."""
+    asked = {(card.id, one.id): one for card in cards for one in card.asked}
+    rows = zip(answers["card"], answers["question"], answers["answer"], strict=True)
+    for card, question, answer in rows:
+        one = asked.get((card, question))
+        if one is None:
+            raise InputError(
+                f"{where}: expected answers to this page's questions, got one to {question!r} of "
+                f"card {card}; is the file of another audit, or of another kind of labelling?"
+            )
+        choices = [*one.choices, *([UNSURE] if one.unsure else [])]
+        if one.choices and answer not in choices:
+            raise InputError(
+                f"{where}: card {card}, {question!r}: expected one of {', '.join(choices)}, got "
+                f"{answer!r}"
+            )
 
 
 # -- pictures --------------------------------------------------------------------------------------
 
 
-SIDE = 640
+SIDE = 1280
 """Pictures are shrunk to this many pixels on the longer side."""
-FINE_SIDE = 1280
-"""The same where details matter."""
 SMALL = 256 * 256
-"""Pixels of a picture that is kept as it is where details matter: a JPEG would blur it."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A JPEG or PNG file, named by its usual ending."""
-
-    data: bytes
-    ending: str
-
-    @property
-    def address(self) -> str:
-        """The picture as a data address."""
-        return f"data:image/{self.ending};base64,{b64encode(self.data).decode('ascii')}"
+"""Pixels of a picture that is kept as it is: a JPEG would blur it."""
 
 
 class Pictures:
-    """Source and follow-up of judged questions.
+    """Source and follow-up of judged questions, as data addresses.
 
-    ``space``: that of the audit (raises JournalError for another), or None where the data
-    are gone; then there are thumbnails of a few failing calls. ``fine``: larger and sharper
-    pictures, for whoever judges the picture itself.
+    ``space``: that of the audit, or None where the data are gone; then there are thumbnails of a
+    few failing calls. ``alone``: the follow-up without its source. Raises JournalError for another
+    space.
     """
 
     def __init__(
-        self, journal: Journal, space: QuestionSpace | None = None, *, fine: bool = False
+        self, journal: Journal, space: QuestionSpace | None = None, *, alone: bool = False
     ) -> None:
-        facts = read_facts(journal.facts())
         if space is not None:
-            same_audit(facts, space, {})
-        self._space = None if space is None else with_answers(space, journal)
-        self._kept = journal.pictures()
-        self._fine = fine
+            same_audit(read_facts(journal.facts()), space, {})
+        self.space = None if space is None else with_answers(space, journal)
+        self._kept, self._alone = journal.pictures(), alone
 
-    def of(self, card: Card) -> tuple[Picture, Picture] | None:
-        """Source and follow-up; None where there are none to be had."""
-        made = self._made(card)
-        if made is None and card.call in self._kept:
-            source, follow_up = self._kept[card.call]
-            return Picture(source, "png"), Picture(follow_up, "png")
-        return made
+    def of(self, card: Card) -> Shown:
+        """Return what a card shows; no pictures where there are none."""
+        shown = self._made(card)
+        if not shown.pictures and card.call in self._kept:
+            shown = Shown(tuple(_address(data, "png") for data in self._kept[card.call]))
+        return Shown(shown.pictures[1:], shown.words) if self._alone else shown
 
-    def _made(self, card: Card) -> tuple[Picture, Picture] | None:
-        if self._space is None:
-            return None
-        number = int(self._space.image_of(np.array([card.question]))[0])
+    def _made(self, card: Card) -> Shown:
+        if self.space is None:
+            return Shown()
+        number = int(self.space.image_of(np.array([card.question]))[0])
         try:
-            source, follow_up = self._space.pair(number)
+            source, follow_up = self.space.pair(number)
         except AvttError:  # a file is gone since; the journal may still have a thumbnail
-            return None
+            return Shown()
         if source.image is None or follow_up.image is None:
-            return None
-        return self._picture(source.image), self._picture(follow_up.image)
-
-    def _picture(self, image: Image) -> Picture:
-        if self._fine and image.shape[0] * image.shape[1] <= SMALL:
-            return Picture(png(image), "png")
-        side, quality = (FINE_SIDE, 95) if self._fine else (SIDE, 88)
-        return Picture(jpeg(_shrunk(image, side), quality), "jpeg")
+            return Shown()
+        return Shown((address(source.image), address(follow_up.image)), follow_up.words)
 
 
-def _shrunk(image: Image, side: int) -> Image:
+def address(image: Image) -> str:
+    """Return an image as a data address, shrunk to SIDE."""
     import cv2
 
     height, width = image.shape[:2]
-    scale = side / max(height, width)
-    if scale < 1:
+    if height * width <= SMALL:
+        return _address(png(image), "png")
+    if (scale := SIDE / max(height, width)) < 1:
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
-        return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
-    return image
+        image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+    return _address(jpeg(image, 92), "jpeg")
+
+
+def _address(data: bytes, kind: str) -> str:
+    return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"

@@ -6,57 +6,81 @@ taken of what the audit asked, evenly over relations and, within each, over seve
 a cell at random, so that what was labelled when somebody stops is a random part of it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, TypeVar
+
+import pandas as pd
 
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
+from ..models.local.reader import YES, card_id
 from ..results.report.beside_journal import Cell, Realism, identity
+from ..results.report.people import realism_rows
 from ..types import IDENTITY
 from ..utils.random_streams import generator
-from .agreement import kappa_of, majority
-from .answers import Answers, by_question
-from .cards import YES, Card, Key, yes_or_no
+from .agreement import agreement, answered, majority
+from .cards import Card, Pictures, Summary, Task, yes_or_no
 
+ABOUT = (
+    "The second picture of each pair was made of the first. Say what you see; nobody expects "
+    "a certain answer. A click on a picture shows it larger."
+)
 REALISTIC, SAME = "realistic", "same"
 QUESTIONS = (
     yes_or_no(REALISTIC, "Could the second picture have been taken in practice?"),
     yes_or_no(SAME, "Does it show the same diagnosis as the first?"),
 )
-TITLES = ("first picture", "second picture")
-"""Source and follow-up, as readers are told."""
 PAIRS = 60
 """Pairs that are shown where nobody says how many."""
 T = TypeVar("T")
 
 
+def realism_task(
+    journal: Journal, pictures: Pictures, sample: int | None, everything: bool
+) -> Task:
+    """Return the judging of ``sample`` pairs, or all."""
+    count = None if everything else PAIRS if sample is None else sample
+
+    def cards() -> list[Card]:
+        chosen = pairs_in_turn(journal, count, pictures)
+        if not chosen:
+            raise InputError("nothing to judge: the data are gone, and no picture was kept")
+        return chosen
+
+    return Task(
+        "realism",
+        "Realism",
+        ABOUT,
+        cards,
+        lambda: [card for card, _ in pairs(journal)],
+        pictures.of,
+        lambda answers: summarise(journal, answers),
+        "--realism",
+    )
+
+
 def pairs(journal: Journal) -> list[tuple[Card, tuple[str, int]]]:
-    """Every follow-up that the audit asked about, unless it is the source itself, as a card, with
-    its relation and severity. A card's number is that of the follow-up image."""
+    """Return every follow-up that the audit asked about, unless it is the source itself, as a
+    card, with its relation and severity."""
     facts = read_facts(journal.facts())
-    found: dict[int, tuple[Card, tuple[str, int]]] = {}
+    listed: dict[str, tuple[Card, tuple[str, int]]] = {}
     for draw in journal.draws(proposals=False):
         image = int(facts.space.numbering.image_of(draw.question))
-        _, variant = facts.space.numbering.image_parts(image)
-        change = facts.space.variants[variant]
+        change = facts.space.variants[facts.space.numbering.image_parts(image)[1]]
         if change[0] != IDENTITY:
-            card = Card(image, draw.question, draw.call, TITLES, QUESTIONS)
-            found.setdefault(image, (card, change))
-    return list(found.values())
+            titles = ("first picture", "second picture")
+            card = Card(card_id(draw.sample, *change), draw.question, draw.call, titles, QUESTIONS)
+            listed.setdefault(card.id, (card, change))
+    return list(listed.values())
 
 
-def cards(
-    journal: Journal,
-    count: int | None = PAIRS,
-    is_shown: Callable[[Card], object] = lambda card: True,
-) -> list[Card]:
-    """``count`` pairs to show, the same in the same order for every reader; None: all.
+def pairs_in_turn(journal: Journal, count: int | None, pictures: Pictures) -> list[Card]:
+    """Return ``count`` pairs that have pictures, the same for every reader; None: all.
 
     Relations take turns, and of each its severities, those that were asked least often last.
-    ``is_shown``: whether there are pictures of a card; others are passed over. Raises InputError
-    for a negative count, and where no follow-up was asked about.
+    Raises InputError for a count below 1, and where no follow-up was asked about.
     """
     if count is not None and count < 1:
         raise InputError(f"--sample: expected 1 or more pairs, got {count}")
@@ -69,72 +93,58 @@ def cards(
         )
     rng = generator(read_facts(journal.facts()).settings.seed, "realism")
 
-    def shuffled(items: Sequence[T]) -> list[T]:
-        return [items[k] for k in rng.permutation(len(items))]
+    def shuffled(rows: Sequence[T]) -> list[T]:
+        return [rows[k] for k in rng.permutation(len(rows))]
 
     by_relation = [
         list(_in_turn([shuffled(alike) for _, alike in sorted(severities.items())]))
         for _, severities in sorted(cells.items())
     ]
-    found: list[Card] = []
+    chosen: list[Card] = []
     for card in _in_turn(shuffled(by_relation)):
-        if count is not None and len(found) >= count:
+        if count is not None and len(chosen) >= count:
             break
-        if is_shown(card):
-            found.append(card)
-    return found
+        if pictures.of(card).pictures:
+            chosen.append(card)
+    return chosen
 
 
-def summarise(journal: Journal, readers: Mapping[str, Answers]) -> Realism:
-    """What all readers said of the follow-ups of an audit.
+def summarise(journal: Journal, answers: pd.DataFrame) -> Summary:
+    """Return what all readers said of the follow-ups of an audit.
 
     A pair is realistic, or shows the same, where most of those who judged it say yes: who cannot
     tell, and a tie, do not.
     """
-    facts, found = read_facts(journal.facts()), pairs(journal)
-    said = by_question(readers)
+    given = answered(answers)
     counts: dict[tuple[str, int], dict[str, list[int]]] = {}
-    for card, change in found:
+    for card, change in pairs(journal):
         for question in (REALISTIC, SAME):
-            if answers := said.get((card.number, question)):
+            if labels := given.get((card.id, question)):
                 cell = counts.setdefault(change, {REALISTIC: [0, 0], SAME: [0, 0]})
-                cell[question][0] += majority(answers) == YES
+                cell[question][0] += majority(labels) == YES
                 cell[question][1] += 1
-    return Realism(
-        audit=identity(facts),
-        readers={name: len({card for card, _ in own}) for name, own in readers.items()},
+    counted = answers.groupby("reader")["card"].nunique()
+    readers = {str(name): int(count) for name, count in counted.items()}
+    judged = Realism(
+        audit=identity(read_facts(journal.facts())),
+        readers=readers,
         cells=[
-            Cell(
-                relation=relation,
-                severity=severity,
-                realistic=_both(cell[REALISTIC]),
-                same=_both(cell[SAME]),
-            )
+            Cell.model_validate({"relation": relation, "severity": severity, **cell})
             for (relation, severity), cell in sorted(counts.items())
         ],
-        kappa={q: agreement(said, q, len(readers)) for q in (REALISTIC, SAME)},
+        kappa={
+            question: agreement((v for k, v in given.items() if k[1] == question), len(readers))
+            for question in (REALISTIC, SAME)
+        },
     )
-
-
-def agreement(
-    said: Mapping[Key, Sequence[str]], question: str | None, readers: int
-) -> tuple[float | None, int]:
-    """Fleiss' kappa of what all ``readers`` answered to a question (None: to any), and of how many
-    cards; None where it is not defined."""
-    shared = [
-        answers
-        for (_, name), answers in said.items()
-        if question in (None, name) and len(answers) == readers
-    ]
-    return kappa_of(shared), len(shared)
+    columns = ["relation", "realistic", "95 %", "same diagnosis", "95 % of it", "pairs"]
+    table = pd.DataFrame([row[:6] for row in realism_rows(judged)], columns=columns)
+    notes = ["'I cannot tell', and a tie, do not count as yes"]
+    return Summary(judged.model_dump(mode="json"), {"what most say": table}, notes, judged)
 
 
 def _in_turn(lists: Iterable[Sequence[T]]) -> Iterator[T]:
-    """The first of each, then the second of each, and so on."""
+    """Yield the first of each, then the second of each, and so on."""
     gone: Any = object()
     for row in zip_longest(*lists, fillvalue=gone):
         yield from (each for each in row if each is not gone)
-
-
-def _both(counts: Sequence[int]) -> tuple[int, int]:
-    return counts[0], counts[1]

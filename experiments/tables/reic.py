@@ -13,8 +13,8 @@ from adaptive_vtt.journal import Journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
 from adaptive_vtt.oracles.findings import judged, thing
-from adaptive_vtt.people.answers import read_folder
-from adaptive_vtt.people.captions import Level, items, summarise
+from adaptive_vtt.people.captions import items, summarise
+from adaptive_vtt.people.cards import read_folder
 
 from .layout import Cell, Table, tables_of
 from .runs import Run
@@ -102,7 +102,7 @@ def _counts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
 def _verdicts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
     """Tables I, V and VI, and the violations of II: reports against people's verdicts."""
     labels = read_folder(run.folder / LABELS)
-    if not labels:
+    if labels.empty:
         return
     found = items(journal)
     options = read_facts(journal.facts()).begun_with.get("oracle") or {}
@@ -111,26 +111,25 @@ def _verdicts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
         mine = [item for item in found if item.relation == f"{FAMILY}{relation}"]
         if not mine:
             continue
-        summary = summarise(mine, labels)
-        for name, level in (("object", summary.objects), ("case", summary.cases)):
+        figures = summarise(mine, labels).figures
+        for name, level in (("object", figures["objects"]), ("case", figures["cases"])):
             row = run.dataset, name, run.model, relation
             _add(run, every["I"], row, _figures(level))
         method = run.dataset, run.model, f"REIC, {relation}"
-        _add(run, every["II"], method, {"violations": summary.cases.tp})
-        score = summary.objects.scores.f1
+        _add(run, every["II"], method, {"violations": figures["cases"]["tp"]})
+        score = figures["objects"]["f1"]
         if score is not None:
             _add(run, every["V"], (run.model, relation, group), {"F1": 100 * score})
         for kind in ERROR_TYPES:
-            cell = Cell(summary.types[kind])
+            cell = Cell(sum(row.get(kind, 0) for row in figures["types"].values()))
             every["VI"].add((kind,), (run.model, relation), cell, run.folder)
 
 
-def _figures(level: Level) -> dict[str, float]:
+def _figures(level: Mapping[str, Any]) -> dict[str, float]:
     """Counts of what was labelled, and scores in per cent."""
-    counts = {name: getattr(level, name.lower()) for name in VERDICTS}
+    counts = {name: level[name.lower()] for name in VERDICTS}
     right, total = counts["TP"] + counts["TN"], sum(counts.values())
-    scores = level.scores
-    known = {"precision": scores.precision, "recall": scores.recall, "F1": scores.f1}
+    known = {"precision": level["precision"], "recall": level["recall"], "F1": level["f1"]}
     if total:
         known = {"accuracy": right / total, **known}
     return counts | {name: 100 * value for name, value in known.items() if value is not None}

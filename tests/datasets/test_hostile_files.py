@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import csv
 import errno
 import io
 import json
@@ -30,7 +29,6 @@ from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.answer_json import from_json, to_json
 from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 from adaptive_vtt.models import Unanswered
-from adaptive_vtt.people.answers import Given, read_file, to_csv
 from adaptive_vtt.utils.files import why_unread
 from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.tables import MAX_COLUMNS, check_width, csv_text, inert, original, restored
@@ -193,15 +191,6 @@ def test_tables_come_back_as_they_were() -> None:
     pd.testing.assert_frame_equal(
         restored(pd.read_csv(io.StringIO(text), dtype={"'=id": str})), before
     )
-
-
-def test_labels_of_an_object_called_like_a_formula(tmp_path: Path) -> None:
-    time_ = pd.Timestamp("2024-05-31T12:00:00Z").to_pydatetime()
-    label = Given(3, '=HYPERLINK("http://example.org")', "ann", "1.1", time_)
-    (tmp_path / "ann.csv").write_text(to_csv([label]))
-    cells = next(csv.reader(io.StringIO(to_csv([label]).splitlines()[1])))
-    assert cells[1].startswith("'=")
-    assert read_file(tmp_path / "ann.csv") == [label]
 
 
 # -- arrays that are not what they say --------------------------------------------------------

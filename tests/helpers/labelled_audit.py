@@ -1,22 +1,23 @@
 """A small audit of captions in a journal, and labels that people gave to what it found."""
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.engine.settings import describe_space
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow
-from adaptive_vtt.people.answers import Given
+from adaptive_vtt.models.local.reader import COLUMNS
 from adaptive_vtt.people.captions import Item, items
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils.image_codec import png
 
-NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
+NOON = "2024-05-31T12:00:00Z"
 
 
 def entry(name: str, rule: int | None = None, type: str | None = None, **over: Any) -> Any:
@@ -101,10 +102,11 @@ def folder(tmp_path: Path, space: QuestionSpace) -> Path:
     return tmp_path
 
 
-def said(item: Item, inspector: str, type: str, minutes: int = 0) -> Given:
-    return Given(item.question, item.object, inspector, type, NOON + timedelta(minutes=minutes))
+def answers(rows: Sequence[tuple[str, ...]]) -> pd.DataFrame:
+    """Answers by card, question, reader, answer and time, NOON where it is left out."""
+    return pd.DataFrame([(*row, NOON)[: len(COLUMNS)] for row in rows], columns=[*COLUMNS])
 
 
-def plain_item(question: int, name: str, reported: bool) -> Item:
-    rule = 1 if reported else None
-    return Item(question, 0, "", "", "", "", "", name, (1, 1), (), None, "", True, rule, None)
+def labels(*given: tuple[Item, str, str]) -> pd.DataFrame:
+    """What readers said of objects: item, reader, label."""
+    return answers([(*item.key, reader, label) for item, reader, label in given])

@@ -174,7 +174,7 @@ def test_one_space_serves_two_audits_that_hear_different_things(done: Audit) -> 
 
 def test_a_journal_tells_what_pictures_were_made_of(done: Audit) -> None:
     question = done.journal.calls()[0].answers[0].question
-    shown = Pictures(done.journal, space())._space
+    shown = Pictures(done.journal, space()).space
     assert shown is not None
     found, made = (of.follow_up(question).require_image() for of in (shown, done.space))
     assert np.array_equal(found, made)

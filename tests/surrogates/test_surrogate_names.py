@@ -1,13 +1,11 @@
 """The surrogate of losses by name: built in, of a file, or none."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli.label import _terms
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.config.journaled import contents
@@ -174,13 +172,3 @@ def test_options_that_the_surrogate_lacks_are_refused(
     flat(tmp_path)
     with pytest.raises(InputError, match=said):
         build_audit(spec(certify=certify), tmp_path)
-
-
-def test_readers_are_certified_without_the_surrogate_of_a_file(tmp_path: Path) -> None:
-    study: Any = SimpleNamespace(
-        facts=SimpleNamespace(
-            certificate=SimpleNamespace(half_width=0.1, at_most=None, confidence=0.9)
-        )
-    )
-    assert _terms(study, spec(certify={"surrogate": "flat.py:Flat"}))["surrogate"] is True
-    assert _terms(study, spec(certify={"surrogate": False}))["surrogate"] is False

@@ -17,6 +17,7 @@ from ...utils.files import why_unread
 from ...utils.options import Option, at_base
 from ...utils.tables import check_width, original, restored
 from ..base import ModelDefaults
+from .reader import RecordedReader, is_of_reader, read_answers
 
 KEYS = ("sample", "relation", "severity")
 
@@ -239,16 +240,23 @@ def recorded(
     answers: Annotated[
         Path,
         Option(
-            "CSV with sample, relation, severity, one column per concept; of captions a CSV or "
-            "JSON with the column caption",
+            "CSV with sample, relation, severity, one column per concept; a reader's CSV, as "
+            "'avtt label --questions' takes it; of captions a CSV or JSON with the column caption",
             reads=at_base,
         ),
     ],
     *,
     captions: bool = False,
     name: str | None = None,
-) -> Recorded | RecordedCaptions:
-    """A CSV of answers."""
+    per_call: Annotated[
+        CallMode | None,
+        Option("one or all: concepts of a call (all; of a reader's CSV as it was read)"),
+    ] = None,
+) -> Recorded | RecordedCaptions | RecordedReader:
+    """A CSV of answers, or of captions."""
     if captions:
         return RecordedCaptions.read(answers, name)
-    return Recorded(answers_table(answers), name=name or answers.stem)
+    if is_of_reader(answers):
+        return RecordedReader(read_answers(answers), per_call=per_call)
+    table = answers_table(answers)
+    return Recorded(table, per_call=per_call or "all", name=name or answers.stem)

@@ -1,10 +1,10 @@
-"""What may lie beside a journal: what people said of its pictures and questions, and what random
-draws took. Whoever reads a run folder need not trust them: they are checked, and small.
+"""What may lie beside a journal: what people said of its pictures, and what random draws
+took. Whoever reads a run folder need not trust them: they are checked, and small.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter
 
@@ -17,16 +17,11 @@ from .section import amount
 
 REALISM = "realism.json"
 """``avtt label --realism --summary`` writes it."""
-READERS = "readers.json"
-"""``avtt label --questions --summary`` writes it."""
 MAX_BYTES = 4 * 2**20
 
 Count = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(ge=0, le=1)]
 Share = tuple[Count, Count]
 """How many pairs most readers say yes of, and how many were judged."""
-Interval = tuple[Rate, Rate, Rate]
-"""An estimate and the ends of its interval."""
 Kappa = tuple[Annotated[float, Field(ge=-1, le=1)] | None, Count]
 """Fleiss' kappa, None where it is not defined, and of how much that all readers judged."""
 
@@ -53,71 +48,23 @@ class Realism(_Data):
     kappa: dict[str, Kappa]
 
 
-class Compared(_Data):
-    """A target's loss: the model's, a reader's, and the model's less the reader's (None: not
-    compared), with the ``decision`` of a comparison, "better" where the reader errs less."""
-
-    target: str
-    model: Interval
-    reader: Interval
-    difference: tuple[float, float, float] | None = None
-    decision: str = ""
+def said_of_realism(folder: Path, facts: Facts) -> Realism | None:
+    """Return what lies in a run folder about this audit; None for what is not as it should be."""
+    try:
+        realism = Realism.model_validate_json(_small(folder / REALISM))
+    except (OSError, ValueError):
+        return None
+    return realism if realism.audit == identity(facts) else None
 
 
-class Reader(_Data):
-    """``answered``: cards; ``certified``: those before the first gap, by which the intervals go;
-    ``wrong``: of the questions on these the mean loss, None of none."""
-
-    name: str
-    answered: Count
-    certified: Count
-    wrong: Rate | None
-    targets: list[Compared]
-    notes: list[str]
-
-
-class Reading(_Data):
-    """What several ``readers`` answered to the questions of the audit ``audit``."""
-
-    audit: str
-    confidence: Rate | None
-    readers: list[Reader]
-    kappa: Kappa
-
-
-@dataclass(frozen=True)
-class People:
-    """What there is beside a journal; None: nothing."""
-
-    realism: Realism | None = None
-    reading: Reading | None = None
-
-
-AnyData = TypeVar("AnyData", Realism, Reading)
-
-
-def said_by_people(folder: Path, facts: Facts) -> People:
-    """What lies in a run folder about this audit; what is not as it should be is left out."""
-    return People(_read(Realism, folder / REALISM, facts), _read(Reading, folder / READERS, facts))
-
-
-def write(found: Realism | Reading, folder: Path) -> None:
-    """Replaces the file in one step."""
-    name = REALISM if isinstance(found, Realism) else READERS
-    write_text(folder / name, found.model_dump_json(indent=1) + "\n")
+def write(realism: Realism, folder: Path) -> None:
+    """Replace the file in one step."""
+    write_text(folder / REALISM, realism.model_dump_json(indent=1) + "\n")
 
 
 def identity(facts: Facts) -> str:
     """What tells this audit from others."""
     return f"{facts.space.fingerprint} {facts.key}"
-
-
-def _read(kind: type[AnyData], path: Path, facts: Facts) -> AnyData | None:
-    try:
-        found = kind.model_validate_json(_small(path))
-    except (OSError, ValueError):
-        return None
-    return found if found.audit == identity(facts) else None
 
 
 # -- what random draws took ------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ...utils.figures import in_points, on_page
 from ..outcomes import FAILED, judged, sample_word
 from ..result import warned
 from ..way_on import cap_held_back, spec_named
-from .beside_journal import Baseline, People
+from .beside_journal import Baseline, Realism
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Content:
     warnings: tuple[str, ...] = ()
     baselines: tuple[Baseline, ...] = ()
     judging: list[JudgingRow] = field(default_factory=list)
-    people: People = field(default_factory=People)
+    realism: Realism | None = None
     believed: tuple[Sequence[BeliefRow], Believed | None] = ((), None)
     """What was kept of beliefs, and what it is about."""
     folder: str = "DIR"

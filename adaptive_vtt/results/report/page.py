@@ -21,7 +21,7 @@ from . import (
     people,
     perturbations,
 )
-from .beside_journal import baselines, said_by_people
+from .beside_journal import baselines, said_of_realism
 from .evidence import Evidence
 from .plotly_library import NOTHING, library, policy, write_beside
 from .section import Section, fragment, ours
@@ -66,7 +66,6 @@ PARTS = (
             certified.section,
             certified.derived_section,
             perturbations.section,
-            people.readers_section,
             people.realism_section,
         ),
     ),
@@ -133,8 +132,8 @@ def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inlin
     brought = library(plotly)
     evidence = Evidence.of(journal)
     if beside is not None:
-        said = said_by_people(beside, evidence.facts)
-        evidence = replace(evidence, baselines=baselines(beside), people=said)
+        realism = said_of_realism(beside, evidence.facts)
+        evidence = replace(evidence, baselines=baselines(beside), realism=realism)
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )

@@ -1,4 +1,4 @@
-"""People beside the model: their answers to the same questions, and how real they find the changes.
+"""How real people find the changed pictures.
 
 MedTest asks first whether changed pictures are realistic (RQ1), and answers with a sentence; here
 are shares by relation.
@@ -8,77 +8,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..difference import DECISIONS, told
 from ..outcomes import wilson
-from .beside_journal import Cell, Compared, Interval, Reader, Realism, Share
+from .beside_journal import Cell, Realism, Share
 from .evidence import Evidence
-from .section import Section, beside, figure, percent, span, sure
-
-SHOWN = 30
-"""Targets that are shown of a reader, the best known first; all are in the reader's folder."""
-
-
-# -- the same questions, in the order of the same draws ------------------------------------------
-
-
-class ReaderRow(NamedTuple):
-    """One target: what the model loses and the reader does, how much more or less; in words."""
-
-    target: str
-    model: str
-    reader: str
-    difference: str
-    words: str
-    side: str
-
-
-def readers_section(evidence: Evidence) -> Section | None:
-    """None where nobody answered this audit's questions."""
-    reading = evidence.people.reading
-    if reading is None or not reading.readers:
-        return None
-    return Section.of(
-        "People beside the model",
-        "readers",
-        "readers.html",
-        readers=[(reader, wrong(reader), reader_rows(reader)) for reader in reading.readers],
-        kappa=figure(reading.kappa[0]),
-        shared=reading.kappa[1],
-        sure="" if reading.confidence is None else sure(reading.confidence),
-    )
-
-
-def wrong(reader: Reader) -> str:
-    """How often the reader was wrong, of what was answered; no rate of any target."""
-    return percent(reader.wrong)
-
-
-def reader_rows(reader: Reader) -> list[ReaderRow]:
-    """Targets, those first of which most is known of the reader."""
-    found = sorted(reader.targets, key=lambda one: one.reader[2] - one.reader[1])
-    return [_reader_row(one, reader.name) for one in found[:SHOWN]]
-
-
-def _reader_row(one: Compared, name: str) -> ReaderRow:
-    difference = "–"
-    if one.difference is not None:  # the model's rate less the reader's
-        delta, lower, upper = one.difference
-        difference = told(name, -delta, -upper, -lower)
-    return ReaderRow(
-        one.target,
-        _rate_and_span(one.model),
-        _rate_and_span(one.reader),
-        difference,
-        DECISIONS.get(one.decision or "", "–").format(b=name),
-        {"better": "right", "worse": "wrong"}.get(one.decision, ""),
-    )
-
-
-def _rate_and_span(interval: Interval) -> str:
-    return f"{beside(*interval)} ({span(*interval[1:])})"
-
-
-# -- realism -------------------------------------------------------------------------------------
+from .section import Section, figure, percent, span
 
 
 class RealismRow(NamedTuple):
@@ -95,7 +28,7 @@ class RealismRow(NamedTuple):
 
 def realism_section(evidence: Evidence) -> Section | None:
     """None where nobody judged pictures of this audit."""
-    realism = evidence.people.realism
+    realism = evidence.realism
     if realism is None or not realism.cells:
         return None
     return Section.of(

@@ -1,0 +1,77 @@
+"""The page on which somebody labels: one HTML file with everything inside, for any browser."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from ..models.local.reader import COLUMNS, MAX_WORDS, NO, UNSURE, YES
+from ..results.report.section import data
+from ..types import JsonObject
+from ..utils.files import write_text
+from ..utils.web import templates_of
+from .cards import NONE, Card, Shown, Task
+
+HERE = Path(__file__).parent
+STYLE = HERE.parent / "results" / "report" / "page.css"
+
+
+def write_page(
+    path: Path, task: Task, cards: Sequence[Card], answers: pd.DataFrame, reader: str, audit: Any
+) -> None:
+    """Write the page of one reader. It tells no more than the cards do.
+
+    Args:
+        path: The file.
+        task: What kind of labelling it is.
+        cards: What is asked, in this order.
+        answers: What the reader answered before.
+        reader: The name.
+        audit: JSON values that tell this audit from others. A browser keeps answers apart by
+            these, by the kind of labelling and by the reader.
+    """
+    pictures: dict[str, str] = {}
+    whose = _digest(json.dumps([audit, task.title], sort_keys=True))
+    content = {
+        "store": f"avtt-answers/{whose}/{reader}",
+        "person": reader,
+        "columns": COLUMNS,
+        "unsure": UNSURE,
+        "none": NONE,
+        "signs": {YES: "y", NO: "n", UNSURE: "u", NONE: "0"},
+        "most_words": MAX_WORDS,
+        "pictures": pictures,
+        "cards": [_entry(card, task.show(card), pictures) for card in cards],
+        "answers": answers.loc[answers["reader"] == reader, ["card", "question", "answer", "time"]]
+        .to_numpy()
+        .tolist(),
+    }
+    page = templates_of(HERE).get_template("cards.html")
+    html = page.render(
+        style=Markup(STYLE.read_text(encoding="utf-8")),
+        data=data("form-data", content),
+        script=Markup((HERE / "cards.js").read_text(encoding="utf-8")),
+        title=f"{task.title}: {reader}",
+        about=task.about,
+        option=f"{task.option} " if task.option else "",
+    )
+    write_text(path, html)
+
+
+def _entry(card: Card, shown: Shown, pictures: dict[str, str]) -> JsonObject:
+    entry = asdict(card)
+    del entry["question"], entry["call"]
+    for one in entry["asked"]:
+        one["choices"] = list(one["choices"].items())  # pairs: JavaScript would put "3" first
+    names = [_digest(picture) for picture in shown.pictures]
+    pictures.update(zip(names, shown.pictures, strict=True))  # each only once
+    return entry | {"pictures": names, "words": shown.words}
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

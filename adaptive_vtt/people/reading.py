@@ -1,0 +1,106 @@
+"""People answer what the model was asked, and know as little of the truth.
+
+They are shown the audit's questions in the order of its draws. The file of their answers is a model
+of ``kind = "recorded"``: a census or an audit of it has the reader's error rates, and ``avtt versus
+--journal-a RUN --use replay`` compares model and reader on the same draws.
+"""
+
+from collections.abc import Sequence
+from string import ascii_uppercase
+
+import pandas as pd
+
+from ..engine.judge import Judge, asks_of
+from ..errors import InputError
+from ..journal import Journal
+from ..journal.facts import read_facts
+from ..models.local.reader import CLASS, card_id
+from ..space import QuestionSpace
+from ..types import Ask
+from .agreement import agreement, answered
+from .cards import Asked, Card, Pictures, Summary, Task, yes_or_no
+
+ABOUT = (
+    'Please answer in this order, and each question. "I cannot tell" is an answer. '
+    "A click on a picture shows it larger."
+)
+
+
+def reading_task(
+    journal: Journal, space: QuestionSpace, pictures: Pictures, sample: int | None
+) -> Task:
+    """Return the reading of the first ``sample`` questions of an audit, or all.
+
+    Raises InputError where people's answers could not be judged by the truth: masks, captions, and
+    whatever is compared with an answer about the source image.
+    """
+    if sample is not None and sample < 1:
+        raise InputError(f"--sample: expected 1 or more questions, got {sample}")
+    oracle, certificate = space.oracle, read_facts(journal.facts()).certificate
+    if certificate is not None and certificate.versus is not None:
+        raise InputError("--questions: expected an audit of one model, got a comparison of two")
+    if oracle.judges_masks or oracle.needs_source:
+        judged = "masks" if oracle.judges_masks else "answers by those about the source image"
+        raise InputError(
+            "--questions: expected an oracle that judges answers by the truth alone, got one that "
+            f"judges {judged}, which people cannot give on a page"
+        )
+    cards = questions(journal, space)
+    return Task(
+        "readers",
+        "Questions",
+        ABOUT,
+        lambda: cards[:sample],
+        lambda: cards,
+        pictures.of,
+        summarise,
+        "--questions",
+    )
+
+
+def questions(journal: Journal, space: QuestionSpace) -> list[Card]:
+    """Return what the model was asked, in the order of the draws, without truth and names."""
+    judge = Judge(space, read_facts(journal.facts()).settings.answers)
+    calls = journal.calls()
+    in_words = any(row.said is not None for call in calls for row in call.answers)
+    there = {call.call for call in calls}
+    cards: dict[int, Card] = {}
+    for draw in journal.draws(proposals=False):
+        if draw.call in there:
+            question = space.question(draw.question)
+            card = card_id(draw.sample, question.relation, question.severity)
+            asked = _asked(judge, draw.call, in_words)
+            cards[draw.call] = Card(card, draw.question, draw.call, ("picture",), asked)
+    return list(cards.values())
+
+
+def _asked(judge: Judge, call: int, in_words: bool) -> tuple[Asked, ...]:
+    """Return the questions of a call that count."""
+    space = judge.space
+    if space.oracle.concepts_are == "classes":
+        choices = {name: name for name in space.asked}
+        return (Asked(CLASS, "Which of these does the picture show?", choices),)
+    places = judge.questions_of(call) % len(space.concepts)
+    concepts = tuple(dict.fromkeys(space.asked[space.asked_by[place]] for place in places.tolist()))
+    sample = int(space.numbering.parts(int(judge.all_questions_of(call)[0]))[0])
+    dataset = space.dataset
+    asks: Sequence[Ask | None] = asks_of(
+        dataset.sample_id(sample), dataset.asks(sample), concepts
+    ) or [None] * len(concepts)
+    return tuple(_put(concept, ask, in_words) for concept, ask in zip(concepts, asks, strict=True))
+
+
+def _put(concept: str, ask: Ask | None, in_words: bool) -> Asked:
+    if ask is None:
+        return yes_or_no(concept, f"Does the picture show this: {concept}?")
+    if ask.options:
+        return Asked(concept, ask.text, dict(zip(ascii_uppercase, ask.options, strict=False)))
+    return Asked(concept, ask.text, {}) if in_words else yes_or_no(concept, ask.text)
+
+
+def summarise(answers: pd.DataFrame) -> Summary:
+    """Return how many questions each reader answered, and their agreement."""
+    readers = answers["reader"].value_counts(sort=False).to_dict()
+    kappa = {"answers": agreement(answered(answers).values(), len(readers))}
+    notes = ["kind = 'recorded' and answers = 'readers/NAME.csv' in [model] audit a reader"]
+    return Summary({"readers": readers, "kappa": kappa}, {}, notes)
