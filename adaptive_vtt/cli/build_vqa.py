@@ -3,58 +3,41 @@
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from ..config.datasets import read_dataset
 from ..config.oracles import read_model_of_words
 from ..datasets import Dataset
 from ..datasets.recognition import Layout, recognised
-from ..datasets.vqa.paraphrasing import PARAPHRASES, WORDED_BY, Paraphrases, paraphrased
-from ..datasets.vqa.question_building import SIZES, Built, Chosen, Embed, choose, line_of, look
+from ..datasets.vqa.paraphrasing import PARAPHRASES, Paraphrases, paraphrased
+from ..datasets.vqa.question_building import Built, Chosen, choose, line_of
 from ..datasets.vqa.question_making import MAKERS
-from ..datasets.vqa.question_table import write_questions
+from ..datasets.vqa.question_table import Line, write_questions
 from ..datasets.vqa.taxonomy import LESION, SCENES, named
 from ..engine.judging import prompt_of
-from ..errors import InputError, check_known, unknown
+from ..errors import InputError, unknown
 from ..models.checking import name_of
-from ..types import Image, JsonObject, Unanswered
+from ..types import JsonObject, Unanswered
 from ..utils.figures import money
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
 from ..utils.web import text_of
 from .options import Json, arg, names, opt, pairs
+from .progress import counting
 
 PER_CLASS = 20
 QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
 WIDTH = 78
-FEATURES = ("auto", "efficientnet-lite0", "thumbnails")
 
 
-@dataclass(frozen=True)
-class Written:
-    """What was written: how many questions about how many images, by task and by kind, the kinds
-    of which none could be made, and what each label was taken for."""
-
-    questions: int
-    images: int
-    tasks: dict[str, int]
-    kinds: dict[str, int]
-    not_made: list[str]
-    features: str
-    roles: dict[str, str]
-    paraphrases: Paraphrases | None = None
-
-
-def build_vqa(  # noqa: PLR0913, PLR0917 - a command's options
+def build_vqa(  # noqa: C901 - a command's options
     data: Annotated[
         Path,
         arg(
@@ -88,16 +71,6 @@ def build_vqa(  # noqa: PLR0913, PLR0917 - a command's options
     per_class: Annotated[
         int, opt("Most questions per kind, label and right answer, of images unlike each other.")
     ] = PER_CLASS,
-    sizes: Annotated[
-        tuple[float, float], opt("Sides of wrong boxes over those of the right one.", "LOW HIGH")
-    ] = SIZES,
-    features: Annotated[
-        str,
-        opt(
-            "What makes images alike: efficientnet-lite0 (extra 'embedding'), thumbnails, "
-            "or auto: the first where it is installed."
-        ),
-    ] = "auto",
     scene: Annotated[str, opt("EndoBench's scene, such as Colonoscopy.")] = "",
     seed: Annotated[int, opt("Same seed, same questions.")] = 0,
     paraphrase: Annotated[
@@ -128,7 +101,8 @@ def build_vqa(  # noqa: PLR0913, PLR0917 - a command's options
     roles, words = pairs(role, "--role", "LABEL=ROLE"), pairs(word, "--word", "LABEL=TEXT")
     counts = pairs(count, "--count", "LABEL=COLUMN")
     grades = pairs(grade, "--grade", "LABEL=COLUMN")
-    scene, features = _scene(scene), _features(features)
+    if scene and named(scene) not in SCENES:
+        raise unknown("scene", scene, SCENES, "--scene")
     dataset = _dataset(data, {*counts.values(), *grades.values()})
     if not dataset.has_images:
         raise InputError(f"{data}: expected images to ask about, found labels alone")
@@ -142,8 +116,6 @@ def build_vqa(  # noqa: PLR0913, PLR0917 - a command's options
             concepts=chosen_concepts,
             per_class=per_class,
             counts=counts,
-            similar=sizes,
-            embed=_embed(features),
             seed=seed,
             roles=roles,
             words=words,
@@ -161,19 +133,33 @@ def build_vqa(  # noqa: PLR0913, PLR0917 - a command's options
             journal = out.absolute().parent / PARAPHRASES
             more = _asked_for(chosen, paraphrase, wordings, max_cost, journal)
             chosen = replace(chosen, plan=replace(chosen.plan, wordings=more.together()))
-        rows = _write_questions(folder, chosen, scene, dataset.name, more)
+        rows: list[dict[str, str]] = []
+        with counting("writing questions", len(chosen), as_json) as advance:
+
+            def lines() -> Iterator[Line]:
+                for one in chosen:
+                    rows.append(_source(one, len(rows)))
+                    advance(1)
+                    yield line_of(one, named(scene), dataset.name)
+
+            write_questions(folder / QUESTIONS, lines())
+        write_text(folder / SOURCES, csv_text(pd.DataFrame(rows)))
+        write_text(folder / SPEC, spec_text())
     made = Counter(row["kind"] for row in rows)
-    written = Written(
-        questions=len(rows),
-        images=len({row["sample"] for row in rows}),
-        tasks=dict(Counter(row["task"] for row in rows)),
-        kinds={kind: made[kind] for kind in chosen_kinds or MAKERS if made[kind]},
-        not_made=[kind for kind in chosen_kinds or MAKERS if not made[kind]],
-        features=features,
-        roles=dict(chosen.roles),
-        paraphrases=more,
-    )
-    typer.echo(json.dumps(asdict(written), indent=1) if as_json else _told(written, out))
+    written: JsonObject = {
+        "questions": len(rows),
+        "images": len({row["sample"] for row in rows}),
+        "tasks": dict(Counter(row["task"] for row in rows)),
+        "kinds": {kind: made[kind] for kind in chosen_kinds or MAKERS if made[kind]},
+        "not_made": [kind for kind in chosen_kinds or MAKERS if not made[kind]],
+        "roles": dict(chosen.roles),
+        "paraphrases": None if more is None else asdict(more),
+    }
+    if as_json:
+        typer.echo(json.dumps(written, indent=1))
+    else:
+        for line in _sentences(written, out):
+            typer.echo("\n".join(wrap(line, WIDTH, subsequent_indent="    ")))
 
 
 def _asked_for(
@@ -213,45 +199,20 @@ def _asked_for(
         )
 
 
-def _write_questions(
-    folder: Path, chosen: Chosen, scene: str, name: str, more: Paraphrases | None
-) -> list[dict[str, str]]:
-    rows: list[dict[str, str]] = []
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("writing questions", total=len(chosen))
-        noted = _noted(chosen, rows, lambda: bar.advance(task), more)
-        write_questions(folder / QUESTIONS, (line_of(one, scene, name) for one in noted))
-    write_text(folder / SOURCES, csv_text(pd.DataFrame(rows)))
-    write_text(folder / SPEC, spec_text())
-    return rows
-
-
 def spec_text() -> str:
     return text_of(__package__, "questions.toml", questions=json.dumps(QUESTIONS))
 
 
-def _noted(
-    built: Iterable[Built],
-    rows: list[dict[str, str]],
-    advance: Callable[[], object],
-    more: Paraphrases | None,
-) -> Iterator[Built]:
-    for one in built:
-        rows.append(
-            {
-                "index": str(len(rows)),
-                "sample": one.sample_id,
-                "kind": one.kind,
-                "about": one.about,
-                "task": one.made.task,
-                "answer": one.answer,
-                "question": one.made.question,
-            }
-            | ({} if more is None else {WORDED_BY: more.author(one.made.question)})
-        )
-        advance()
-        yield one
+def _source(one: Built, index: int) -> dict[str, str]:
+    return {
+        "index": str(index),
+        "sample": one.sample_id,
+        "kind": one.kind,
+        "about": one.about,
+        "task": one.made.task,
+        "answer": one.answer,
+        "question": one.made.question,
+    }
 
 
 def _dataset(data: Path, columns: set[str]) -> Dataset:
@@ -276,63 +237,20 @@ def _apart(layout: Layout, columns: set[str]) -> JsonObject:
     return {**options, "concepts": concepts} if concepts else options
 
 
-def _scene(said: str) -> str:
-    if said and named(said) not in SCENES:
-        raise unknown("scene", said, SCENES, "--scene")
-    return named(said)
-
-
-def _features(said: str) -> str:
-    check_known("kind of features", said, FEATURES, "--features")
-    if said != "auto":
-        return said
-    from ..surrogates.features import installed
-
-    return FEATURES[1] if installed() else FEATURES[2]
-
-
-def _embed(features: str) -> Embed:
-    if features == FEATURES[2]:
-        return look
-    from ..surrogates.features import embedder
-
-    features_of = embedder()
-
-    def embed(image: Image) -> Any:
-        return features_of([image])[0]
-
-    return embed
-
-
-def _told(written: Written, out: Path) -> str:
-    wide = max(map(len, written.tasks))
-    tasks = [f"  {task:{wide}}  {count:5}" for task, count in written.tasks.items()]
-    missing = wrap(f"none of the kinds {', '.join(written.not_made)}", WIDTH)
-    spec = shlex.quote(str(out / SPEC))
-    others = [f"{label} ({role})" for label, role in written.roles.items() if role != LESION]
-    more = [] if written.paraphrases is None else _more(written.paraphrases)
-    taken = wrap(f"not taken for lesions: {', '.join(others)}; --role says otherwise", WIDTH)
-    return "\n".join(
-        [
-            f"wrote {out}: {written.questions} questions about {written.images} images "
-            f"(chosen by {written.features})",
-            *tasks,
-            *(missing if written.not_made else []),
-            *(taken if others else []),
-            *more,
-            "next:",
-            f"  avtt label {shlex.quote(str(out))} --reader NAME    # accept or reject each",
-            "  avtt serve-demo    # a model that guesses, to try them on",
-            f"  avtt audit {spec}",
-        ]
-    )
-
-
-def _more(more: Paraphrases) -> list[str]:
-    count = sum(map(len, more.wordings.values()))
-    what = "wording" if count == 1 else "wordings"
-    lines = [f"{count} more {what} by {more.by}, for {money(more.cost)} now; {PARAPHRASES} has all"]
-    lines += [f"  refused: {each}" for each in more.refused]
-    if more.left:
-        lines.append(f"  not asked about, as --max-cost is reached: {', '.join(more.left)}")
-    return [each for line in lines for each in wrap(line, WIDTH, subsequent_indent="    ")]
+def _sentences(written: JsonObject, out: Path) -> Iterator[str]:
+    yield f"wrote {out}: {written['questions']} questions about {written['images']} images"
+    for task, count in written["tasks"].items():
+        yield f"  {task}: {count}"
+    if written["not_made"]:
+        yield f"none of the kinds {', '.join(written['not_made'])}"
+    others = [f"{label} ({role})" for label, role in written["roles"].items() if role != LESION]
+    if others:
+        yield f"not taken for lesions: {', '.join(others)}; --role says otherwise"
+    if (more := written["paraphrases"]) is not None:
+        yield f"{sum(map(len, more['wordings'].values()))} more wordings for {money(more['cost'])}"
+        yield from (f"  refused: {each}" for each in more["refused"])
+        if more["left"]:
+            yield f"  not asked about, as --max-cost is reached: {', '.join(more['left'])}"
+    yield f"next: avtt label {shlex.quote(str(out))} --reader NAME    # accept or reject each"
+    yield "  avtt serve-demo    # a model that guesses, to try them on"
+    yield f"  avtt audit {shlex.quote(str(out / SPEC))}"

@@ -3,28 +3,26 @@ away by its place."""
 
 import json
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.boxed import BoxedDataset
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.marked import CELLS, cell, places, reaches
-from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, evenly, line_of
-from adaptive_vtt.datasets.vqa.question_making import APART, MANY
+from adaptive_vtt.datasets.vqa.question_building import Built, choose, line_of
+from adaptive_vtt.datasets.vqa.question_making import MANY
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import ROLES, TASKS, category_of, task_names
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.relations.visual_prompts import COLOURS
 from adaptive_vtt.types import Box, Sample
+from tests.helpers.built_questions import build
 
 SIZE = (120, 150)
 
@@ -87,15 +85,8 @@ def test_counts_are_those_of_the_boxes(cells: BoxedDataset, built: list[Built]) 
         subject = one.about.partition(",")[0]
         number = numbers(sample_of(cells, one))[subject]
         right = one.made.options[one.made.right]
-        if subject == "red":  # too many for "more than 4" to say anything
-            assert right == str(number)
-            given = sorted(map(int, one.made.options))
-            others = [n for n in given if n != number]
-            assert all(abs(n - number) >= APART * number for n in others)
-            assert set(given) <= set(range(6, 15))
-        else:
-            assert one.made.options == MANY
-            assert right == MANY[min(number, 5)]
+        assert one.made.options == MANY
+        assert right == MANY[min(number, 5)]
 
 
 def test_positions_are_where_the_only_box_is(cells: BoxedDataset, built: list[Built]) -> None:
@@ -153,32 +144,6 @@ def test_right_answers_stand_everywhere_equally_often(built: list[Built]) -> Non
     for (_, options), found in places_of.items():
         there = [found[place] for place in range(options)]
         assert max(there) - min(there) <= 1
-
-
-@given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 60))
-def test_places_are_even_whatever_seed_and_number(seed: int, options: int, most: int) -> None:
-    found = Counter(evenly(k, options, "test", seed) for k in range(most))
-    there = [found[place] for place in range(options)]
-    assert sum(there) == most
-    assert max(there) - min(there) <= 1
-
-
-def test_making_one_by_one_is_the_same(cells: BoxedDataset, built: list[Built]) -> None:
-    chosen = choose(cells, seed=3)
-    assert len(chosen) == len(built)
-    words = {(o.sample_id, o.kind, o.about): (o.made.question, o.made.options) for o in built}
-    samples = []
-    for one in chosen:
-        assert words[one.sample_id, one.kind, one.about] == (one.made.question, one.made.options)
-        samples.append(one.sample_id)
-    changes = sum(a != b for a, b in pairwise(samples))  # each sample's come together
-    assert changes == len({*samples}) - 1
-
-
-def test_large_numbers_are_one_class(cells: BoxedDataset) -> None:
-    few = build(cells, ["counting"], concepts=["red"], per_class=4)
-    assert len(few) == 4
-    assert len({one.about for one in few}) > 1
 
 
 def test_words_stand_in_questions_and_options(cells: BoxedDataset) -> None:

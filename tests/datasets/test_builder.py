@@ -10,8 +10,8 @@ import pytest
 
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.marked import distractors, shared
-from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, k_centre, line_of
-from adaptive_vtt.datasets.vqa.question_making import MANY
+from adaptive_vtt.datasets.vqa.question_building import Built, choose, k_centre, line_of
+from adaptive_vtt.datasets.vqa.question_making import MANY, OVERLAP
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES
 from adaptive_vtt.errors import InputError
@@ -19,9 +19,9 @@ from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.experiments.medtest.phantoms import Phantom
 from adaptive_vtt.relations.visual_prompts import COLOURS, regions
 from adaptive_vtt.types import Sample
+from tests.helpers.built_questions import build
 
 CONCEPTS = ["polyp", "instrument", "stool", "blood"]
-OVERLAP = 0.1
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def scenes() -> Phantom:
 
 @pytest.fixture(scope="module")
 def built(scenes: Phantom) -> list[Built]:
-    return build(scenes, concepts=CONCEPTS, counts={"polyp": "polyps"}, overlap=OVERLAP, seed=1)
+    return build(scenes, concepts=CONCEPTS, counts={"polyp": "polyps"}, seed=1)
 
 
 def test_choosing_and_making_look_at_each_image_once(
@@ -199,7 +199,5 @@ def test_bad_arguments_are_refused(scenes: Phantom) -> None:
         build(scenes, ["groundin"])
     with pytest.raises(InputError, match="unknown concept 'ulcer'"):
         build(scenes, concepts=["ulcer"])
-    with pytest.raises(InputError, match=r"expected an overlap .* got 1.5"):
-        build(scenes, overlap=1.5)
     with pytest.raises(InputError, match="no metadata column 'number'"):
         build(scenes, ["counting"], counts={"polyp": "number"})

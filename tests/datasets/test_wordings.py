@@ -21,7 +21,7 @@ def test_there_are_five_to_eight_ways_to_ask_each() -> None:
 
 def test_all_of_them_are_drawn() -> None:
     rng = np.random.default_rng(0)
-    plan = Plan(("polyp",), {}, (0.8, 1.25), 0.1, 0.0)
+    plan = Plan(("polyp",))
     said = {plan.worded("presence", rng, subject="polyp") for _ in range(100)}
     assert said == {way.format(subject="polyp") for way in WORDS["presence"]}
 

@@ -7,7 +7,7 @@ that was interrupted counts at the most that it can have cost.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from .wordings import WORDS
 
 MAX_LENGTH = 300
 """Characters of a wording, at most."""
-PARAPHRASES, WORDED_BY = "paraphrases.jsonl", "worded_by"
-"""The file beside the sets, and in sources.csv the column that names who worded a question."""
+PARAPHRASES = "paraphrases.jsonl"
+"""The file in the folder of the sets."""
 PROMPT = """\
 Questions of one kind are asked about medical images, in any of these words:
 {wordings}
@@ -36,27 +36,17 @@ Say = Callable[[str], tuple[str | None, str, float]]
 
 @dataclass
 class Paraphrases:
-    """``wordings``: kind -> templates by the model ``by``; ``refused``: what was wrong with others,
-    a sentence each; ``left``: kinds of which the money allowed no asking; ``cost``: of this run."""
+    """``wordings``: kind -> templates by the model; ``refused``: what was wrong with others, a
+    sentence each; ``left``: kinds that the money did not allow; ``cost``: of this run."""
 
-    by: str
     wordings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     cost: float = 0.0
 
     def together(self) -> Mapping[str, tuple[str, ...]]:
-        """Our wordings and these."""
+        """Return our wordings and these."""
         return {kind: (*ours, *self.wordings.get(kind, ())) for kind, ours in WORDS.items()}
-
-    def author(self, question: str) -> str:
-        """Who worded a question: the model, or "" for ourselves."""
-        parts = (map(re.escape, re.split(r"\{\w+\}", words)) for words in self._templates)
-        return self.by if any(re.fullmatch(".+".join(p), question) for p in parts) else ""
-
-    @property
-    def _templates(self) -> Iterator[str]:
-        return (words for templates in self.wordings.values() for words in templates)
 
 
 def kept_words(kind: str) -> list[str]:
@@ -99,69 +89,73 @@ def paraphrased(
     most: float,
     max_cost: float | None,
 ) -> Paraphrases:
-    """``count`` more wordings of each of these kinds, as ``say`` gives them.
+    """Return ``count`` more wordings of each of these kinds, as ``say`` gives them.
 
-    ``journal``: the file; ``by``: the model's name; ``most``: what a call can cost at most;
-    ``max_cost``: what all calls in the file may cost together (None: no cap). Raises InputError for
-    a file that is none.
+    Args:
+        kinds: Keys of WORDS.
+        say: Asks the model.
+        journal: The file of what was asked and said.
+        by: The model's name.
+        count: Wordings per kind.
+        most: What a call can cost at most.
+        max_cost: What all calls in the file may cost together; None: no cap.
+
+    Raises:
+        InputError: The file is none that this function wrote.
     """
-    rows = _read(journal)
-    made = Paraphrases(by)
+    rows, made = _read(journal), Paraphrases()
+
+    def write() -> None:
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
+        write_text(journal, "".join(lines))
+
     for kind in dict.fromkeys(kinds):
-        text = PROMPT.format(
-            wordings="\n".join(WORDS[kind]), count=count, kept=", ".join(kept_words(kind))
-        )
+        words, kept = "\n".join(WORDS[kind]), ", ".join(kept_words(kind))
+        text = PROMPT.format(wordings=words, count=count, kept=kept)
         row = rows.get((by, text), {"model": by, "kind": kind, "prompt": text, "cost": 0.0})
         if "reply" not in row:
-            booked = float(row["cost"]) + most  # what an interrupted call may have cost stays so
-            others = sum(float(one["cost"]) for key, one in rows.items() if key != (by, text))
-            if max_cost is not None and others + booked > max_cost:
+            spent = sum(float(one["cost"]) for one in rows.values())
+            if max_cost is not None and spent + most > max_cost:
                 made.left.append(kind)
                 continue
-            _write(journal, rows | {(by, text): {**row, "cost": booked}})
+            rows[by, text] = {**row, "cost": row["cost"] + most}  # booked, should it be cut off
+            write()
             reply, reason, cost = say(text)
-            row |= {"reply": reply, "reason": reason, "cost": row["cost"] + cost}
-            rows[by, text] = row
-            _write(journal, rows)
+            rows[by, text] = row = row | {
+                "reply": reply,
+                "reason": reason,
+                "cost": row["cost"] + cost,
+            }
+            write()
             made.cost += cost
         _take(made, kind, row)
     return made
 
 
 def _take(made: Paraphrases, kind: str, row: JsonObject) -> None:
-    """What of a reply is a wording, and what is not."""
+    """Sort the lines of a reply into wordings and what is none."""
     if row["reply"] is None:
         made.refused.append(f"{kind}: no reply: {row['reason']}")
         return
-    found: list[str] = []
+    good: list[str] = []
     for line in str(row["reply"]).splitlines():
         template = " ".join(_NUMBERED.sub("", line, count=1).split()).strip('"')
-        if template:
-            wrong = fault(kind, template, (*WORDS[kind], *found))
-            if wrong is None:
-                found.append(template)
-            else:
-                made.refused.append(f"{kind}: {template[:MAX_LENGTH]!r}: {wrong}")
-    made.wordings[kind] = tuple(found)
-
-
-def _write(journal: Path, rows: Mapping[tuple[str, str], JsonObject]) -> None:
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
-    write_text(journal, "".join(lines))
+        wrong = fault(kind, template, (*WORDS[kind], *good)) if template else ""
+        if wrong:
+            made.refused.append(f"{kind}: {template[:MAX_LENGTH]!r}: {wrong}")
+        elif template:
+            good.append(template)
+    made.wordings[kind] = tuple(good)
 
 
 def _read(journal: Path) -> dict[tuple[str, str], JsonObject]:
-    """(model, prompt) -> its row."""
-    found: dict[tuple[str, str], JsonObject] = {}
-    lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            float(row["cost"])
-            found[row["model"], row["prompt"]] = row
-        except (ValueError, KeyError, TypeError):
-            raise InputError(
-                f"{journal}, line {number}: expected what a model was asked and said, as "
-                "--paraphrase writes it; move the file away, and it is paid for anew"
-            ) from None
-    return found
+    """Return (model, prompt) -> its row."""
+    try:
+        lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+        rows = [{**row, "cost": float(row["cost"])} for row in map(json.loads, lines)]
+        return {(row["model"], row["prompt"]): row for row in rows}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{journal}: expected what --paraphrase wrote, got another line; move the file away, "
+            "and all is paid for again"
+        ) from None

@@ -8,10 +8,9 @@ Science 38, 1985). ``question_table`` writes what ``datasets.from_endobench`` re
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
-from typing import Any
 
 import cv2
 import numpy as np
@@ -22,16 +21,12 @@ from ...types import Floats, Image, Sample
 from ...utils.random_streams import generator
 from ..base import Dataset, adapted_dataset
 from .question_making import (
+    AS,
     MAKERS,
     Made,
-    Number,
     Plan,
     as_text,
-    class_of,
-    counting_subjects,
     is_counted_in_boxes,
-    large_numbers,
-    numbers_in,
     subjects,
 )
 from .question_table import Line
@@ -55,9 +50,6 @@ def look(image: Image) -> Floats:
     return cv2.resize(image, (8, 8), interpolation=cv2.INTER_AREA).ravel() / 255.0
 
 
-SIZES = (0.8, 1.25)
-"""Sides of wrong boxes over those of the right one."""
-Embed = Callable[[Image], npt.ArrayLike]
 _Place = tuple[int, str, str]
 """Sample, kind and class of a question."""
 
@@ -124,28 +116,11 @@ class Chosen:
             if not made.ordered:
                 options = len(made.options)
                 among = f"{place[1]}/{options}"
-                made = made.moved(evenly(made_of[among], options, f"build/{among}", self.seed))
+                turn, at = divmod(made_of[among], options)  # all places once before any again
+                order = generator(self.seed, f"build/{among}/place", turn).permutation(options)
+                made = made.moved(int(order[at]))
                 made_of[among] += 1
             yield Built(made, place[1], sample.id, place[2])
-
-
-def evenly(number: int, options: int, purpose: str, seed: int) -> int:
-    """The place of the right option of the ``number``-th question: all, in random order, once each
-    before any comes again."""
-    order = generator(seed, f"{purpose}/place", number // options).permutation(options)
-    return int(order[number % options])
-
-
-def build(dataset: Dataset, kinds: Sequence[str] = tuple(MAKERS), **options: Any) -> list[Built]:
-    """Questions about the samples of ``dataset``, in the order of kinds, classes and samples.
-
-    All of them are in memory, with an image each; ``choose`` takes the same ``options`` and makes
-    them one by one.
-    """
-    chosen = choose(dataset, kinds, **options)
-    in_turn = sorted(chosen.places, key=lambda place: place[0])
-    found = dict(zip(in_turn, chosen, strict=True))
-    return [found[place] for place in chosen.places]
 
 
 def choose(
@@ -155,10 +130,6 @@ def choose(
     concepts: Sequence[str] | None = None,
     per_class: int | None = None,
     counts: Mapping[str, str] | None = None,
-    similar: tuple[float, float] = SIZES,
-    overlap: float = 0.1,
-    smallest: float = 0.002,
-    embed: Embed = look,
     seed: int = 0,
     roles: Mapping[str, str] | None = None,
     words: Mapping[str, str] | None = None,
@@ -169,24 +140,18 @@ def choose(
     ``kinds``: some of presence, type, severity, counting, position, grounding, selection, box,
     contour, multi, coordinate. ``concepts``: what is asked about (default: all); from position on
     they need masks or boxes, contours masks. ``per_class``: at most so many questions per kind and
-    right answer, chosen by k-centre selection on ``embed`` of the images. ``counts``: concept ->
+    right answer, of images whose thumbnails are far apart. ``counts``: concept ->
     metadata column with its true number; otherwise boxes, or connected pieces of its mask, are
     counted. ``roles``: concept -> one of ``taxonomy.ROLES`` (default: what its words tell of, see
     ``role_of``), which says what task of EndoBench a question belongs to; wrong options have the
     same role, and of an artefact nothing is asked. ``words``: concept -> what
     it is called in questions. ``grades``: what is graded -> the metadata column of its grade.
-    ``similar``: sides of a wrong box over those of the right one; ``overlap``: the largest share of
-    the smaller of two boxes that may be shared, 0 to 1. Where no four such boxes fit, there is no
-    question, nor about a region whose box is less than ``smallest``, a share of the image. Each
-    image is decoded once.
+    Where no four boxes fit (see ``Plan``), there is no question. Each image is decoded once.
     Raises InputError for unknown kinds, concepts, roles and columns, and values out of range.
     """
     plan = Plan(
         tuple(concepts or dataset.concepts),
         dict(counts or {}),
-        similar,
-        overlap,
-        smallest,
         dict(roles or {}),
         dict(words or {}),
         dict(grades or {}),
@@ -197,11 +162,13 @@ def choose(
     if per_class is not None and per_class < 1:
         raise InputError(f"build: expected at least 1 question per class, got {per_class}")
     plan = replace(plan, levels=_levels(dataset, plan))
-    places, numbers, looks = _seen(dataset, kinds, plan, seed, embed if per_class else None)
-    plan = replace(plan, numbers=large_numbers(one for _, one in numbers))
-    places += [(k, "counting", subject) for k, subject in counting_subjects(numbers, plan)]
-    pool = _pool(places, kinds, plan)
-    taken = [place for class_ in pool.values() for place in _chosen(class_, looks, per_class)]
+    places, looks = _seen(dataset, kinds, plan, seed, per_class is not None)
+    pool: dict[tuple[str, str], list[_Place]] = {}
+    for place in places:
+        pool.setdefault(place[1:], []).append(place)
+    taken: list[_Place] = []
+    for klass in sorted(pool, key=lambda klass: (list(kinds).index(klass[0]), klass[1])):
+        taken += _chosen(pool[klass], looks, per_class)
     return Chosen(dataset, plan, tuple(taken), seed, taken_for)
 
 
@@ -216,12 +183,6 @@ def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
     called = [plan.word(concept) for concept in plan.concepts]
     if twice := next((word for word in called if called.count(word) > 1), None):
         raise InputError(f"build: expected another word for each concept, got {twice!r} twice")
-    similar, overlap, smallest = plan.similar, plan.overlap, plan.smallest
-    if not (0 <= overlap < 1 and 0 < similar[0] <= similar[1] < np.inf and 0 <= smallest < 1):
-        raise InputError(
-            f"build: expected an overlap and a smallest share in [0, 1) and a range of sizes "
-            f"above 0, got {overlap}, {smallest} and {similar}"
-        )
 
 
 def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
@@ -236,12 +197,10 @@ def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def _seen(
-    dataset: Dataset, kinds: Sequence[str], plan: Plan, seed: int, embed: Embed | None
-) -> tuple[list[_Place], list[tuple[int, Number]], dict[int, Floats]]:
-    """What one look at each sample tells: the questions that can be made, but for counting, whose
-    options depend on all samples; the numbers for these, where wanted; and the samples' looks."""
+    dataset: Dataset, kinds: Sequence[str], plan: Plan, seed: int, by_looks: bool
+) -> tuple[list[_Place], dict[int, Floats]]:
+    """Return the questions that can be made, and the samples' looks, from one look at each."""
     places: list[_Place] = []
-    numbers: list[tuple[int, Number]] = []
     looks: dict[int, Floats] = {}
     for index in range(len(dataset)):
         sample = dataset.sample(index)
@@ -252,28 +211,15 @@ def _seen(
                 f"{dataset.name}: expected images with labels, got questions in words, which can "
                 "be asked as they are"
             )
-        if "counting" in kinds:
-            numbers += [(index, one) for one in numbers_in(sample, plan)]
-        asked = [
-            (k, about) for k in kinds if k != "counting" for about in subjects(k, sample, plan)
-        ]
-        found = [(index, kind, about) for kind, about in asked]
-        places += [place for place in found if _made(sample, place, plan, seed) is not None]
-        if embed is not None:
-            looks[index] = np.ravel(np.asarray(embed(sample.image), np.float64))
-    return places, numbers, looks
-
-
-def _pool(
-    places: Iterable[_Place], kinds: Sequence[str], plan: Plan
-) -> dict[tuple[str, str], list[_Place]]:
-    """(kind, class) -> its questions, in the order of kinds and classes."""
-    pool: dict[tuple[str, str], list[_Place]] = {}
-    for place in places:
-        _, kind, subject = place
-        pool.setdefault((kind, class_of(subject, plan)), []).append(place)
-    order = sorted(pool, key=lambda klass: (list(kinds).index(klass[0]), klass[1]))
-    return {klass: pool[klass] for klass in order}
+        asked = [(index, kind, about) for kind in kinds for about in subjects(kind, sample, plan)]
+        places += [place for place in asked if _made(sample, place, plan, seed) is not None]
+        if by_looks:
+            looks[index] = look(sample.image)
+    # of what no image shows any number would be 0, as only absence is known
+    numbers = [about.split(AS) for _, kind, about in places if kind == "counting"]
+    counted = {concept for concept, answer in numbers if answer != "0"} | {*plan.counts}
+    places = [p for p in places if p[1] != "counting" or p[2].partition(AS)[0] in counted]
+    return places, looks
 
 
 def _made(sample: Sample, place: _Place, plan: Plan, seed: int) -> Made | None:

@@ -1,9 +1,6 @@
-"""How each kind of question is made from a sample's labels, masks and boxes.
+"""How each kind of question is made from a sample's labels, masks and boxes."""
 
-Counting questions take the numbers of all samples together.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -18,10 +15,13 @@ from .taxonomy import POSITION, ROLES, TASKS, Role, category_of
 from .wordings import WORDS, role_of
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
-"""The options of counting questions, always in this order, where few images show more than 4."""
-APART = 0.25
-"""Least difference of a wrong number from the right one, as a share of it, where the options are
-numbers that occur: in a crowd nobody counts to one."""
+"""The options of counting questions, always in this order."""
+SIMILAR = (0.8, 1.25)
+"""Sides of wrong boxes over those of the right one."""
+OVERLAP = 0.1
+"""Share of the smaller of two boxes that both may cover, at most."""
+SMALLEST = 0.002
+"""Least share of the image that the box of a region covers of which anything is asked."""
 MARKED = 4
 """Regions that a question about several of them marks, at most."""
 Task = tuple[str, str]
@@ -59,22 +59,17 @@ class Made:
 
 @dataclass(frozen=True)
 class Plan:
-    """What questions may be about, and what wrong boxes may be like; see ``build``.
+    """What questions may be about; see ``choose``.
 
-    ``levels``: what is graded -> the grades that occur; ``numbers``: concept -> the numbers that
-    occur, where they are too large for MANY; ``wordings``: as ``wordings.WORDS``.
+    ``levels``: what is graded -> the grades that occur; ``wordings``: as ``wordings.WORDS``.
     """
 
     concepts: tuple[str, ...]
-    counts: Mapping[str, str]
-    similar: tuple[float, float]
-    overlap: float
-    smallest: float
+    counts: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     grades: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     wordings: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: WORDS)
 
     def worded(self, kind: str, rng: np.random.Generator, **told: Any) -> str:
@@ -100,8 +95,7 @@ class Plan:
 def subjects(kind: str, sample: Sample, plan: Plan) -> list[str]:
     """What questions of this kind about this sample would be about: their classes.
 
-    The right answer of presence and severity questions belongs to the class, too. Those of
-    counting follow from the numbers of all samples: ``counting_subjects``.
+    The right answer of presence, severity and counting questions belongs to the class, too.
     """
     there = [c for c in plan.concepts if sample.truth.get(c) == 1]
     known = [c for c in plan.concepts if c in sample.truth]
@@ -118,25 +112,16 @@ def subjects(kind: str, sample: Sample, plan: Plan) -> list[str]:
             if sample.truth.get(w, 1) == 1
         }
         return [f"{what}{AS}{grade}" for what, grade in graded.items() if grade]
-    return [c for c in there if _is_large(sample, c, plan)]
-
-
-def class_of(subject: str, plan: Plan) -> str:
-    """The class of a subject: large numbers are one, as each occurs in few images."""
-    concept, _, answer = subject.partition(AS)
-    large = concept in plan.numbers and answer.isdigit() and int(answer) >= len(MANY) - 1
-    return f"{concept}{AS}{MANY[-1]}" if large else subject
-
-
-def _is_large(sample: Sample, concept: str, plan: Plan) -> bool:
-    """Whether the box of the largest region is no smaller than it should be."""
-    marked = places(sample, concept)
-    return bool(marked) and _covers(marked[0], plan)
+    if kind == "counting":
+        numbers = {c: _count(sample, c, plan) for c in known if plan.role(c).counting}
+        return [f"{c}{AS}{MANY[min(n, 5)]}" for c, n in numbers.items() if n is not None]
+    marked = {c: places(sample, c) for c in there}
+    return [c for c, found in marked.items() if found and _covers(found[0], plan)]
 
 
 def _covers(region: Region, plan: Plan) -> bool:
     x1, y1, x2, y2 = region.box
-    return (x2 - x1) * (y2 - y1) >= plan.smallest * region.mask.size
+    return (x2 - x1) * (y2 - y1) >= SMALLEST * region.mask.size
 
 
 def _presence(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -165,17 +150,8 @@ def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
     concept, _, answer = subject.partition(AS)
     kind = "counting boxes" if is_counted_in_boxes(sample, subject) else "counting"
     question = plan.worded(kind, rng, subject=plan.word(concept))
-    task, image = plan.role(concept).counting or NO_TASK, _copy(sample)
-    if concept not in plan.numbers:
-        return Made(image, question, MANY, MANY.index(answer), *task, ordered=True)
-    right = int(answer)
-    apart = least_apart(right)
-    others: list[int] = []
-    for number in rng.permutation(np.array(plan.numbers[concept])).tolist():
-        if all(abs(number - other) >= apart for other in (right, *others)):
-            others.append(number)
-    wrong = [str(number) for number in others]
-    return _asked(image, question, answer, wrong, rng, task) if wrong else None
+    task = plan.role(concept).counting or NO_TASK
+    return Made(_copy(sample), question, MANY, MANY.index(answer), *task, ordered=True)
 
 
 def _position(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -257,7 +233,7 @@ def _elsewhere(sample: Sample, concepts: Sequence[str], plan: Plan, marked: Regi
     )
     found: list[Region] = []
     for _, region in queue:
-        apart = all(shared(region.box, other.box) <= plan.overlap for other in (marked, *found))
+        apart = all(shared(region.box, other.box) <= OVERLAP for other in (marked, *found))
         if apart and _covers(region, plan) and len(found) < MARKED - 1:
             found.append(region)
     return found
@@ -325,7 +301,7 @@ def _boxes(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -
     if len(marked) != 1:
         return None
     image = sample.require_image()
-    wrong = distractors(image, marked[0].box, 3, plan.similar, plan.overlap, rng)
+    wrong = distractors(image, marked[0].box, 3, SIMILAR, OVERLAP, rng)
     return None if wrong is None else [marked[0].box, *wrong]
 
 
@@ -335,7 +311,7 @@ def _clean(sample: Sample, subject: str, plan: Plan) -> tuple[Region, list[str]]
         if not _covers(region, plan):
             return None
         alike = plan.alike(subject)
-        others = [c for c in alike if not reaches(sample, c, region, plan.overlap)]
+        others = [c for c in alike if not reaches(sample, c, region, OVERLAP)]
         if others:
             return region, others
     return None
@@ -351,69 +327,8 @@ def as_text(value: Any) -> str:
     return "" if value is None or value != value else str(value).strip()
 
 
-def least_apart(right: int) -> float:
-    """How far from the right number the other options are."""
-    return max(1, APART * right)
-
-
 def _copy(sample: Sample) -> Image:
     return np.ascontiguousarray(sample.require_image().copy())
-
-
-@dataclass(frozen=True)
-class Number:
-    """How many of a concept a sample shows; ``there``: its label says that it shows some;
-    ``exact``: they were counted, where a mask's pieces are told apart up to six."""
-
-    concept: str
-    number: int
-    there: bool
-    exact: bool
-
-
-def numbers_in(sample: Sample, plan: Plan) -> list[Number]:
-    """The numbers that are known of a sample, of concepts that can be counted.
-
-    Raises InputError for a column of numbers that is not there, or holds no whole number.
-    """
-    found = []
-    for concept in plan.concepts:
-        truth = sample.truth.get(concept)
-        number = None
-        if truth is not None and plan.role(concept).counting:
-            number = _count(sample, concept, plan)
-        if number is not None:
-            exact = concept in plan.counts or concept not in sample.masks
-            found.append(Number(concept, number, truth == 1, exact))
-    return found
-
-
-def large_numbers(numbers: Iterable[Number]) -> dict[str, tuple[int, ...]]:
-    """Concept -> the numbers that occur, where most images that show it show more than four."""
-    exact: dict[str, list[int]] = {}
-    for one in numbers:
-        if one.there and one.exact:
-            exact.setdefault(one.concept, []).append(one.number)
-    most = len(MANY) - 2
-    return {c: tuple(sorted(set(n) - {0})) for c, n in exact.items() if np.median(n) > most}
-
-
-def counting_subjects(found: Sequence[tuple[int, Number]], plan: Plan) -> list[tuple[int, str]]:
-    """The (sample, subject) of counting questions; the right answer belongs to the subject.
-
-    ``found``: samples and their numbers; ``plan``: with its large numbers. There is none about a
-    concept whose number is only known to be 0, nor without a wrong number.
-    """
-    countable = {one.concept for _, one in found if one.there} | set(plan.counts)
-    subjects = []
-    for index, one in found:
-        large = plan.numbers.get(one.concept)
-        answer = MANY[min(one.number, len(MANY) - 1)] if large is None else str(one.number)
-        apart = least_apart(one.number)
-        has_wrong = large is None or any(abs(n - one.number) >= apart for n in large)
-        if one.concept in countable and has_wrong:
-            subjects.append((index, f"{one.concept}{AS}{answer}"))
-    return subjects
 
 
 def _count(sample: Sample, concept: str, plan: Plan) -> int | None:
