@@ -160,4 +160,6 @@ def _said(row: Mapping[Any, Any]) -> str:
 
 def _plain(values: Any) -> Any:
     """(n,) of objects, as Python has them, None for what is not known."""
-    return np.where(pd.isna(values), None, np.asarray(values, object))
+    objects = np.array(values, object)  # a copy: what pandas hands out may be read-only
+    objects[pd.isna(objects)] = None
+    return objects
