@@ -41,7 +41,7 @@ _SLOW = (
         "resume",
     ),
     *("slices", "versus", "view", "workers", "inspect"),
-    *("own-model", "cohort", "retrain"),
+    *("own-model", "cohort"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""

@@ -22,10 +22,12 @@ from ..journal.files import JOURNAL
 from ..results.export.corrupted import KEPT_BYTES, Sources, export_corrupted
 from ..results.export.disagreements import Disagreements, check_paired, export_disagreements
 from ..results.export.failures import Exported, Format, export_failures
+from ..results.export.mix import weights_of, write_mix
 from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
 from ..results.export.questions import export_questions
 from ..space import QuestionSpace
 from ..types import IDENTITY, JsonObject
+from ..utils.random_streams import generator
 from .options import Json, RunCode, arg, names, opt
 from .progress import counting
 from .signals import interrupted_as
@@ -46,7 +48,7 @@ def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
     source: Annotated[
         Path | None,
         arg(
-            "Folder that an audit wrote (its --out); with --corrupted alone also a SPEC.toml, "
+            "Folder that an audit wrote (its --out); with --corrupted or --mix also a SPEC.toml, "
             "of whose model nothing is asked.",
             "DIR",
         ),
@@ -68,6 +70,16 @@ def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
         Path | None,
         opt("Folder for all images under all relations, as MedMNIST-C's .npz archives.", "OUT"),
     ] = None,
+    mix: Annotated[
+        Path | None,
+        opt(
+            "Folder for a training set: every image as it is, and once under a relation. Of an "
+            "audit, relations in proportion to their certified error rates; of a SPEC.toml, in "
+            "equal shares.",
+            "OUT",
+        ),
+    ] = None,
+    seed: Annotated[int, opt("With --mix: same seed, same mix.", "NUMBER")] = 0,
     data: Annotated[
         Path | None,
         opt(
@@ -127,6 +139,8 @@ def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
     straight from a SPEC.toml or --data. Questions in words keep their words and
     options. Nothing that the run folder names is run, unless --run-code says so.
 
+    With --mix, write what to train the model on again.
+
     With --disagreements, write where two models of a comparison differ.
 
     With --questions, write the pictures of a SPEC.toml's questions.
@@ -142,20 +156,21 @@ def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
             "--questions: expected 'avtt export --questions SPEC.toml --out DIR', with --sources "
             "and --hidden at most"
         )
+    if mix is not None:
+        alone = of_run.count(None) == len(of_run) - 1
+        _mix(source if alone else None, mix, seed, run_code, as_json)
+        return
     of_audit = [failures, tsv, corrupted]
     if disagreements is not None and any(each is not None for each in of_audit):
         raise InputError("--disagreements: expected it alone, as it is of a comparison")
     if disagreements is None and all(each is None for each in of_audit):
         raise InputError(
             "export: expected --failures OUT, --disagreements OUT, --tsv FILE.tsv, --corrupted "
-            "OUT or --questions SPEC.toml, got none of them"
+            "OUT, --mix OUT or --questions SPEC.toml, got none of them"
         )
     if everything and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
-    extra: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
-    formats = [name for name, wanted in extra.items() if wanted]
-    if formats and failures is None and disagreements is None:
-        raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
+    formats = _formats(coco, fiftyone, failures or disagreements)
     chosen = question_table.format_named(image_format, "--image-format")
     if disagreements is not None:
         found = _disagreements(source, disagreements, formats, run_code)
@@ -209,6 +224,43 @@ def _pictures(path: Path, out: Path, sources: bool, hidden: bool, as_json: bool)
     use = "space.captions" if sources else "model.answers with kind = 'recorded'"
     sentence = f"wrote {out}: {count} pictures; fill in {out / TABLE}, and name it as {use}"
     typer.echo(json.dumps({"pictures": count}) if as_json else sentence)
+
+
+def _formats(coco: bool, fiftyone: bool, out: Path | None) -> list[Format]:
+    """Return the further formats to write into ``out``. Raises InputError where nothing is."""
+    extra: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
+    formats = [name for name, wanted in extra.items() if wanted]
+    if formats and out is None:
+        raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
+    return formats
+
+
+def _mix(source: Path | None, out: Path, seed: int, run_code: bool, as_json: bool) -> None:
+    """Write a training set of images as they are and changed ones, of a run or a SPEC.toml."""
+    if source is None:
+        raise InputError(
+            "--mix: expected 'avtt export DIR --mix OUT', DIR a run or a SPEC.toml, with --seed "
+            "and --run-code at most"
+        )
+    weights = None
+    if source.suffix == ".toml":
+        spec, base = read_spec(source), source.parent
+    else:
+        where = source / JOURNAL
+        with closing(read_journal(where)) as journal:
+            space, spec, base = space_of(journal, str(where), OTHERWISE, run_code=run_code)
+            relations = dict.fromkeys(variant.relation.name for variant in space.variants)
+            changing = [name for name in relations if name != IDENTITY]
+            weights = weights_of(journal, changing, str(source))
+    # follow-ups of another seed: a model must not be trained on the noise it is asked about later
+    apart = int(generator(seed, "mix follow-ups", spec.space.seed).integers(1, 2**31))
+    named = [IDENTITY, *(name for name in spec.space.relations if name != IDENTITY)]
+    section = spec.space.model_copy(update={"relations": named, "seed": apart})
+    changed = build_space(spec.model_copy(update={"space": section}), base)
+    images = write_mix(changed, out, weights, seed)
+    counts = ", ".join(f"{count} {name}" for name, count in images.items())
+    sentence = f"wrote {out}: {sum(images.values())} images to train on: {counts}"
+    typer.echo(json.dumps({"mix": images}) if as_json else sentence)
 
 
 def _disagreements(

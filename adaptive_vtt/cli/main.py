@@ -56,7 +56,7 @@ SUMMARIES = {name: said for group in GROUPS.values() for name, said in group.ite
 
 INTERRUPTED = 130
 """Exit code of a Ctrl-C: 128 and the signal's number."""
-SETTING = ("audit", "census", "plan", "versus", "retrain", "compare")
+SETTING = ("audit", "census", "plan", "versus", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
 
 app = typer.Typer(

@@ -179,17 +179,15 @@ def run(
     asked: Asked,
     out: Path,
     quiet: bool,
-    space: QuestionSpace | None = None,
 ) -> Verdict:
     """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html.
 
-    ``a``, ``b``: each model's spec, and the folder that its paths start at; ``space``: where it is
-    not the one that both say.
+    ``a``, ``b``: each model's spec, and the folder that its paths start at.
     """
     _refuse_audit(out)
     out.mkdir(parents=True, exist_ok=True)
     with (
-        _versus(a, b, asked, out, space) as versus,
+        _versus(a, b, asked, out) as versus,
         Live(versus.audit, quiet=quiet) as live,
     ):
         try:
@@ -216,11 +214,9 @@ def _refuse_audit(out: Path) -> None:
         raise InputError(f"{out}: holds an audit of one model; another --out begins a comparison")
 
 
-def _versus(
-    a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, space: QuestionSpace | None
-) -> Versus:
-    kept = notes_of(a[0], os.path.abspath(a[1])) if space is None else {}
-    space = _same_space(a, b) if space is None else space
+def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path) -> Versus:
+    kept = notes_of(a[0], os.path.abspath(a[1]))
+    space = _same_space(a, b)
     known = asked.recorded_a is not None
     alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
     _, model_a, options = build_parts(alone, a[1], space, code=not known)

@@ -16,6 +16,8 @@ thesis's, before and after: means over its models and, of segmenters, its two se
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 from torch import Tensor, nn
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.config.datasets import read_dataset
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.experiments.medtest import phantom_classifier, phantom_unet
 from adaptive_vtt.experiments.medtest.phantom_classifier import Classifier
@@ -44,8 +47,7 @@ from adaptive_vtt.experiments.tables.medtest import retrained as published
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
-from adaptive_vtt.relations.augment import Augment
-from adaptive_vtt.results.export.mix import MIN_SHARE
+from adaptive_vtt.results.export.mix import MIN_SHARE, write_mix
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
 
@@ -158,18 +160,20 @@ def audited(
 
 
 def retrained(task: Task, shares: Mapping[str, float], sizes: Sizes, seed: int) -> nn.Module:
-    """The shipped model, trained further on original frames and as many perturbed ones.
+    """The shipped model, trained further on the mix that ``avtt export --mix`` writes: original
+    frames and as many perturbed ones.
 
     ``shares``: relation -> how much of the perturbed half is to be its.
     """
-    dataset = task.frames(sizes.trained, size=DRAWN, seed=TRAINED)
-    augment = Augment([task.family], seed=seed, weights=shares)
-    samples = (dataset.sample(k) for k in range(len(dataset)))
-    originals = [_pair(sample) for sample in samples]
-    perturbed = [augment.pair(image, masks) for image, masks in originals]
+    frames = task.frames(sizes.trained, size=DRAWN, seed=TRAINED)
+    space = QuestionSpace(frames, ["identity", task.family], oracle=task.oracle, seed=seed)
+    with TemporaryDirectory() as folder:
+        write_mix(space, Path(folder) / "mix", shares, seed)
+        mix = read_dataset(Path(folder) / "mix" / "dataset.toml")
+        pairs = [_pair(mix.sample(k)) for k in range(len(mix))]
+        wanted = task.targets(mix, pairs)
     module = task.start()
-    images = [image for image, _ in originals + perturbed]
-    wanted = torch.cat([task.targets(dataset, originals), task.targets(dataset, perturbed)])
+    images = [image for image, _ in pairs]
     fit(module, pixels(images), wanted, task.loss, epochs=sizes.epochs, rate=RATE, seed=seed)
     return module
 

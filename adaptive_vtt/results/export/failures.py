@@ -282,7 +282,8 @@ class DatasetFolder:
         """Writes the image and the masks that there are."""
         write_bytes(self._folder / "images" / f"{about.name}.png", png(image))
         for outline in about.outlines:
-            if not outline.box:
+            # samples may have masks of what is no concept here, as a view of another dataset does
+            if not outline.box and outline.label in self._mask_folders:
                 self._mask(outline.label, about.name, outline.mask)
         self._pictures.append(about if self._outlines else about._replace(outlines=()))
 

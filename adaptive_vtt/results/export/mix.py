@@ -49,6 +49,8 @@ def write_mix(
             "mix: expected images with labels or masks, got "
             + ("questions in words" if space.dataset.has_images else "samples without images")
         )
+    if not changing:
+        raise InputError("mix: expected a relation beside identity in [space], got none")
     numbers = _numbers(space, changing, shares(changing, weights), seed)
     rows = []
     with whole_folder(out) as folder:
