@@ -25,8 +25,6 @@ GROUPS = {
         "resume": "Resume an audit.",
         "census": "Evaluate every question: exact rates, for models that are free.",
         "versus": "Compare two models on the same questions, with a certificate.",
-        "retrain": "Train a model on changed images by your own command, and certify what that "
-        "gained.",
         "compare": "Compare strategies on the same questions.",
         "slices": "Find groups of questions in which failures concentrate.",
         "rejudge": "Judge an audit's answers by another oracle; ask nothing.",

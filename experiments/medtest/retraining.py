@@ -49,6 +49,7 @@ from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
 from adaptive_vtt.results.export.mix import MIN_SHARE, write_mix
 from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.image_files import read_mask
 from adaptive_vtt.utils.random_streams import generator
 
 SEARCHED, TABLED = 600, 700
@@ -167,10 +168,11 @@ def retrained(task: Task, shares: Mapping[str, float], sizes: Sizes, seed: int) 
     """
     frames = task.frames(sizes.trained, size=DRAWN, seed=TRAINED)
     space = QuestionSpace(frames, ["identity", task.family], oracle=task.oracle, seed=seed)
-    with TemporaryDirectory() as folder:
-        write_mix(space, Path(folder) / "mix", shares, seed)
-        mix = read_dataset(Path(folder) / "mix" / "dataset.toml")
-        pairs = [_pair(mix.sample(k)) for k in range(len(mix))]
+    with TemporaryDirectory() as above:
+        folder = Path(above) / "mix"
+        write_mix(space, folder, shares, seed)
+        mix = read_dataset(folder / "dataset.toml")
+        pairs = [_read(folder, mix.sample(k)) for k in range(len(mix))]
         wanted = task.targets(mix, pairs)
     module = task.start()
     images = [image for image, _ in pairs]
@@ -230,6 +232,12 @@ def _versions(task: Task, dataset: Dataset, seed: int) -> Iterator[tuple[str, Pa
 
 def _pair(sample: Sample) -> tuple[Image, Found]:
     return sample.require_image(), dict(sample.masks)
+
+
+def _read(folder: Path, sample: Sample) -> tuple[Image, Found]:
+    """Return an image of the mix in ``folder``, and its masks, by concept."""
+    masks = sorted((folder / "masks").glob(f"*/{sample.id}.png"))
+    return sample.require_image(), {file.parent.name: read_mask(file, str(file)) for file in masks}
 
 
 def _shares(shares: Mapping[str, float]) -> pd.DataFrame:
