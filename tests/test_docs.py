@@ -28,20 +28,9 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
-    *("after", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint"),
-    *("exporting", "recorded", "regions", "transforms"),
-    *(
-        "judges",
-        "masks",
-        "notebook",
-        "own-parts",
-        "own-table",
-        "prompts",
-        "rejudge",
-        "resume",
-    ),
-    *("slices", "versus", "view", "workers", "inspect"),
-    *("own-model", "cohort"),
+    *("build-vqa", "captions", "ci-gate", "class-folders", "earlier-audits", "endpoint"),
+    *("exporting", "inspect", "judges", "masks", "own-model", "own-parts", "own-table"),
+    *("prompts", "recorded", "resume", "slices", "versus", "view", "workers"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
