@@ -11,6 +11,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -219,14 +220,15 @@ def is_there(code: str) -> bool:
 
     first, *rest = code.split()
     if first == "make":
-        return f"\n{rest[0]}: " in text_of(ROOT / "Makefile")
+        return f"\n{rest[0]}:" in text_of(ROOT / "Makefile")
     if first == "avtt":
         return rest[0] in SUMMARIES
     if code.startswith("adaptive_vtt."):
         return bool(pkgutil.resolve_name(code.split("(")[0]))  # raises, naming what is missing
     if paths := paths_in(code):
         made = text_of(ROOT / ".gitignore").replace("\n/", "\n").split()
-        return all(exists(path) or f"{path.split('/')[0]}/" in made for path in paths)
+        tops = {path: f"{path.split('/')[0]}/" for path in paths}
+        return all(exists(path) or any(fnmatch(tops[path], m) for m in made) for path in paths)
     names = set(re.findall(r"[^\W\d]\w*", re.sub(r'"[^"]* [^"]*"', "", code)))
     return code in names_in_code() or names <= names_in_code()
 
