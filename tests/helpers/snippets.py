@@ -33,7 +33,7 @@ from adaptive_vtt.cli import main
 ROOT = Path(__file__).parents[2]
 PORT = "8008"
 NOT_RUN = ("pip", "uv", "git", "make", "docker", "python3", ".")
-SECONDS = 60
+SECONDS = 180
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"exit code (\d+)")
 _TITLE = re.compile(r'title="([^"]+)"')
