@@ -7,23 +7,15 @@ import cv2
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from adaptive_vtt.experiments.medmnistc import bccd
 from adaptive_vtt.experiments.medmnistc.bccd_cells import (
-    GRADES,
     HEIGHT,
     WIDTH,
-    CellNet,
     Tiles,
-    cell_loss,
-    cell_targets,
-    grade,
     halves,
-    limits_of,
     read,
 )
-from adaptive_vtt.experiments.medtest.train_phantom import _turned
 
 Cell = tuple[str, int, int, int]
 """Class, middle (x, y) and radius in pixels of a photograph of 160 x 120."""
@@ -68,59 +60,10 @@ def test_a_photograph_makes_four_tiles_with_what_each_shows(two: Tiles) -> None:
     assert two.photograph.tolist() == [0] * 4 + [1] * 4
 
 
-def test_what_a_tile_shows_the_smaller_part_of_is_unknown(two: Tiles) -> None:
-    assert np.isnan(two.present[4, 1])  # 7 of the platelet's 20 columns
-    assert two.present[5, 1] == 1
-    assert two.masks[4][1] is None
-    assert two.masks[5][1] is not None
-
-
-def test_masks_are_where_the_cells_are(two: Tiles) -> None:
-    mask = two.masks[0][0]
-    assert mask is not None
-    drawn = two.images[0][:, :, 0] < 160
-    assert (mask & drawn).sum() > 0.9 * (mask | drawn).sum()
-
-
 def test_halves_share_no_photograph(two: Tiles) -> None:
     one, other = (two.of(photographs) for photographs in halves(two, seed=0))
     assert {*one.photograph.tolist()} ^ {*other.photograph.tolist()} == {0, 1}
     assert len(one) == len(other) == 4
-
-
-def test_the_segmenter_is_asked_about_tiles_with_a_white_cell_alone(two: Tiles) -> None:
-    assert [two.white().sample_id(k) for k in range(len(two.white()))] == ["000-0"]
-
-
-def test_grades_divide_tiles_into_thirds() -> None:
-    red = np.arange(9)
-    tiles = Tiles([], np.zeros((9, 2)), red, [], np.arange(9))
-    assert np.bincount(grade(red, limits_of(tiles))).tolist() == [3, 3, 3]
-
-
-def test_unknown_cells_teach_nothing() -> None:
-    logit = torch.randn(4, 2 + len(GRADES), requires_grad=True)
-    targets = torch.tensor([[1.0, torch.nan, 0], [0, 1, 1], [torch.nan, 0, 2], [1, 1, 0]])
-    cell_loss(logit, targets).backward()
-    assert logit.grad is not None
-    assert (logit.grad[:, :2] == 0).tolist() == [
-        [False, True],
-        [False, False],
-        [True, False],
-        [False, False],
-    ]
-
-
-def test_labels_are_not_mirrored_with_their_images() -> None:
-    labels, rng = torch.arange(6.0).reshape(2, 3), torch.Generator().manual_seed(0)
-    for _ in range(8):
-        assert torch.equal(_turned(torch.zeros(2, 3, 8, 8), labels, rng)[1], labels)
-
-
-def test_the_nets_answer_for_all_concepts_and_grades(two: Tiles) -> None:
-    said = CellNet()(torch.zeros(2, 3, 96, 96))
-    assert said.shape == (2, 2 + len(GRADES))
-    assert cell_targets(two, (0.0, 1.0)).shape == (8, 3)
 
 
 def test_without_data_it_says_what_is_skipped_and_where_to_get_it(

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.experiments.reic import caption_detectors, photographs
-from adaptive_vtt.experiments.reic.caption_detectors import drawn, localised, sheet, summary
+from adaptive_vtt.experiments.reic.caption_detectors import localised, summary
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
-from adaptive_vtt.experiments.reic.vocabulary import EVERYDAY
-from adaptive_vtt.oracles.captions.language import same
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Box, Image
 
@@ -47,35 +45,6 @@ def noise(there: Path, *names: str) -> Path:
     return there
 
 
-def test_photographs_have_their_boxes_as_masks(folder: Path) -> None:
-    found = photographs.photographs([folder])
-    assert found is not None
-    assert [found.sample_id(index) for index in range(len(found))] == ["china.jpg", "flower.jpg"]
-    china = found.sample(0)
-    assert china.truth == {"temple": 1, "tree": 1, "flower": 0}
-    assert [box.label for box in china.boxes] == ["temple", "tree"]
-    assert china.masks["tree"].sum() == (640 - 545) * (427 - 135)
-    assert photographs.photographs([folder / "none"]) is None
-
-
-def test_boxes_drawn_by_hand_are_within_their_photographs() -> None:
-    for (height, width), things in photographs.PHOTOGRAPHS.values():
-        for left, top, right, bottom in things.values():
-            assert 0 <= left < right <= width
-            assert 0 <= top < bottom <= height
-
-
-def test_what_photographs_show_can_be_told_and_mistaken() -> None:
-    shown = {kind for _, things in photographs.PHOTOGRAPHS.values() for kind in things}
-    assert shown == set(photographs.TAKEN_FOR)
-    alike = same()
-    for kind, other in photographs.TAKEN_FOR.items():
-        assert not alike(kind, other)
-    for name in photographs.NEW_WORDS:
-        assert name not in EVERYDAY.words
-        assert alike(photographs.NEW_WORDS[name].plural, name)
-
-
 def test_found_by_name_by_hiding_and_not_at_all() -> None:
     exact = scenes(1, size=SIZE)
     captioner = TemplateCaptioner(omission=0, misclassification=0, fabrication=0, setting=0)
@@ -93,15 +62,6 @@ def test_found_by_name_by_hiding_and_not_at_all() -> None:
     assert told["hidden"] > 0
 
 
-def test_without_a_real_detector_there_are_three_and_it_is_said(capsys: Any) -> None:
-    dataset = scenes(1, size=SIZE)
-    assert len(drawn(dataset, 0)) == 3
-    box = Box("cat", 1, 2, 3, 4, 0.5)
-    assert drawn(dataset, 0, Finds(box))["real detector"].sample(0).boxes == (box,)
-    caption_detectors.main(["--photographs", "nowhere"])
-    assert "skipped: no photographs are here" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_the_tables_of_photographs(tmp_path: Path, capsys: Any) -> None:
     folder = noise(tmp_path, "chelsea.png")
@@ -112,11 +72,3 @@ def test_the_tables_of_photographs(tmp_path: Path, capsys: Any) -> None:
     assert [row["detector"] for row in places] == ["boxes by hand", "region proposals"]
     assert (places[0]["things"], places[0]["by name, right"]) == (1, 1)
     assert {row["relation"] for row in judged} == {"crop", "stretch", "rotate", "all"}
-
-
-def test_the_sheet_shows_boxes(folder: Path) -> None:
-    found = photographs.photographs([folder])
-    assert found is not None
-    shown = sheet(found, 320)
-    assert shown.shape == (2 * 214, 320, 3)
-    assert (shown == (0, 255, 0)).all(axis=2).any()

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets.table import TableDataset
@@ -19,7 +18,6 @@ from adaptive_vtt.experiments.reic.caption_seconds import Timed, Watch
 from adaptive_vtt.experiments.reic.caption_truth import KINDS_OF_WORDS, Unit, truth
 from adaptive_vtt.experiments.reic.caption_verdicts import confusion, place, verdicts
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
-from adaptive_vtt.experiments.reic.photographs import NEW_WORDS
 from adaptive_vtt.experiments.reic.reic_scheme import (
     Selection,
     Step,
@@ -86,49 +84,6 @@ def test_all_versions_that_the_oracle_needs_are_heard(run: tuple[list[Step], Cou
         assert set(needed) <= set(step.received.versions)
 
 
-def test_what_was_heard_is_not_asked_again(run: tuple[list[Step], Counting]) -> None:
-    step, captioner = run[0][0], Counting()
-    sample = scenes(4, size=SIZE).sample(step.sample)
-    assert (
-        listen(ReducedCaptions(detection=False), captioner, sample, step.received) == step.received
-    )
-    assert listen(ReducedCaptions(occlusion=False), captioner, sample, step.received).versions == {}
-    assert captioner.seen == []
-
-
-def test_exact_names_cost_no_version_but_for_names_of_nothing() -> None:
-    captioner = TemplateCaptioner(
-        omission=0, misclassification=0, fabrication=0, synonyms=0, setting=0
-    )
-    dataset = scenes(3, size=SIZE)
-    for index in range(3):
-        assert listen(ReducedCaptions(), captioner, dataset.sample(index)).versions == {}
-
-
-@pytest.mark.slow
-def test_images_come_in_an_order_of_the_seed() -> None:
-    def order(seed: int) -> list[int]:
-        steps = scheme(
-            scenes(6, size=SIZE), TemplateCaptioner(), ReducedCaptions(), follow_ups=1, seed=seed
-        )
-        return [step.sample for step in steps if step.kind == "crop"]
-
-    assert order(1) == order(1)
-    assert order(1) != order(2)
-
-
-def test_who_stops_early_pays_for_no_more() -> None:
-    captioner = Counting()
-    first = next(scheme(scenes(4, size=SIZE), captioner, ReducedCaptions()))
-    assert first.paid == len(captioner.seen)
-
-
-def test_a_caption_without_objects_has_no_follow_ups() -> None:
-    captioner = Counting(says="It is not clear what to see here.")
-    assert list(scheme(scenes(2, size=SIZE), captioner, ReducedCaptions())) == []
-    assert len(captioner.seen) == 2
-
-
 def test_follow_ups_below_one_and_samples_without_an_image_are_refused() -> None:
     with pytest.raises(InputError, match="expected follow_ups of at least 1, got 0"):
         next(scheme(scenes(1, size=SIZE), Counting(), ReducedCaptions(), follow_ups=0))
@@ -162,17 +117,6 @@ def test_the_first_follow_up_has_the_highest_ambiguity_score(kind: str) -> None:
 def test_without_diversity_the_best_scores_are_taken(kind: str) -> None:
     places, score = chosen(kind, by_diversity=False, follow_ups=5)
     assert sorted(score[places]) == sorted(np.sort(score)[-5:])
-
-
-def test_without_ambiguity_the_first_is_random() -> None:
-    firsts = {chosen("rotate", by_ambiguity=False, seed=seed)[0][0] for seed in range(8)}
-    assert len(firsts) > 1
-
-
-def test_the_candidates_are_the_same_whatever_is_chosen() -> None:
-    sample = scenes(1, size=SIZE).sample(0)
-    one, other = Selection(), Selection(1, by_ambiguity=False, by_diversity=False)
-    assert one.candidates("crop", sample) == other.candidates("crop", sample)
 
 
 # -- distinct violations ---------------------------------------------------------------
@@ -265,32 +209,6 @@ def test_names_of_the_follow_up_alone(
     assert unit.violation == (share == 1.0)  # only where all that the source names is in view
 
 
-def test_where_the_source_names_nothing_that_is_there_nothing_is_expected() -> None:
-    units = truth(told(("ball", None)), told(DOG), {"dog": 1.0})
-    assert [(unit.name, unit.violation) for unit in units] == [("ball", False), ("dog", False)]
-
-
-def test_a_captioner_without_faults_is_wrong_about_no_name() -> None:
-    captioner = TemplateCaptioner(omission=0, misclassification=0, fabrication=0)
-    for index in range(4):
-        sample = scenes(4, size=SIZE).sample(index)
-        assert sample.image is not None
-        said = captioner.explain(sample.image)
-        units = truth(said, said, dict.fromkeys(sample.masks, 1.0))
-        assert units
-        assert all(unit.error is None for unit in units)
-
-
-def test_every_word_is_a_name_of_one_kind() -> None:
-    forms = [
-        form
-        for words in (*EVERYDAY.words.values(), *NEW_WORDS.values())
-        for pair in ((words.singular, words.plural), *words.others)
-        for form in set(pair)
-    ]
-    assert len(forms) == len(set(forms)) == len(KINDS_OF_WORDS)
-
-
 # -- verdicts --------------------------------------------------------------------------
 
 
@@ -333,18 +251,6 @@ def test_reports_are_right_where_there_is_an_error_and_silence_where_there_is_no
         "other words",
         "place named",
         "still to be seen",
-    ]
-
-
-def test_scores_of_a_row_of_the_papers_table() -> None:
-    cells = {(True, True): 473, (True, False): 160, (False, True): 56, (False, False): 2789}
-    rows = [key for key, count in cells.items() for _ in range(count)]
-    found = confusion(pd.DataFrame(rows, columns=["real", "reported"]))
-    assert [found[name] for name in ("accuracy", "precision", "recall", "F1")] == [
-        93.8,
-        89.4,
-        74.7,
-        81.4,
     ]
 
 

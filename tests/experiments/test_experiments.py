@@ -3,25 +3,18 @@
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
-import torch
 
-from adaptive_vtt.certify import certifier
 from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.engine import ablation, cohort, constants, crossover, drift
-from adaptive_vtt.experiments.engine.certificates import RegressionMean
-from adaptive_vtt.experiments.plots import COLOURS
+from adaptive_vtt.experiments.engine import ablation, drift
 from adaptive_vtt.experiments.vtt import figure3, figure4, trained_figures
 from adaptive_vtt.experiments.vtt.figure4 import (
     CLASSIFIER,
-    MODELS,
     answers_of,
     ask,
     questions_needed,
@@ -39,7 +32,6 @@ from adaptive_vtt.experiments.vtt.label_sets import (
     simulated_classifier,
 )
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.surrogates import Losses, QuestionGP
 
 
 def labels(dataset: TableDataset) -> npt.NDArray[np.int64]:
@@ -60,10 +52,6 @@ def test_isic_law_has_all_counts_and_pair_counts() -> None:
     assert expected.sum() == pytest.approx(ISIC_IMAGES)
     assert expected @ patterns == pytest.approx(list(ISIC_COUNTS.values()), abs=1e-6)
     assert both == pytest.approx(list(ISIC_PAIRS.values()), abs=1e-6)
-
-
-def test_isic_pairs_are_in_the_order_of_the_columns() -> None:
-    assert list(ISIC_PAIRS) == list(combinations(ISIC_COUNTS, 2))
 
 
 @pytest.mark.parametrize(("samples", "tolerance"), [(100, 0.5), (ISIC_IMAGES, 0.0)])
@@ -90,11 +78,6 @@ def test_independent_sets_have_their_prevalences(
     assert dataset.counts[:, 1].tolist() == [round(p * size) for p in prevalences.values()]
 
 
-def test_label_sets_follow_their_seed() -> None:
-    for make in (isic, idrid, oct_like):
-        assert make(40).fingerprint == make(40).fingerprint != make(40, seed=1).fingerprint
-
-
 def test_simulated_classifier_is_worse_on_rare_concepts() -> None:
     dataset = oct_like(20_000)
     answers, truths = simulated_classifier(dataset), labels(dataset)
@@ -109,23 +92,6 @@ def test_simulated_classifier_is_worse_on_rare_concepts() -> None:
 
 
 # -- the curves ----------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_asking_everything_ends_in_the_same_state(model: str) -> None:
-    dataset = oct_like(12)
-    space = QuestionSpace(dataset)
-    answers = answers_of(model, dataset, 0)
-    states = [ask(space, strategy, answers, seed=0) for strategy in COLOURS]
-    first = states[0][0].belief.answers
-    for state, curve in states:
-        assert len(curve) == space.size + 1
-        assert curve[0] == pytest.approx(4)
-        assert (np.diff(curve) <= 1e-9).all()
-        assert curve[-1] == pytest.approx(states[0][1][-1], abs=1e-9)
-        np.testing.assert_array_equal(state.belief.answers.counts, first.counts)
-        np.testing.assert_allclose(state.belief.answers.covariance, first.covariance, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -172,16 +138,6 @@ def test_figure4_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.slow
-def test_figure4_in_two_processes_is_the_same_as_in_one() -> None:
-    jobs = [figure4.Job("IDRiD-like", 6, "biased", repeat) for repeat in range(2)]
-    alone, together = figure4.run_all(jobs, 1), figure4.run_all(jobs, 2)
-    assert alone.keys() == together.keys()
-    for key, runs in alone.items():
-        assert runs.shape == (2, 6 * 4 + 1)
-        np.testing.assert_array_equal(runs, together[key])
-
-
-@pytest.mark.slow
 def test_a_trained_classifiers_figures_quick(tmp_path: Path) -> None:
     trained_figures.main(["--quick", "--out", str(tmp_path)])
     table = pd.read_csv(tmp_path / "trained-figure3.csv")
@@ -223,54 +179,7 @@ def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "figure:" in said
 
 
-@pytest.mark.slow
-def test_crossover_prints_its_machine_and_a_row_per_size_and_device(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(crossover, "CANDIDATES", (64, 256))
-    crossover.main(["--quick", "--only", "draws", "--out", str(tmp_path)])
-    printed = capsys.readouterr().out
-    printed = " ".join(printed.split())
-    assert printed.startswith(crossover.machine())
-    assert f"torch {torch.__version__}" in printed
-    table = pd.read_csv(tmp_path / "crossover.csv")
-    assert table[table["device"] == "cpu"]["candidates"].tolist() == [64, 256]
-    assert (table[["ms per draw", "of that GP"]] > 0).all(axis=None)
-    assert ("no CUDA device here" in printed) != torch.cuda.is_available()
-
-
-def test_crossover_names_the_fewest_candidates_at_which_the_gpu_is_faster() -> None:
-    rows = [(10, "cpu", 1.0), (10, "cuda", 4.0), (99, "cpu", 9.0), (99, "cuda", 5.0)]
-    table = pd.DataFrame(rows, columns=["candidates", "device", "ms per draw"])
-    assert crossover.crossover(table) == "CUDA is faster from 99 candidates on"
-    assert crossover.crossover(table[:2]) == "the CPU is faster"
-
-
-# -- constants -----------------------------------------------------------------------------
-
-
-def test_constants_are_changed_for_one_row_and_are_as_they_were_after_it() -> None:
-    before = certifier.ROOM, certifier.FADE
-    with constants.changed({"ROOM": 2, "FADE": 0.5}):
-        assert [certifier.ROOM, certifier.FADE] == [2.0, 0.5]
-    assert before == (certifier.ROOM, certifier.FADE)
-
-
-def test_an_unknown_constant_is_told_of_by_name() -> None:
-    with pytest.raises(InputError, match=r"unknown constant 'ROOMS': expected one of CAUTION, "):
-        constants.main(["ROOMS=2", "--seeds", "0"])
-
-
 # -- ablation ------------------------------------------------------------------------------
-
-
-def test_every_way_is_another_and_takes_one_thing_out() -> None:
-    whole, *others = ablation.WAYS
-    assert (whole.strategy, whole.prediction) == ("certify", "self-taught")
-    assert len({(way.strategy, way.prediction) for way in ablation.WAYS}) == len(ablation.WAYS)
-    for way in others:
-        changed = (way.strategy != whole.strategy) + (way.prediction != whole.prediction)
-        assert changed == (2 if way.name == "uniform, no predictions" else 1)
 
 
 def ended(way: str, calls: list[int], certified: bool = True) -> list[tuple[object, ...]]:
@@ -314,25 +223,6 @@ def test_a_run_of_the_ablation_is_made_once(tmp_path: Path) -> None:
     assert made == [("without predictions", 1)]
 
 
-def test_without_the_process_the_regression_alone_predicts() -> None:
-    rng = np.random.default_rng(0)
-    sample, zeros = torch.arange(200), torch.zeros(200, dtype=torch.int64)
-    images = rng.normal(size=(200, 2))
-    lost = torch.from_numpy((images[:, 0] > 0).astype(float))  # by the image, by nothing else
-    kinds = ([0], [0], 1)
-    given: dict[str, Any] = {
-        "shared": False,
-        "features": lambda samples: torch.from_numpy(images[samples]),
-    }
-    gps = QuestionGP(*kinds, **given), RegressionMean(*kinds, **given)
-    for gp in gps:
-        gp.observe(Losses(sample, zeros, zeros, zeros, lost))
-    whole, mean = (gp.posterior(Losses(sample, zeros, zeros, zeros, lost)).mean for gp in gps)
-    assert torch.corrcoef(torch.stack([whole, lost]))[0, 1] > 0.9
-    assert float(mean.std()) < 1e-6
-    assert float(mean[0]) == pytest.approx(float(lost.mean()), abs=0.05)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ablation.WAYS, ids=lambda way: way.name)
 def test_every_way_certifies_digits(way: ablation.Way) -> None:
@@ -340,14 +230,6 @@ def test_every_way_certifies_digits(way: ablation.Way) -> None:
     assert calls < 400
     assert certified
     assert held
-
-
-def test_what_is_foretold_of_every_question_leaves_that_much_less_of_a_draws_variance() -> None:
-    lost = np.arange(1000) % 5 == 0
-    even = cohort._left(lost.astype(int), np.full(1000, 0.2))
-    half = np.where(np.arange(1000) < 500, lost, 0.2)  # of every other question all is known
-    assert even == pytest.approx(1)
-    assert cohort._left(lost.astype(int), half) == pytest.approx(0.307, abs=0.005)
 
 
 def test_a_model_that_changes_gets_worse_when_and_where_its_drift_says() -> None:

@@ -13,14 +13,12 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import verify as verifying
 from adaptive_vtt.certify import verify_draws
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.experiments.engine import long_audits
 from adaptive_vtt.journal import MemoryJournal, with_proposal
 from adaptive_vtt.results.report.page import render
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.surrogates import Losses, Predictability, QuestionGP
-from adaptive_vtt.surrogates.unit_kernel import Factor
-from adaptive_vtt.testing import ScriptedModel, TiledDataset
+from adaptive_vtt.surrogates import Losses, QuestionGP
+from adaptive_vtt.testing import ScriptedModel
 
 OPTIONS: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations"], "budget": 30}
 
@@ -94,18 +92,6 @@ def test_a_file_gives_draws_without_proposals_and_each_proposal_alone(
         assert [with_proposal(audit.journal, row) for row in lean] == audit.journal.draws()
 
 
-def test_calls_that_answer_all_are_remembered_by_one_number() -> None:
-    truths = np.ones((50, 10), np.int8)
-    space = QuestionSpace(
-        TiledDataset(truths, 1000), [long_audits.RecordedRelation("identity", (0,))]
-    )
-    pool = CandidatePool(space, seed=0, limit=100, answers="all")
-    for image in (3, 999, 3):
-        pool.remove(np.arange(image * 10, image * 10 + 10))
-    assert len(pool) == space.size - 20
-    assert pool._seen == {3, 999}
-
-
 def test_verify_unpacks_every_proposal_once(
     journal: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,19 +110,6 @@ def test_means_that_are_excluded_are_bet_against_no_more(
         assert len(game.m) <= 1000 * width + 3
         assert len(game.m) == len(game.rising) == len(game.falling)
     assert min(len(game.m) for game in games) < 1001
-
-
-@pytest.mark.slow
-def test_going_through_a_journal_makes_no_factor_that_is_not_looked_at(
-    journal: Counting, space: QuestionSpace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    appended = spied(monkeypatch, Factor, "append")
-    audit = Audit(space, ScriptedModel(), journal=journal, **{**OPTIONS, "budget": 32})
-    assert not appended
-    audit.run()
-    # the factor was last begun anew with 27 answers; 28, 29 and 30 are appended when they are
-    # needed, and for the estimates at the end the two calls since, which come as one group
-    assert len(appended) == 4
 
 
 @pytest.mark.slow
@@ -164,17 +137,6 @@ def test_a_factor_made_late_is_the_same_to_the_last_bit(shared: bool) -> None:
     )
     assert torch.equal(early.posterior(asked).mean, late.posterior(asked).mean)
     assert torch.equal(early._factor.lower, late._factor.lower)
-
-
-def test_an_image_asked_about_keeps_a_bit_per_reference_sample() -> None:
-    samples = np.arange(800)
-    truths = (np.random.default_rng(0).random((800, 3)) < 0.5).astype(np.int8)
-    predictability = Predictability(samples, truths)
-    predictability.observe(7, 3, concept=1, truth=1, answer=0.9)
-    assert sum(bits.nbytes for bits in predictability._matches.values()) == 100
-    among = (truths[:, 1] == 1) & (samples != 3)
-    found = predictability.probability(torch.tensor([7]), torch.tensor([2]))
-    assert float(found[0]) == pytest.approx(truths[among, 2].mean())
 
 
 @pytest.mark.slow

@@ -10,25 +10,20 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_space
-from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic.metaic_rome import (
     OVERLAPS,
     ROME,
-    CutOut,
     MetaIC,
     annotated,
     cut_outs,
     mean_area,
-    overlaps,
-    paste,
     sizes,
 )
-from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.testing.contracts import RelationContract
 from adaptive_vtt.types import Box, Image, Sample
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.annotated import coco
-from tests.helpers.pasted import CAT, DOG, HEIGHT, KITE, METAIC, WIDTH, inside, noise, sample
+from tests.helpers.pasted import CAT, DOG, HEIGHT, METAIC, WIDTH, inside, noise, sample
 
 
 @st.composite
@@ -40,20 +35,6 @@ def boxes(draw: st.DrawFn) -> Box:
 
 
 # -- MetaIC: insertion ---------------------------------------------------------------------
-
-
-def test_mean_area_weighs_large_objects_more() -> None:
-    # shares .2 and .6: (.2 e^.2 + .6 e^.6) / (e^.2 + e^.6) = 1.337552 / 3.043522 = .439475
-    two = [Box("", 0, 0, 10, 20), Box("", 0, 0, 20, 30)]
-    assert mean_area(two, 1000) / 1000 == pytest.approx(0.439475, abs=1e-6)
-    assert sizes(two, 1000) == pytest.approx((43.9475, 162.6057), abs=1e-3)  # .1 and .37 of it
-    assert sizes(two[:1], 1000) == pytest.approx((160, 260))  # .8 and 1.3 of 200: uncrowded
-
-
-def test_overlap_is_the_largest_share_of_a_box_that_is_covered() -> None:
-    # 10 x 10 at (20, 40) covers 5 x 10 of the dog's 20 x 20; at (60, 40) 9.5 x 10 of 24 x 31.8
-    found = overlaps([DOG, CAT], np.array([20, 60]), np.array([40]), 10, 10)
-    assert found == pytest.approx(np.array([[50 / 400, 95 / 763.2]]))
 
 
 @given(there=st.lists(boxes(), max_size=4), severity=st.integers(1, 4), seed=st.integers(0, 9))
@@ -90,12 +71,6 @@ def test_insertions_keep_to_their_band_and_size_or_say_why_not(
     assert np.array_equal(again.image, made.image)
 
 
-@pytest.mark.parametrize("severity", METAIC.severities)
-def test_two_objects_leave_room_at_every_overlap(severity: int) -> None:
-    seen = [METAIC.apply(sample(DOG, CAT), severity, generator(n, "test")) for n in range(10)]
-    assert {"kite", "sports ball"} == {made.details.get("inserted") for made in seen}
-
-
 @pytest.mark.parametrize(
     ("there", "reason"),
     [
@@ -108,27 +83,6 @@ def test_two_objects_leave_room_at_every_overlap(severity: int) -> None:
 def test_a_picture_that_cannot_take_an_object_says_why(there: tuple[Box, ...], reason: str) -> None:
     made = METAIC.apply(sample(*there), 1, generator(0, "test"))
     assert reason in made.details["not eligible"]
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_a_cut_out_is_pasted_in_its_colours_and_fades_at_its_edge(channels: int) -> None:
-    image = np.full((HEIGHT, WIDTH, channels), 50, np.uint8)
-    after = paste(image, KITE, Box("kite", 10, 20, 40, 50))
-    assert after.shape == image.shape
-    assert (after[35, 25] == 250).all()  # the middle
-    assert (after[20, 10] == 50).all()  # a corner, where the disc is transparent
-    edge = after[35, 10:13, 0]
-    assert 50 < edge[0] < edge[1] < 250
-
-
-def test_metaic_needs_cut_outs_and_a_severity_that_exists() -> None:
-    with pytest.raises(InputError, match=r"metaic: expected at least one cut-out, got none"):
-        MetaIC(())
-    with pytest.raises(InputError, match=r"metaic: expected a severity in \[1, 2, 3, 4\], got 5"):
-        METAIC.apply(sample(DOG), 5, generator(0, "test"))
-    assert METAIC.apply(Sample("s", None, {}), 1, generator(0, "test")).image is None
-    assert METAIC.applies("caption")
-    assert not METAIC.applies("dog")
 
 
 # -- cut-outs of a dataset -----------------------------------------------------------------
@@ -172,18 +126,6 @@ def test_cut_outs_are_taken_in_order_so_many_of_a_kind_as_masked() -> None:
     assert cat.alpha.all()
 
 
-def test_masks_stand_in_for_boxes_where_there_are_none() -> None:
-    source = replace(Boxed().sample(0), boxes=())
-    assert annotated(source) == (Box("dog", 3, 2, 8, 12),)
-
-
-def test_datasets_without_objects_and_cut_outs_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InputError, match=r"alone, 8 x 8 pixels at least, found none in 2 samples"):
-        cut_outs(tiny_dataset(2, 1))
-    with pytest.raises(InputError, match=r"cut-out 'dog': expected an image H x W x 3 and its"):
-        CutOut("dog", np.zeros((4, 4, 3), np.uint8), np.ones((4, 5), np.float32))
-
-
 # -- ROME: removal -------------------------------------------------------------------------
 
 
@@ -208,20 +150,6 @@ def test_removals_touch_one_object_that_is_not_the_largest(there: list[Box], sev
     around = replace(box, left=max(0, box.left - 1), top=max(0, box.top - 1))
     near = inside(replace(around, right=box.right + 1, bottom=box.bottom + 1))
     assert np.array_equal(made.image[~near], before[~near])
-
-
-def test_severities_remove_different_objects_in_an_order_that_hangs_on_the_seed() -> None:
-    things = [Box(name, 20 * k, 10, 20 * k + 10, 20) for k, name in enumerate("abc")]
-    source = sample(*things, Box("largest", 0, 30, 70, 60))
-
-    def order(seed: int) -> tuple[str, ...]:
-        rng = generator(0, "test")
-        made = [ROME(seed=seed).apply(source, k, rng).details["removed"] for k in (1, 2, 3)]
-        return tuple(name for (name,) in made)
-
-    orders = {order(seed) for seed in range(20)}
-    assert {tuple(sorted(each)) for each in orders} == {("a", "b", "c")}
-    assert len(orders) > 3  # 20 draws of 6 orders: three or fewer once in 10,000 seeds
 
 
 def test_objects_are_melted_one_out_of_the_picture_that_the_last_melting_left() -> None:
@@ -265,40 +193,6 @@ def test_an_object_on_a_plain_ground_is_gone_without_a_trace(channels: int) -> N
     assert made.image is not None
     assert np.abs(made.image[:, :40].astype(int) - 90).max() <= 3  # Telea's own ripple: 2
     assert np.array_equal(made.image[:, 40:], image[:, 40:])
-
-
-def test_a_filler_is_given_the_box_and_changes_nothing_else() -> None:
-    asked: list[Box] = []
-
-    def fill(image: Image, box: Box) -> Image:
-        asked.append(box)
-        return np.zeros_like(image)
-
-    made = ROME(fill).apply(sample(DOG, CAT), 1, generator(0, "test"))
-    (box,) = asked
-    assert (box.left, box.top, box.right, box.bottom) == (5, 30, 25, 50)  # a margin of 1 pixel: 0
-    assert made.image is not None
-    assert not made.image[inside(box)].any()
-    assert np.array_equal(made.image[~inside(box)], noise()[~inside(box)])
-
-
-def test_rome_without_an_object_to_spare_says_so() -> None:
-    made = ROME().apply(sample(DOG), 1, generator(0, "test"))
-    assert made.details == {"not eligible": "only 0 annotated objects besides the largest"}
-    all_over = Box("sky", 0, 0, WIDTH, HEIGHT)
-    made = ROME().apply(sample(all_over, all_over), 1, generator(0, "test"))
-    assert made.details == {"not eligible": "the object fills the picture"}
-    with pytest.raises(InputError, match=r"rome: choices: expected .* at least 1, got 0"):
-        ROME(choices=0)
-    with pytest.raises(InputError, match=r"rome: expected a depth of 1 to 3 \(choices\), got 4"):
-        ROME(depth=4)
-    made = ROME(depth=2).apply(sample(DOG, CAT), 4, generator(0, "test"))
-    assert made.details == {"not eligible": "only 1 annotated objects besides the largest"}
-    assert "depth" not in ROME().fingerprint
-    assert ROME(depth=2).fingerprint == f"{ROME().fingerprint}, depth 2"
-    with pytest.raises(InputError, match=r"rome: expected a severity in \[1, 2\], got 3"):
-        ROME(choices=2).apply(sample(DOG), 3, generator(0, "test"))
-    assert ROME().apply(Sample("s", None, {}), 1, generator(0, "test")).image is None
 
 
 @pytest.mark.parametrize("method", ["metaic", "rome"])

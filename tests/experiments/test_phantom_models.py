@@ -11,12 +11,11 @@ import torch
 
 from adaptive_vtt.experiments.medtest import (
     phantom_audit,
-    phantom_classifier,
     phantom_unet,
     retraining,
 )
 from adaptive_vtt.experiments.medtest import train_phantom as training
-from adaptive_vtt.models import PythonModel, load
+from adaptive_vtt.models import load
 from adaptive_vtt.oracles import overlap
 from adaptive_vtt.types import Image, Prompt
 
@@ -45,27 +44,6 @@ def test_masks_are_as_large_as_the_image(size: tuple[int, int, int]) -> None:
     assert np.array_equal(image, before)
 
 
-def test_images_of_different_sizes_are_answered_as_if_alone() -> None:
-    images = phantom_frames(3, size=96) + phantom_frames(2, size=160)
-    together = phantom_unet.predict(images)
-    for image, mask in zip(images, together, strict=True):
-        assert (phantom_unet.predict([image])[0] != mask).mean() < 0.001
-    classes = phantom_classifier.predict(images)
-    alone = np.concatenate([phantom_classifier.predict([image]) for image in images])
-    assert classes == pytest.approx(alone, abs=1e-4)
-
-
-def test_no_images_are_no_answers() -> None:
-    assert phantom_unet.predict([]) == []
-    assert phantom_classifier.predict([]).shape == (0, 3)
-
-
-def test_grey_is_three_equal_channels() -> None:
-    grey = noise(96, 96, 1)
-    colour = np.repeat(grey, 3, axis=2)
-    assert np.array_equal(phantom_unet.predict([grey]), phantom_unet.predict([colour]))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [96, 256])
 def test_the_segmenter_finds_polyps_at_any_size(size: int) -> None:
@@ -75,47 +53,11 @@ def test_the_segmenter_finds_polyps_at_any_size(size: int) -> None:
     assert np.mean(dice) > MIN_DICE
 
 
-@pytest.mark.slow
-def test_the_classifier_tells_the_classes_apart() -> None:
-    dataset = phantom_classifier.frames(60, seed=FRESH)
-    said = phantom_classifier.predict(training.pictures(dataset))
-    assert said.sum(axis=1) == pytest.approx(np.ones(60))
-    assert (said.argmax(axis=1) == training.classes_of(dataset)).mean() > MIN_ACCURACY
-
-
-def test_frames_have_one_class_each_and_the_truth_is_seen() -> None:
-    dataset = phantom_classifier.frames(9, seed=2)
-    assert dataset.counts[:, 1].tolist() == [3, 3, 3]
-    for k in range(9):
-        sample = dataset.sample(k)
-        shown = [c for c in ("polyp", "blood") if c in sample.masks and sample.masks[c].any()]
-        assert [c for c, true in sample.truth.items() if true] == (shown or ["normal"])
-
-
 def test_the_models_can_be_named_in_a_spec() -> None:
     image = phantom_frames(1)[0]
     prompt = Prompt(image, ("polyp",), "a", "identity", 0)
     (answer,) = load("adaptive_vtt.experiments.medtest.phantom_unet:predict").ask([prompt])
     assert answer.values[0].shape == image.shape[:2]  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("weights", [phantom_unet.WEIGHTS_FILE, phantom_classifier.WEIGHTS_FILE])
-def test_weights_are_small_and_have_a_card(weights: Path) -> None:
-    assert weights.stat().st_size < training.SIZE_LIMIT
-    assert "synthetic" in weights.with_suffix(".md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_the_card_says_what_the_weights_give() -> None:
-    card = phantom_classifier.WEIGHTS_FILE.with_suffix(".md").read_text(encoding="utf-8")
-    told = re.search(r"accuracy (\d\.\d+)", card)
-    assert told is not None
-    dataset = phantom_classifier.frames(
-        training.TESTED, size=training.DRAWN, seed=training.HELD_OUT
-    )
-    said = phantom_classifier.predict(training.pictures(dataset)).argmax(axis=1)
-    accuracy = (said == training.classes_of(dataset)).mean()
-    assert accuracy == pytest.approx(float(told.group(1)), abs=0.005)
 
 
 # -- training ------------------------------------------------------------------------------
@@ -131,19 +73,6 @@ def test_training_repeats_and_can_be_saved(tmp_path: Path) -> None:
     again = phantom_unet.load(phantom_unet.UNet(), tmp_path / "deep" / "w.npz")
     rounded = phantom_unet.logits(again, phantom_unet.pixels(images))
     assert torch.allclose(one, rounded, atol=0.05)
-
-
-def test_masks_are_turned_with_their_images() -> None:
-    images = torch.zeros((2, 3, 8, 8), dtype=torch.uint8)
-    masks = torch.zeros((2, 8, 8), dtype=torch.bool)
-    images[:, :, 1, 5] = 255
-    masks[:, 1, 5] = True
-    rng, seen = torch.Generator().manual_seed(0), set()
-    for _ in range(40):
-        turned, moved = training._turned(images, masks, rng)
-        assert torch.equal(turned[:, 0] > 0, moved)
-        seen.add(tuple(moved[0].nonzero()[0].tolist()))
-    assert len(seen) == 8
 
 
 # -- retraining ----------------------------------------------------------------------------
@@ -167,18 +96,6 @@ def test_the_table_has_every_relation_before_and_after(task: str) -> None:
     for cell in table.loc[audited, columns[-3:]].to_numpy().ravel():
         lower, upper = map(float, re.findall(r"\d\.\d+", cell)[1:])
         assert 0 <= lower <= upper <= 1
-
-
-@pytest.mark.parametrize(
-    ("task", "averages"),
-    [("segmentation", [0.790, 0.814, 0.713, 0.743]), ("classification", [0.817, 0.865])],
-)
-def test_the_scores_of_the_thesis_stand_beside(task: str, averages: list[float]) -> None:
-    """Averages of the rows are those of the averages that the thesis prints, but for rounding."""
-    beside = retraining.published(task)
-    audited = [r.name for r in retraining.TASKS[task].relations if r.name != "identity"]
-    assert {*beside.index} == {"original", *audited, "average"}
-    assert beside.loc["average"].tolist() == pytest.approx(averages, abs=0.002)
 
 
 def test_a_perturbed_half_has_the_shares_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,21 +122,6 @@ def test_a_perturbed_half_has_the_shares_asked_for(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_replayed_answers_are_those_of_the_model() -> None:
-    dataset, severities = phantom_unet.frames(4, size=64, seed=FRESH), (1, 5)
-    answers = phantom_audit.answers_of(dataset, severities)
-    assert len(answers) == 4 * (1 + 9 * len(severities))
-    sources = answers[answers["relation"] == "identity"].set_index("sample")["polyp"]
-    for k in range(4):
-        sample = dataset.sample(k)
-        (answer,) = PythonModel(phantom_unet.predict).ask(
-            [Prompt(sample.image, ("polyp",), sample.id, "identity", 0)]
-        )
-        dice = overlap(answer.values[0], sample.masks["polyp"])  # type: ignore[union-attr,arg-type]
-        assert sources[sample.id] == pytest.approx(dice)
-
-
-@pytest.mark.slow
 def test_audits_replay_and_count_their_sources() -> None:
     """Every follow-up of frame k under relation r loses half its Dice where k < r."""
     dataset, names = phantom_unet.frames(12, size=64), retraining.TASKS["segmentation"].relations
@@ -239,18 +141,6 @@ def test_audits_replay_and_count_their_sources() -> None:
         assert found["certified"]
         assert not found["missed"]
         assert 0 < found["sources"] <= 12 < found["calls"] <= 12 * 10
-
-
-def test_frames_that_score_0_can_be_left_out_and_still_count() -> None:
-    dataset = phantom_unet.frames(5, size=64)
-    names = [relation.name for relation in retraining.TASKS["segmentation"].relations]
-    rows = [(dataset.sample_id(k), "identity", 0, float(k > 0)) for k in range(5)]
-    rows += [(dataset.sample_id(k), name, 1, 0.9) for k in range(5) for name in names]
-    answers = pd.DataFrame(rows, columns=["sample", "relation", "severity", "polyp"])
-    assert phantom_audit.excluded(answers) == [dataset.sample_id(0)]
-    material = phantom_audit.replayed(dataset, (1,), answers, judged=True)
-    found = phantom_audit.run(material, phantom_audit.SETTINGS["uniform"], 1e-6, seed=0)
-    assert (found["calls"], found["sources"], found["certified"]) == (5 + 4 * 9, 5, True)
 
 
 def phantom_frames(count: int, size: int = 128) -> list[Image]:

@@ -19,22 +19,6 @@ def test_torch_makes_the_package_s_images_to_within_one_grey_level(change: str, 
     assert np.abs(ours.astype(int) - theirs).max() <= 1
 
 
-def test_torch_draws_noise_of_the_same_strength() -> None:
-    images = np.full((2, 100, 100, 3), 128, np.uint8)
-    ours, theirs = (
-        rendering.by_package("noise", images),
-        rendering.by_torch("noise", images, "cpu"),
-    )
-    assert ours.std() == pytest.approx(theirs.std(), rel=0.03)
-    assert ours.mean() == pytest.approx(theirs.mean(), abs=0.5)
-
-
-def test_batches_repeat_what_was_drawn() -> None:
-    images = rendering.drawn(28, rendering.DRAWN + 1)
-    assert images.shape == (rendering.DRAWN + 1, 28, 28, 3)
-    np.testing.assert_array_equal(images[0], images[-1])
-
-
 def test_the_table_has_a_row_per_change_size_and_batch_and_says_where_torch_is_faster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

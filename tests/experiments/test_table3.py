@@ -1,7 +1,6 @@
 """MedMNIST-C's Table 3 in our setting: what is trained on, what is tested, and what is written."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,9 +15,6 @@ from adaptive_vtt.experiments.medmnistc.augmentations import (
     mixup,
     rand_augment,
 )
-from adaptive_vtt.experiments.tables.layout import tables_of
-from adaptive_vtt.relations import medmnistc
-from tests.experiments.test_bccd import photograph
 
 RNG = np.random.default_rng(0)
 
@@ -41,13 +37,6 @@ def test_targets_are_mixed_as_the_pixels_are(mix: Callable[..., Batch]) -> None:
     assert all(map(torch.equal, whole, batch()))  # what was given is left alone
 
 
-def test_mixup_blends_and_cutmix_pastes() -> None:
-    blended = [mixup(batch(), np.random.default_rng(s))[0] for s in range(9)]
-    pasted = [cutmix(batch(), np.random.default_rng(s))[0] for s in range(9)]
-    assert all(len(torch.unique(image)) == 1 for images in blended for image in images)
-    assert max(len(torch.unique(image)) for images in pasted for image in images) == 2
-
-
 @pytest.mark.parametrize("shape", [(12, 14, 1), (12, 14, 3)])
 def test_rand_augment_is_one_of_fourteen_operations(shape: tuple[int, ...]) -> None:
     image = RNG.integers(0, 256, shape, dtype=np.uint8)
@@ -61,13 +50,6 @@ def test_rand_augment_is_one_of_fourteen_operations(shape: tuple[int, ...]) -> N
     assert len(OPERATIONS) == 14
     assert len(seen) > 14  # most go two ways
     assert image.tobytes() in seen
-
-
-def test_folds_are_the_papers_categories() -> None:
-    found = table3.folds(medmnistc.relations("bloodmnist"))
-    assert list(found) == ["digital", "blur", "color", "task-specific"]
-    assert sum(map(len, found.values())) == 11
-    assert [r.name.rpartition("/")[2] for r in found["blur"]] == ["defocus_blur", "motion_blur"]
 
 
 def test_the_honest_row_never_trains_on_what_it_is_tested_on(
@@ -94,16 +76,6 @@ def test_the_honest_row_never_trains_on_what_it_is_tested_on(
         assert {next(tested) for _ in held_out} == held_out
 
 
-def test_photographs_are_trained_on_or_tested(tmp_path: Path) -> None:
-    for name, radius in (("a", 16), ("b", 20)):  # a cell of each kind in each of two photographs
-        places = zip(table3.CELLS, (30, 80, 130), strict=True)
-        photograph(tmp_path, name, [(kind, x, 60, radius) for kind, x in places])
-    task = table3.bccd_task(tmp_path, table3.QUICK)
-    assert task.images.shape == task.tested.shape == (3, table3.SIDE, table3.SIDE, 3)
-    assert task.labels.tolist() == task.wanted.tolist() == [0, 1, 2]
-    assert not np.array_equal(task.images, task.tested)
-
-
 def test_gains_are_over_none_and_p_is_wilcoxons() -> None:
     rows = [
         {"task": "BCCD", "augmentation": how, "seed": 0, "corruption": f"c{k}", "AUC": v, "bACC": v}
@@ -122,23 +94,6 @@ def test_gains_are_over_none_and_p_is_wilcoxons() -> None:
     assert table.loc["MixUp", ["paper: set", "paper: mean"]].tolist() == [0.2, 2.7]
     over = table3.over_tasks(frame).set_index(["metric", "over"])
     assert over.loc[("AUC", "MixUp"), "gain"] == pytest.approx(2.5)
-
-
-def test_the_published_means_are_those_of_the_published_rows() -> None:
-    stored = tables_of("medmnistc")["3"].published()
-    assert set(stored.drop(columns="AVG")) == set(medmnistc.flags())
-    means = stored.drop(columns="AVG").mean(axis=1)
-    assert stored["AVG"].tolist() == pytest.approx(means.tolist(), abs=0.051)
-
-
-def test_without_data_it_says_where_to_get_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(table3, "tables", lambda *_: {})
-    table3.main(["--quick", "--out", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert "BCCD: skipped; --data FOLDER reads it" in said
-    assert "github.com/Shenggan/BCCD_Dataset" in said
 
 
 @pytest.mark.slow
