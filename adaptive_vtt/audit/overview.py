@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..datasets.base import adapted_dataset
+from ..datasets.table import by_number
 from ..datasets.view import as_loaded
 from ..errors import some
 from ..space import QuestionSpace
@@ -53,6 +54,9 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
             unknown = len(dataset) - absent - present
             told = f"concept: {present:,} yes, {absent:,} no" if absent + present else "concept"
             yield name, told + (f", {unknown:,} unknown" if unknown else "")
+    names = [*dataset.concepts]
+    if names == sorted(names, key=by_number) != (by_text := sorted(names)):
+        yield "order", f"{some(names, FEW)}: as numbers; text would give {some(by_text, FEW)}"
     plain = [name for name in dataset.metadata_columns if name not in dataset.remarks]
     if plain:
         yield "metadata", some(plain, MANY)

@@ -6,6 +6,7 @@ concept. A ``WordedDataset`` is asked about in words.
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from functools import cached_property
@@ -25,6 +26,8 @@ from .scanning import image_files
 
 Labels = pd.DataFrame | pd.Series | npt.NDArray[Any] | Sequence[Any]
 """n x C of 0, 1 or NaN, or n class names; see ``as_labels``."""
+_WHOLE = re.compile(r"^([+-]?\d+)\.0*$")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ONE = "label"
 """The concept of labels without a name that are 0 or 1."""
 
@@ -62,10 +65,27 @@ def image_ids(images: Any) -> list[str] | None:
 
 
 def one_per_class(classes: pd.Series) -> pd.DataFrame:
-    """n x C of 0 and 1 from the class of each sample; no cell of an unknown class is known."""
-    names = sorted(classes.dropna().unique().tolist())
-    table = {str(name): (classes == name).astype(float).where(classes.notna()) for name in names}
+    """Return n x C of 0 and 1 from the class of each sample; a row without a class is unknown.
+
+    Columns are in the order of ``by_number``. Whole numbers lose their decimals: "3.0" is 3.
+    """
+    named = classes.map(class_name, na_action="ignore")
+    names = sorted(named.dropna().unique().tolist(), key=by_number)
+    table = {name: (named == name).astype(float).where(named.notna()) for name in names}
     return pd.DataFrame(table, index=classes.index)
+
+
+def class_name(cell: Any) -> str:
+    """Return the name of a class; a table may hold the class 3 as 3, "3", 3.0 or "3.0"."""
+    return _WHOLE.sub(r"\1", str(cell).strip())
+
+
+def by_number(name: str) -> tuple[Any, ...]:
+    """Return a key that sorts names as text, but the numbers in them as numbers: 2 before 10."""
+    if _NUMBER.fullmatch(name):
+        return (0, float(name), name)
+    parts = re.split(r"(\d+)", name)
+    return (1, [(int(p), p) if i % 2 else (p,) for i, p in enumerate(parts)], name)
 
 
 def _table(labels: pd.Series | npt.NDArray[Any] | Sequence[Any]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from ...utils.image_codec import declared_size
 from ...utils.image_files import image_of, read_image
 from ...utils.importing import needed
 from ...utils.options import Option, at_base
-from ..table import TableDataset, from_table
+from ..table import TableDataset, by_number, class_name, from_table
 
 
 def from_hugging_face(
@@ -133,15 +133,16 @@ def class_table(cells: Sequence[Any], names: Sequence[str] | None) -> pd.DataFra
     where cells are the classes themselves.
     """
     held = [_classes(cell, names) for cell in cells]
-    known = sorted({c for classes in held for c in classes or ()}) if names is None else names
+    shown = {name for classes in held for name in classes or ()}
+    known = sorted(shown, key=by_number) if names is None else names
     return pd.DataFrame(
-        {str(name): [np.nan if h is None else float(name in h) for h in held] for name in known}
+        {name: [np.nan if h is None else float(name in h) for h in held] for name in known}
     )
 
 
-def _classes(cell: Any, names: Sequence[str] | None) -> set[Any] | None:
+def _classes(cell: Any, names: Sequence[str] | None) -> set[str] | None:
     """Return the classes of one row, None where they are unknown: empty, or -1."""
     several = cell if isinstance(cell, list) else [cell]
     if cell is None or several == [-1]:
         return None
-    return {number if names is None else names[number] for number in several}
+    return {class_name(cell) if names is None else names[cell] for cell in several}
