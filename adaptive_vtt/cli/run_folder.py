@@ -106,7 +106,7 @@ def run_and_report(
     ``ending``: what else is printed, "": nothing. Exits with 3 where
     all that was asked of every target had to be known, and of one was not.
     """
-    with audit, Live(audit, quiet=as_json) as live:
+    with audit.model, audit, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
             audit.run([live.update, own_progress(audit.journal)])
         result = write(audit.journal, out, plotly)

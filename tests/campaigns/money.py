@@ -153,7 +153,8 @@ def audited(setting: Setting, url: str, journal: str) -> None:
         surrogate=False,
         journal=journal,
     )
-    run_and_end(audit, journal, partial(told, audit))
+    with model:  # a process that multiprocessing forked would wait for workers at its end
+        run_and_end(audit, journal, partial(told, audit))
 
 
 def told(audit: Audit, result: Result) -> Row:
