@@ -13,7 +13,8 @@ from typing import Annotated, Any
 from ..datasets.base import CompleteDataset, Dataset
 from ..datasets.view import View
 from ..errors import InputError, ModelError
-from ..models.replies import NO_ANSWER, REFUSED, refused
+from ..models.reply_frames import NO_ANSWER
+from ..models.yes_no import declines
 from ..types import CAPTION, Ask, Outcome, Received, Sample, SourceAnswer, Unanswered
 from ..utils.options import Option
 from .base import OracleDefaults
@@ -101,7 +102,7 @@ class CaptionOracle(OracleDefaults):
             return Outcome(self.unanswered_loss)
         no = refusal(words(answer, sample))
         if no or not answer.strip():
-            return Outcome(self.unanswered_loss, unanswered=REFUSED + no if no else NO_ANSWER)
+            return Outcome(self.unanswered_loss, unanswered=no or NO_ANSWER)
         return None
 
 
@@ -119,7 +120,7 @@ def refusal(caption: str) -> str | None:
     Only captions that begin in the first person can refuse: "a man cannot open a door" says what
     is in the picture, "I cannot ..." does not.
     """
-    return refused(caption) if _FIRST_PERSON.match(caption) else None
+    return declines(caption) if _FIRST_PERSON.match(caption) else None
 
 
 def words(answer: Any, sample: str) -> str:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 from ..errors import InputError
-from ..models.replies import NO_ANSWER
+from ..models.reply_frames import NO_ANSWER
 from ..relations.base import coordinates, moves
 from ..types import Ask, Case, JsonObject, Outcome, Question, Unanswered, Value
 from ..utils.options import Option

@@ -15,7 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from ..models.replies import NO_ANSWER, PUBLIC_REFUSALS, REFUSED, refused
+from ..models.replies import REFUSED
+from ..models.reply_frames import NO_ANSWER, answer_in
+from ..models.yes_no import NO_IMAGE, declines, without_image
+from ..types import Unanswered
+
+PUBLIC_REFUSALS = re.compile(
+    r"can(?:no|')t help with images of people|can(?:no|')t process this file"
+    r"|sorry, but without the image provided|[Cc]annot determine the answer"
+)
+"""The four refusals that the public rule knows."""
 
 _SPACED = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
 """What the public rule takes for white space."""
@@ -29,8 +38,6 @@ _OPEN, _SHUT = r"[\s\"'“‘`(\[{<*_$:]{0,9}", r"(?![A-Za-z0-9])"
 """What may stand around a letter; bounded, as replies may be rambling."""
 
 _STATED = (
-    r"\\boxed\{{\s*(?:\\text\{{\s*)?{letter}",
-    r"<answer>{open}{letter}",
     r"(?i:final\s+answer){said}{letter}",
     r"(?i:(?:correct|right|best)\s+(?:answer|option|choice)){said}{letter}",
     r"(?i:answer|choice){said}{letter}",
@@ -45,7 +52,7 @@ _SAID = (
 
 @dataclass(frozen=True)
 class Extraction:
-    """``letter``, or None and ``reason``: "no answer" or "refused: ...".
+    """``letter``, or None and ``reason``, such as "no answer" or "declined to answer".
 
     ``how``: "stated", "letter" or "text", "" where there is none. ``open``: a judge may still
     be asked what was meant.
@@ -61,7 +68,12 @@ def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Ex
     """Which of ``options`` (A, B ...) the reply chooses."""
     if faithful:
         return _faithful(reply, options)
-    reply, *options = (unicodedata.normalize("NFKC", text) for text in (reply, *options))
+    part = answer_in(reply)
+    if isinstance(part, str) and without_image(part):
+        part = Unanswered(NO_IMAGE)
+    if isinstance(part, Unanswered):
+        return Extraction(None, reason=part.reason)
+    reply, *options = (unicodedata.normalize("NFKC", text) for text in (part, *options))
     left = without_denied(_without_articles(reply), options)
     lone = _lone_letters(left, options)
     letter = _stated(left, options)
@@ -70,9 +82,9 @@ def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Ex
         letter = next(iter(lone))
     if letter is not None and not _contradicted(left, letter, options):
         return Extraction(letter, how)
-    refusal = refused(reply)
+    refusal = declines(reply)
     if refusal and letter is None:
-        return Extraction(None, reason=REFUSED + refusal)
+        return Extraction(None, reason=refusal)
     found = [] if lone or letter else _first_word(left, options) or _whole_words(left, options)
     if len(found) == 1:
         return Extraction(found[0], "text")
@@ -193,12 +205,12 @@ _AFTER = (
     r"(?:[ \t]+[\w'’-]+){0,2}?[ \t]+(?:not|incorrect|wrong|unlikely|improbable|implausible|false"
     r"|absent|less|inconsistent|excluded|eliminated|rejected|ruled out|out)"
     r"|(?:is|are|was|were|do|does|did|could|would)n['’]t|can['’]t|(?:does|do|did|can) not|cannot"
-    r"|seems? unlikely|lacks?)\b"
+    r"|seems? unlikely|lacks?|(?:excluded|eliminated|rejected|ruled out|absent))\b"
 )
 _DENIED = (
     re.compile(rf"\b(?:{_COMPARED})\b{_FEW_WORDS}{_JOINED}", re.IGNORECASE),
     re.compile(rf"\b(?:{_BEFORE})\b:?{_FEW_WORDS}{_LISTED}", re.IGNORECASE),
-    re.compile(rf"{_LISTED}{_QUOTES}[ \t]*\b{_AFTER}", re.IGNORECASE),
+    re.compile(rf"{_LISTED}{_QUOTES}[ \t:]*\b{_AFTER}", re.IGNORECASE),
 )
 _SURE = re.compile(
     r"\b(?:(?:without|no|beyond)(?: an?| any)? (?:doubt|question)|not (?:only|to mention)"
@@ -210,6 +222,7 @@ _SENTENCE = re.compile(r"[^.?!\n]+[.?!]?")
 _SUPPOSED = (re.compile(r"\bif\b", re.IGNORECASE), re.compile(r"\bwould\b", re.IGNORECASE))
 
 
+_CONDITION = re.compile(r"\s*(?:if|unless)\b(?!\s+(?:i|you|forced|pressed|asked)\b)", re.IGNORECASE)
 _TAKEN_BACK = re.compile(
     r"\b(?:disagree|(?:not|n['’]t) agree|mistake|(?:that|this|it) (?:would be|is) wrong)\b",
     re.IGNORECASE,
@@ -253,6 +266,7 @@ def _spans(marked: str) -> list[tuple[int, int]]:
     for sentence in sentences:
         text = sentence.group()
         asked = text.endswith("?") and len(sentences) > 1 and len(text.split()) > 2
-        if asked or _TAKEN_BACK.search(text) or all(word.search(text) for word in _SUPPOSED):
+        supposed = _CONDITION.match(text) or all(word.search(text) for word in _SUPPOSED)
+        if asked or supposed or _TAKEN_BACK.search(text):
             found.append(sentence.span())
     return found

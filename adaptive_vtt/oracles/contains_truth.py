@@ -17,9 +17,10 @@ from ..datasets.vqa.medvqa_questions import (
     TEXT,
 )
 from ..errors import InputError, check_known
-from ..models.replies import NO_ANSWER, REFUSED, conclusion, refused
+from ..models.reply_frames import answer_in, conclusion
+from ..models.yes_no import declines
 from ..relations.base import RelationDefaults, moves
-from ..types import Ask, Case, FollowUp, Outcome, Question, Value
+from ..types import Ask, Case, FollowUp, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
 from .choice import ERRORS, by_judge, in_words, scored, without_reading
@@ -110,13 +111,13 @@ class ContainsTruth(OracleDefaults):
         settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
         if settled is not None:
             return settled
-        if self._contains(answer, expected.accepted):
+        part = answer_in(answer)
+        if isinstance(part, Unanswered):
+            return Outcome(self.unanswered_loss, unanswered=part.reason)
+        if self._contains(part, expected.accepted):
             return scored(True)
-        refusal = refused(answer)
-        if refusal or not answer.strip():
-            reason = REFUSED + refusal if refusal else NO_ANSWER
-            return Outcome(self.unanswered_loss, unanswered=reason)
-        return scored(False)
+        reason = declines(part)
+        return Outcome(self.unanswered_loss, unanswered=reason) if reason else scored(False)
 
     def _contains(self, answer: str, accepted: tuple[str, ...]) -> bool:
         """Whether an accepted answer stands in the reply, by the oracle's rule."""
@@ -130,7 +131,7 @@ class ContainsTruth(OracleDefaults):
         judge, ask = self.judge_by, expected.ask
         if judge is None or ask is None or expected.spoilt or not isinstance(reply, str):
             return None
-        if not reply.strip() or refused(reply):
+        if not reply.strip() or declines(reply):
             return None
         plain = [reply, *expected.accepted]
         sure = self._contains(reply, expected.accepted) or all(map(_is_plain, plain))

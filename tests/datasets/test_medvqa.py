@@ -194,7 +194,7 @@ def test_replies_are_judged() -> None:
     assert oracle.judge(question, Unanswered("timeout"), expected) == Outcome(1.0)
     assert oracle.judge(question, " ", expected).unanswered == "no answer"
     refusal = oracle.judge(question, "I'm sorry, I can't help with that.", expected)
-    assert (refusal.unanswered or "").startswith("refused: ")
+    assert refusal.unanswered == "declined to answer"
 
 
 # -- audits and tables ------------------------------------------------------------------

@@ -23,7 +23,7 @@ from adaptive_vtt.models import (
 )
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.prompt_templates import Template
-from adaptive_vtt.models.replies import p_yes, stated_in, yes_or_no
+from adaptive_vtt.models.replies import stated_in
 from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.left_open import left, opened
@@ -255,46 +255,6 @@ def test_log_probabilities_need_one_question_per_call() -> None:
 
 
 # -- reading replies -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ([token("yes", yes=0.5, Yes=0.1, NO=0.2)], 0.75),
-        ([token("**"), token("No", No=0.9, Yes=0.1), token("."), token("yes", yes=1.0)], 0.1),
-        ([token("I", I=1.0), token("no", no=1.0), token("Yes", Yes=0.8, No=0.2)], 0.8),
-        ([token("Yes")], 1.0),
-        ([token("Maybe", Maybe=0.5, Yes=0.5)], None),
-        ([], None),
-    ],
-)
-def test_p_yes_is_read_where_the_answer_is(said: Any, expected: float | None) -> None:
-    value = p_yes(said)
-    assert value == (None if expected is None else pytest.approx(expected))
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("Yes", 1.0),
-        ("**No**, none", 0.0),
-        ("Yes, there is no doubt", 1.0),
-        ("There is no cyst.", 0.0),
-        ("I see no fluid.\nFinal answer: Yes", 1.0),
-        ("yesterday", None),
-        ("Perhaps yes, perhaps no", None),
-        ("", None),
-        ("Nothing", None),
-    ],
-)
-def test_yes_and_no_are_read_as_words(text: str, value: float | None) -> None:
-    assert yes_or_no(text) == (Unanswered("no answer") if value is None else value)
-
-
-def test_a_refusal_to_say_yes_or_no_is_quoted() -> None:
-    said = yes_or_no("I'm unable to analyze medical images.")
-    assert isinstance(said, Unanswered)
-    assert said.reason.startswith("refused: ")
 
 
 @pytest.mark.parametrize("text", ['{"p": "high"}', '{"p": 1.5}', '{"p": null}'])

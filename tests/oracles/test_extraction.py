@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Prompt, Unanswered
 from adaptive_vtt.models.network.prompt_templates import template
-from adaptive_vtt.models.replies import conclusion, refused
+from adaptive_vtt.models.reply_frames import conclusion
+from adaptive_vtt.models.yes_no import DECLINED, NO_IMAGE, declines
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome, Premise
 from adaptive_vtt.oracles.choice_extraction import STRUCK, extract, without_denied
 from adaptive_vtt.oracles.contains_truth import contains
@@ -125,12 +126,12 @@ def test_stated_answers_come_first(reply: str, letter: str | None) -> None:
 def test_refusals_are_recognised(reply: str) -> None:
     found = extract(reply, FOUR)
     assert found.letter is None
-    assert (found.reason or "").startswith("refused: ")
+    assert found.reason in (DECLINED, NO_IMAGE)
     assert MultipleChoice().judge(QUESTION, reply, _expected()).unanswered == found.reason
 
 
 def test_an_answer_is_no_refusal() -> None:
-    assert refused("There is a polyp in the lower left.") is None
+    assert declines("There is a polyp in the lower left.") is None
     assert extract("cannot determine the answer", FOUR, faithful=True).reason is not None
 
 

@@ -8,7 +8,8 @@ from ...journal.facts import WayFacts
 from ...types import CallMode, JsonObject, Prompt, Unanswered, Value
 from ...utils.importing import needed
 from ...utils.options import Group, Option
-from ..replies import in_words, refused
+from ..replies import in_words
+from ..yes_no import declines
 from .attempts import Reply, Trouble
 from .elicitation import Elicitation, kind
 from .endpoint import Endpoint
@@ -233,7 +234,7 @@ class ChatEndpoint(Provider, Endpoint):
 def lacks(text: str, *, cut: bool) -> Literal[False] | None:
     """`Heard.wanted` of a reply without what was asked for. One that is ``cut``, empty or a refusal
     tells nothing about what the server can do."""
-    return None if cut or not text.strip() or refused(text) else False
+    return None if cut or not text.strip() or declines(text) else False
 
 
 def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

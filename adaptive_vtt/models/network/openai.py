@@ -20,15 +20,8 @@ from typing import Annotated, Any, Literal
 from ...errors import InputError
 from ...types import JsonObject, Prompt, Unanswered
 from ...utils.options import Option
-from ..replies import (
-    REFUSED,
-    are_weighed,
-    names_in,
-    p_yes,
-    schema_of,
-    stated_in,
-    words_in,
-)
+from ..replies import REFUSED, are_weighed, names_in, schema_of, stated_in, words_in
+from ..yes_no import p_yes
 from .attempts import Reply, Trouble, of_status, reading
 from .chat import WORDS, ChatEndpoint, MaxTokens, ModelName, PerCall, Provider, Received, lacks
 from .elicitation import Elicitation, kind
@@ -194,7 +187,7 @@ def received(choice: Mapping[str, Any], prompt: Prompt, way: str, template: Temp
         return Received(said, True)
     if way in ALTERNATIVES:
         tokens = (choice.get("logprobs") or {}).get("content") or ()
-        value, wanted = p_yes(tokens), are_weighed(tokens)
+        value, wanted = p_yes(tokens, prompt.concepts[0]), are_weighed(tokens)
         said = said if value is None else (value,)
     elif (found := stated_in(text, names_in(prompt))) is not None:
         said, wanted = found, True
