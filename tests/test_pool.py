@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import adaptive_vtt as avtt
 from adaptive_vtt import Audit, Pool, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import Dataset
@@ -20,7 +19,6 @@ from adaptive_vtt.errors import InputError, JournalError, ModelError, OrderError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.oracles import Oracle, Told
-from adaptive_vtt.results.report import render
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract, OracleContract
 from adaptive_vtt.types import Answer, CallMode, Floats, Prompt, Unanswered
@@ -159,15 +157,6 @@ def test_the_group_in_which_losses_concentrate_is_found_and_certified() -> None:
     assert table["lower"] <= losses[site == "c"].mean() <= table["upper"]
 
 
-def test_items_are_asked_again_where_drift_is_looked_for() -> None:
-    audit = Audit(Pool(60), half_width=0.3, repeat_probes=2, seed=0)
-    items = told(audit, np.linspace(0, 1, 60))
-    assert len(items) == len(set(items)) + 2
-    repeated = audit.result().repeat_probes
-    assert repeated is not None
-    assert (repeated.calls, repeated.differ) == (2, 0)
-
-
 class Lossy(ModelDefaults):
     """Tells what was lost on items by their names, as tasks of Inspect do."""
 
@@ -270,14 +259,6 @@ def test_the_commands_read_its_folder(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "Mean loss" in page
 
 
-def test_a_report_is_made_before_anything_is_known() -> None:
-    audit = Audit(Pool(10), half_width=0.2)
-    assert "Nothing is known yet" in render(audit.journal)
-    audit = Audit(Pool(10), strategy="random", budget=3, seed=0)
-    told(audit, np.ones(10))
-    assert "A plain pool" in render(audit.journal)
-
-
 # -- what cannot be ------------------------------------------------------------------------
 
 
@@ -342,11 +323,6 @@ def test_tell_guards_its_order() -> None:
         audit.tell("first", 0.5)  # type: ignore[arg-type]
 
 
-def test_it_cannot_run_without_a_model() -> None:
-    with pytest.raises(InputError, match=r"got one that is told by hand: ask\(\) for calls"):
-        Audit(Pool(5), half_width=0.2).run()
-
-
 # -- a space of images without a model -----------------------------------------------------
 
 
@@ -393,12 +369,6 @@ def test_intervals_hold_as_often_as_is_said() -> None:
     """With probability 80 % all hold at every moment; bets miss less often than they may."""
     wrong = sum(missed(seed, 0.8) for seed in range(200))
     assert wrong <= 0.2 * 200
-
-
-def test_names_are_public() -> None:
-    assert avtt.Pool is Pool
-    assert repr(Pool(3)) == "Pool(3 items)"
-    assert repr(Pool(2, groups=pd.DataFrame({"a": [1, 2]}))) == "Pool(2 items, groups a)"
 
 
 def test_a_journal_of_a_pool_is_read_by_who_has_no_pool(tmp_path: Path) -> None:

@@ -116,18 +116,6 @@ def test_counts_agree_with_counting(space: QuestionSpace) -> None:
         assert asked == len(expected)
 
 
-@given(space=spaces())
-def test_words_for_a_question_agree_with_its_parts(space: QuestionSpace) -> None:
-    for number, sample, variant, concept, truth in eligible_by_hand(space):
-        question = space.question(number)
-        chosen = space.variants[variant]
-        assert question.number == number
-        assert question.sample_id == str(sample)
-        assert (question.relation, question.severity) == (chosen.relation.name, chosen.severity)
-        assert (question.concept, question.truth) == (space.concepts[concept], truth)
-        assert int(space.truth([number])[0]) == truth
-
-
 def test_severities_restrict_graded_relations_only() -> None:
     names = ["identity", "rotation", "defocus_blur"]
     space = QuestionSpace(tiny_dataset(), names, severities=[2, 4])

@@ -22,7 +22,6 @@ from adaptive_vtt.stopping import (
     UncertaintyBelow,
     WallClock,
     first_end,
-    levels_of,
 )
 from adaptive_vtt.testing import ScriptedModel
 
@@ -65,11 +64,6 @@ def test_each_rule_is_met_at_its_limit_and_not_before(
 ) -> None:
     assert rule.reached(before) is None
     assert rule.reached(after) == reason
-
-
-def test_uncertainty_is_no_reason_where_nothing_is_left_to_ask() -> None:
-    assert UncertaintyBelow(0.5).reached(state(uncertainty=NONE_LEFT)) is None
-    assert UncertaintyBelow(0.5, over="max").reached(state(uncertainty=NONE_LEFT)) is None
 
 
 def test_state_summarises_the_sides_that_are_left() -> None:
@@ -167,11 +161,6 @@ def test_audit_ends_once_it_is_certain_enough(space: QuestionSpace) -> None:
     assert str(audit.stopped).startswith("the mean uncertainty is 0.")
 
 
-def test_certainty_counts_unanswered_questions_for_nothing(space: QuestionSpace) -> None:
-    audit = Audit(space, ScriptedModel(refuse=1.0), stop=UncertaintyBelow(0.9), fail_on_error=1)
-    assert audit.run().reason == "every question was asked"
-
-
 def test_time_passed_is_counted_without_interruptions(space: QuestionSpace) -> None:
     now = 100.0
 
@@ -191,12 +180,6 @@ def test_time_passed_is_counted_without_interruptions(space: QuestionSpace) -> N
     now += 1000  # nobody was at work
     result = audit(budget=50).run()
     assert (result.calls, result.reason) == (5, "5 seconds have passed")
-
-
-def test_levels_are_found_in_rules_however_they_are_joined() -> None:
-    low, high = UncertaintyBelow(0.1), UncertaintyBelow(0.123456789, over="max")
-    rules = [MaxCalls(3) | (low & WallClock(2)), high, MaxQuestions(4)]
-    assert levels_of(rules) == [("mean", 0.1), ("max", 0.123456789)]
 
 
 @pytest.mark.parametrize(

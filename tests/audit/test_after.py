@@ -14,7 +14,7 @@ from adaptive_vtt.engine.priors import WarmStart
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.journal.prior import Prior, read_prior
+from adaptive_vtt.journal.prior import read_prior
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.surrogates import Losses, Posterior
 from tests.helpers.command_line import run
@@ -85,14 +85,6 @@ def test_the_surrogate_learns_all_that_was_found_once_and_is_asked_once(earlier:
     assert surrogate.learnt.margin is not None
     right = surrogate.learnt.margin.numpy() > 0
     assert right.tolist() == (prior.losses == 0).tolist()
-
-
-def test_an_audit_without_answers_foretells_nothing(earlier: Path) -> None:
-    prior = read_prior(earlier)
-    none = np.array([], np.int64)
-    empty = Prior(prior.where, prior.key, prior.space, none, none.astype(float), ())
-    made = WarmStart(empty, space(), Mean)
-    assert made.losses(np.array([1, 2]), np.ones(2, np.int64)).tolist() == [0.5, 0.5]
 
 
 def test_where_losses_were_is_known_of_questions_that_were_not_asked(earlier: Path) -> None:

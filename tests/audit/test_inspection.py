@@ -1,11 +1,7 @@
 """A result can be looked into: wrong answers, pictures, charts, the report; reprs, progress."""
 
 import math
-import re
-import sys
-import types
 from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,16 +11,15 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.audit.inspection import COLUMNS
-from adaptive_vtt.audit.progress import bar, words
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.oracles import OracleDefaults
 from adaptive_vtt.results.beliefs import PLOTS
-from adaptive_vtt.results.result import Result, outcomes, summarise
+from adaptive_vtt.results.result import Result, outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, FollowUp, Outcome
-from adaptive_vtt.utils.figures import Bar, figure, table_html
+from adaptive_vtt.utils.figures import Bar, table_html
 from tests.helpers.captioned import faulty
 from tests.helpers.captioned import space as caption_space
 
@@ -86,38 +81,7 @@ def test_a_result_read_from_a_folder_shows_the_pictures_that_were_kept(tmp_path:
     assert read.report() == tmp_path / "report.html"
 
 
-def test_figures_alone_say_what_they_lack(audit: avtt.Audit) -> None:
-    bare = summarise(audit.journal)
-    assert bare.plot().data
-    for look in (bare.failures, bare.report, lambda: bare.plot("widths")):
-        with pytest.raises(InputError, match=r"expected a result with its journal.*read_result"):
-            look()
-
-
-def test_an_image_nobody_has_is_said() -> None:
-    data = tiny_dataset(images=False)
-    result = avtt.Audit(avtt.QuestionSpace(data), ScriptedModel(), budget=9).run()
-    with pytest.raises(InputError, match=r"expected the images of call \d+, found none"):
-        result.picture(0)
-
-
 # -- charts and the report -------------------------------------------------------------
-
-
-def test_every_bar_has_its_name_and_the_axis_ends_beyond_the_widest() -> None:
-    drawn = figure("t", [Bar(f"target {k}", 0.1, 0.0, 0.1 * k, True) for k in range(1, 5)])
-    assert drawn["layout"]["xaxis"]["range"] == pytest.approx([0, 42])
-    assert drawn["layout"]["yaxis"]["dtick"] == 1
-    margin = drawn["layout"]["margin"]
-    assert drawn["layout"]["height"] - margin["t"] - margin["b"] >= 4 * 26
-
-
-def test_the_plots_title_is_in_the_words_of_a_page(result: Result) -> None:
-    targets = result.targets.assign(certified=True)
-    whole = replace(result, targets=targets, reason="all 9 targets are certified to +-0.07")
-    assert whole.plot().layout.title.text.endswith("; ended")
-    part = replace(whole, targets=targets.assign(certified=False), reason="certified to +-0.07")
-    assert part.plot().layout.title.text.endswith("; ended: certified to ±0.07")
 
 
 def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) -> None:
@@ -216,20 +180,6 @@ def test_intervals_are_rounded_outwards_and_names_are_escaped() -> None:
     assert "script" not in Whole(page).seen
 
 
-def test_many_targets_are_cut_with_a_word() -> None:
-    space = avtt.QuestionSpace(tiny_dataset(concepts=30))
-    result = avtt.Audit(space, ScriptedModel(), **CERTIFY).run()
-    assert result._repr_html_().count("<tr") == 1 + 24
-    assert f"and {len(result.targets) - 24} more targets" in result._repr_html_()
-
-
-def test_nothing_answered_can_be_shown(audit: avtt.Audit) -> None:
-    for options in ({}, CERTIFY):
-        found = avtt.Audit(SPACE, ScriptedModel(), **options).result()
-        Whole(found._repr_html_())
-        assert "still open" in repr(found)
-
-
 def test_reprs_are_short_and_hold_no_pixels(audit: avtt.Audit, result: Result) -> None:
     call = avtt.Audit(SPACE, ScriptedModel(), budget=5).ask(1)[0]
     sample = SPACE.dataset.sample(0)
@@ -250,48 +200,6 @@ def test_reprs_are_short_and_hold_no_pixels(audit: avtt.Audit, result: Result) -
         assert len(repr(thing)) < 250
         assert "[" not in repr(thing)
     assert " x ".join(map(str, sample.require_image().shape)) in repr(call)
-
-
-# -- progress --------------------------------------------------------------------------
-
-
-def test_progress_is_told_in_words(audit: avtt.Audit) -> None:
-    steps: list[Any] = []
-    again = avtt.Audit(SPACE, ScriptedModel(), **CERTIFY)
-    again.run(steps.append)
-    last = steps[-1]
-    told = r"20 calls, \d+ s, cost \$20\.00, \d/9 certified, \+-\d+\.\d points \w.+"
-    assert re.fullmatch(told, words(again, last))
-    explored: list[Any] = []
-    exploring = avtt.Audit(SPACE, ScriptedModel(), budget=3, seed=1)
-    exploring.run(explored.append)
-    told = r"3 calls, \d+ s, cost \$3\.00, uncertainty 0\.\d\d, most at \w+ \((present|absent)\)"
-    assert re.fullmatch(told, words(exploring, explored[-1]))
-
-
-def test_on_no_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    avtt.Audit(SPACE, ScriptedModel(), budget=5).run(on_progress=True)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_notebooks_get_a_bar_by_ipython_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    pages: list[str] = []
-    shell = type("ZMQInteractiveShell", (), {})()
-    handle = types.SimpleNamespace(update=pages.append)
-    show = types.ModuleType("IPython.display")
-    vars(show).update(HTML=str, display=lambda page, display_id: handle)
-    ipython = types.ModuleType("IPython")
-    vars(ipython).update(get_ipython=lambda: shell, display=show)
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setitem(sys.modules, "IPython.display", show)
-    monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    monkeypatch.setattr("adaptive_vtt.audit.progress.REFRESH", 0.0)
-    avtt.Audit(SPACE, ScriptedModel(), budget=5).run(on_progress=True)
-    assert pages[-1] == ""
-    assert "5 calls" in pages[-2]
-    for page in pages:
-        Whole(page)
-    assert EVIL not in bar(0.5, EVIL)
 
 
 # -- every kind of audit ---------------------------------------------------------------

@@ -240,16 +240,6 @@ def test_a_limit_below_what_was_spent_is_refused_in_a_sentence(
         assert journal.head == head
 
 
-@pytest.mark.slow
-def test_from_python_too(folder: Path) -> None:
-    with avtt.resume(folder, budget=33, half_width=0.34) as audit:
-        assert audit.run().calls == 33
-    with pytest.raises(InputError, match="budget: expected at least 33 calls"):
-        avtt.resume(folder, budget=32)
-    with avtt.resume(folder) as audit:
-        assert audit.rules == ["every target within +-0.34", "33 calls"]
-
-
 def test_an_exploring_audit_has_no_half_width_to_change(tmp_path: Path) -> None:
     write_start(tmp_path)
     options = ["--explore", "--budget", "3", "--out", str(tmp_path / "run")]

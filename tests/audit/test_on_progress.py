@@ -156,15 +156,6 @@ def test_a_spec_names_it_and_resume_runs_it_only_unchanged(spec: Path, capsys: A
     assert lines(spec) == []
 
 
-@pytest.mark.slow
-def test_of_a_comparison_the_first_spec_names_it(spec: Path) -> None:
-    other = spec.with_name("other.toml")
-    other.write_text(spec.read_text().replace('on_progress = "note.py:note"\n', ""))
-    out = str(spec.parent / "versus")
-    assert run("versus", str(spec), str(other), "--budget", "4", "--out", out) == 0
-    assert lines(spec) == [2, 4]
-
-
 def test_one_that_raises_is_one_line_and_the_audit_ends_well(spec: Path, capsys: Any) -> None:
     spec.with_name("note.py").write_text("def note(progress):\n    raise OSError('no space')\n")
     out = str(spec.parent / "run")

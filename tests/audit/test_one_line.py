@@ -1,8 +1,6 @@
 """Data, labels and models in whatever form they are at hand, and an audit of them in one line."""
 
 import inspect
-import json
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt.audit.shortcut import suggested
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
-from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.files import JOURNAL
@@ -30,7 +28,7 @@ QUICK: dict[str, Any] = {
     "half_width": 0.2,
     "surrogate": False,
     "self_taught": False,
-    "progress": False,
+    "on_progress": False,
     "seed": 1,
 }
 
@@ -294,53 +292,11 @@ def test_every_kind_of_data_in_one_line(tmp_path: Path, kind: str) -> None:
     assert result.guarantee is not None
 
 
-@pytest.mark.slow
-def test_a_folder_for_the_run_is_written_and_gone_on_with(tmp_path: Path) -> None:
-    data, out = class_folders(tmp_path / "data"), tmp_path / "runs" / "x"
-    result = avtt.audit(data, classify, out=out, **QUICK)
-    assert {"journal.db", "report.html", "result.json"} <= {p.name for p in out.iterdir()}
-    assert json.loads((out / "result.json").read_text()) == result.to_dict()
-    assert avtt.audit(data, classify, out=out, **QUICK).targets.equals(result.targets)
-    assert avtt.audit(data, classify, out=out, **{**QUICK, "budget": 8}).calls == 8
-    with pytest.raises(JournalError, match="was begun with model 'classify', not '<lambda>'"):
-        avtt.audit(data, lambda images: classify(images), out=out, **QUICK)
-
-
 def test_the_folder_of_avtt_init_is_audited_in_one_line(tmp_path: Path) -> None:
     write_start(tmp_path)
     result = avtt.audit(tmp_path, f"{tmp_path / 'model.py'}:predict", **QUICK)
     names = {"overall error", "bright: miss rate", "round: false-alarm rate"}
     assert names < set(result.targets["target"])
-
-
-def test_options_of_ones_own_are_taken(tmp_path: Path) -> None:
-    data = class_folders(tmp_path)
-    result = avtt.audit(data, classify, **QUICK, targets=["overall"])
-    assert result.targets["target"].tolist() == ["overall error"]
-    assert (
-        avtt.audit(data, classify, half_width=None, budget=2, on_progress=False).guarantee is None
-    )
-    with pytest.raises(InputError, match="unknown option 'halfwidth'"):
-        avtt.audit(data, classify, halfwidth=0.1)
-
-
-@pytest.mark.slow
-def test_the_function_and_the_module_of_its_name_are_both_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in [n for n in sys.modules if n.split(".")[0] == "adaptive_vtt"]:
-        monkeypatch.delitem(sys.modules, name)
-    import adaptive_vtt as avtt
-
-    assert callable(avtt.audit), "before its module was asked for"
-    from adaptive_vtt import audit
-    from adaptive_vtt.audit import Audit
-
-    assert audit is avtt.audit
-    assert audit.Audit is Audit is avtt.Audit
-    assert callable(audit)
-    for name in [n for n in sys.modules if n.split(".")[0] == "adaptive_vtt"]:
-        del sys.modules[name]  # before those that were there come back
 
 
 # -- going on from the command line ------------------------------------------------------
@@ -390,15 +346,3 @@ def test_another_model_and_other_limits_are_refused(tmp_path: Path, capsys: Any)
     }.items():
         assert command("resume", str(out), *given) == 2
         assert sentence in " ".join(capsys.readouterr().err.split())
-
-
-@pytest.mark.slow
-def test_data_in_memory_and_options_that_are_objects_go_on_from_python(
-    tmp_path: Path, capsys: Any
-) -> None:
-    images = [np.full((8, 10, 3), 60 * k, np.uint8) for k in range(3)] * 2
-    avtt.audit(images, classify, labels=[*CLASSES] * 2, out=tmp_path / "run", **QUICK)
-    begun_in_python(tmp_path / "b", stop=avtt.stopping.MaxQuestions(99))
-    for out in (tmp_path / "run", tmp_path / "b" / "run"):
-        assert command("resume", str(out), "--model", "model.py:classify") == 2
-        assert "go on from Python with the data, model" in capsys.readouterr().err

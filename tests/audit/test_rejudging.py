@@ -26,7 +26,6 @@ from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.oracles import (
     Consistency,
     Correctness,
-    MaskConsistency,
     MaskDrop,
     OracleDefaults,
     TopClass,
@@ -190,13 +189,6 @@ def test_masks_that_were_kept_are_judged_by_any_overlap(oracle: MaskDrop) -> Non
     assert 0 < losses.sum() < 20
 
 
-def test_targets_are_named_as_the_new_oracle_names_its_concepts() -> None:
-    _, journal = segmented(MaskDrop(), targets=["concepts"])
-    found = rejudge(journal, shapes(MaskDrop(thresholds=(0.3, 0.4))))
-    assert found.targets["target"].tolist() == ["square drop > 0.3: EFR", "square drop > 0.4: EFR"]
-    assert found.targets["lower"].round(6).tolist() == [0.5, 0.0]  # a drop by a third
-
-
 def test_scores_alone_do_for_other_thresholds_and_nothing_else() -> None:
     _, journal = segmented(MaskDrop())
     assert not any((a.details or {}).get("mask") for c in journal.calls() for a in c.answers)
@@ -204,24 +196,6 @@ def test_scores_alone_do_for_other_thresholds_and_nothing_else() -> None:
     for oracle in (MaskDrop(metric="iou"), MaskDrop("iou", (0.3, 0.6))):
         with pytest.raises(InputError, match=r"expected masks, got the scores .* keep_masks"):
             rejudge(journal, shapes(oracle))
-
-
-def test_one_kept_mask_answers_every_threshold() -> None:
-    _, journal = segmented(MaskDrop(), keep_masks=True)
-    call = journal.calls()[0]
-    kept = [a.details["mask"] for a in call.answers if a.details and "mask" in a.details]
-    assert len(call.answers) == 2
-    assert len(kept) == 1
-    assert kept[0]["shape"] == [16, 16]
-
-
-def test_masks_agree_otherwise_under_another_threshold() -> None:
-    made, journal = segmented(MaskConsistency(), keep_masks=True)
-    assert rejudge(journal, made).targets["lower"].tolist() == [5 / 12]  # of black, all are alike
-    lenient = shapes(MaskConsistency(threshold=0.5))
-    assert rejudge(journal, lenient).targets["upper"].tolist() == [0.0]
-    with pytest.raises(InputError, match=r"Correctness .*|concepts|can be judged"):
-        rejudge(journal, shapes(Correctness()))
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -371,15 +345,3 @@ def test_a_journal_of_other_answers_is_not_gone_on_with(
         Audit(strict, ScriptedModel(), half_width=0.1, journal=tmp_path / "journal.db")
     with pytest.raises(InputError, match=r"holds an audit already; name a new folder"):
         rejudge(plain, strict, out=tmp_path)
-
-
-def test_answers_asked_again_warn_in_the_new_journal_too() -> None:
-    class Drifting(ScriptedModel):
-        def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-            self._seed = len(self.asked)
-            return super()._answer(prompt)
-
-    journal = audited(model=Drifting(), repeat_probes=4)
-    found = rejudge(journal, space(Correctness(0.8)))
-    assert any("answers asked again differ" in warning for warning in found.warnings)
-    assert found.repeat_probes is None

@@ -74,26 +74,6 @@ def test_claims_are_decided_verified_and_gated(tmp_path: Path, known: bool, clai
     ResultFile.model_validate(verdict.result.to_dict())
 
 
-def test_a_claim_takes_fewer_calls_than_the_interval_it_is_decided_by(tmp_path: Path) -> None:
-    """The interval lies on the claim's right side later, if at all, in each of three seeds."""
-    for seed in (1, 2, 3):
-        path = tmp_path / f"{seed}.db"
-        verdict = decided(path, -0.05, seed, targets=("overall",))
-        (row,) = verdict.targets.to_dict("records")
-        assert row["decision"] == "holds"
-        assert row["lower"] < -0.05
-
-
-def test_a_gate_goes_by_intervals_where_its_rule_is_not_the_claim(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    (row,) = decided(path, -0.05, targets=("overall",)).targets.to_dict("records")
-    assert row["lower"] < 0
-    assert gate(read_journal(path), ["versus:overall <= 0"]).state == "open"
-    assert gate(read_journal(path), ["versus:overall > 0.05"]).state == "fail"
-    both_rules = ["versus:overall <= 0.05", "versus:overall < 0"]
-    assert gate(read_journal(path), both_rules).state == "open"
-
-
 def test_another_claim_is_another_comparison(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     decided(path, -0.05, budget=10)

@@ -17,11 +17,10 @@ import torch
 
 import adaptive_vtt as avtt
 from adaptive_vtt import strategies
-from adaptive_vtt.audit.census import all_answers, all_losses, calls_of, means
+from adaptive_vtt.audit.census import all_answers, all_losses, means
 from adaptive_vtt.benchmark import executors
 from adaptive_vtt.benchmark.kept import KeptRuns
-from adaptive_vtt.benchmark.runs import MAX_ARGMAX, Job, certified_run, options_of
-from adaptive_vtt.benchmark.summary import RATIO
+from adaptive_vtt.benchmark.runs import Job, certified_run, options_of
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import Spec, parse_spec
@@ -32,8 +31,6 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.oracles import Ordinal
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.testing import ScriptedModel, TiledDataset
-from adaptive_vtt.utils.other_code import load_object
 from tests.helpers.command_line import run
 
 SAMPLES = 40
@@ -135,12 +132,6 @@ def test_answers_that_only_tell_which_class_is_likelier_are_kept_too():
     assert all_losses(space, Recorded(all_answers(space, model)))[1].tolist() == [1, 0, 0.5, 0]
 
 
-def test_calls_of_a_huge_space_are_counted_and_not_listed():
-    space = QuestionSpace(TiledDataset(np.array([[0, 1], [1, -1]]), 10**9))
-    assert calls_of(space, ScriptedModel(answers="one")) == 3 * 10**9 // 2
-    assert calls_of(space, ScriptedModel(answers="all")) == 10**9
-
-
 # -- runs ---------------------------------------------------------------------------------
 
 
@@ -184,44 +175,7 @@ def test_prediction_powered_draws_evenly_and_predicts(recorded):
                 )
 
 
-def test_argmax_always_takes_the_best_and_ends(recorded):
-    job = job_of(spec_in(recorded), recorded, "argmax", 0, (18 / 80, 0.0, 0.5))
-    assert options_of(job)["budget"] == MAX_ARGMAX
-    with job.audit_of(**{**options_of(job), "budget": 15}) as audit:
-        audit.run()
-        draws = audit.journal.draws()
-        bounds = audit.result().targets
-    proposals = [Proposal.unpack(row.proposal).probabilities for row in draws]
-    for row, proposal in zip(draws, proposals, strict=True):
-        assert row.probability == pytest.approx(proposal.max())
-        assert (
-            (proposal > 0.999 * proposal.max()) | (proposal < 1e-6)
-        ).all()  # the best, be they several
-    assert np.median([(proposal > 1e-6).mean() for proposal in proposals]) < 0.5
-    assert (bounds["upper"] - bounds["lower"] > 0.5).all()  # nothing is certified of such draws
-
-
 # -- the command --------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("in_process")
-def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
-    out = tmp_path / "out"
-    arguments = ["--strategies", "random", "--repeats", "2", "--out", str(out), "--json"]
-    assert run("compare", str(recorded / "SPEC.toml"), *arguments) == 0
-    printed = json.loads(capsys.readouterr().out)
-    record = json.loads((out / "compare.json").read_text())
-    assert [row["strategy"] for row in printed["summary"]] == ["uniform", "random"]
-    assert printed == {name: value for name, value in record.items() if name != "runs"}
-    assert printed["truth"] == pytest.approx([18 / 80, 0, 0.5])
-    assert printed["summary"][0][RATIO] == 1
-    assert printed["conclusion"].startswith(
-        "2 repeats cannot tell yet whether random needs fewer calls than uniform"
-    )
-    assert printed["peeking"]["repeats"] == 2
-    assert len(record["runs"]) == 4
-    assert "<script src=" not in (out / "compare.html").read_text()
 
 
 @pytest.mark.slow
@@ -418,15 +372,6 @@ def test_ctrl_c_ends_no_worker_by_itself():
     assert executors.run_all(signal.raise_signal, [signal.SIGINT]) == [None]
 
 
-def test_an_interruption_before_anything_was_compared_is_told(recorded, monkeypatch, capsys):
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("adaptive_vtt.cli.compare.build_space", interrupted)
-    assert run("compare", str(recorded / "SPEC.toml")) == 130
-    assert capsys.readouterr().err == "avtt: interrupted\n"
-
-
 def test_what_is_no_file_of_kept_runs_is_refused(tmp_path):
     (tmp_path / "runs.jsonl").write_text('{"run": 3}\n')
     with pytest.raises(
@@ -453,20 +398,6 @@ def test_answers_that_an_interrupted_exhaust_got_are_not_asked_again(tmp_path, m
         file.write("# changed\n")
     assert run(*arguments) == 2
     assert "with files.model" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("in_process")
-def test_exhaust_draws_what_is_drawn_without_it(tmp_path):
-    """Recorded answers keep the model's name and version, which the audit's key follows from."""
-    write_start(tmp_path)
-    arguments = ["compare", str(tmp_path / "SPEC.toml"), "--strategies", "uniform", "--json"]
-    arguments += ["--repeats", "1", "--budget", "20", "--half-width", "0.4"]
-    found = []
-    for out, more in ((tmp_path / "plain", []), (tmp_path / "exhausted", ["--exhaust"])):
-        assert run(*arguments, *more, "--out", str(out)) == 0
-        record = json.loads((out / "compare.json").read_text())
-        found.append(record["runs"][0]["estimates"]["certified"])
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(
@@ -631,18 +562,6 @@ def test_python_goes_on_with_the_same_out_and_runs_anew_what_nobody_can_tell(ans
         avtt.compare(other, answers[1], rows, repeats=2, **settings)
 
 
-def test_a_model_that_is_a_function_is_compared_on_anew(answers, tmp_path):
-    """Nobody can tell whether it is the same function."""
-    model, out = ScriptedModel(), tmp_path / "cut"
-    model.most_cost = 0
-    for _ in range(2):
-        done: list[int] = []
-        avtt.compare(
-            answers[0], model, ["random"], repeats=1, advance=done.append, budget=2, out=out
-        )
-        assert done == [0, 1]
-
-
 def test_rows_of_a_mapping_have_names_and_options_of_their_own(answers):
     rows = {
         "plain": "lure",
@@ -693,14 +612,6 @@ def test_what_python_cannot_compare_is_one_sentence(answers, given, options, sai
         avtt.compare(*answers, given, **options)
 
 
-def test_a_model_that_costs_money_is_not_compared_on(answers):
-    dear = ScriptedModel()
-    dear.most_cost = 0.01
-    with pytest.raises(InputError, match="compare: expected a model that costs nothing, got 'scr"):
-        avtt.compare(answers[0], dear, ["lure"], budget=3)
-    assert dear.asked == []
-
-
 def test_without_a_half_width_a_budget_is_wanted_and_nothing_to_exhaust(recorded, capsys):
     spec = recorded / "SPEC.toml"
     spec.write_text(spec.read_text().replace("half_width = 0.2", ""))
@@ -708,14 +619,3 @@ def test_without_a_half_width_a_budget_is_wanted_and_nothing_to_exhaust(recorded
     assert "expected a budget (--budget or audit.budget) or a half-width" in capsys.readouterr().err
     assert run("compare", str(spec), "--budget", "5", "--exhaust") == 2
     assert "--exhaust: expected a half-width to certify" in capsys.readouterr().err
-
-
-def test_an_error_of_ones_own_code_names_its_line_from_another_process(tmp_path: Path) -> None:
-    """The traceback stays with the process: what is raised is the sentence."""
-    (tmp_path / "mine.py").write_text("def work(job):\n    return job.nothing\n")
-    work = load_object(f"{tmp_path / 'mine.py'}:work")
-    with pytest.raises(
-        InputError, match=r"your code raised AttributeError: .*mine\.py, line 2, in"
-    ):
-        executors._done(work, 3)
-    assert executors._done(str, 3) == "3"

@@ -354,12 +354,17 @@ class Elsewhere(StreamRequestHandler):
         self.wfile.write(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 
 
-def serve(port: Any) -> None:
-    """Both origins, in a process of its own."""
-    server = Hostile()
-    other = ThreadingTCPServer(("127.0.0.1", 0), Elsewhere)
+def origins() -> tuple[Hostile, ThreadingTCPServer]:
+    """The server under attack, and another origin, to which it leads whoever follows."""
+    server, other = Hostile(), ThreadingTCPServer(("127.0.0.1", 0), Elsewhere)
     other.origin = server  # type: ignore[attr-defined]
     server.other = f"http://127.0.0.1:{other.server_address[1]}"
+    return server, other
+
+
+def serve(port: Any) -> None:
+    """Both origins, in a process of its own."""
+    server, other = origins()
     threading.Thread(target=other.serve_forever, daemon=True).start()
     port.send(server.server_address[1])
     server.serve_forever(0.05)

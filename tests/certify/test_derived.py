@@ -324,14 +324,6 @@ def test_the_certified_misclassification_rate_beats_the_sum_over_classes() -> No
     assert [row["lower"], row["estimate"], row["upper"]] == pytest.approx([0.65, 0.7, 0.75])
 
 
-def test_a_binary_concept_is_two_classes() -> None:
-    confusion = np.array([[40.0, 10.0], [5.0, 15.0]])
-    rates = exact({"a: miss rate": 0.25, "a: false-alarm rate": 0.2})
-    table = found(facts([[50, 20]], concepts_are="labels"), rates)
-    for name, value in scores(confusion).items():
-        assert table.loc[name, "estimate"] == pytest.approx(value)
-
-
 def test_classes_known_of_some_images_only_have_no_precision() -> None:
     rates = exact({f"{c}: {s}": 0.1 for c in CLASSES for s in ("miss rate", "false-alarm rate")})
     own = found(facts([[0, 1]] * 3), {k: v for k, v in rates.items() if "miss" in k})
@@ -383,17 +375,6 @@ def test_alexnet_measured_by_itself_is_1(flag: str) -> None:
     assert np.allclose(against[["estimate", "lower", "upper"]], 1)
 
 
-def test_published_means_of_alexnet() -> None:
-    tables = {
-        flag: found(known, exact(rates)) for flag in alexnet() for known, rates in [audited(flag)]
-    }
-    clean = np.mean([t.loc["relation identity: BE", "estimate"] for t in tables.values()])
-    corrupted = np.mean([t.loc["all relations: BE", "estimate"] for t in tables.values()])
-    assert round(100 * (1 - clean), 2) == 78.70
-    assert round(100 * (1 - corrupted), 2) == 62.93
-    assert sum(map(len, alexnet().values())) == 131
-
-
 def test_divisors_that_are_negative_or_tiny_are_flagged() -> None:
     flagged = {}
     for flag in alexnet():
@@ -440,13 +421,3 @@ def test_a_negative_divisor_turns_the_interval_round_and_a_clean_error_of_0_is_a
     assert row["lower"] == pytest.approx(0.4 / base.rise)
     assert row["estimate"] == pytest.approx(0.2 / base.rise)
     assert row["upper"] == pytest.approx(0.1 / base.rise)
-
-
-def test_parts_of_a_benchmark_are_noted() -> None:
-    known, rates = audited("octmnist")
-    kept = [v for v in known.variants if "jpeg" not in v[0] and v[1] in (0, 2, 3)]
-    known = known.model_copy(update={"variants": kept})
-    table = found(known, exact(rates))
-    note = table.loc["relation medmnistc/octmnist/pixelate: BE / AlexNet", "note"]
-    assert note == "over severities 2, 3 alone, AlexNet's over all five"
-    assert table.loc["all relations: BE / AlexNet", "note"].startswith("5 of 6 corruptions; ")

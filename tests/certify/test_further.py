@@ -15,10 +15,7 @@ from adaptive_vtt.experiments.engine.digits import RecordedRelation
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.results.report.content import Content
-from adaptive_vtt.results.report.page import render
 from adaptive_vtt.results.way_on import forecast, more_calls
-from tests.helpers import report_kinds
-from tests.helpers.report_pages import Tags
 
 SAMPLES, NAMES = 200, ["sharp", "turned", "blurred", "noisy"]
 CALLS = st.integers(0, 10**6)
@@ -113,19 +110,6 @@ def test_the_longest_of_several_is_not_known_where_one_is_not() -> None:
     told = columns([Range(5, 3, 9), None, Range(7, 7, 7)], open_, 2.0)
     assert [row["more_calls"] for row in told] == [10, None, 0]
     assert columns([NONE], np.array([True]), 1.0)[0]["more_calls"] is None
-
-
-@pytest.mark.slow
-def test_the_report_says_what_more_would_have_cost() -> None:
-    """From the journal alone; not where intervals are those of pairs, or nothing is certified."""
-    options = {"targets": ["overall"], "half_width": 0.05, "budget": 120}
-    page = Tags(render(report_kinds.labels(**options)))
-    assert page.with_id("forecast")
-    assert page.with_id("forecast-chart")
-    for words in ("What more would have cost", "calls in all", "cost in all", "certifies nothing"):
-        assert words in page.text
-    for other in ({"half_width": None, "at_most": 0.3, "budget": 20}, {"budget": 5}):
-        assert not Tags(render(report_kinds.labels(**{**options, **other}))).with_id("forecast")
 
 
 def test_a_range_of_boundless_doubt_ends_at_what_is_left() -> None:

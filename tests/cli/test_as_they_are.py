@@ -77,28 +77,3 @@ def test_targets_that_were_named_stand_among_the_changes_of_the_spec() -> None:
     changed = ["--set", 'certify.targets=["overall"]', "--set", "audit.seed=1"]
     assert _named(Path("a/SPEC.toml"), ["audit.seed=1"], ["overall"]) == ["SPEC.toml", *changed]
     assert _named(None, None, None) == ["--demo"]
-
-
-@pytest.mark.parametrize("name", [pytest.param("SPEC.toml", marks=pytest.mark.slow), "other.toml"])
-def test_commands_name_the_spec_on_audit_resume_and_report_alike(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_start(tmp_path / "again").rename(tmp_path / "again" / name)
-    plain = ["--set", "certify.surrogate=false", "--set", "certify.self_taught=false"]
-    spec = f"again/{name} {' '.join(plain)}"
-    census, planning = f"avtt census {spec} --set", f"avtt plan {spec} --pilot run"
-    options = ["--half-width", "0.1", "--budget", "40", "--seed", "1", "--out", "run"]
-    assert run("audit", f"again/{name}", *plain, *options) == 0
-    report = tmp_path / "run" / "report.html"
-    for command in (["resume", "run"], ["resume", "run", "--budget", "41"], ["report", "run"]):
-        assert command[0] == "report" or census in capsys.readouterr().out
-        assert census in report.read_text()
-        assert planning in report.read_text()
-        assert run(*command) == 0
-    monkeypatch.chdir(tmp_path / "run")  # its spec lies elsewhere now
-    assert run("report", str(tmp_path / "run")) == 0
-    assert census.replace("again/", "") in report.read_text()
-    capsys.readouterr()
-    assert run("resume", str(tmp_path / "run")) == 0
-    assert census.replace("again", str(tmp_path / "again")) in capsys.readouterr().out

@@ -12,7 +12,6 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.recognition import recognised
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.models import Answer, Prompt
@@ -24,8 +23,6 @@ from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
 from tests.helpers.endpoint import DemoModel, demo_server
 from tests.helpers.loopback import Said, serving
-
-CLASSES = ("RBC", "WBC")
 
 
 def picture(seed: int, height: int = 90, width: int = 120) -> np.ndarray:
@@ -158,22 +155,6 @@ def test_what_labels_were_taken_for_is_told(
     assert json.loads(capsys.readouterr().out)["roles"] == {"polyp": "lesion", "text": "lesion"}
 
 
-def test_the_same_seed_writes_the_same_file(tmp_path: Path) -> None:
-    data = voc(tmp_path / "voc")
-    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        assert run("build-vqa", str(data), "--out", str(tmp_path / name), "--seed", seed) == 0
-    a, b, c = ((tmp_path / name / "questions.tsv").read_bytes() for name in "abc")
-    assert a == b != c
-
-
-def test_voc_is_recognised(tmp_path: Path) -> None:
-    layout = recognised(voc(tmp_path / "voc"))
-    assert layout.kind == "voc"
-    assert layout.load().concepts == CLASSES
-    assert run("init", str(tmp_path / "mine"), "--data", str(tmp_path / "voc")) == 0
-    assert 'kind = "voc"' in (tmp_path / "mine" / "SPEC.toml").read_text()
-
-
 # -- what is refused, and what is left of it -----------------------------------------------
 
 
@@ -200,22 +181,6 @@ def test_mistakes_get_one_sentence_and_leave_nothing(
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert sentence in line
     assert {path.name for path in tmp_path.iterdir()} == {"voc"}
-
-
-def test_broken_images_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = voc(tmp_path / "voc", 3)
-    (data / "JPEGImages" / "b1.jpg").write_bytes(b"no image")
-    assert run("build-vqa", str(data), "--out", str(tmp_path / "q")) == 2
-    assert "b1.jpg" in capsys.readouterr().err
-    assert {path.name for path in tmp_path.iterdir()} == {"voc"}
-
-
-def test_questions_are_not_asked_about_questions(
-    questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("build-vqa", str(questions / "SPEC.toml"), "--out", str(tmp_path / "q")) == 2
-    assert "expected images with labels, got questions in words" in capsys.readouterr().err
-    assert not [*tmp_path.iterdir()]
 
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

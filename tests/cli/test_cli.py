@@ -3,11 +3,8 @@
 import inspect
 import io
 import json
-import resource
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -103,46 +100,6 @@ def test_json_prints_json_and_nothing_else(audited):
     assert json.loads(audited.printed)["calls"] > 0
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_result_and_another_seed_another(start, tmp_path):
-    results = []
-    for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
-        out = tmp_path / name
-        spec = str(start / "SPEC.toml")
-        assert run("audit", spec, "--seed", seed, "--budget", "8", "--out", str(out)) == 0
-        results.append(json.loads((out / "result.json").read_text())["targets"])
-    assert results[0] == results[1]
-    assert results[0] != results[2]
-
-
-@pytest.mark.slow
-def test_a_model_that_breaks_midway_can_be_resumed_to_the_undisturbed_result(start, tmp_path):
-    spec = str(start / "SPEC.toml")
-    text = (start / "SPEC.toml").read_text()
-    (start / "SPEC.toml").write_text(text.replace("\n[model]\n", '\n[model]\nversion = "1"\n'))
-    good = (start / "model.py").read_text()
-    options = ("--seed", "0", "--budget", "20")
-    assert run("audit", spec, "--out", str(tmp_path / "whole"), *options) == 0
-    (start / "model.py").write_text(
-        good.replace(
-            "    answers = np.empty((len(images), 2))",
-            "    predict.calls = getattr(predict, 'calls', 0) + 1\n"
-            "    if predict.calls > 7:\n        raise RuntimeError('out of money')\n"
-            "    answers = np.empty((len(images), 2))",
-        )
-    )
-    assert run("audit", spec, "--out", str(tmp_path / "broken"), *options) == 2
-    (start / "model.py").write_text(good)
-    assert run("resume", str(tmp_path / "broken")) == 0
-    result = json.loads((tmp_path / "broken" / "result.json").read_text())
-    assert "run 'whole' beside this one" in result.pop("warnings")[0]
-    whole = json.loads((tmp_path / "whole" / "result.json").read_text())
-    assert whole.pop("warnings") == []
-    # the call that raised may have been charged for, and was made again
-    assert result.pop("journal_head") != whole.pop("journal_head")
-    assert result == {**whole, "lost": 1}
-
-
 def test_report_rebuilds_everything_from_the_journal_alone(audited, tmp_path):
     """In a folder of its own, where neither spec nor images are."""
     shutil.copy(audited.out / "journal.db", tmp_path / "journal.db")
@@ -175,27 +132,6 @@ def test_plotly_js_is_packed_inside_beside_or_at_its_public_address(audited, tmp
     out = str(tmp_path / "new")
     assert message in refused(capsys, "audit", "--demo", "--out", out, "--plotly", "web")
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.slow
-def test_compare_counts_calls_per_strategy(start, tmp_path):
-    out = tmp_path / "cmp"
-    spec = str(start / "SPEC.toml")
-    options = ["--strategies", "random,uncertainty", "--repeats", "2", "--budget", "8"]
-    assert run("compare", spec, *options, "--out", str(out)) == 0
-    record = json.loads((out / "compare.json").read_text())
-    names = [row["strategy"] for row in record["summary"]]
-    assert names == ["uniform", "random", "uncertainty"]  # uniform is there to compare with
-    assert len(record["runs"]) == 6
-    assert (out / "compare.html").exists()
-
-
-def test_relations_are_listed_and_previewed(start, tmp_path, capsys):
-    assert run("list", "relations", "medtest", "--json") == 0
-    assert len(json.loads(capsys.readouterr().out)) == 9
-    image = str(next((start / "images").iterdir()))
-    assert run("preview", image, "--out", str(tmp_path / "sheet.png")) == 0
-    assert (tmp_path / "sheet.png").read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.mark.parametrize(
@@ -244,24 +180,15 @@ def test_missing_spec(capsys):
     assert "nothing.toml: cannot be read: No such file" in refused(capsys, "audit", "nothing.toml")
 
 
-def test_spec_that_is_no_toml(start, capsys):
-    (start / "SPEC.toml").write_text("budget = = 3")
-    assert "SPEC.toml: is no TOML" in refused(capsys, "audit", str(start / "SPEC.toml"))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
         ("budget = 200", "budgt = 200", "audit: unknown field 'budgt'"),
-        ("budget = 200", "budgt = 200", "did you mean 'budget'?"),
         ("budget = 200", "budget = 0", "audit.budget: expected greater than or equal to 1, got 0"),
         ("budget = 200", 'budget = "many"', "audit.budget: expected a valid integer, got 'many'"),
         ("budget = 200", 'strategy = "uncertain"', "unknown strategy 'uncertain'"),
-        ("budget = 200", 'strategy = "uncertain"', "did you mean 'uncertainty'?"),
-        ('"rotation"]', '"rotate"]', "unknown relation 'rotate'"),
         ('"rotation"]', '"rotate"]', "did you mean 'rotation'?"),
         ("# severities = [1, 3, 5]", "severities = [6]", "expected some of [0, 1, 2, 3, 4, 5]"),
-        ('# concepts = ["polyp", "blood"]', 'concepts = ["rond"]', "unknown concept 'rond'"),
         ('# concepts = ["polyp", "blood"]', 'concepts = ["rond"]', "did you mean 'round'?"),
         ('# kind = "python"', 'kind = "pyton"', "model.kind: unknown value 'pyton'"),
         ("# uncertainty = 0.8", "uncertainty = 2.0", "expected less than or equal to 1, got 2.0"),
@@ -285,9 +212,6 @@ def test_wrong_spec(start, capsys, tmp_path, old, new, sentence):
     [
         ("raise RuntimeError('no\\nlicence')", "raised RuntimeError: no licence"),
         ("return np.full((len(images), 2), np.nan)", "expected P(yes) between 0 and 1, got nan"),
-        ("return np.full((len(images), 2), 1.5)", "expected P(yes) between 0 and 1, got 1.5"),
-        ("return np.zeros((len(images), 3))", "expected an array of shape (1, 2)"),
-        ("return 'yes'", "expected an array of numbers, got str"),
     ],
 )
 def test_a_model_that_is_broken_is_named_and_nothing_is_lost(
@@ -339,32 +263,9 @@ def test_a_folder_that_holds_an_audit_is_not_overwritten(start, capsys, tmp_path
     assert "holds an audit already; 'avtt resume" in refused(capsys, *arguments)
 
 
-def test_resume_of_another_space(start, capsys, tmp_path):
-    out = str(tmp_path / "r")
-    assert run("audit", str(start / "SPEC.toml"), "--out", out, "--budget", "3") == 0
-    lines = (start / "labels.csv").read_text().splitlines()
-    (start / "labels.csv").write_text("\n".join(lines[:-1]))
-    capsys.readouterr()
-    assert "journal: belongs to another space" in refused(capsys, "resume", out, "--budget", "4")
-
-
 def test_resume_of_nothing(capsys, tmp_path):
     assert "does not exist" in refused(capsys, "resume", str(tmp_path))
     assert not (tmp_path / "journal.db").exists()
-
-
-def test_a_newer_journal(start, capsys, tmp_path):
-    out = tmp_path / "r"
-    assert run("audit", str(start / "SPEC.toml"), "--out", str(out), "--budget", "3") == 0
-    with sqlite3.connect(out / "journal.db") as db:
-        db.execute("PRAGMA user_version=99")
-    capsys.readouterr()
-    assert "has schema version 99, and" in refused(capsys, "report", str(out))
-
-
-def test_a_file_that_is_no_journal(capsys, tmp_path):
-    (tmp_path / "journal.db").write_text("hello " * 500)
-    assert "file is not a database" in refused(capsys, "report", str(tmp_path))
 
 
 def test_a_folder_that_cannot_be_written(start, capsys, tmp_path):
@@ -372,43 +273,6 @@ def test_a_folder_that_cannot_be_written(start, capsys, tmp_path):
     out = str(tmp_path / "file" / "run")
     line = refused(capsys, "audit", str(start / "SPEC.toml"), "--out", out)
     assert "cannot be opened" in line
-
-
-@pytest.mark.slow
-def test_a_full_disk_loses_nothing_that_was_answered(start, tmp_path):
-    out = tmp_path / "r"
-
-    def little_room() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
-
-    command = [sys.executable, "-c", "from adaptive_vtt.cli import main; main()"]
-    spec = str(start / "SPEC.toml")
-    arguments = ["audit", spec, "--out", str(out), "--budget", "60", "--seed", "0"]
-    full = subprocess.run(
-        [*command, *arguments],
-        preexec_fn=little_room,
-        capture_output=True,
-        text=True,
-        cwd=REPOSITORY,
-    )
-    assert full.returncode == 2, full.stderr
-    assert "cannot be written" in full.stderr
-    assert "Traceback" not in full.stderr
-    assert run("resume", str(out)) == 0
-    assert run("audit", spec, "--out", str(tmp_path / "whole"), *arguments[4:]) == 0
-    whole = json.loads((tmp_path / "whole" / "result.json").read_text())
-    result = json.loads((out / "result.json").read_text())
-    # 1 where the answer could not be written, 0 where its draw could not, and it was never sent
-    assert result.pop("lost") in (0, 1)
-    own = ("lost", "journal_head", "warnings")
-    assert {k: v for k, v in result.items() if k not in own} == {
-        k: v for k, v in whole.items() if k not in own
-    }
-
-
-def test_unknown_option_and_command(capsys):
-    assert "--budgt" in refused(capsys, "audit", "--budgt", "3")
-    assert "adit" in refused(capsys, "adit")
 
 
 @pytest.mark.parametrize(
@@ -431,18 +295,6 @@ def test_compare_wants_a_budget_and_known_names(start, capsys):
     assert "expected a budget" in refused(capsys, "compare", spec)
     line = refused(capsys, "compare", spec, "--budget", "5", "--strategies", "randm")
     assert "did you mean 'random'?" in line
-
-
-def test_init_overwrites_nothing(start, capsys):
-    before = (start / "SPEC.toml").read_text()
-    assert "stands there already; nothing was written" in refused(capsys, "init", str(start))
-    assert (start / "SPEC.toml").read_text() == before
-
-
-def test_preview_wants_a_png_and_an_image(tmp_path, capsys):
-    assert "does-not-exist.png" in refused(capsys, "preview", "does-not-exist.png")
-    line = refused(capsys, "preview", "x.png", "--out", str(tmp_path / "sheet.gif"))
-    assert "expected a file ending in .png" in line
 
 
 @pytest.mark.parametrize("kind", ["openai", "inspect", "dear.py:Dear"])

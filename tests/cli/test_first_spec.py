@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from adaptive_vtt.cli.init import SECTIONS, example, seen_from, write_first, write_start
+from adaptive_vtt.cli.init import example, seen_from, write_first
 from adaptive_vtt.config import Spec, read_spec
 from adaptive_vtt.config.section import kind_name, kinds_of, shown_default
 from adaptive_vtt.datasets.recognition import recognised
@@ -107,28 +107,6 @@ def test_the_spec_of_ones_own_images_runs_as_it_is(name: str, tmp_path: Path) ->
     assert 2 <= json.loads((out / "result.json").read_text())["calls"] <= 4
 
 
-@pytest.mark.parametrize("name", [*LAYOUTS, "start"])
-def test_a_short_spec_has_few_lines_with_half_a_line_of_comment_each(
-    name: str, tmp_path: Path
-) -> None:
-    if name != "start":
-        LAYOUTS[name][0](tmp_path)
-    write_first(tmp_path)
-    text = (tmp_path / "SPEC.toml").read_text()
-    lines = [line for line in text.splitlines() if line]
-    assert max(map(len, lines)) <= 80
-    fields = [line for line in lines if "=" in line]
-    assert len(fields) <= 12
-    assert sum("# " in line for line in lines) > len(fields)  # the head has one, too
-
-
-def test_full_describes_every_section(tmp_path: Path) -> None:
-    text = write_start(tmp_path, full=True).read_text()
-    for section in Spec.model_fields:
-        assert f"[{section}]" in text
-    assert all(sentence in text for sentence in SECTIONS.values())
-
-
 def test_nothing_of_the_users_is_overwritten(tmp_path: Path) -> None:
     classes(tmp_path)
     write_text(tmp_path / "model.py", "mine")
@@ -185,13 +163,6 @@ def test_the_model_of_a_plain_folder_may_answer_about_several_concepts(tmp_path:
     assert read_spec(spec).dataset.build(tmp_path).concepts == ("cat", "dog")
 
 
-def test_every_field_of_a_spec_shows_the_words_that_it_takes(tmp_path: Path) -> None:
-    assert run("init", str(tmp_path / "all"), "--full") == 0
-    written = (tmp_path / "all" / "SPEC.toml").read_text()
-    assert '(refuse, skip)\n# broken = "refuse"\n' in written
-    assert '# metric = "dice"\n' in written
-
-
 # -- every field of --full, with its default -----------------------------------------------
 
 
@@ -231,10 +202,3 @@ def test_a_default_that_a_description_tells_is_the_value_that_is_shown() -> None
         default = words[base] if base in words else float(base) ** int(power or 1)
         assert shown == default, (section, kind, name, field.description)
     assert known > 10
-
-
-def test_no_field_of_full_is_shown_with_nothing_in_it(tmp_path: Path) -> None:
-    text = write_start(tmp_path, full=True).read_text()
-    assert '= ""' not in text
-    assert "\n# size = 256\n" in text
-    assert "\n# most_bytes = 2147483648\n" in text

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
 import pytest
 
 from adaptive_vtt.cli.init import write_start
@@ -119,21 +117,6 @@ def test_it_needs_no_key_and_says_that_none_is_set(
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.parametrize("by_tokens", [False, True])
-def test_a_price_of_tokens_is_said_to_be_that_of_the_longest_reply(
-    by_tokens: bool, tmp_path: Path, capsys: Any
-) -> None:
-    spec = tmp_path / "SPEC.toml"
-    tokens = "price_input = 2\nprice_output = 9\nmax_input_tokens = 900\nmax_tokens = 64"
-    text = CAPPED.format(cap=0.26)
-    spec.write_text(text.replace("price_per_call = 0.01", tokens) if by_tokens else text)
-    assert run("audit", str(spec), "--dry-run") == 0
-    assert (" each at full length, $" in " ".join(capsys.readouterr().out.split())) == by_tokens
-    assert run("plan", str(spec)) == 0
-    told = "costs are of replies at full length: many calls cost a third of that"
-    assert (told in " ".join(capsys.readouterr().out.split())) == by_tokens
-
-
 @pytest.mark.slow
 def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "pilot"
@@ -165,55 +148,6 @@ def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, ca
     capsys.readouterr()
     assert run("plan", str(spec), "--targets", "overall", "--pilot", str(tmp_path / "few")) == 2
     assert "more than 8 draws about every target, and that left" in capsys.readouterr().err
-
-
-PRICED = """
-[dataset]
-kind = "classes"
-path = "pictures"
-[space]
-relations = ["identity", "rotation"]
-[model]
-kind = "openai"
-model = "m"
-url = "http://127.0.0.1:9"
-price_input = 750.0
-price_output = 0.0
-max_input_tokens = 5000
-[audit]
-by_price = {by_price}
-[certify]
-targets = ["overall"]
-"""
-
-
-def test_where_prices_differ_a_plan_tells_what_calls_are_likely_to_cost(
-    tmp_path: Path, capsys: Any
-) -> None:
-    """Half of the images have nine times the pixels; 750 per million tokens is one per million
-    pixels. Each image is asked about twice, dear ones less often where draws go by price."""
-    for place in range(20):
-        side = 900 if place % 2 else 300
-        path = tmp_path / "pictures" / "ab"[place // 10] / f"{place}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        cv2.imwrite(str(path), np.zeros((side, side, 3), np.uint8))
-    call, told = 750 * 40 / 1e6, []  # the words that all prompts have
-    for by_price in ("true", "false"):
-        spec = tmp_path / "SPEC.toml"
-        spec.write_text(PRICED.format(by_price=by_price))
-        (step,) = steps(capsys, str(spec), "--half-width", "0.2")
-        told.append(step["cost"]["0.3"] / step["likely"]["0.3"])
-        most = step["cost_at_most"]["0.3"] / step["likely"]["0.3"]
-    cheap, dear = call + 0.09, call + 0.81
-    even = (cheap + dear) / 2
-    assert told[1] == pytest.approx(even, rel=0.05)  # which images a sample holds
-    assert told[0] == pytest.approx(0.8 * (cheap * dear) ** 0.5 + 0.2 * even, rel=0.05)
-    many = (300**2 + 900**2) / 2 / 500  # tokens of an image, by a provider that counts many
-    assert most == pytest.approx(750 * (40 + 255 + many) / 1e6, rel=0.05)
-    assert run("audit", str(spec), "--dry-run", "--half-width", "0.2") == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert f", {money(told[1])} to {money(most)} likely, $22.50 at most" in said
-    assert "prices differ: a call's likely one is guessed from its image and words" in said
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,8 @@ from adaptive_vtt.audit.progress import share_done
 from adaptive_vtt.cli import audit as demo
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli import run_folder
-from adaptive_vtt.cli.printing import plain_console, table_of
 from adaptive_vtt.cli.progress import Live, clock, counting, fitted, time_left
 from adaptive_vtt.engine.options import Certify, Limits
-from adaptive_vtt.families import OfRelationConcept, OfSeverity, in_short
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.utils.files import write_bytes
@@ -86,34 +84,6 @@ def test_a_line_never_exceeds_its_width(
 ) -> None:
     width = data.draw(st.integers(0, 90))
     assert len(fitted(parts, figure, name, width)) <= max(width, 0)
-
-
-def test_what_matters_most_is_dropped_last_and_a_long_name_is_cut() -> None:
-    parts = ["62%", "", "482 calls", "0:34"]
-    assert fitted(parts, "widest ", "overall", 60) == "62%  482 calls  0:34  widest overall"
-    rotation = "widest ", "relation rotation"
-    assert fitted(parts, *rotation, 40) == "62%  482 calls  0:34  widest rela…tation"
-    assert fitted(parts, *rotation, 30) == "62%  482 calls  0:34"
-    assert fitted(parts, *rotation, 10) == "62%"
-    more = ["37%", "1,234 calls", "cost 0.0123", "1:05", "~3:00 left", "5/13 certified"]
-    assert fitted(more, "widest +-0.123 ", "relation rotation", 69).endswith(" relation rotation")
-
-
-def test_at_80_columns_the_line_keeps_what_tells_a_target_from_others() -> None:
-    parts = ["78%", "1,310 calls", "$0.0031", "10:12", "~2:04 left", "70/81 certified"]
-    relations = ["medmnistc/pathmnist/brightness_down", "medmnistc/pathmnist/brightness_up"]
-    variants = [(relation, severity) for relation in relations for severity in (1, 2, 3)]
-    targets = [
-        OfSeverity(relations[0], 3),
-        OfSeverity(relations[1], 3),
-        OfRelationConcept(relations[0], "surgical instrument"),
-        OfRelationConcept(relations[1], "surgical instrument"),
-    ]
-    lines = [fitted(parts, "+-9.5 points ", in_short(t, variants), 69) for t in targets]
-    before = "78%  1,310 calls  $0.0031  10:12  +-9.5 points "
-    assert lines[0] == f"{before}brightness_down 3"
-    assert lines[1] == f"{before}brightness_up 3"
-    assert lines[2] == f"{before}brightn…cal instrument"
 
 
 def live(monkeypatch: pytest.MonkeyPatch, columns: int, **options: Any) -> Live:
@@ -259,16 +229,6 @@ def test_where_stderr_is_no_terminal_what_is_counted_is_said_now_and_then(capsys
 
 
 # -- names that a terminal might take for something else --------------------------------------
-
-
-def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    name = "site:x:1 [b]"  # to rich a picture of a cross, and bold
-    console = plain_console()
-    console.print(name)
-    console.print(table_of([f"{name} column"], [[f"{name} cell"]], f"{name} title"))
-    told = capsys.readouterr().out
-    assert told.splitlines()[0] == name
-    assert all(f"{name} {part}" in told for part in ("column", "cell", "title"))
 
 
 def test_one_line_in_python_names_the_data_as_they_are(

@@ -198,12 +198,7 @@ def edited(**changes: Any) -> Callable[[dict[str, Any]], None]:
 
 EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "calls": (edited(calls=3), "calls: the journal comes to 4, the file says 3"),
-    "questions": (edited(questions=9), "questions: the journal comes to 8, the file says 9"),
-    "cost": (edited(cost=1.5), r"cost: the journal comes to 0.0, the file says 1.5"),
-    "huge": (edited(calls=10**400), "calls: the journal comes to 4, the file says 1000"),
-    "lost": (edited(lost=True), "lost: the journal comes to 0, the file says true"),
     "reason": (edited(stop_reason=None), 'stop_reason: the journal comes to "4 calls'),
-    "scoring": (edited(scoring="x"), "scoring: the journal comes to null"),
     "head": (edited(journal_head="0" * 32), "journal_head is none this journal ever had"),
     "unknown": (edited(grade="A"), "grade is no field of a result"),
     "missing": (lambda r: r.pop("waiting"), "waiting is missing"),
@@ -503,16 +498,6 @@ def test_a_signal_sent_twice_is_one_and_cuts_nothing_short(tmp_path: Path) -> No
     with pytest.raises(Interrupted):
         twice()
     assert ended
-
-
-def test_an_export_is_advised_under_a_name_that_is_free(tmp_path, capsys):
-    write_start(tmp_path)
-    out = tmp_path / "run"
-    assert run("audit", str(tmp_path / "SPEC.toml"), "--budget", "30", "--out", str(out)) == 0
-    assert f"--failures {out / 'failures'}\n" in capsys.readouterr().out.replace("    #", "\n")
-    (out / "failures").mkdir()
-    assert run("resume", str(out), "--budget", "31") == 0
-    assert f"--failures {out / 'failures-2'}" in capsys.readouterr().out
 
 
 def test_the_limits_of_a_stop_section_are_raised_by_options_that_resume_takes(

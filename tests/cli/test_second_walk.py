@@ -1,9 +1,6 @@
 """What newcomers met on a second walk: a stub, a folder for a spec, a table left alone."""
 
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,6 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, unknown
@@ -101,38 +97,6 @@ def test_answers_that_differ_or_are_right_or_few_are_not() -> None:
 # -- how an audit goes on -----------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_terminal_and_report_tell_the_same_limit_and_no_more_calls_than_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_start(tmp_path)
-    out = tmp_path / "run"
-    options = (
-        "--budget",
-        "24",
-        "--half-width",
-        "0.04",
-        "--set",
-        "certify.self_taught=false",
-        "--out",
-        str(out),
-    )
-    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
-    printed = capsys.readouterr().out
-    page = (out / "report.html").read_text()
-    limit = re.search(r"avtt resume \S+ (--budget \d+)", printed)
-    assert limit
-    assert f"avtt resume run {limit[1]}<" in page
-    about = re.search(r"would take (.*? more calls)", " ".join(printed.split()))
-    assert about
-    assert f"would take {about[1]}" in page
-    there = 60 * 16  # images and their changes
-    most = max(int(number) for number in re.findall(r"\d+", about[1]))
-    assert most <= there - 24
-    assert 24 + most <= int(limit[1].split()[1]) <= there
-
-
 def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
     space = avtt.QuestionSpace(tiny_dataset(6, 2), ["identity", "rotation"])
     targets = named_targets(space, ["overall", "relations"])
@@ -150,22 +114,6 @@ def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
             None,
             *range(len(calls) + 1),
         }
-
-
-@pytest.mark.slow
-def test_an_audit_that_python_began_is_said_to_go_on_from_python(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = shown(MIXED)
-    out = tmp_path / "run"
-    told: dict[str, Any] = {"relations": RELATIONS, "progress": False, "half_width": 0.2}
-    avtt.audit(data, Says(lambda p: (0.1, 0.9)), out=out, budget=8, **told, **QUICK)
-    assert run("gate", str(out), "--rule", "overall <= 0.1") == 4
-    said = capsys.readouterr().out
-    assert "the lines of Python that began it, with the same out= or journal=" in said
-    assert "avtt resume " not in said
-    again = avtt.audit(data, Says(lambda p: (0.1, 0.9)), out=out, budget=12, **told, **QUICK)
-    assert again.calls == 12  # as it says
 
 
 def test_how_an_audit_goes_on_follows_from_what_began_it() -> None:
@@ -201,17 +149,6 @@ def test_a_table_beside_class_folders_is_named_with_how_to_choose_it(
     chosen = ("init", str(tmp_path / "other"), "--data", str(data / "labels.csv"))
     assert run(*chosen) == 0
     assert "with a table of labels (bright)" in capsys.readouterr().out
-
-
-def test_a_table_without_images_is_no_folder_of_images(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copy(classes(tmp_path / "data") / "labels.csv", tmp_path / "labels.csv")
-    shutil.rmtree(tmp_path / "data")
-    assert run("init", str(tmp_path / "spec"), "--data", str(tmp_path / "labels.csv")) == 0
-    said = capsys.readouterr().out
-    assert "found a table of 12 samples (bright), and none of their images" in said
-    assert 'images = "..." in [dataset]' in said
 
 
 @pytest.mark.parametrize("name", ["README.md", "labels.csv", "there.txt"])
@@ -254,24 +191,6 @@ def test_the_nearest_name_comes_before_a_short_list() -> None:
     assert str(unknown("side", "up", ["a", "b"])) == "unknown side 'up': expected one of a, b"
 
 
-def test_verify_counts_the_intervals_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    avtt.audit(
-        shown(MIXED),
-        Says(lambda p: (0.1, 0.9)),
-        relations=RELATIONS,
-        out=tmp_path / "run",
-        budget=4,
-        on_progress=False,
-        **QUICK,
-    )
-    assert run("verify", str(tmp_path / "run")) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"the intervals follow from them: all (\d+) intervals hold", said)
-    assert said.count("intervals hold") == 1
-
-
 def test_a_missing_part_is_installed_by_the_packages_it_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -312,14 +231,6 @@ def test_a_free_answer_is_shown_with_what_is_accepted() -> None:
     assert len(told["question"]) < 410
 
 
-@pytest.mark.slow
-def test_an_audit_in_which_nothing_failed_says_so_and_what_is_left() -> None:
-    journal = audit(shown(PRESENT), Says(lambda p: (0.9, 1.0)), RELATIONS, half_width=0.3, **QUICK)
-    text = Tags(render(journal)).text
-    assert "Nothing that was asked went wrong." in text
-    assert "Nothing is open, and nothing that was asked went wrong." in text
-
-
 class Mute(Says):
     def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
         return [Unanswered("I cannot help with that") for _ in prompts]
@@ -348,22 +259,3 @@ def test_an_audit_in_which_nothing_was_answered_says_so() -> None:
 )
 def test_the_worst_target_is_named_in_a_sentence(target: TargetId, words: str) -> None:
     assert target.about == words
-
-
-def test_a_call_that_names_a_class_is_not_said_to_answer_concepts(tmp_path: Path) -> None:
-    data = classes(tmp_path / "data")
-    (data / "labels.csv").unlink()
-    out = tmp_path / "run"
-    model = Says(lambda p: (0.2, 0.8))
-    avtt.audit(data, model, out=out, budget=4, half_width=0.3, on_progress=False, **QUICK)
-    assert "each answers with the class of an image" in (out / "report.html").read_text()
-
-
-@pytest.mark.slow
-def test_the_module_is_the_command(tmp_path: Path) -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "adaptive_vtt", "runs", str(tmp_path)],
-        capture_output=True,
-        text=True,
-    )
-    assert (said.returncode, "no run stands here" in said.stdout) == (0, True), said.stderr

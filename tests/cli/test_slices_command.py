@@ -12,9 +12,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.slices import quoted
 from adaptive_vtt.journal import MemoryJournal, read_journal
-from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.gallery import slices_section
 from adaptive_vtt.results.report.page import render
@@ -109,14 +107,6 @@ def test_what_the_audit_found_is_certified_and_told(folder, capsys):
     told(["verify", str(folder / "found")], capsys)
 
 
-@pytest.mark.slow
-def test_an_audit_that_found_slices_ends_with_the_rates_to_quote(found, capsys):
-    with closing(read_journal(Path(found) / "journal.db")) as journal:
-        assert quoted(journal)[0].startswith("slice lamp red, present: rate ")
-    text = told(["resume", found], capsys)
-    assert "questions unseen when it was found" in text
-
-
 def test_guesses_are_told_as_such_with_what_would_certify_them(folder, capsys):
     text = told(["slices", str(folder / "plain")], capsys)
     assert text.startswith("lamp red, present")
@@ -136,15 +126,6 @@ def test_resume_looks_only_where_alpha_was_set_aside(folder, capsys):
     assert "expected an audit that set a share of its alpha aside" in said
     text = told(["slices", str(folder / "plain"), "--by", "lamps"], capsys, code=2)
     assert "unknown proposer 'lamps'" in text
-
-
-@pytest.mark.slow
-def test_more_slices_may_be_looked_for_later(found, capsys):
-    told(["resume", found, "--set", "certify.discover=4", "--json"], capsys)
-    with closing(read_journal(Path(found) / "journal.db")) as journal:
-        discover = read_facts(journal.facts()).discover
-    assert (discover.most, len(discover.also)) == (4, 1)
-    told(["verify", found], capsys)
 
 
 def test_a_gate_may_name_a_slice(folder, capsys):
@@ -200,40 +181,3 @@ def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(fold
     assert ended.value.code == 4
     assert "as certain as was asked" in said
     assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)'", said)
-
-
-def test_an_open_gate_far_from_the_estimate_asks_for_narrower_intervals_than_there_are(
-    folder, capsys
-):
-    row = json.loads((folder / "plain" / "result.json").read_text())["targets"][0]
-    with pytest.raises(SystemExit) as ended:
-        main(["gate", str(folder / "plain"), "--rule", f"overall <= {row['upper'] - 1e-4:.5f}"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert ended.value.code == 4
-    (wanted,) = re.findall(r"--half-width ([0-9.]+)'", said)
-    assert float(wanted) < (row["upper"] - row["lower"]) / 2
-
-
-@pytest.mark.slow
-def test_a_target_that_is_asked_for_later_is_certified_by_the_draws_to_come(folder, found, capsys):
-    rule = "concept:bright:false-alarm rate <= 1"
-    refused = told(["gate", found, "--rule", rule], capsys, code=2)
-    assert "avtt resume DIR --posthoc 'concept:bright:false-alarm rate'" in refused
-    name = "concept:bright:false-alarm rate"
-    told(["resume", found, "--posthoc", name, "--json"], capsys)
-    told(["verify", found], capsys)
-    assert told(["gate", found, "--rule", rule], capsys).startswith("pass")
-    assert f"{name}\n  rate " in (listed := told(["slices", found], capsys))
-    assert "asked for at call" in listed
-    again = told(["resume", found, "--posthoc", name], capsys, code=2)
-    assert f"posthoc: '{name}' is a target already" in again
-    typo = told(["resume", found, "--posthoc", "relation:blur"], capsys, code=2)
-    assert "unknown relation 'blur'" in typo
-    aside = told(["resume", str(folder / "plain"), "--posthoc", name], capsys, code=2)
-    assert "expected an audit that set a share of its alpha aside for targets" in aside
-    with closing(read_journal(Path(found) / "journal.db")) as journal:
-        rows = [json.loads(r.value) for r in journal.fact_rows() if r.name == "slices"]
-        slices, draws = rows[-1], journal.draws(proposals=False)
-    mine = next(s for s in slices if s["name"] == name)
-    assert mine["since"] < len(draws)
-    assert len(draws[mine["since"] - 1].moves) < len(draws[mine["since"]].moves)

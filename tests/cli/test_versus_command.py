@@ -1,7 +1,6 @@
 """avtt versus: from two specs to a decision, a result and a report; one sentence per mistake."""
 
 import json
-import re
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -13,8 +12,7 @@ import pytest
 from adaptive_vtt.audit.versus import verdict_of
 from adaptive_vtt.certify.decisions import compared
 from adaptive_vtt.cli.init import write_start
-from adaptive_vtt.cli.versus import _still_open, limits_of_both
-from adaptive_vtt.config import parse_spec
+from adaptive_vtt.cli.versus import _still_open
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.results.difference import point_span, points, told
 from adaptive_vtt.results.result import summarise
@@ -75,24 +73,6 @@ def test_the_first_lines_say_that_the_specs_limits_are_those_of_both_models(
     assert "of both models together" not in capsys.readouterr().err
 
 
-def test_limits_that_were_given_are_not_told_as_the_specs():
-    spec = parse_spec(
-        {
-            "dataset": {"kind": "fashion"},
-            "model": {"kind": "simulated", "target": "unbiased"},
-            "audit": {"budget": 12345, "max_cost": 0.5},
-        },
-        "SPEC",
-    )
-    path, money = Path("a"), {"audit.max_cost": 0.5}
-    told = limits_of_both(path, spec, {"audit.max_cost": None}, [])
-    assert told == [
-        "a: budget = 12345 limits the calls of both models together; --budget gives another",
-        "a: max_cost = 0.5 limits the money for both models together; --max-cost gives another",
-    ]
-    assert limits_of_both(path, spec, money, ["audit.budget=12345"]) == []
-
-
 def test_models_of_one_name_go_by_their_files(ran: Path):
     with closing(read_journal(ran / "journal.db")) as journal:
         verdict = verdict_of(summarise(journal), journal)
@@ -100,17 +80,6 @@ def test_models_of_one_name_go_by_their_files(ran: Path):
     assert verdict.told[0].startswith("new errs ")
     page = Tags((ran / "report.html").read_text()).text
     assert "A is the old model, old/model.py; B is the new one, new/model.py" in page
-
-
-@pytest.mark.slow
-def test_the_same_command_goes_on_with_a_higher_budget(ran: Path, specs: Path, tmp_path: Path):
-    out = tmp_path / "again"
-    shutil.copytree(ran, out)
-    more = ["--targets", "overall,relations", "--require-decided", "--json"]
-    assert run(*command(specs, out, "--budget", "40", *more)) == 4
-    told = json.loads((out / "result.json").read_text())
-    assert told["versus"][0]["calls_a"] == 20
-    assert run("verify", str(out)) == 0
 
 
 @pytest.mark.parametrize(
@@ -144,19 +113,6 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
     said = f"new/model.py errs {100 * abs(told['delta']):.1f} points {how}"
     assert f"{said} ({point_span(-told['upper'], -told['lower'])})" in page.text
     assert "Who lost less" in page.text
-
-
-def test_its_tables_hold_differences_with_the_sign_of_its_gate(ran: Path):
-    assert run("report", str(ran), "--tables") == 0
-    assert not (ran / "tables" / "targets.csv").exists()
-    row = pd.read_csv(ran / "tables" / "differences.csv").iloc[0]
-    told = json.loads((ran / "result.json").read_text())["versus"][0]
-    found = (row["difference"], row["lower"], row["upper"])
-    assert found == pytest.approx((-told["delta"], -told["upper"], -told["lower"]))
-    assert row[["target", "decision", "calls_b"]].tolist() == [
-        told[name] for name in ("target", "decision", "calls_b")
-    ]
-    assert "target & difference & lower & upper" in (ran / "tables" / "differences.tex").read_text()
 
 
 def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.CaptureFixture[str]):
@@ -324,24 +280,6 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
         assert verdict_of(summarise(journal), journal).told[0] == said
 
 
-@pytest.mark.slow
-def test_a_claim_is_told_in_the_report_and_altered_in_vain(specs: Path, tmp_path: Path):
-    out = tmp_path / "run"
-    given = ["--at-least", "-0.3", "--require-decided", "--targets", "overall"]
-    assert run(*command(specs, out, *given)) == 0
-    told = ResultFile.model_validate_json((out / "result.json").read_text())
-    assert told.versus is not None
-    assert told.versus[0].decision == "holds"
-    page = Tags((out / "report.html").read_text(encoding="utf-8"))
-    assert "The claim holds: new/model.py errs more often by at most 30" in page.text
-    assert "no claim is decided wrongly" in page.text
-    assert "versus:overall <= 0.3" in page.text
-    assert run("gate", str(out), "--rule", "versus:overall <= 0.3") == 0
-    text = (out / "result.json").read_text()
-    (out / "result.json").write_text(text.replace('"holds"', '"fails"'))
-    assert run("verify", str(out)) != 0
-
-
 def test_the_gate_that_is_the_claim_itself_is_refused(
     specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -354,19 +292,3 @@ def test_the_gate_that_is_the_claim_itself_is_refused(
     assert run(*command(specs, tmp_path / "beside", *beside)) == 0
     told = json.loads((tmp_path / "beside" / "result.json").read_text())
     assert len(told["versus"]) == 5  # those of SPEC_A: overall and four relations
-
-
-@pytest.mark.slow
-def test_the_first_rule_that_is_named_is_about_a_target_and_its_limit_is_never_minus_zero(
-    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    out = tmp_path / "relations"
-    given = ["--budget", "20", "--targets", "relations", "--at-least", "0"]
-    assert run(*command(specs, out, *given)) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    (hint,) = re.findall(r"avtt gate \S+ --rule '([^']*)'", said)
-    assert hint.startswith("versus:relation ")
-    assert hint.endswith(" <= 0")
-    assert run("gate", str(out), "--rule", hint) in (0, 1, 4)
-    page = Tags((out / "report.html").read_text(encoding="utf-8"))
-    assert f"--rule '{hint}'" in page.text

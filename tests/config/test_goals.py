@@ -13,7 +13,6 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.spec_changes import read
 from adaptive_vtt.config import parse_spec, read_spec
-from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.models.network.openai import OpenAIChat
@@ -125,21 +124,6 @@ def test_explore_takes_back_what_only_certificates_need(tmp_path: Path) -> None:
     assert spec.audit.strategy == "bald"
 
 
-def test_the_demo_explores_to_a_tau_of_its_own() -> None:
-    spec, _ = read(None, True, {}, explore=True)
-    assert (spec.stop.uncertainty, spec.certify.half_width) == (0.25, None)
-    spec, _ = read(None, True, {"stop.uncertainty": 0.5}, explore=True)
-    assert spec.stop.uncertainty == 0.5
-    assert read(None, True, {})[0].stop.uncertainty is None
-
-
-def test_the_demo_decides_alone_where_only_a_limit_is_named() -> None:
-    certify = read(None, True, {}, ["certify.at_most=0.3"])[0].certify
-    assert (certify.half_width, certify.at_most) == (None, 0.3)
-    certify = read(None, True, {"certify.half_width": 0.2}, ["certify.at_most=0.3"])[0].certify
-    assert (certify.half_width, certify.at_most) == (0.2, 0.3)
-
-
 def test_a_strategy_that_needs_targets_leaves_nothing_behind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,40 +143,6 @@ def test_a_dry_run_that_explores_speaks_of_no_certificate(
     out = capsys.readouterr().out
     assert "explores, and certifies nothing: the budget of 5 calls ends it" in out
     assert "until certified" not in out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("guarantee", ["all", "each"])
-def test_terminal_and_report_tell_decisions_and_what_is_undecided(
-    guarantee: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_start(tmp_path)
-    text = (tmp_path / "SPEC.toml").read_text().replace("half_width = 0.15", "at_most = 0.5")
-    (tmp_path / "SPEC.toml").write_text(text)
-    options = ["--seed", "0", "--set", f"certify.guarantee={guarantee}", "--budget", "130"]
-    out = tmp_path / "out"
-    assert run("audit", str(tmp_path / "SPEC.toml"), *options, "--out", str(out)) == 0
-    told = capsys.readouterr().out
-    assert "is right with the same probability" in " ".join(told.split())
-    decided = [row["decided"] for row in json.loads((out / "result.json").read_text())["targets"]]
-    assert {"open", "below"} <= set(decided)
-    for side in ("open", "below"):  # whole words: paths may hold "open"
-        assert len(re.findall(rf"\b{side}\b", told)) == decided.count(side)
-    assert "nan" not in told
-    assert "not certified" not in " ".join(told.split())
-    left = decided.count("open")
-    said = (
-        f"{left} of {len(decided)} targets {'is' if left == 1 else 'are'} not decided; the one that"
-    )
-    assert said in told
-    page = (out / "report.html").read_text(encoding="utf-8")
-    (forest,) = re.findall(r'<table class="forest">.*?</table>', page, flags=re.DOTALL)
-    verdicts = re.findall(r'<small class="verdict( right| wrong|)">(.+?)</small>', forest)
-    assert verdicts.count((" right", "below 50\u202f%")) == decided.count("below")
-    assert verdicts.count(("", "open")) == decided.count("open")
-    assert len(verdicts) == len(decided)
-    assert "target is decided to lie" in page
-    assert run("verify", str(out)) == 0
 
 
 @pytest.mark.parametrize(
@@ -249,30 +199,6 @@ def test_options_of_the_specs_strategy_are_not_those_of_another(
     told = capsys.readouterr().err
     assert said in told
     assert bool(told) == bool(said)
-
-
-def test_a_comparison_takes_a_strategy_as_the_spec_does(tmp_path: Path) -> None:
-    """Beside the spec, and with the spec's options where it is the spec's strategy."""
-    text = "from adaptive_vtt.strategies import Bald\n\n\nclass Mine(Bald):\n    pass\n"
-    (tmp_path / "mine.py").write_text(text + "\n\nclass Other(Bald):\n    pass\n")
-    audit = {"strategy": "mine.py:Mine", "strategy_options": {"power": 3.0}, "budget": 1}
-    model = {"kind": "simulated", "target": "unbiased"}
-    spec = parse_spec({"dataset": {"kind": "fashion"}, "model": model, "audit": audit}, "here")
-    for name, power in (("mine.py:Mine", 3.0), ("mine.py:Other", None)):
-        with build_audit(spec, tmp_path, strategy=name) as made:
-            settings = made.journal.facts()["settings"]
-        assert settings["strategy"] == name
-        assert (settings["strategy_options"].get("power") == power) is (power is not None)
-
-
-def test_options_beside_a_strategy_go_before_those_of_the_spec() -> None:
-    audit = {"strategy_options": {"curiosity": 0.3}, "budget": 1}
-    tables = {"dataset": {"kind": "fashion"}, "model": {"kind": "simulated", "target": "unbiased"}}
-    spec = parse_spec({**tables, "audit": audit, "certify": {"half_width": 0.2}}, "here")
-    for given, curiosity in ((None, 0.3), ({"curiosity": 0.2}, 0.2)):
-        with build_audit(spec, Path(), strategy="certify", strategy_options=given) as made:
-            settings = made.journal.facts()["settings"]
-        assert settings["strategy_options"]["curiosity"] == curiosity
 
 
 def test_explore_can_require_no_certificate(
@@ -336,18 +262,6 @@ def test_hard_answers_stop_an_audit_that_can_never_be_certain_enough() -> None:
         "which at least 0.763 is left; certify instead (half_width), which such answers can, ask "
         "for more than that, or have the model give probabilities"
     )
-
-
-def test_hard_answers_reach_what_they_can() -> None:
-    result = Audit(space_of(), Hard(), goal=UncertaintyBelow(0.8), seed=0).run()
-    assert result.calls < SURELY_HARD
-    assert str(result.reason).endswith("of its prior, at most 0.8")
-
-
-def test_one_soft_answer_and_nothing_is_sure() -> None:
-    for soft in (1, SURELY_HARD):
-        audit = Audit(space_of(), Hard(soft), goal=UncertaintyBelow(0.2), seed=0)
-        assert audit.run().reason == "every question was asked"
 
 
 def test_a_certificate_is_waited_for_where_certainty_cannot_be_had() -> None:

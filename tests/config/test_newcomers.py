@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import QuestionSpace, models
-from adaptive_vtt.cli import main
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.config.building import build_model
 from adaptive_vtt.datasets import from_table, read_table
-from adaptive_vtt.errors import AvttError, InputError, ModelError
+from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.local.python import PythonModel, TorchModel
 from adaptive_vtt.oracles import Consistency
@@ -97,32 +96,6 @@ def test_folders_and_files_that_are_not_there_are_told_from_empty_ones(tmp_path:
     (tmp_path / "images" / "im-2.png").write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"im-2\.png' is not an image .*broken = 'skip' in"):
         read_table(labels, tmp_path / "images").sample(2)
-
-
-@pytest.mark.parametrize(
-    "words", [("no", "yes"), ("FALSE", "TRUE"), ("False", "True"), ("0.0", "1")]
-)
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_yes_and_no_and_columns_between_semicolons_are_understood(
-    tmp_path: Path, words: tuple[str, str], separator: str
-) -> None:
-    cells = {
-        "id": NAMES,
-        "bright": [words[b] for b in LABELS],
-        "dim": [words[1 - b] for b in LABELS],
-    }
-    found = read_table(table(tmp_path, cells, separator), tmp_path / "images")
-    assert found.concepts == ("bright", "dim")
-    assert [found.truth(np.arange(6), np.full(6, k)).tolist() for k in (0, 1)] == [
-        LABELS,
-        [1 - b for b in LABELS],
-    ]
-
-
-def test_a_group_of_undeclared_metadata_is_told_to_be_declared() -> None:
-    dataset = from_table([IMAGE], pd.DataFrame({"bright": [1]}))
-    with pytest.raises(InputError, match=r'column \'site\'.*metadata = \["site"\] in \[dataset\]'):
-        dataset.metadata_values("site")
 
 
 # -- spaces -------------------------------------------------------------------------------
@@ -323,50 +296,3 @@ def test_files_that_are_no_spec_are_told_from_one_and_not_repeated(tmp_path: Pat
     (tmp_path / "labels.csv").write_text("id,bright\n")
     with pytest.raises(InputError, match=r"is no TOML.*; expected a SPEC\.toml"):
         read_spec(tmp_path / "labels.csv")
-
-
-# -- the command line ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["audit"], "got neither; 'avtt init DIR' writes a SPEC.toml to start from"),
-        (
-            ["report", "."],
-            "journal.db' does not exist; expected the folder that 'avtt audit --out'",
-        ),
-        (
-            ["audit", "--demo", "--half-width", "8"],
-            "--half-width: expected less than 1, got 8.0; it is",
-        ),
-        (
-            ["audit", "--demo", "--budget", "ten"],
-            "valid integer, unable to parse string as an integer, got 'ten'",
-        ),
-        (["adit"], "Did you mean 'audit'?"),
-    ],
-)
-def test_the_command_line_says_what_to_give(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    line = capsys.readouterr().err
-    assert line.startswith("avtt: ")
-    assert message in line
-    assert not any(tmp_path.iterdir())
-
-
-def test_a_folder_to_write_into_that_is_a_file_is_named(tmp_path: Path) -> None:
-    from adaptive_vtt.journal import SQLiteJournal
-
-    (tmp_path / "run").write_text("")
-    with pytest.raises(AvttError, match=r"expected a folder to write into, got the file '.*run'"):
-        SQLiteJournal(tmp_path / "run" / "journal.db")

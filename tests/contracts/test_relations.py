@@ -37,7 +37,7 @@ LEFT_ALONE = {"identity", "prompt/coordinates"}  # the latter tells where in wor
 
 
 class TestRelations(RelationContract):
-    shapes = ((28, 28, 1), (64, 48, 3), (9, 31, 1), (17, 23, 3))
+    shapes = ((28, 28, 1), (17, 23, 3))
 
     @pytest.fixture(autouse=True, params=[*NAMES, *REDUCING])
     def chosen(self, request: pytest.FixtureRequest) -> None:
@@ -164,10 +164,8 @@ def test_higher_severities_move_images_further_from_the_source(name: str) -> Non
     assert (distances[0] > 0) == (name not in LEFT_ALONE)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_relation_is_found_under_its_own_name(name: str) -> None:
-    assert relations.get(name).name == name
-    assert relations.get(name).applies("any concept") in (True, False)
+def test_relations_are_found_under_their_own_names() -> None:
+    assert [relations.get(name).name for name in ALL] == ALL
 
 
 def test_unknown_relation_names_the_nearest() -> None:

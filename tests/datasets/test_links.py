@@ -1,7 +1,6 @@
 """Links in folders of images that lead out of the data, when they are read and afterwards."""
 
 import copy
-import os
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adaptive_vtt.datasets import from_class_folders, from_images, from_masks, read_table
+from adaptive_vtt.datasets import from_class_folders, from_images, from_masks
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.image_codec import png
 
@@ -81,20 +80,3 @@ def test_a_link_made_after_loading_is_refused_when_the_file_is_opened(
         _ = dataset.sample(0).image
     with pytest.raises(InputError, match=r"a\.png: expected a file inside .* made since"):
         _ = kept.sample(0).image
-
-
-def test_a_long_table_without_images_says_so_soon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "images").mkdir()
-    rows = "".join(f"s{number},1\n" for number in range(500))
-    (tmp_path / "labels.csv").write_text(f"id,c\n{rows}")
-    looks = []
-    kept = os.path.isfile
-    monkeypatch.setattr(os.path, "isfile", lambda path: looks.append(path) or kept(path))
-    with pytest.raises(InputError, match="nor do those of 499 more of 500 samples"):
-        read_table(tmp_path / "labels.csv", tmp_path / "images")
-    assert len(looks) < 10
-    (tmp_path / "images" / "S7.PNG").write_bytes(PICTURE)  # on some systems that is s7.png
-    with pytest.raises(InputError, match="does not exist, nor do those of"):
-        read_table(tmp_path / "labels.csv", tmp_path / "images")

@@ -82,24 +82,6 @@ def test_an_audits_model_gets_the_classifiers_probabilities(
     assert np.array(values, float) == pytest.approx(np.array(wanted), abs=1e-5)
 
 
-def test_a_share_of_the_answers_is_turned_round() -> None:
-    plain, wrong = Classifier(), Classifier(error_rate=0.25, seed=3)
-    yes = [[m.replies(image(k), BAG)[0]["Yes"] for k in range(400)] for m in (plain, wrong)]
-    turned = np.mean(~np.isclose(*yes))
-    assert 0.15 < turned < 0.35
-    assert wrong.replies(image(0), BAG) == wrong.replies(image(0), BAG)
-
-
-def test_what_it_does_not_know_is_a_guess_that_stays_the_same() -> None:
-    model = Classifier(seed=1)
-    (polyp,), (again,) = (model.replies(image(0), "Is there a polyp?") for _ in range(2))
-    assert polyp == again
-    (choice,) = model.replies(image(0), "Which is it?\nA. one\nB. two\nC. three")
-    assert set(choice) == {"A", "B", "C"}
-    assert sum(choice.values()) == pytest.approx(1)
-    assert len(model.replies(None, "1. Is there a bag?\n2. Is there a coat?")) == 2
-
-
 def test_what_fails_is_counted_and_what_is_billed_costs() -> None:
     seen = dict.fromkeys(("answered", "limited", "broken", "cut"), 0)
     paid = np.zeros(2, int)
@@ -154,15 +136,6 @@ def test_an_audit_stays_under_its_cap_and_resumes_for_no_more_than_is_new(tmp_pa
             assert server.statistics.cost <= result.cost <= factor * cap
     assert cap / 2 < spent[0] < spent[1]
     assert server.statistics.answered == calls  # no answer was paid for twice
-
-
-def test_more_calls_at_a_time_than_it_takes_are_refused() -> None:
-    openai = pytest.importorskip("openai")
-    with DemoServer(at_once=1) as server, client_of(server) as client:
-        server._working = 1
-        with pytest.raises(openai.RateLimitError):
-            client.chat.completions.create(model=MODEL, messages=messages(image(0), BAG))
-        assert server.statistics.limited == 1
 
 
 def test_each_mistake_is_the_error_it_is_to_the_client() -> None:

@@ -1,12 +1,10 @@
 """Calls in batches: nothing submitted twice, the cap kept, whatever breaks, whatever comes back."""
 
-import json
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,10 +15,9 @@ from adaptive_vtt.engine.endpoint import give_up, under_way
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.models import Polling, Retries
-from adaptive_vtt.models.pair import pair
+from adaptive_vtt.models import Polling
 from adaptive_vtt.oracles import Consistency
-from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.testing import tiny_dataset
 from tests.helpers.audits import content, same_targets
 from tests.helpers.batched import PRICE, WORST, Client, Provider, Struck
 
@@ -65,20 +62,6 @@ def test_after_each_round_it_is_known_where_the_audit_stands():
     running = audit(Provider(), budget=24, half_width=0.2)
     running.run(lambda step: seen.append(step.state.upper))
     assert all(upper[0] < 1.0 for upper in seen)
-
-
-def test_rounds_have_64_calls_unless_said_otherwise():
-    provider = Provider()
-    model = Client(provider, batch_size=64)
-    assert Client.__mro__[1](name="m", host="h").batch == 64  # type: ignore[call-arg]
-    Audit(space(), model, budget=70, seed=0).run()
-    assert [len(batch["requests"]) for batch in provider.batches.values()] == [64, 6]
-
-
-def test_it_costs_the_share_of_the_prices_that_batches_do():
-    found, _ = whole(budget=20)
-    assert found.cost == pytest.approx(20 * PRICE)
-    assert Client(Provider(), batch_factor=1.0).most_cost == pytest.approx(3 * 2 * WORST)
 
 
 def test_what_is_submitted_is_journaled_before_and_its_id_before_it_is_looked_at():
@@ -195,15 +178,6 @@ def test_a_batch_that_nobody_can_find_again_counts_at_its_worst_price_and_is_tol
     assert len(provider.batches) == 2
 
 
-def test_a_lost_batch_is_told_of_rounds_later():
-    provider, journal = Provider(listed=False, strike=1), MemoryJournal()
-    with pytest.raises(Struck):
-        audit(provider, journal, budget=24).run()
-    found = audit(provider, journal, budget=24).run()
-    assert len(provider.batches) == 4
-    assert any("of 1 batch nobody could tell whether" in warning for warning in found.warnings)
-
-
 def test_a_cap_below_what_is_on_its_way_is_refused_on_going_on():
     provider, journal = Provider(strike=2), MemoryJournal()
     with pytest.raises(Struck):
@@ -314,21 +288,6 @@ def test_a_call_that_fails_as_often_as_retries_allow_is_unanswered_for_that_reas
     assert len(provider.batches) == 3
 
 
-def test_results_of_one_call_in_two_batches_are_both_paid_for():
-    """The first batch was lost, and turned up after the second was submitted: what it cost is known
-    then."""
-    provider, journal = Provider(strike=1), MemoryJournal()
-    with pytest.raises(Struck):
-        audit(provider, journal, budget=8).run()
-    first, provider.batches = dict(provider.batches), {}
-    provider.strike = provider.exchanges + 4  # two looks for it, a submission, a look at that
-    with pytest.raises(Struck):
-        audit(provider, journal, budget=8).run()
-    assert provider.said[-4:] == ["find", "find", "create", "look"]
-    provider.batches |= {"late": first["b0"]}
-    assert audit(provider, journal, budget=8).run().cost == pytest.approx(2 * 8 * PRICE)
-
-
 # -- what ends an audit -----------------------------------------------------------------------
 
 
@@ -396,24 +355,3 @@ def test_what_is_no_id_never_gets_into_an_address():
 def test_options_out_of_range_are_refused(options: Any, said: str):
     with pytest.raises(InputError, match=said):
         Client(Provider(), **{n: v(0) if n == "polling" else v for n, v in options.items()})
-
-
-def test_two_models_of_which_one_is_asked_in_batches_are_not_compared():
-    with pytest.raises(InputError, match="expected models that are asked one call at a time, got"):
-        pair(ScriptedModel(), Client(Provider()))
-
-
-def test_it_says_what_it_waits_for():
-    seen = []
-
-    class Looking(Provider):
-        def look(self, name: str) -> Any:
-            seen.append(client.doing)
-            return super().look(name)
-
-    client = Client(Looking(looks=3), retries=Retries(times=0))
-    Audit(space(), client, budget=8, seed=0).run()
-    assert seen == ["", "batch: 0 of 8", "batch: 0 of 8"]
-    assert client.doing == ""
-    assert json.dumps(client.statistics())
-    assert np.isfinite(client.statistics()["seconds_waiting_for_batches"])

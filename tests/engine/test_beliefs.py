@@ -113,18 +113,6 @@ def test_an_audit_that_keeps_no_beliefs_makes_the_same_draws() -> None:
 
 
 @pytest.mark.slow
-def test_memory_and_sqlite_hold_the_same(tmp_path: Path) -> None:
-    held = audited(MemoryJournal()).journal
-    with closing(audited(tmp_path / "journal.db").journal) as kept:
-        assert figures_of(kept) == figures_of(held)
-        assert [link.kind for link in kept.links()].count("belief") == len(MOMENTS)
-        assert len(verify(kept)) == len(verify(held)) > 0
-        for journal in (kept, held):
-            with pytest.raises(JournalError, match="journal"):
-                journal.add_beliefs([BeliefRow(30, {})])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("stop", [12, *slowly(5)])
 def test_a_resumed_audit_adds_what_is_missing(tmp_path: Path, stop: int) -> None:
     path, whole = tmp_path / "journal.db", figures_of(audited().journal)

@@ -16,7 +16,6 @@ from adaptive_vtt import Audit, Cohort, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_facts import check_cohort
 from adaptive_vtt.cohort import Item, Member
-from adaptive_vtt.engine.priors import CohortLosses
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
@@ -100,13 +99,6 @@ def test_a_model_unlike_its_cohort_costs_few_calls_more(kind: str) -> None:
     assert took[False] <= 1.1 * took[True]
 
 
-def test_runs_with_a_part_of_the_questions_tell_of_all(folder: Path) -> None:
-    population = CohortLosses(Cohort.from_runs(folder / "run*"), space(), None)  # type: ignore[arg-type]
-    known = [len(known.questions) for known in population.cohort.on(space())]
-    assert known == [60, 60, 60]
-    assert len(population.cohort) == 3
-
-
 @pytest.mark.slow
 def test_a_run_goes_on_with_the_cohort_that_it_was_begun_with(folder: Path) -> None:
     """A pattern matches the run itself by then."""
@@ -137,14 +129,6 @@ def test_an_audit_of_the_same_key_is_no_member(folder: Path, tmp_path: Path) -> 
     own = Cohort.from_runs(path, *(folder / f"run{k}" for k in (1, 2, 3)))
     with pytest.raises(InputError, match=r"cohort: expected audits with draws of their own"):
         audited(9, seed=9, budget=30, journal=path, cohort=own)
-
-
-@pytest.mark.slow
-def test_draws_are_new_under_the_same_seed(folder: Path) -> None:
-    cohort = Cohort.from_runs(folder / "run[123]")
-    with audited(1, seed=1, budget=20, cohort=cohort) as audit:
-        then = [row.call for row in read_journal(folder / "run1" / "journal.db").draws()]
-        assert [row.call for row in audit.journal.draws()] != then[:20]
 
 
 @pytest.mark.parametrize(
@@ -265,15 +249,6 @@ def test_fields_that_a_row_lacks_are_named(
         Cohort.from_lm_eval(harness(tmp_path / "a" / "samples_x.jsonl"), **options)
 
 
-def test_folders_without_samples_and_lines_that_are_no_json_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected samples_\*\.jsonl in this folder"):
-        Cohort.from_lm_eval(tmp_path)
-    path = tmp_path / "samples_x.jsonl"
-    path.write_text("[1\n")
-    with pytest.raises(InputError, match="line 1: expected an object in JSON"):
-        Cohort.from_lm_eval(path)
-
-
 # -- Inspect ---------------------------------------------------------------------------------------
 
 
@@ -310,27 +285,6 @@ def test_logs_of_inspect_are_scores_and_those_of_our_own_task_losses() -> None:
     known = cohort.on(space())[0]
     assert known.questions.tolist() == [0, 1, 2]
     assert known.losses.tolist() == [0.0, 0.5, 1.0]
-
-
-@pytest.mark.usefixtures("inspect")
-def test_all_logs_of_a_model_in_a_folder_are_one_member(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected logs of Inspect \(\.eval\) in this folder"):
-        Cohort.from_inspect(tmp_path)
-    for part in ("1", "2"):
-        (tmp_path / part).mkdir()
-        (tmp_path / part / "one.eval").touch()
-        (tmp_path / f"one-{part}.eval").touch()
-    assert Cohort.from_inspect(tmp_path, tmp_path / "1").names == ["one-1", "one-2", "one"]
-    with pytest.raises(InputError, match="expected every model once, got 'one' twice"):
-        Cohort.from_inspect(tmp_path / "1", tmp_path / "2")
-
-
-@pytest.mark.usefixtures("inspect")
-def test_logs_with_several_scorers_or_of_another_kind_have_their_sentence() -> None:
-    with pytest.raises(InputError, match=r"sample 's004': expected scorer= to name one of"):
-        Cohort.from_inspect("two.eval")
-    with pytest.raises(InputError, match=r"notes\.txt: expected a log of Inspect .* no log"):
-        Cohort.from_inspect("notes.txt")
 
 
 def test_inspect_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

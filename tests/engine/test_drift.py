@@ -12,7 +12,6 @@ from adaptive_vtt import Audit
 from adaptive_vtt.certify.sequences import Sequences
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.engine.repeat_probes import TOLERANCE
-from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.results.report import write_report
@@ -211,13 +210,6 @@ def test_repeat_probes_notice_a_model_that_changes():
     assert any(f"differ by more than {TOLERANCE:g}" in w for w in result.warnings)
 
 
-def test_repeat_probes_find_nothing_in_a_model_that_stays_as_it_is(space):
-    result = Audit(space, ScriptedModel(), repeat_probes=3).run()
-    assert (result.repeat_probes.calls, result.repeat_probes.differ) == (3, 0)
-    assert result.warnings == ()
-    assert result.calls == space.images + 3
-
-
 def test_repeat_probes_never_enter_an_interval():
     class Fickle(Drifting):
         """Says something else when asked again."""
@@ -292,13 +284,6 @@ def test_resuming_pays_for_no_repeat_probe_twice(tmp_path):
         assert first.sent + second.sent == 60 == result.calls
         assert result.repeat_probes == whole.repeat_probes
         assert result.targets.equals(whole.targets)
-
-
-def test_a_negative_number_of_repeat_probes_is_refused(space):
-    with pytest.raises(InputError, match=r"repeat_probes: expected a whole number .* 0, got -1"):
-        Audit(space, ScriptedModel(), repeat_probes=-1)
-    with pytest.raises(InputError, match=r"budget: expected at least 4 calls.* all repeat probes"):
-        Audit(space, ScriptedModel(), repeat_probes=3, budget=3)
 
 
 def test_repeat_probes_work_with_words_and_sources():

@@ -104,14 +104,6 @@ def test_guesses_are_weighed_by_their_precision(
     assert found == pytest.approx([expected])
 
 
-def test_a_target_without_draws_or_predictions_has_no_combined_estimate_and_spoils_no_other() -> (
-    None
-):
-    nan = np.nan
-    guess = Guesses(*np.array([[0.2, nan, 0.3], [0.1] * 3, [0.2, 0.1, nan], [0.1] * 3]))
-    assert guess.combined() == pytest.approx([0.2, nan, nan], nan_ok=True)
-
-
 def ratio(says: Any, deaf: int = 0) -> float:
     """Root mean square error of the estimate over that of the draws' own, in 8 audits."""
     found = []
@@ -188,12 +180,6 @@ def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
     assert surrogate.looked == before + 1
     other, _ = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=400)
     assert abs(rows[0]["estimate"] - other.run().targets["estimate"][0]) < 0.15  # type: ignore[index]
-
-
-def test_without_a_surrogate_both_estimates_are_that_of_the_draws() -> None:
-    audit = Audit(*recorded(losses_of()), half_width=0.1, budget=30, seed=0, surrogate=False)
-    rows = audit.run().targets
-    assert (rows["estimate"] == rows["pseudo_outcome_mean"]).all()
 
 
 # -- when it is worked out ------------------------------------------------------------------

@@ -136,24 +136,6 @@ def test_a_reply_that_is_known_takes_no_money_and_needs_none() -> None:
     assert len(judge.sent) == 1
 
 
-def test_what_is_asked_is_hashed_once_however_many_replies_come(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each reply looks at all that is open: a hash at each took more time than all else."""
-    hashed: list[str] = []
-    name = "adaptive_vtt.engine.judging.hash_of"
-    monkeypatch.setattr(name, lambda text: hashed.append(text) or text)
-    judge = Later()
-    made = received(judge)
-    asked = len(judge.sent)
-    assert asked > 10
-    for place in range(asked):
-        judge.answer(place)
-        assert made._made.judging.before_ask(made._loop, wait=False)
-    assert made._made.judging.held == 0
-    assert len(hashed) == asked
-
-
 def test_the_same_words_are_asked_once_also_when_they_come_together() -> None:
     asked = []
     for batch in (1, 20):

@@ -218,13 +218,6 @@ def test_a_judgement_is_written_once(kind: str, tmp_path: Path) -> None:
     journal.close()
 
 
-def test_another_judge_is_another_audit(tmp_path: Path) -> None:
-    with audit(JudgeModel(Reader()), journal=tmp_path / "j.db", budget=5) as made:
-        made.run()
-    with pytest.raises(JournalError, match=r"was begun with oracle judge"):
-        audit(JudgeModel(Reader(), check=0.1), journal=tmp_path / "j.db", budget=5)
-
-
 @pytest.mark.slow
 def test_rejudging_takes_what_the_judge_said_and_asks_nobody(tmp_path: Path) -> None:
     with audit(JudgeModel(Reader())) as made:

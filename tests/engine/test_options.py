@@ -34,17 +34,6 @@ def test_groups_and_keywords_make_the_same_audit(space: QuestionSpace) -> None:
         assert getattr(audit, group) == getattr(grouped_audit, group)
 
 
-def test_a_group_may_stand_beside_keywords_of_others(space: QuestionSpace) -> None:
-    audit = Audit(
-        space, ScriptedModel(), limits=Limits(budget=9), strategy="random", half_width=0.2
-    )
-    assert (audit.limits.budget, audit.sampling.name, audit.certify.half_width) == (
-        9,
-        "random",
-        0.2,
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -8,15 +8,13 @@ import pytest
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.datasets import from_endobench, from_table
-from adaptive_vtt.engine.prices import Prices
 from adaptive_vtt.experiments.engine.prices import Billed
-from adaptive_vtt.models import OpenAIChat, Usage
+from adaptive_vtt.models import OpenAIChat
 from adaptive_vtt.models import Prices as Table
 from adaptive_vtt.models.base import PriceGuess
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations import Identity
 from tests.helpers.endobench_rows import row, write
-from tests.helpers.priced import FACTS, worded
 
 
 def chat(prices: Table) -> OpenAIChat:
@@ -79,24 +77,3 @@ def test_endobench_tells_pixels_and_words(tmp_path: Path):
     length = len("What is this (1)?") + len("onetwothreefour")
     assert dataset.characters(np.array([1, 1]), np.array([1, 0])).tolist() == [length, 0]
     assert QuestionSpace(dataset, [Identity()]).dataset.pixels(np.array([1]))[0] == height * width
-
-
-def test_an_image_of_unknown_size_counts_as_a_typical_one():
-    dataset = worded([10, 30])
-    dataset._images = None
-    prices = Prices(QuestionSpace(dataset, [Identity()]), "one", FACTS)
-    assert prices.sent(np.array([0, 1]), np.array([0, 1])).tolist() == [[1, 0.75], [1, 1.75]]
-
-
-def test_usage_of_the_bound_is_no_part_of_the_guess():
-    """The guess is of what a call sends, not of the most that it may: those bound the cap."""
-    small, large = (
-        OpenAIChat(
-            "m",
-            base_url="http://127.0.0.1:9",
-            prices=Table(input=3.0, output=0.0),
-            max_input_tokens=most,
-        )
-        for most in (Usage(1000).input, 100_000)
-    )
-    assert small.price_guess == large.price_guess

@@ -26,24 +26,14 @@ from tests.helpers.pasted import CAT, DOG, METAIC, noise, sample
 @pytest.mark.parametrize(
     ("one", "several"),
     [
-        ("dog", "dogs"),
         ("person", "people"),
         ("sheep", "sheep"),
-        ("bus", "buses"),
-        ("couch", "couches"),
         ("knife", "knives"),
         ("mouse", "mice"),
-        ("brush", "brushes"),
         ("scissors", "scissors"),
-        ("skis", "skis"),
         ("wine glass", "wine glasses"),
-        ("tv", "tvs"),
-        ("potted plant", "potted plants"),
         ("butterfly", "butterflies"),
-        ("toy", "toys"),
         ("box", "boxes"),
-        ("tie", "ties"),
-        ("frisbee", "frisbees"),
     ],
 )
 def test_plurals(one: str, several: str) -> None:
@@ -79,16 +69,12 @@ def test_classes_are_read_as_whole_words_longer_names_first(
     ("source", "said", "broken"),
     [
         ({"dog": 1}, {"dog": 1, "kite": 1}, {}),
-        ({"dog": 2}, {"dog": 2, "kite": 1}, {}),
         ({"dog": 2}, {"dog": 3, "kite": 1}, {}),  # singular or plural is all that counts
         ({"kite": 1}, {"kite": 2}, {}),  # one more of a kind
-        ({}, {"kite": 1}, {}),
         ({"dog": 1}, {"dog": 1}, {"kite": 1}),
         ({"dog": 1}, {"kite": 1}, {"dog": 1}),
         ({"dog": 1}, {"dog": 1, "kite": 1, "cat": 1}, {"cat": 1}),
-        ({"dog": 1}, {"dog": 2, "kite": 1}, {"dog": 2}),
         ({"dog": 2}, {"dog": 1, "kite": 1}, {"dog": 2}),
-        ({"dog": 1}, {"dog": 1, "kite": 2}, {"kite": 2}),
         ({"kite": 1}, {"kite": 1}, {"kite": 2}),
     ],
 )
@@ -103,13 +89,10 @@ def test_rules_after_a_kite_was_inserted(
     [
         ({"dog": 1, "cat": 1}, {"cat": 1}, {}),
         ({"dog": 2, "cat": 1}, {"dog": 1, "cat": 1}, {}),  # one of several dogs
-        ({"dog": 2, "cat": 1}, {"cat": 1}, {}),
         ({"cat": 1}, {"cat": 2}, {}),  # the dog had not been named; numbers do not matter
         ({"dog": 1, "cat": 1}, {"dog": 1, "cat": 1}, {"dog": 2}),
         ({"dog": 1, "cat": 1}, {"dog": 2, "cat": 1}, {"dog": 2}),
         ({"dog": 1, "cat": 1}, {}, {"cat": 1}),
-        ({"dog": 1}, {"bird": 1}, {"bird": 1}),
-        ({"cat": 1}, {"cat": 1, "dog": 1}, {"dog": 1}),
     ],
 )
 def test_rules_after_a_dog_was_removed(

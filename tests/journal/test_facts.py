@@ -30,7 +30,7 @@ from adaptive_vtt.journal.facts import Facts, begun_facts, read_facts, read_lost
 from adaptive_vtt.oracles import Consistency, Correctness, Ordinal, TopClass
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.stopping import UncertaintyBelow
-from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Numbering
 
 FAMILIES = [
@@ -127,13 +127,6 @@ def test_every_family_says_what_it_goes_by() -> None:
     assert not fog.is_named("concept:fog")
 
 
-def test_a_group_may_be_called_as_an_argument_is() -> None:
-    metadata = pd.DataFrame({"space": ["a", "b"]})
-    dataset = from_table(None, pd.DataFrame({"polyp": [0, 1]}), metadata=metadata)
-    found = named_targets(QuestionSpace(dataset), ["group:space"])
-    assert [target.name for target in found] == ["space a: error", "space b: error"]
-
-
 def test_a_relation_is_asked_for_by_the_name_that_rules_have_for_it() -> None:
     (found,) = named_targets(space(), ["relation:identity"])
     assert found.id.handle == "relation:identity"
@@ -216,11 +209,6 @@ def test_a_damaged_fact_is_named(change: Callable[[dict[str, Any]], object], whe
         changed(change)
 
 
-def test_facts_that_nobody_knows_are_passed_over() -> None:
-    facts = audited(1).facts()
-    assert read_facts({**facts, "unheard_of": {"a": 1}}) == read_facts(facts)
-
-
 # -- numbers of questions ----------------------------------------------------------------------
 
 
@@ -234,8 +222,3 @@ def test_numbers_of_questions_there_and_back() -> None:
         assert codec.number(sample, variant, concept) == number
         assert codec.image_parts(codec.image_of(number)) == (sample, variant)
         assert type(sample) is type(concept) is int
-
-
-def test_the_space_numbers_as_the_codec_does() -> None:
-    made = QuestionSpace(tiny_dataset(4, 3), ["identity", "rotation"])
-    assert made.numbering == Numbering(len(made.variants), 3)

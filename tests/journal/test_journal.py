@@ -203,12 +203,6 @@ def test_file_is_found_again_as_it_was_left(tmp_path: Path) -> None:
     read.close()
 
 
-def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"journal '.*gone\.db' does not exist"):
-        SQLiteJournal(tmp_path / "gone.db", must_exist=True)
-    assert not (tmp_path / "gone.db").exists()
-
-
 def of_schema(path: Path, version: int) -> None:
     SQLiteJournal(path).close()
     with closing(sqlite3.connect(path)) as database, database:
@@ -307,13 +301,6 @@ def test_interrupted_write_leaves_nothing_and_the_journal_goes_on(tmp_path: Path
     journal.add_calls([call_row(0, 0)])
     assert journal.calls() == [call_row(0, 0)]
     journal.close()
-
-
-def test_closed_journal_cannot_be_read(tmp_path: Path) -> None:
-    journal = SQLiteJournal(tmp_path / "journal.db")
-    journal.close()
-    with pytest.raises(JournalError, match=r"cannot be read: Cannot operate on a closed database"):
-        journal.draws()
 
 
 def test_journal_is_opened_from_what_was_given(tmp_path: Path) -> None:

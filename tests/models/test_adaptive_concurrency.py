@@ -80,17 +80,6 @@ def test_one_refusal_halves_it_and_those_of_the_same_flight_do_not() -> None:
     assert found.level == 16
 
 
-def test_what_is_not_used_does_not_grow() -> None:
-    assert set(levels(Concurrency(1, 64), 20, used=0.7)) == {4}
-
-
-def test_answers_that_take_twice_as_long_halve_it() -> None:
-    found = Concurrency(1, 64)
-    assert levels(found, 3) == [8, 16, 32]
-    assert levels(found, 1, seconds=2.1) == [16]
-    assert levels(found, 2) == [17, 18]
-
-
 def test_a_server_that_is_slow_for_its_own_reasons_is_not_left_alone() -> None:
     found = Concurrency(1, 64)
     levels(found, 3)
@@ -121,17 +110,6 @@ def test_it_finds_what_a_server_bears(limit: int) -> None:
     assert max(seen) == limit + 1
     assert min(seen) == (limit + 1) // 2
     assert 0.65 * limit <= np.mean(seen) <= limit
-
-
-def test_a_queue_that_grows_is_noticed_without_a_refusal() -> None:
-    """A server that works on ten at a time and lets the others wait."""
-    found = Concurrency(1, 64)
-    seen = []
-    for _ in range(300):
-        round_of(found, seconds=max(1.0, found.level / 10))
-        seen.append(found.level)
-    assert min(seen[20:]) >= 8
-    assert max(seen[20:]) <= 22
 
 
 # -- attempts -------------------------------------------------------------------------------------
@@ -198,12 +176,6 @@ def test_turns_are_kept_though_calls_wait_for_the_level_to_rise() -> None:
 def test_bounds_in_the_wrong_order_are_refused(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Limits(in_flight=given)
-
-
-def test_auto_is_between_one_and_sixty_four() -> None:
-    assert Limits(in_flight="auto").bounds == (1, 64)
-    assert Limits(in_flight=(2, 9)).bounds == (2, 9)
-    assert Limits().bounds == (8, 8)
 
 
 # -- audits of a server with a limit --------------------------------------------------------------
@@ -389,10 +361,3 @@ def test_verify_refuses_a_draw_that_knew_what_was_not_answered(learned: int) -> 
     draws[47] = replace(draws[47], learned=learned)
     with pytest.raises(JournalError, match=r"expected draw 47 to know .* draws.*, got"):
         check_known(links, draws)
-
-
-def test_a_level_that_is_none_is_refused() -> None:
-    from adaptive_vtt.engine.draw_order import Blocks
-
-    with pytest.raises(JournalError, match=r"draws, row 7, in_flight: expected a whole .*, got 0"):
-        Blocks.of(Wavering(1)).restore(7, {"in_flight": 0})  # type: ignore[union-attr]  # concurrent

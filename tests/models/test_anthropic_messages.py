@@ -7,16 +7,28 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.endpoint import MODEL, Behaviour, DemoModel, demo_server
 from tests.helpers.loopback import Said, serving
 from tests.helpers.served import FRAMES, frame
-from tests.models.test_anthropic_batch import message, used
 from tests.models.test_openai_chat import ASK, ONE, TWO
 
 PRICES = Prices(input=2.0, output=1.0, tokens=100)
+
+
+def message(text: str, **more: Any) -> dict[str, Any]:
+    usage = {"input_tokens": 250, "cache_read_input_tokens": 50, "output_tokens": 20}
+    reply = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage}
+    return {"type": "succeeded", "message": {**reply, **more}}
+
+
+def used(**probabilities: float) -> dict[str, Any]:
+    """A message that uses the tool it was given."""
+    tool = {"type": "tool_use", "id": "t", "name": "give_probability", "input": probabilities}
+    return message("", content=[{"type": "text", "text": "Let me see."}, tool])
+
+
 USED, WORST = (300 * 2 + 20) / 100, (1000 * 2 + 50) / 100
 """What a reply costs by its tokens, and at most."""
 FAKE = DemoModel(FRAMES, error=0.2, seed=1)
@@ -88,41 +100,6 @@ def test_a_tool_that_is_refused_or_passed_over_gives_place_to_words():
     said, seen, model = asked(message("No."))
     assert (said, len(seen)) == (Answer((0.0,), 3 * USED), 3)
     assert model.elicitation()[""].instead == {"structured": "missing", "stated": "missing"}
-
-
-FAILURES: list[tuple[int, dict[str, str], str, str]] = [
-    (429, {"retry-after": "7"}, "rate_limit_error", "http 429"),
-    (529, {}, "overloaded_error", "http 529"),
-    (500, {}, "api_error", "http 500"),
-]
-
-
-@pytest.mark.parametrize(("status", "headers", "kind", "counted"), FAILURES)
-def test_a_server_that_is_busy_is_asked_again_when_it_says(
-    status: int, headers: dict[str, str], kind: str, counted: str
-):
-    body = {"type": "error", "error": {"type": kind, "message": "busy"}}
-    replies = [{"status": status, "headers": headers, "body": body}, used(probability=1.0)]
-    slept: list[float] = []
-    said, seen, model = asked(lambda request: replies.pop(0), slept=slept)
-    lost = 0.0 if status == 429 else model.most_cost / model.most_attempts
-    assert (said, len(seen)) == (Answer((1.0,), pytest.approx(USED + lost)), 2)
-    assert model.statistics()["failures"] == {counted: 1}
-    assert slept[0] >= float(headers.get("retry-after", 0))
-
-
-@pytest.mark.parametrize(
-    ("status", "words", "sentence"),
-    [
-        (401, "invalid x-api-key sk-ant-secret", r"the key is wrong .*: invalid x-api-key \[key\]"),
-        (404, "model: claude", "no such model or address: model: claude"),
-        (400, "Your credit balance is too low to access the API", "http 400: Your credit balance"),
-    ],
-)
-def test_what_no_waiting_helps_ends_the_audit(status: int, words: str, sentence: str):
-    body = {"type": "error", "error": {"type": "x", "message": words}}
-    with pytest.raises(ModelError, match=sentence):
-        asked({"status": status, "body": body})
 
 
 @pytest.mark.parametrize(

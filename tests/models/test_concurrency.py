@@ -6,17 +6,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.datasets import from_table
-from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.models.base import NotCharged
-from adaptive_vtt.oracles import Consistency, Correctness, MaskConsistency, Outcome
+from adaptive_vtt.oracles import Consistency, Correctness
 from adaptive_vtt.strategies import Combined
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
@@ -179,15 +176,6 @@ def test_a_cap_below_a_single_call_is_refused() -> None:
         Audit(space(), ScriptedModel(), max_cost=0.5)
 
 
-def test_words_and_masks_can_be_told_as_they_are() -> None:
-    dataset = from_table(np.zeros((1, 4, 4, 1), np.uint8), pd.DataFrame({"square": [np.nan]}))
-    audit = Audit(QuestionSpace(dataset, ["rotation"], oracle=MaskConsistency()), ScriptedModel())
-    for _ in range(2):
-        (call,) = audit.ask()
-        audit.tell(call, np.zeros((1, 4, 4), bool))
-    assert [a.loss for c in audit.journal.calls() for a in c.answers] == [0.0]
-
-
 # -- trouble while calls are on their way ---------------------------------------------------------
 
 
@@ -285,38 +273,3 @@ def test_calls_in_flight_may_change_from_one_run_to_the_next(
         result = audit.run()
         verify(audit.journal)
     assert (result.calls, result.reason) == (50, "50 calls were made")
-
-
-def test_a_filter_that_means_something_else_is_another_audit(tmp_path: Path) -> None:
-    def begin(relation: str) -> Audit:
-        where = {"mine": {"relation": [relation]}}
-        made = QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation", "gaussian_noise"])
-        return Audit(
-            made,
-            ScriptedModel(),
-            half_width=0.2,
-            targets=["mine"],
-            where=where,
-            journal=tmp_path / "j.db",
-        )
-
-    begin("rotation").close()
-    with pytest.raises(JournalError, match="was begun with targets of these names"):
-        begin("gaussian_noise")
-
-
-def test_a_loss_that_is_none_is_refused_and_whole_numbers_verify(tmp_path: Path) -> None:
-    class Counting:
-        needs_source = False
-        worst = 1
-
-        def judge(self, question: Any, answer: Any, expected: Any, source: Any) -> Outcome:
-            return Outcome(int(answer > 0.5) * self.worst)
-
-    oracle = Counting()
-    with Audit(space(oracle=oracle), ScriptedModel(), journal=tmp_path / "j.db", **CERTIFIED) as a:
-        a.run()
-        assert verify(a.journal)
-    oracle.worst = 3
-    with pytest.raises(InputError, match=r"oracle .*: expected a loss between 0 and 1, got 3"):
-        Audit(space(oracle=oracle), ScriptedModel(), budget=30).run()

@@ -2,7 +2,6 @@
 currencies."""
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,8 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.cli.progress import Live
-from adaptive_vtt.config import parse_spec
-from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.models.network.prices import Prices
 from adaptive_vtt.models.pair import Pair
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.results.runs import read_run
@@ -21,25 +18,6 @@ from adaptive_vtt.results.way_on import forecast, more_calls, raised
 from adaptive_vtt.utils.figures import money
 from tests.helpers.command_line import run
 from tests.helpers.judged import Reader, Voluble, audit
-
-SPEC = """
-[dataset]
-kind = "adaptive_vtt.experiments.medtest.phantoms:frames"
-options = { count = 20, size = 64 }
-[model]
-kind = "openai"
-url = "http://127.0.0.1:9/v1"
-model = "m"
-max_input_tokens = 600
-max_tokens = 64
-price_input = 2.5
-price_output = 10.0
-[audit]
-budget = 70
-[certify]
-half_width = 0.2
-targets = ["overall"]
-"""
 
 
 def paid_in(model: Any, currency: str | None) -> Any:
@@ -85,20 +63,6 @@ def test_terminal_report_runs_and_json_tell_a_runs_own_currency(francs: Path, ca
     assert money(result.cost, "CHF") in capsys.readouterr().out
 
 
-def test_it_changes_no_draw_and_the_journal_keeps_to_it(francs: Path, tmp_path: Path) -> None:
-    shutil.copy(francs / "journal.db", tmp_path)  # it is gone on with
-    options = {"max_cost": 30.0, "journal": tmp_path / "journal.db"}
-    with audit(JudgeModel(Reader()), max_cost=30.0) as dollars:
-        dollars.run()
-        draws = [(d.question, d.probability) for d in dollars.journal.draws()]
-    expected = "journal: expected prices in CHF, as what it spent is, got USD; give prices and caps"
-    with pytest.raises(JournalError, match=expected):
-        audit(JudgeModel(Reader()), **options)
-    judge, model = JudgeModel(paid_in(Reader(), "CHF")), paid_in(Voluble(), "CHF")
-    with audit(judge, model, **options) as again:
-        assert [(d.question, d.probability) for d in again.journal.draws()] == draws
-
-
 def test_costs_are_not_added_up_across_currencies() -> None:
     euros = paid_in(Voluble(), "EUR")
     with pytest.raises(InputError, match=r"versus: currency: expected prices in one .* got EUR of"):
@@ -108,25 +72,6 @@ def test_costs_are_not_added_up_across_currencies() -> None:
     free = paid_in(Voluble(), None)
     free.most_cost = None
     assert Pair(free, euros).currency == "EUR"
-
-
-def test_a_currency_is_three_capitals() -> None:
-    with pytest.raises(InputError, match="currency: expected three capitals, as in 'EUR', got 'e"):
-        Prices(currency="euro")
-    assert Prices(1.0, currency="EUR").times(0.5) == Prices(0.5, currency="EUR")
-    model = {"kind": "openai", "url": "http://127.0.0.1:9/v1", "model": "m", "currency": "Euro"}
-    expected = "SPEC: model.currency: expected three capitals, as in 'EUR', got 'Euro'"
-    with pytest.raises(InputError, match=expected):
-        parse_spec({"dataset": {"kind": "fashion"}, "model": model}, "SPEC")
-
-
-def test_a_plan_is_told_in_it(tmp_path: Path, capsys: Any) -> None:
-    spec = tmp_path / "SPEC.toml"
-    spec.write_text(SPEC)
-    assert run("audit", str(spec), "--dry-run", "--set", "model.currency=EUR") == 0
-    said = capsys.readouterr().out
-    assert "€" in said
-    assert "$" not in said
 
 
 # -- what more would cost, and what a cap holds back ----------------------------------------

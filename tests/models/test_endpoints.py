@@ -1,9 +1,6 @@
 """Endpoints: limits, retries and money."""
 
 import asyncio
-import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -176,6 +173,13 @@ NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
         ("-3", 0.0),
         ("soon", None),
         ("", None),
+        ("nan", None),
+        ("1e999", None),
+        ("9" * 5000, None),
+        ("99999999999", None),
+        ("-99999999999", 0.0),
+        ("Sun, 01 Mar 99999999999 12:00:00 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", None),
         ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
         ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
     ],
@@ -297,11 +301,6 @@ def test_a_failed_attempt_whose_tokens_were_counted_costs_them() -> None:
         assert answer == Answer((0.9, 0.2), pytest.approx(USUAL + 0.01 + 0.2))
 
 
-def test_failed_attempts_are_billed_in_no_other_way() -> None:
-    with pytest.raises(InputError, match="failed_attempts: unknown value 'som'"):
-        Scripted(failed_attempts="som")
-
-
 def test_calls_without_reply_count_only_in_a_row() -> None:
     down = of_status(503, {}, "")
     script = [YES, *[down, down, YES] * 10, *[down] * 3]
@@ -336,26 +335,6 @@ def test_what_a_subclass_raises_is_a_model_error_that_keeps_its_cause() -> None:
 
 
 # -- limits --------------------------------------------------------------------------------
-
-
-class Counting(Scripted):
-    """Notes how many attempts are under way at a time."""
-
-    now = most = 0
-
-    async def send(self, request: Any, prompt: Prompt) -> Reply:
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0.02)
-        self.now -= 1
-        return YES
-
-
-def test_calls_in_flight_are_as_many_as_allowed() -> None:
-    endpoint = Counting(limits=Limits(in_flight=4))
-    assert len(endpoint.ask([PROMPT] * 12)) == 12
-    assert endpoint.in_flight == endpoint.most == 4
-    endpoint.close()
 
 
 class Time:
@@ -464,13 +443,3 @@ def test_a_reply_that_a_subclass_cannot_read_is_malformed() -> None:
     endpoint = Broken(retries=Retries(times=1))
     assert ask(endpoint) == Unanswered("malformed reply", pytest.approx(2 * WORST))
     endpoint.close()
-
-
-def test_adapters_are_imported_on_first_use_only() -> None:
-    code = (
-        "import sys, adaptive_vtt.models as m; m.Limits\n"
-        "print([n for n in ('httpx', 'openai', 'onnxruntime', 'asyncio') if n in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = re.findall(r"\w+", done.stdout)
-    assert not {"httpx", "openai", "onnxruntime"} & set(loaded)

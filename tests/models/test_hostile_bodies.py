@@ -4,7 +4,6 @@ import gzip
 import subprocess
 import sys
 import threading
-import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from adaptive_vtt.models import Answer, Endpoint, Limits, Prices, Retries, Unans
 from tests.helpers.hostile import (
     GOOD,
     PLAIN,
-    PROMPT,
     ask,
     chat,
     completion,
@@ -33,32 +31,6 @@ from tests.helpers.loopback import Said, serving
 # -- bodies ----------------------------------------------------------------------------------
 
 MB = 2**20
-BOMB = gzip.compress(b" " * (48 * MB))
-ATTACKS: dict[str, Said] = {
-    "gzip": said(BOMB, **{"content-encoding": "gzip"}),
-    "plain": said(b" " * (3 * MB)),
-    "an error in gzip": said(BOMB, 500, **{"content-encoding": "gzip"}),
-    "endless": "endless",
-    "trailing": said(
-        gzip.compress(b"{}", mtime=0) + b"\0" * (3 * MB), **{"content-encoding": "gzip"}
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_bodies_are_bounded_in_bytes_and_memory(attack: str, make: Callable[..., Endpoint]) -> None:
-    with serving(lambda *_: ATTACKS[attack]) as url:
-        model = make(url, max_reply_bytes=MB, prices=Prices(per_call=1.0))
-        model.ask([PROMPT])  # imports
-        tracemalloc.start()
-        answers = model.ask([PROMPT] * 8)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        model.close()
-    assert answers == [Unanswered("reply too long", 2.0)] * 8
-    assert peak < 30 * MB
 
 
 EIGHT = """
@@ -120,8 +92,7 @@ def test_a_bound_of_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize("make", [chat, http, tensors], ids=["openai", "http", "open-inference"])
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_image_follows_a_redirect(make: Callable[..., Endpoint], status: int) -> None:
+def test_no_image_follows_a_redirect(make: Callable[..., Endpoint]) -> None:
     elsewhere: list[bytes] = []
 
     def other(path: str, headers: Mapping[str, str], body: bytes) -> Said:
@@ -130,8 +101,8 @@ def test_no_image_follows_a_redirect(make: Callable[..., Endpoint], status: int)
 
     with (
         serving(other) as target,
-        serving(lambda *_: said(b"", status, location=target)) as url,
-        pytest.raises(ModelError, match=rf"http {status}: redirects to '{target}', which is"),
+        serving(lambda *_: said(b"", 307, location=target)) as url,
+        pytest.raises(ModelError, match=rf"http 307: redirects to '{target}', which is"),
     ):
         ask(make(url))
     assert elsewhere == []

@@ -15,7 +15,6 @@ import pytest
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import (
     Answer,
-    Encoding,
     Endpoint,
     HttpJson,
     Limits,
@@ -28,7 +27,6 @@ from adaptive_vtt.models import (
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.keys import Key, scrubbed
 from adaptive_vtt.types import Ask
-from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.loopback import Said, serving
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("drusen", "cyst"), "eye-7", "rotation", 3)
@@ -145,21 +143,6 @@ def test_http_options_that_cannot_be_are_refused(options: Any, message: str) -> 
         http("http://example.org", **options)
 
 
-@pytest.mark.parametrize(
-    "url", ["example.org/x", "ftp://a", "http://", "http://a:b@c/d", "http://a:x"]
-)
-def test_urls_that_are_none_are_refused(url: str) -> None:
-    with pytest.raises(InputError, match=r"model.url: "):
-        http(url)
-
-
-def test_an_image_over_the_size_limit_is_named() -> None:
-    noise = generator(0, "noise").integers(0, 256, (64, 48, 3), dtype=np.uint8)
-    prompt = Prompt(noise, ("a",), "big", "identity", 0)
-    with pytest.raises(InputError, match=r"'big': its image of 48 x 64 pixels takes .* of 5,000"):
-        asked(None, prompt, encoding=Encoding(most_bytes=5000))
-
-
 # -- keys ----------------------------------------------------------------------------------
 
 KEY = "sk-planted-0123456789"
@@ -263,8 +246,3 @@ def test_an_encoded_key_is_neither_journaled_nor_printed(
         endpoint.close()
     assert "[key]" in shown
     assert encoded[:6] not in shown
-
-
-def test_words_that_are_no_key_stay() -> None:
-    text = "c2s%73 sk- planted 0123456789 " * 50
-    assert scrubbed(text, [Key(KEY), Key("abc")]) == text

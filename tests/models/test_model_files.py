@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models.checking import to_answers
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.model_files import lines
 from adaptive_vtt.models.local.python import TorchModel, model_of
-from adaptive_vtt.types import Prompt
 from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
@@ -103,17 +101,3 @@ def test_a_forest_says_a_column_of_each_concept(concepts: int, tmp_path: Path) -
     assert said.shape == (4, 2)
     expected = [each[:, 1] for each in forests.predict_proba(np.zeros((4, pixels.shape[1])))]
     np.testing.assert_allclose(said.T, expected)
-
-
-@pytest.mark.parametrize("make", [scripted, whole, dumped])
-def test_comments_of_the_lines_that_wrap_a_model_fit_80_columns(make: Any, tmp_path: Path) -> None:
-    path = tmp_path / ("net.joblib" if make is dumped else "net.pt")
-    make(path)
-    text = lines(path, 'Path(__file__).parent / "../models/of/somebody/net.joblib"', 2)
-    assert not [line for line in text.splitlines() if "#" in line and len(line) > 80]
-
-
-def test_what_a_forest_says_by_itself_is_told_with_its_remedy() -> None:
-    prompts = [Prompt(np.zeros((4, 4, 3), np.uint8), ("a", "b"), "s", "identity", 0)]
-    with pytest.raises(ModelError, match=r"got 2 arrays of shape \(1, 2\); take \[:, 1\] of each"):
-        to_answers([np.full((1, 2), 0.5)] * 2, prompts, "m")

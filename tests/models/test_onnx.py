@@ -43,14 +43,6 @@ def test_the_input_has_the_type_that_the_network_takes(tmp_path: Path, kind: str
     assert np.allclose(values(model), IMAGES.mean((1, 2)) / 255, atol=2e-3)
 
 
-def test_images_of_several_sizes_may_stand_in_one_batch(tmp_path: Path) -> None:
-    model = OnnxModel(channels(tmp_path / "means.onnx"))
-    images = [IMAGES[0], IMAGES[1][:3], IMAGES[2][:3], IMAGES[3]]
-    prompts = [Prompt(image, CONCEPTS, "s", "identity", 0) for image in images]
-    expected = [image.mean((0, 1)) / 255 for image in images]
-    assert np.allclose(values(model, prompts), expected, atol=1e-6)
-
-
 def test_concepts_and_activation_read_the_output(tmp_path: Path) -> None:
     path = channels(tmp_path / "means.onnx")
     prompts = [Prompt(p.image, ("blue", "red"), p.sample_id, "identity", 0) for p in PROMPTS]
@@ -92,11 +84,3 @@ def test_networks_that_cannot_be_used_are_refused(
     maps = len(shape) == 2
     with pytest.raises(InputError, match=message):
         OnnxModel(channels(tmp_path / "means.onnx", shape, maps=maps), **options)
-
-
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"file '.*no.onnx' does not exist"):
-        OnnxModel(tmp_path / "no.onnx")
-    (tmp_path / "bad.onnx").write_text("no network")
-    with pytest.raises(InputError, match=r"bad.onnx: is no ONNX network: "):
-        OnnxModel(tmp_path / "bad.onnx")

@@ -1,7 +1,7 @@
 """Chat models in batches: what goes through the openai library, and how results are read."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -14,13 +14,12 @@ from adaptive_vtt.models.network.batches import Unkept
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.batch_service import BatchService
 from tests.helpers.loopback import Said, serving
-from tests.models.test_openai_chat import ASK, ONE, completion, token
+from tests.models.test_openai_chat import ONE, completion, token
 
 YES = completion("Yes", logprobs={"content": [token("Yes", Yes=0.8, No=0.2)]})
 PRICES = Prices(input=2.0, output=1.0, tokens=100)
 USED, WORST = (300 * 2 + 20) / 200, (1000 * 2 + 50) / 200
 """What a reply costs by its tokens, and at most, at half the prices."""
-Replying = Callable[[dict[str, Any]], Any]
 
 
 @contextmanager
@@ -75,11 +74,6 @@ def test_forms_are_those_of_the_journal_where_an_audit_goes_on():
         record.write([sent.model_copy(update={"form": "guesses"})])
         said = model.ask_batch({0: ONE}, record)[0]  # cannot be read, so it is asked again
     assert said.cost == pytest.approx(WORST + USED)
-
-
-def test_questions_in_words_are_answered_in_words():
-    with asked(completion(" A ")) as (model, _):
-        assert model.ask([ASK]) == [Answer(("A",), USED)]
 
 
 def test_refused_by_the_content_filter_is_an_answer():
@@ -194,13 +188,6 @@ def test_an_answer_to_the_submission_that_breaks_off_is_looked_for():
     assert len(service.batches) == 1
 
 
-def test_a_provider_without_a_list_of_batches_cannot_tell():
-    with asked(YES) as (model, service):
-        service.instead["POST /v1/batches"] = (200, {}, b"{")
-        service.instead["GET /v1/batches?"] = (404, {}, b"{}")
-        assert model.ask([ONE]) == [Unanswered("batch lost", 2 * WORST)]
-
-
 def test_a_submission_that_was_refused_is_not_looked_for_later():
     record = Unkept()
     with asked(YES) as (model, service):
@@ -255,28 +242,3 @@ def test_a_batch_that_no_provider_takes_says_what_to_lower(monkeypatch: pytest.M
     monkeypatch.setattr("adaptive_vtt.models.network.batches.MAX_BYTES", 900)
     with asked(YES) as (model, _), pytest.raises(InputError, match="lower batch_size, or send ima"):
         model.ask([ONE, ONE])
-
-
-def test_what_is_set_for_each_exchange_is_no_part_of_a_request():
-    options = {"extra_headers": {"X-Team": "audit"}, "extra_body": {"top_k": 1}, "seed": 5}
-    with asked(YES, options=options) as (model, service):
-        model.ask([ONE])
-    assert service.requests[0]["top_k"] == 1
-    assert service.requests[0]["seed"] == 5
-    assert not {"extra_headers", "extra_body"} & set(service.requests[0])
-
-
-def test_a_refused_question_in_words_says_nothing_of_log_probabilities():
-    refused = (400, {"error": {"message": "image too small", "code": None}})
-    with asked(refused, answers="one") as (model, service):
-        with pytest.raises(ModelError, match="http 400: image too small"):
-            model.ask([ASK])
-        assert model.form == "logprobs"  # was never asked for
-    assert len(service.batches) == 1
-
-
-def test_a_file_of_results_that_is_too_long_is_said_to_be_over_its_own_bound():
-    with asked(YES, max_file_bytes=200_000) as (model, service):
-        service.instead["GET /v1/files"] = (200, {}, b"x" * 300_000)
-        model.ask([ONE])
-    assert model.statistics()["first_malformed"] == "over max_file_bytes, 200,000"

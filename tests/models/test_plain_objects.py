@@ -7,20 +7,18 @@ from typing import Any
 import numpy as np
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.datasets.base import Dataset, DatasetDefaults, adapted_dataset
+from adaptive_vtt.datasets.base import Dataset, adapted_dataset
 from adaptive_vtt.engine.audit_key import CONTENT, version_of
 from adaptive_vtt.models import (
     Answer,
     ConcurrentModel,
-    ModelDefaults,
-    ModelUnderTest,
     Prompt,
     adapted_model,
 )
 from adaptive_vtt.models.checking import name_of
 from adaptive_vtt.oracles import Outcome
-from adaptive_vtt.relations.base import RelationDefaults, adapted_relation
-from adaptive_vtt.testing import TiledDataset, tiny_dataset
+from adaptive_vtt.relations.base import adapted_relation
+from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import FollowUp, Sample
 
 MANDATORY = (
@@ -140,14 +138,6 @@ def test_a_plain_relation_preserves_answers_and_has_no_options() -> None:
     assert np.array_equal(relation.expect_mask(mask, FollowUp(None)), mask)
 
 
-def test_a_plain_relation_with_options_is_known_by_them() -> None:
-    class Described(PlainRelation):
-        fingerprint = "steps 3"
-
-    spaces = [QuestionSpace(tiny_dataset(4, 2), [r()]) for r in (PlainRelation, Described)]
-    assert spaces[0].fingerprint != spaces[1].fingerprint
-
-
 def test_a_plain_dataset_has_the_defaults_and_can_be_given_features() -> None:
     plain: Any = PlainDataset(tiny_dataset(4, 2))
     dataset = adapted_dataset(plain)
@@ -156,13 +146,3 @@ def test_a_plain_dataset_has_the_defaults_and_can_be_given_features() -> None:
     assert dataset.asked == (("c0", "c1"), range(2))
     dataset.features = np.zeros((4, 1))
     assert plain.features is dataset.features
-
-
-def test_what_inherits_from_the_defaults_stays_itself() -> None:
-    model: ModelUnderTest = ModelDefaults()
-    dataset = TiledDataset([[0], [1]], 4)
-    relation = RelationDefaults()
-    assert adapted_model(model) is model
-    assert adapted_dataset(dataset) is dataset
-    assert adapted_relation(relation) is relation
-    assert isinstance(dataset, DatasetDefaults)

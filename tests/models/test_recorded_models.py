@@ -10,7 +10,6 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, Recorded, Simulated, Unanswered
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils.random_streams import generator
 
 
@@ -46,12 +45,6 @@ def test_recorded_answers_that_cannot_be_are_refused(table: Any, message: str) -
         Recorded(pd.DataFrame(table))
 
 
-def test_recorded_answers_without_the_concept_are_refused() -> None:
-    model = Recorded(pd.DataFrame({"sample": ["a"], "drusen": [0.5]}))
-    with pytest.raises(InputError, match=r"no column for concept 'cyst'; there are drusen"):
-        checked(model, [Prompt(None, ("cyst",), "a", "identity", 0)])
-
-
 @pytest.mark.parametrize(
     ("kind", "common", "others"),
     [("unbiased", 0.7, 0.7), ("biased", 0.9, 0.5), ("negatively-biased", 0.5, 0.9)],
@@ -68,8 +61,3 @@ def test_simulated_models_are_right_as_often_as_the_paper_says(
     answers = np.array([a.values for a in checked(model, prompts) if isinstance(a, Answer)])
     right = ((answers >= 0.5) == (labels.to_numpy() == 1)).mean(axis=0)
     assert right == pytest.approx([common, others], abs=0.037)
-
-
-def test_unknown_simulated_kind_names_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"unknown simulated model 'biassed'.*did you mean 'bias"):
-        Simulated.paper("biassed", tiny_dataset(4))

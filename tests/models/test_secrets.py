@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec, read_spec
-from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.config.secrets import filled, refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import AnthropicMessages, HttpJson, OpenAIBatch, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
-from adaptive_vtt.models.network.keys import PLAIN_HEADERS, PLAIN_PARAMETERS, names_secret
+from adaptive_vtt.models.network.keys import names_secret
 from adaptive_vtt.types import Ask, Prompt
 from tests.helpers.command_line import run
 from tests.helpers.loopback import Said, serving
@@ -215,23 +214,6 @@ HARMLESS = (
 @pytest.mark.parametrize("model", HARMLESS)
 def test_what_is_no_key_is_taken(model: dict[str, Any]) -> None:
     refuse_secrets(model, "SPEC.toml")
-
-
-def test_a_spec_in_python_may_hold_no_key_either() -> None:
-    model = {"kind": "http", "url": "http://127.0.0.1", "request": {}, "response": "p"}
-    table = {
-        "dataset": {"kind": "fashion"},
-        "model": {**model, "headers": {"x-own": "a"}},
-    }
-    with pytest.raises(InputError, match=r"^here: model\.headers\.x-own: expected '\$\{NAME\}'"):
-        parse_spec(table, "here")
-
-
-def test_names_that_may_be_written_out_are_documented() -> None:
-    headers = str(ModelSection.of("http").model_fields["headers"].description)
-    query = str(ModelSection.of("http").model_fields["url"].description)
-    assert [n for n in PLAIN_HEADERS if n not in headers and not n.startswith("accept-")] == []
-    assert [n for n in PLAIN_PARAMETERS if n.replace("_", "-") not in query] == []
 
 
 @pytest.mark.parametrize("status", [200, 400])

@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli.progress import Live
-from adaptive_vtt.config import parse_spec
 from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.engine import assembly
 from adaptive_vtt.engine.tensors import array, tensor
@@ -19,7 +17,6 @@ from adaptive_vtt.models.local import self_taught
 from adaptive_vtt.oracles import Consistency, MaskDrop, TopClass
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.testing.contracts import ModelContract
-from adaptive_vtt.types import Prompt
 from tests.helpers.audits import content, finished
 
 COUNT = 160
@@ -70,37 +67,11 @@ def test_a_follow_up_is_answered_by_nets_that_never_saw_its_source():
 
 
 @pytest.mark.usefixtures("quick")
-def test_of_concepts_with_fewer_than_30_labels_on_a_side_it_says_one_half():
-    rare = (np.arange(COUNT) < 29).astype(int)
-    table = pd.DataFrame({"bright": BRIGHT.astype(int), "rare": rare, "common": 1 - rare})
-    said = SelfTaught.of(from_table(IMAGES, table)).predict(IMAGES, np.arange(COUNT))
-    assert (said[:, 1:] == 0.5).all()
-    assert (said[:, 0] != 0.5).all()
-
-
-@pytest.mark.usefixtures("quick")
 def test_the_same_labels_and_seed_teach_the_same_to_the_last_bit():
     one, same = SelfTaught.of(labelled(), seed="a"), SelfTaught.of(labelled(), seed="a")
     assert one.describe() == same.describe()
     assert one.content() != SelfTaught.of(labelled(), seed="b").content()
     assert one.content() != SelfTaught.of(labelled(known=159), seed="a").content()
-
-
-@pytest.mark.slow
-def test_asked_as_a_model_it_says_what_it_predicts():
-    dataset = labelled()
-    net = SelfTaught.of(dataset, side=8)
-    large = np.repeat(np.repeat(IMAGES[5], 2, 0), 2, 1)
-    prompts = [
-        Prompt(IMAGES[5], ("dark", "bright"), dataset.sample_id(5), "identity", 0),
-        Prompt(np.repeat(large, 3, axis=2), ("dark",), dataset.sample_id(5), "identity", 0),
-    ]
-    both, dark = (answer.values for answer in net.ask(prompts))
-    small = IMAGES[5].reshape(8, 2, 8, 2).mean((1, 3)).round().astype(np.uint8)[None, :, :, None]
-    np.testing.assert_allclose(both, net.predict(small, np.array([5]))[0, ::-1], atol=0.02)
-    np.testing.assert_allclose(dark[0], both[0], atol=0.02)
-    with pytest.raises(InputError, match="expected an image of '5'"):
-        net.ask([Prompt(None, ("dark",), "5", "identity", 0)])
 
 
 @pytest.mark.usefixtures("quick")
@@ -147,16 +118,6 @@ def test_audits_teach_themselves_a_proxy_where_labels_judge_and_are_enough(monke
 def test_asked_for_where_it_cannot_be_had_it_is_an_error(where: QuestionSpace, message: str):
     with pytest.raises(InputError, match=message):
         proxies(where, self_taught=True)
-
-
-def test_another_word_than_auto_is_no_choice():
-    said = "self_taught: expected true or false or 'auto', got 'no'"
-    with pytest.raises(InputError, match=f"^{said}"):
-        proxies(space(), self_taught="no")
-    model = {"kind": "simulated", "target": "unbiased"}
-    table = {"dataset": {"kind": "fashion"}, "model": model, "certify": {"self_taught": "no"}}
-    with pytest.raises(InputError, match=rf"SPEC\.toml: certify\.{said}"):
-        parse_spec(table, "SPEC.toml")
 
 
 def noisy(images: list[np.ndarray]) -> np.ndarray:
@@ -221,14 +182,6 @@ def test_an_audit_begun_without_goes_on_without():
     journal = MemoryJournal()
     Audit(space(), PythonModel(noisy), budget=3, journal=journal, self_taught=False, **OPTIONS)
     assert Audit(space(), PythonModel(noisy), budget=3, journal=journal, **OPTIONS).prepared is None
-
-
-@pytest.mark.usefixtures("quick")
-def test_the_terminal_says_what_was_learnt_and_how_long_it_took(capsys):
-    with Live(Audit(space(), PythonModel(noisy), **OPTIONS), quiet=False):
-        pass
-    shown = capsys.readouterr().err
-    assert "self-taught proxy: learnt 2 concepts from 160 source images in " in shown
 
 
 @pytest.mark.slow

@@ -9,15 +9,13 @@ import torch
 
 import tests.helpers.tiny_networks as tiny
 from adaptive_vtt.config import parse_spec
-from adaptive_vtt.config.models import _made
-from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.parameters import hash_of
 from adaptive_vtt.models.local.tensors import IMAGENET, Preset
 from adaptive_vtt.models.local.torch_network import TorchNetwork, torch_network
-from adaptive_vtt.types import Prompt
-from tests.config.test_specs import copied, kvasir, targets
+from tests.config.test_specs import copied, kvasir
 from tests.helpers.command_line import run
-from tests.helpers.torch_networks import PLAIN, QUICK, SHOWN, prompts, said, verified
+from tests.helpers.torch_networks import PLAIN, SHOWN, prompts, said
 
 
 def network(folder: Path, name: str, **given: Any) -> Any:
@@ -107,15 +105,6 @@ class Chance(torch.nn.Module):
         return torch.rand(len(images), 2)
 
 
-def test_what_is_asked_of_a_network_when_it_is_built_leaves_random_numbers_alone() -> None:
-    preset = Preset(size=[32, 64])
-    torch.manual_seed(3)
-    expected = torch.rand(5)
-    torch.manual_seed(3)
-    TorchNetwork(Chance(), preset, "chance", classes=["a", "b"], device="cpu")
-    assert torch.equal(torch.rand(5), expected)
-
-
 def test_images_too_large_for_memory_are_refused_when_it_is_built(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -146,7 +135,7 @@ def test_a_worker_makes_one_without_knowing_what_is_asked_about(tmp_path: Path) 
     preset = {"classes": ["a", "b"], "options": {"classes": 2}, "preset": "imagenet"}
     table = {"kind": "torch", "workers": 2, **given, **preset}
     spec = parse_spec({"dataset": {"kind": "fashion"}, "model": table}, "SPEC.toml")
-    assert len(said(_made(spec.model, tmp_path), prompts("a", "b"))[0]) == 2
+    assert len(said(spec.model.unworked().made(tmp_path), prompts("a", "b"))[0]) == 2
     assert spec.model.file() == "w.pt"
 
 
@@ -171,30 +160,3 @@ def test_other_parameters_buffers_preprocessing_or_names_are_another_model(tmp_p
     before = hash_of(normed)
     normed.running_mean += 0.5  # no parameter
     assert hash_of(normed) != before
-
-
-def test_what_the_hub_lacks_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"expected an output of shape \(1, 3\).*got \(1, 2\)"):
-        network(tmp_path, "classifier", classes=["a", "b", "c"]).ask(prompts("a"))
-    with pytest.raises(InputError, match=r"expected mean and std.*preset = 'imagenet'"):
-        network(tmp_path, "classifier", classes=["a", "b"], preprocessing={"size": 32})
-    with pytest.raises(InputError, match=r"unknown preset 'imagnet'; did you mean 'imagenet'"):
-        network(tmp_path, "classifier", classes=["a", "b"], preset="imagnet")
-    with pytest.raises(InputError, match=r"expected a torch module, got builtin_function"):
-        network(tmp_path, "nothing", classes=["a"])
-    with pytest.raises(InputError, match=r"cannot be made: OSError: no such part at .*hubconf.py"):
-        network(tmp_path, "broken", classes=["a"])
-    with pytest.raises(InputError, match=r"expected a folder with a hubconf.py"):
-        torch_network(tmp_path.parent, function="x", preset="imagenet", classes=["a"])
-    pictureless = [Prompt(None, ("a",), "s9", "identity", 0)]
-    with pytest.raises(InputError, match=r"expected an image, sample 's9' has none"):
-        network(tmp_path, "classifier", classes=["a", "b"]).ask(pictureless)
-
-
-@pytest.mark.slow
-def test_a_hub_folder_is_audited(tmp_path: Path) -> None:
-    kvasir(tmp_path)
-    torch.manual_seed(1)
-    tiny.saved(tiny.of_hub(tmp_path / "PraNet", "segmenter"), tmp_path / "PraNet.pth", epoch=1)
-    out = verified(copied("polyp_segmenter.toml", tmp_path, of=QUICK))
-    assert "relation gaussian_noise, polyp drop > 0.25: EFR" in targets(out)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,18 @@ import adaptive_vtt as avtt
 from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models import HttpJson, OpenAIChat, Recorded
+from adaptive_vtt.models import HttpJson, OpenAIChat
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.local.python import PythonModel
-from adaptive_vtt.models.local.recorded import answers_table
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, Template
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations.visual_prompts import relations
-from adaptive_vtt.results.export.prompt_images import write_pictures
 from adaptive_vtt.space import WithoutRegion
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Prompt
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.loopback import Said, serving
-from tests.helpers.snippets import run_here
 
 NAMES = [relation.name for relation in relations()]
 COUNT = 60
@@ -197,67 +193,3 @@ def test_images_without_a_region_are_refused_or_left_out_and_counted() -> None:
     assert any(w.startswith("2 of 10 images were left out") for w in result.warnings)
     asked = set(result.failures()["sample"])
     assert not asked & {"s3", "s4"}
-
-
-def test_other_words_are_another_audit(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = avtt.QuestionSpace(dataset(4), ["prompt/box"]).fingerprint
-    kind = type(relations()[0])
-    # as before words were said
-    monkeypatch.setattr(kind, "fingerprint", property(lambda self: None))
-    assert avtt.QuestionSpace(dataset(4), ["prompt/box"]).fingerprint != before
-
-
-def test_pictures_to_be_asked_about_elsewhere_come_with_their_words(tmp_path: Path) -> None:
-    space = avtt.QuestionSpace(dataset(4), ["identity", "prompt/coordinates"])
-    write_pictures(space, tmp_path / "out")
-    path = tmp_path / "out" / "answers.csv"
-    table = pd.read_csv(path, keep_default_na=False)
-    told = table.set_index(["sample", "relation"])["words"]
-    assert told["s0", "identity"] == ""
-    assert told["s0", "prompt/coordinates"] == prompts("prompt/coordinates", dataset(4))[0].words
-    table.assign(polyp=0.25).to_csv(path, index=False)
-    answers = Recorded(answers_table(path), per_call="one")
-    assert avtt.Audit(space, answers, budget=8).run().questions == 8
-
-
-SPEC = """
-[dataset]
-kind = "adaptive_vtt.experiments.medtest.phantoms:frames"
-[dataset.options]
-count = 4
-size = 64
-polyps = 1.0
-concepts = ["polyp"]
-[model]
-{model}
-[space]
-relations = ["identity", "prompt/coordinates"]
-[audit]
-budget = 8
-[certify]
-half_width = 0.3
-"""
-OWN = """
-from adaptive_vtt.models import ModelDefaults
-from adaptive_vtt.types import Answer
-
-
-class Own(ModelDefaults):
-    takes_words = {takes}
-
-    def ask(self, prompts):
-        return [Answer((float("[x1" in p.words),) * len(p.concepts)) for p in prompts]
-"""
-
-
-@pytest.mark.parametrize("takes", [True, False])
-def test_a_class_of_ones_own_says_whether_it_takes_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], takes: bool
-) -> None:
-    (tmp_path / "own.py").write_text(OWN.format(takes=takes))
-    (tmp_path / "S.toml").write_text(SPEC.format(model='kind = "own.py:Own"'))
-    spec = str(tmp_path / "S.toml")
-    assert run_here(["audit", spec, "--dry-run"]) == 0  # nothing of it is imported
-    assert run_here(["audit", spec, "--out", str(tmp_path / "run")]) == (0 if takes else 2)
-    said = "expected a model that takes words"
-    assert (said in capsys.readouterr().err) is not takes

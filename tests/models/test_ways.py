@@ -11,15 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.config.models import ModelSection
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import WayFacts
 from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
 from adaptive_vtt.models.network.elicitation import Elicitation
-from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations import resolve
-from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Answer, Unanswered
+from adaptive_vtt.types import Answer
 from tests.helpers.batch_service import BatchService
 from tests.helpers.endpoint import DemoModel, demo_server
 from tests.helpers.loopback import Said, serving
@@ -138,23 +135,6 @@ def test_five_log_probabilities_are_asked_for_where_twenty_are_refused():
     assert model.statistics()["yes_from"] == "logprobs"
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        completion("", finish_reason="length"),
-        completion(None, message={"refusal": "no"}),
-        completion("I'm sorry, I can't help with that."),
-    ],
-)
-def test_a_reply_that_is_cut_or_refused_says_nothing_of_the_server(said: Any):
-    with asked(lambda request: said) as (model, seen):
-        (answer,) = model.ask([ONE])
-        assert model.elicitation() == {}
-    assert len(seen) == 1
-    value = answer.values[0] if isinstance(answer, Answer) else answer
-    assert isinstance(value, Unanswered)
-
-
 def test_one_call_finds_out_and_the_others_wait_for_it():
     with asked(words_only) as (model, seen):
         assert len(set(model.ask([ONE] * 8))) == 2
@@ -234,16 +214,6 @@ def test_an_audit_asked_in_one_way_cannot_go_on_in_another(tmp_path: Path):
             Audit(SPACE, model, journal=tmp_path / "journal.db", budget=9, **GOAL)
 
 
-def test_the_ways_of_two_models_are_kept_apart():
-    with asked(schema_only) as (model, _):
-        both = pair(model, ScriptedModel(answers="one"))
-        model.ask([ONE])
-        assert both.elicitation() == {"a": model.elicitation()[""]}
-        with asked(words_only) as (other, _):
-            pair(ScriptedModel(answers="one"), other).keep_to({"b": both.elicitation()["a"]})
-            assert other.elicitation() == model.elicitation()
-
-
 # -- any order in which replies come -------------------------------------------------------
 
 
@@ -267,34 +237,3 @@ def test_whatever_comes_there_is_a_way_and_one_that_worked_stays(events: list[tu
         other = Elicitation(("a", "b", "c"))
         other.keep_to(facts)
         assert (other.now, other.facts()) == (ways.now, facts)
-
-
-# -- in a SPEC.toml ------------------------------------------------------------------------
-
-PRICED = {"price_input": 8.0, "price_output": 16.0, "max_input_tokens": 100, "max_tokens": 10}
-ATTEMPT = (8 * 100 + 16 * 10) / 1e6
-SECTIONS: dict[str, tuple[dict[str, Any], float, Callable[[Any], Any], Any]] = {
-    "openai-batch": (
-        {"url": "http://127.0.0.1:1/v1", "batch_size": 16, "batch_factor": 0.25, "poll_seconds": 2},
-        3 * 0.25,
-        lambda model: (model.batch, model.polling, model.retries.times, model.retries.timeout),
-        (16, Polling(2.0, longest=48.0), 2, 600.0),
-    ),
-    "anthropic": (
-        {"in_flight": 3, "yes_from": "words", "options": {"temperature": 0}},
-        6,
-        lambda model: (model.host, model.in_flight, model.hard_answers),
-        ("api.anthropic.com", 3, True),
-    ),
-}
-"""Kind -> fields, attempts at their share of the price, and what the model made of them is like."""
-
-
-@pytest.mark.parametrize("kind", SECTIONS)
-def test_a_spec_says_all_of_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
-    fields, attempts, told, expected = SECTIONS[kind]
-    section = ModelSection.model_validate({"kind": kind, "model": "m", **PRICED, **fields})
-    with section.build(Path(), tiny_dataset(), captions=False) as model:
-        assert told(model) == expected
-        assert model.most_cost == pytest.approx(attempts * ATTEMPT)

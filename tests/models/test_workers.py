@@ -131,14 +131,6 @@ def test_workers_say_all_that_the_model_says_of_itself(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_is_journaled_whatever_the_number_of_workers(two: Workers, folder: Path) -> None:
-    one = Workers(f"{folder}/model.py:uneven", 1)
-    assert one.in_flight == two.in_flight == 8
-    assert rows(audit(one)) == rows(audit(two))
-    one.close()
-
-
-@pytest.mark.slow
 @pytest.mark.shares  # workers begin anew
 def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> None:
     whole, doomed = audit(two), [(12, 1), (3, 0)]
@@ -211,12 +203,6 @@ def test_what_is_no_model_for_workers_is_refused(folder: Path, name: str, messag
     made = partial(load, f"{folder}/model.py:{name}")
     with pytest.raises(InputError, match=message):
         mortal([Mortal(poisoned, made)])
-
-
-@pytest.mark.slow
-def test_what_a_process_cannot_make_is_told_as_without_workers(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"model.py: unknown name 'nothing'"):
-        Workers(f"{folder}/model.py:nothing", 1)
 
 
 def test_an_error_says_how_the_workers_ended_and_of_what(folder: Path) -> None:

@@ -57,29 +57,11 @@ def test_why_a_thing_is_named_in_the_follow_up_alone(
     assert findings["cat"].error == error
 
 
-def test_a_thing_that_the_follow_up_names_leaves_nothing_to_be_mistaken() -> None:
-    findings = found(["dog"], ["dog", "ball", "cat"], [DOG, BALL])
-    assert findings["ball"].error == "2.1"
-    assert findings["cat"].error == "3"
-
-
 def test_a_box_found_by_hiding_belongs_to_what_it_was_found_for() -> None:
     """What the source calls a statue, and the detector a ball, is not without a name."""
     located = [Located("dog", (DOG,)), Located("statue", (BALL,))]
     findings = found([], ["dog", "statue", "cat"], [DOG, BALL], located=located)
     assert findings["cat"].error == "3"
-
-
-def test_a_new_name_beside_a_lost_one_is_taken_for_another_name_of_it() -> None:
-    findings = found(["dog", "ball"], ["dog", "cat"], [DOG, BALL])
-    assert (findings["ball"].rule, findings["ball"].error) == (1, "1.2")
-    assert findings["cat"].error == "1.2"
-    assert found(["dog", "ball"], ["dog", "cat"], [DOG, BALL, CAT])["cat"].error == "2.1"
-
-
-def test_nothing_is_guessed_where_not_all_is_in_view() -> None:
-    findings = found(["dog"], ["dog", "cat"], [DOG], status="ambiguous")
-    assert (findings["cat"].rule, findings["cat"].error) == (None, None)
 
 
 def test_what_is_out_of_view_and_named_all_the_same_is_made_up() -> None:

@@ -26,28 +26,6 @@ def test_cosine_of_the_mean_of_a_phrase(glove: Path) -> None:
     assert way.fingerprint == "word vectors glove.txt (similarity of 0.8 or more)"
 
 
-def test_fasttext_header_is_no_word(tmp_path: Path) -> None:
-    path = tmp_path / "words.vec"
-    path.write_text("2 3\ndog 1 0 0\ncat 0 1 0\n")
-    assert EmbeddingSame(WordVectors(path), 0).similarity("dog", "cat") == 0
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("dog 1", r"line 2: expected a word and 2 numbers, got 'dog 1'"),
-        ("dog 1 x", r"line 2: expected a word and 2 numbers, got 'dog 1 x'"),
-        ("dog 1 nan", r"line 2: expected a word and 2 numbers"),
-        ("", r"line 2: expected a word and 2 numbers, got ''"),
-    ],
-)
-def test_malformed_vectors_are_named_by_line(tmp_path: Path, line: str, says: str) -> None:
-    path = tmp_path / "bad.txt"
-    path.write_text(f"cat 0 1\n{line}\n")
-    with pytest.raises(InputError, match=rf"bad\.txt, {says}"):
-        WordVectors(path)
-
-
 def test_vectors_need_a_file_and_a_threshold(glove: Path) -> None:
     with pytest.raises(InputError, match=r"file 'none.txt' does not exist"):
         WordVectors(Path("none.txt"))

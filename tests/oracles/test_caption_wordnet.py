@@ -42,11 +42,6 @@ def test_wordnet(folder: Path, one: str, other: str, expected: bool) -> None:
     assert matcher(other, one) is expected
 
 
-def test_wordnet_with_every_kind_and_with_one_sense(folder: Path) -> None:
-    assert WordNetSame(folder, least_depth=0)("table", "entity")
-    assert not WordNetSame(folder, senses=1)("mouse", "pointer")
-
-
 def test_wordnet_folder_comes_from_its_own_variable(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,25 +57,6 @@ def test_incomplete_wordnet_is_named(folder: Path, missing: str) -> None:
     (folder / missing).unlink()
     with pytest.raises(InputError, match=rf"folder '.*' has no file {missing}; Debian"):
         WordNetSame(folder)
-
-
-def test_files_of_different_releases_are_noticed(folder: Path) -> None:
-    text = (folder / "data.noun").read_text()
-    (folder / "data.noun").write_text(text[7:])
-    with pytest.raises(InputError, match=r"data.noun has no synset at byte \d+"):
-        WordNetSame(folder)("cat", "dog")
-
-
-def test_malformed_index_is_named(folder: Path) -> None:
-    (folder / "index.noun").write_text("dog n what\n")
-    with pytest.raises(InputError, match=r"senses of 'dog' in .*index.noun, got 'n what'"):
-        WordNetSame(folder)("cat", "dog")
-
-
-@pytest.mark.parametrize("wrong", [{"senses": 0}, {"least_depth": -1}])
-def test_wordnet_parameters_out_of_range(folder: Path, wrong: dict[str, int]) -> None:
-    with pytest.raises(InputError, match=r"expected senses of at least 1"):
-        WordNetSame(folder, **wrong)
 
 
 @pytest.mark.skipif(wordnet_folder() is None, reason="needs WordNet: $WNSEARCHDIR is not set")

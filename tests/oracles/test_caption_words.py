@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.reic import calibration
 from adaptive_vtt.oracles.captions.embeddings import MiniLM
-from adaptive_vtt.oracles.captions.language import NounReader, reader, same
+from adaptive_vtt.oracles.captions.language import reader, same
 from adaptive_vtt.oracles.captions.sameness import (
     AnyOf,
     Folding,
@@ -47,11 +46,6 @@ def test_singular(many: str, one: str) -> None:
     assert singular(one) == one
 
 
-@pytest.mark.parametrize("word", ["tennis", "bus", "glass", "series", "sheep", "", "s", "gas"])
-def test_what_has_no_other_number_stays(word: str) -> None:
-    assert singular(word) == word
-
-
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
@@ -71,13 +65,6 @@ def test_folding(one: str, other: str, expected: bool) -> None:
     assert Folding()(one, other) is expected
 
 
-def test_folding_without_last_words_and_literal() -> None:
-    assert not Folding(heads=False)("dining table", "table")
-    assert Folding(heads=False)("dining tables", "dining table")
-    assert not Literal()("dogs", "dog")
-    assert Literal()("Dog ", "dog")
-
-
 @pytest.mark.parametrize("matcher", [Literal(), Folding(), AnyOf([Literal(), Folding()])])
 @given(one=phrases, other=phrases)
 def test_order_does_not_matter_and_equal_words_are_the_same(
@@ -85,21 +72,6 @@ def test_order_does_not_matter_and_equal_words_are_the_same(
 ) -> None:
     assert matcher(one, other) is matcher(other, one)
     assert matcher(one, one)
-
-
-class Counting(Matcher):
-    asked = 0
-
-    def compare(self, one: str, other: str) -> bool:
-        self.asked += 1
-        return {one, other} == {"a", "b"}
-
-
-def test_each_pair_is_compared_once_and_any_of_stops_at_the_first() -> None:
-    first, second = Counting(), Counting()
-    either = AnyOf([first, second])
-    assert [either("a", "b"), either("b", "A"), either("a", "c")] == [True, True, False]
-    assert (first.asked, second.asked) == (2, 1)
 
 
 # --- The list of everyday things ---
@@ -122,14 +94,6 @@ def test_each_pair_is_compared_once_and_any_of_stops_at_the_first() -> None:
 def test_everyday_things_go_by_a_list(one: str, other: str, alike: bool) -> None:
     matcher = AnyOf([Folding(), Thesaurus()])
     assert matcher(one, other) is matcher(other, one) is alike
-
-
-def test_the_list_alone_is_precise() -> None:
-    precision, recall = calibration.quality(
-        AnyOf([Folding(), Thesaurus()]), [p for p in calibration.pairs() if p.held_out]
-    )
-    assert precision > 0.98
-    assert recall > 0.65
 
 
 # --- What is used by default ---
@@ -179,7 +143,3 @@ def test_what_a_caption_says_is_not_there_is_not_named(
     caption: str, objects: tuple[str, ...]
 ) -> None:
     assert reader().objects(caption) == objects
-
-
-def test_the_plain_rule_minds_no_denial() -> None:
-    assert "dog" in NounReader(abstract=(), compounds=()).objects("a cat, not a dog")

@@ -116,15 +116,6 @@ def test_yolo_boxes_are_in_pixels_sure_and_once_per_label(tmp_path: Path, output
     assert [box.label for box in both] == ["cat", "cat", "dog", "kite"]
 
 
-def test_yolo_side_may_be_chosen_where_it_is_free(tmp_path: Path) -> None:
-    tenfold = V8 * np.array([10.0] * 4 + [1.0] * 3)[:, None]
-    for size, output in ((64, V8), (None, tenfold)):  # else 640
-        path = constant(tmp_path / "d.onnx", (1, 3, "h", "w"), output0=output)
-        first = OnnxDetector(path, labels=LABELS, size=size).detect(IMAGE)[0]
-        assert first.left == pytest.approx(17 * 90 / 64, abs=1e-4)
-        assert first.top == pytest.approx(11.5 * 90 / 64, abs=1)  # bars are whole pixels
-
-
 def grid(rows: int, columns: int, *cells: Any) -> Any:
     """FastestDet's output with three labels: nothing, but in cells (row, column, numbers)."""
     output = np.zeros((1, 8, rows, columns))
@@ -152,36 +143,6 @@ def test_fastestdet_has_a_box_per_cell(tmp_path: Path, layout: Any) -> None:
     path = constant(tmp_path / "d.onnx", (1, 3, 64, 96), found=CELLS)
     found = OnnxDetector(path, labels=LABELS, layout=layout).detect(IMAGE)
     same(found, (Box("dog", 58.5, 38, 76.5, 60, 0.8), Box("cat", 7.5, 0, 52.5, 30, 0.72)))
-
-
-def test_fastestdet_sees_the_picture_drawn_out_and_blue_first(tmp_path: Path) -> None:
-    from onnx import TensorProto, helper, numpy_helper
-
-    node = helper.make_node
-    steps = [  # the only cell: anything where all is blue, a box of a third of the picture
-        node("Slice", ["image", "first", "second", "axis"], ["blue"]),
-        node("ReduceMin", ["blue"], ["least"], axes=[1, 2, 3], keepdims=1),
-        node("Concat", ["least", "rest"], ["found"], axis=1),
-    ]
-    middle = np.arctanh(0.5)
-    constants = {
-        "first": np.array([0]),
-        "second": np.array([1]),
-        "axis": np.array([1]),
-        "rest": np.array([middle, middle, logit(1 / 3), logit(1 / 3), 1], np.float32).reshape(
-            1, 5, 1, 1
-        ),
-    }
-    tensors = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    given = [helper.make_tensor_value_info("found", TensorProto.FLOAT, (1, 6, 1, 1))]
-    free = helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 3, "h", "w"))
-    path = saved(tmp_path / "blue.onnx", steps, [free], given, tensors)
-    image = np.zeros((30, 90, 3), np.uint8)
-    image[:, :, 2] = 255
-    detector = OnnxDetector(path, labels=["sea"])
-    same(detector.detect(image), (Box("sea", 30, 10, 60, 20, 1.0),))
-    assert detector.detect(image[:, :, ::-1]) == ()
-    same(detector.detect(np.full((30, 90, 1), 255, np.uint8)), (Box("sea", 30, 10, 60, 20, 1.0),))
 
 
 TENSORFLOW = {
@@ -223,13 +184,6 @@ def test_ssd_boxes_are_shares_or_pixels_of_the_input(
     same(OnnxDetector(path, labels=tmp_path / "labels.txt").detect(IMAGE), EXPECTED)
     grey = IMAGE[:, :, :1]
     same(OnnxDetector(path, labels=tmp_path / "labels.txt").detect(grey), EXPECTED)
-
-
-def test_nothing_found_is_no_box(tmp_path: Path) -> None:
-    none = {"boxes": np.zeros((0, 4)), "labels": np.zeros(0, int), "scores": np.zeros(0)}
-    detector = OnnxDetector(constant(tmp_path / "ssd.onnx", **none), labels=LABELS)
-    assert detector.detect(IMAGE) == ()
-    assert detector.detect(IMAGE[:1, :1]) == ()
 
 
 @pytest.mark.parametrize(
@@ -291,12 +245,6 @@ def test_networks_and_options_that_do_not_fit_are_named(
         OnnxDetector(path, **{"labels": LABELS, **options})
 
 
-def test_scores_that_are_no_numbers_are_told(tmp_path: Path) -> None:
-    path = constant(tmp_path / "d.onnx", output0=np.full((1, 7, 3), np.nan))
-    with pytest.raises(InputError, match=r"d\.onnx': expected scores from 0 to 1, got NaN; export"):
-        OnnxDetector(path, labels=LABELS)
-
-
 def test_a_network_of_other_classes_is_refused_before_it_is_asked(tmp_path: Path) -> None:
     path = constant(tmp_path / "d.onnx", (1, 3, 64, 96), found=CELLS)
     said = r"\(1, 7, H, W\) for 2 labels, got \(1, 8, 4, 6\), which is for 3; name a file with so"
@@ -311,12 +259,3 @@ def test_a_file_that_is_not_there_is_the_detectors(tmp_path: Path) -> None:
         OnnxDetector(tmp_path / "no.onnx", labels=LABELS)
     with pytest.raises(InputError, match=r"detector: expected an ONNX file, got the folder '"):
         OnnxDetector(tmp_path, labels=LABELS)
-
-
-def test_the_description_follows_content_and_options(tmp_path: Path) -> None:
-    path = constant(tmp_path / "a.onnx", output0=V8)
-    again = constant(tmp_path / "b.onnx", output0=V8)
-    other = constant(tmp_path / "c.onnx", output0=V8 * 2)
-    said = [OnnxDetector(p, labels=LABELS).fingerprint for p in (path, again, other)]
-    assert said[0] == said[1] != said[2]
-    assert OnnxDetector(path, labels=LABELS, overlap=0.5).fingerprint != said[0]

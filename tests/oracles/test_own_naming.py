@@ -16,10 +16,8 @@ from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.judge import Judge
-from adaptive_vtt.engine.proxies import Renderings
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer
-from adaptive_vtt.models.local.recorded import RecordedCaptions
 from adaptive_vtt.oracles import Consistency, ReducedCaptions
 from adaptive_vtt.oracles.captions.detectors import Detected
 from adaptive_vtt.oracles.captions.recorded import OwnNaming, RecordedNaming
@@ -163,15 +161,6 @@ def test_an_audit_goes_on_as_an_undisturbed_one(tmp_path: Path, options: dict[st
     made.journal.close()
 
 
-def test_one_space_serves_two_audits_that_hear_different_things(done: Audit) -> None:
-    over, alone = space(occlusion=False), audit(captioner(5), space(occlusion=False), seed=1)
-    mine, other = audit(captioner(5), over, seed=1), audit(over=over)
-    while any([step(made) for made in (mine, other)]):
-        step(alone)
-    assert reductions(mine) == reductions(alone)
-    assert not reductions(mine).items() <= reductions(done).items()
-
-
 def test_a_journal_tells_what_pictures_were_made_of(done: Audit) -> None:
     question = done.journal.calls()[0].answers[0].question
     shown = Pictures(done.journal, space()).space
@@ -188,14 +177,6 @@ def test_a_census_asks_about_images_first(done: Audit) -> None:
         (made.space.follow_up(3).details["reduction"])
         == done.space.follow_up(3).details["reduction"]
     )
-
-
-def test_nothing_is_known_of_follow_ups_before() -> None:
-    assert not Renderings(space()).available
-    with pytest.raises(InputError, match=r"follow-ups of sample '0' are chosen by the"):
-        space().follow_up(0)
-    assert space().fingerprint == space(OwnNaming()).fingerprint
-    assert space().fingerprint != detected().fingerprint
 
 
 def test_there_are_no_follow_ups_before_all_that_has_to_be_heard_of_a_source() -> None:
@@ -225,12 +206,6 @@ def test_what_needs_follow_ups_beforehand_is_refused_in_a_sentence(done: Audit) 
         rejudge(done.journal, space())
 
 
-def test_recorded_captions_are_of_other_pictures() -> None:
-    rows = [{"sample": "a", "relation": IDENTITY, "severity": 0, "caption": "A dog."}]
-    with pytest.raises(InputError, match=r"recorded captions are of pictures made beforehand, and"):
-        RecordedCaptions(pd.DataFrame(rows)).check(space().dataset, space().variants)
-
-
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
     spec = tmp_path / "SPEC.toml"
@@ -247,15 +222,6 @@ def spec(tmp_path: Path) -> Path:
         "def captions(images):\n    return [told.caption(image) for image in images]\n"
     )
     return spec
-
-
-@pytest.mark.slow
-def test_runs_are_verified_gone_on_with_and_shown(spec: Path) -> None:
-    out = str(spec.parent / "r")
-    assert run("audit", str(spec), "--out", out) == 0
-    assert run("verify", out) == 0
-    assert run("resume", out, "--budget", "14") == 0
-    assert run("label", out, "--reader", "ann", "--html") == 0
 
 
 def test_a_spec_names_it_in_a_word(

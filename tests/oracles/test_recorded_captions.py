@@ -12,7 +12,6 @@ import pytest
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.journal import SQLiteJournal
-from adaptive_vtt.models import Prompt, RecordedCaptions
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.relations import reic
 from adaptive_vtt.results.export.prompt_images import write_pictures
@@ -61,16 +60,6 @@ def test_recorded_captions_are_audited_labelled_and_reported(
     assert all(a.said in page for a in broken if a.said)
     assert run("label", str(out), "--inspector", "ann", "--html") == 0
     assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
-
-
-def test_json_and_csv_hold_the_same_captions(recorded: Path, tmp_path: Path) -> None:
-    table = pd.read_csv(recorded / "answers.csv", dtype=str)
-    (tmp_path / "a.json").write_text(table.to_json(orient="records"))
-    prompt = Prompt(None, ("caption",), table["sample"][3], table["relation"][3], 1)
-    one, other = (
-        RecordedCaptions.read(path) for path in (recorded / "answers.csv", tmp_path / "a.json")
-    )
-    assert one.ask([prompt]) == other.ask([prompt])
 
 
 def unfilled(text: str) -> str:
@@ -129,25 +118,3 @@ def refused(
     assert run("audit", str(folder / "SPEC.toml"), "--out", str(folder / "r")) == 2
     assert not (folder / "r" / "journal.db").exists()
     return " ".join(capsys.readouterr().err.split())
-
-
-def test_where_nothing_is_located_the_result_says_so(
-    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import shutil
-
-    shutil.copytree(recorded / "images", tmp_path / "plain")
-    (tmp_path / "model.py").write_text(
-        "def captions(images):\n    return ['A dog near a car.' for _ in images]\n"
-    )
-    (tmp_path / "SPEC.toml").write_text(
-        '[dataset]\nkind = "images"\npath = "plain"\n[model]\ntarget = "model.py:captions"\n'
-        '[space]\nrelations = ["reic"]\nfollow_ups = 1\n[oracle]\nkind = "captions"\n'
-        "[audit]\nbudget = 25\n"
-    )
-    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "follow-ups could be checked: 0 violations, of 0 different things" in told
-    assert "objects have to be located" in told
-    found = json.loads((tmp_path / "r" / "result.json").read_text())["captions"]
-    assert found["comparable"] == 0 < found["judged"]

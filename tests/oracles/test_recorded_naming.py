@@ -1,7 +1,6 @@
 """REIC's follow-ups by captions that were recorded beforehand: fixed before anything is asked."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -12,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt import QuestionSpace, Versus
+from adaptive_vtt import QuestionSpace
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.oracles.captions.recorded import RecordedNaming, source_captions
 from adaptive_vtt.relations import reic
-from adaptive_vtt.types import Box, Image, Received, Sample
+from adaptive_vtt.types import Box, Received, Sample
 from tests.helpers.captioned import SCENES, faulty
 from tests.helpers.command_line import run
 
@@ -58,12 +57,6 @@ def test_where_no_box_bears_a_name_all_that_was_detected_counts(caption: str) ->
     assert by(caption).candidates(sample(DOG, CAT)) == reic.Reduced("crop").candidates(
         sample(DOG, CAT)
     )
-
-
-def test_words_are_compared_as_they_are_told_to() -> None:
-    literal = RecordedNaming({"a": "Two dogs and a cat."}, same=lambda one, other: one == other)
-    assert literal.objects("a", (DOG, CAT)) == ((CAT,),)
-    assert RecordedNaming({"a": "Two dogs and a cat."}).objects("a", (DOG, CAT)) == ((DOG,), (CAT,))
 
 
 def test_a_sample_without_a_caption_is_refused() -> None:
@@ -108,24 +101,6 @@ def test_other_captions_are_another_space_and_no_captions_the_old_one() -> None:
     assert reic.Reduced("crop").fingerprint == (
         "Reduced(kind='crop', follow_ups=12, by_ambiguity=True, by_diversity=True)"
     )
-
-
-@pytest.mark.slow
-def test_two_captioners_are_compared_on_the_same_follow_ups() -> None:
-    """Those by what was recorded, perhaps of a third: both are shown the same pictures."""
-
-    def captioner(seed: int, shown: set[bytes]) -> Callable[[list[Image]], list[str]]:
-        def captions(images: list[Image]) -> list[str]:
-            shown.update(str(image.shape).encode() + image.tobytes() for image in images)
-            return [faulty(seed=seed).caption(image) for image in images]
-
-        return captions
-
-    shown: tuple[set[bytes], set[bytes]] = (set(), set())
-    models = [captioner(seed, into) for seed, into in enumerate(shown)]
-    Versus(space(SAID), *models, budget=60, seed=1).run()
-    assert shown[0] == shown[1]
-    assert len(shown[0]) > 20
 
 
 # -- from a specification --------------------------------------------------------------
@@ -211,16 +186,6 @@ def test_answers_are_not_judged_again_by_pictures_of_other_captions(
     assert not (folder / "other").exists()
 
 
-def test_a_table_of_two_columns_and_one_of_all_pictures_say_the_same(folder: Path) -> None:
-    table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
-    short, long = folder / "short.csv", folder / "long.json"
-    table[["sample", "caption"]].to_csv(short, index=False)
-    others = table.assign(relation="reic/crop", severity=1, caption="")
-    long.write_text(pd.concat([others, table]).to_json(orient="records"))
-    samples = list(table["sample"])
-    assert source_captions(short, samples) == source_captions(long, samples)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
@@ -251,13 +216,6 @@ def test_faulty_captions_are_refused_in_a_sentence(
     assert old in table.read_text()
     table.write_text(table.read_text().replace(old, new, 1))
     refused(folder, capsys, sentence)
-
-
-def test_an_unfilled_row_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
-    table.loc[1, "caption"] = " "
-    table.to_csv(folder / "plain" / "answers.csv", index=False)
-    refused(folder, capsys, "row 2, caption: expected a caption of sample 'scene-0-00001', got non")
 
 
 def test_captions_without_their_relation_are_refused(
@@ -320,30 +278,6 @@ def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert run("export", "--questions", spec, "--hidden", "--out", str(folder / "other")) == 2
     assert "--hidden: expected --sources with it" in capsys.readouterr().err
-
-
-def test_rows_of_json_may_leave_out_what_an_image_itself_does_not_need(tmp_path: Path) -> None:
-    """As editors write it that begin a file with a mark of its encoding."""
-    rows = [
-        {"sample": 1, "caption": "A dog."},
-        {"sample": 1, "caption": "A cat.", "relation": "hidden/black", "severity": 1},
-    ]
-    path = tmp_path / "c.json"
-    path.write_text(json.dumps(rows), encoding="utf-8-sig")
-    assert source_captions(path, ["1"]) == {"1": Received("A dog.", {1: "A cat."})}
-    for severity in (1.5, 0, "inf", None):
-        path.write_text(json.dumps([rows[0], {**rows[1], "severity": severity}]))
-        with pytest.raises(InputError, match="row 2, severity: expected the number of the box hid"):
-            source_captions(path, ["1"])
-    path.write_text(json.dumps([*rows, {"caption": "Whose?"}]))  # other rows' numbers stay whole
-    with pytest.raises(InputError, match="row 3, sample: expected the name of a sample, got none"):
-        source_captions(path, ["1"])
-
-
-def test_json_that_nests_too_deep_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_text("[" * 100_000)
-    with pytest.raises(InputError, match="cannot read recorded captions: maximum recursion depth"):
-        source_captions(tmp_path / "c.json", ["a"])
 
 
 def test_captions_of_boxes_that_are_not_there_are_refused_before_anything_is_asked(

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.reader import (
-    CLASS,
     COLUMNS,
     RecordedReader,
     card_id,
-    check_name,
     read_answers,
 )
 from adaptive_vtt.people.cards import Asked, Card, check_answers, keep, read_folder, yes_or_no
@@ -87,12 +85,6 @@ def test_a_bad_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> 
         read_answers(tmp_path / "none.csv")
 
 
-@pytest.mark.parametrize("name", ["", "../ann", ".ann", "a/b", "ann ", "a" * 61, "ann\n"])
-def test_readers_are_called_what_a_file_can_be(name: str) -> None:
-    with pytest.raises(InputError, match="--reader: expected a name"):
-        check_name(name, "--reader")
-
-
 def test_only_what_was_asked_may_be_answered_and_only_by_a_choice() -> None:
     cards = [Card("1", 1, 1, (), (yes_or_no("c0", "?"), Asked("free", "?", {})))]
     check_answers(answers([("1", "c0", "a", "unsure"), ("1", "free", "a", "a polyp")]), cards, "x")
@@ -124,17 +116,3 @@ def test_a_reader_answers_as_a_model_does() -> None:
     assert (other.answers, other.content() == model.content()) == ("one", False)
     words = RecordedReader(answers([(card, "a", "ann", "yes.")]))
     assert words.ask([prompt("a")])[0].values == ("yes.",)  # type: ignore[union-attr]
-
-
-def test_of_classes_one_is_chosen() -> None:
-    chosen = answers([(card_id("s1", "blur", 2), CLASS, "ann", "b")])
-    (answer,) = RecordedReader(chosen).ask([prompt("a", "b")])
-    assert answer.values == (0.0, 1.0)  # type: ignore[union-attr]
-    chosen["answer"] = "unsure"
-    (answer,) = RecordedReader(chosen).ask([prompt("a", "b")])
-    assert answer.values == (Unanswered("the reader cannot tell"),) * 2  # type: ignore[union-attr]
-
-
-def test_a_model_is_one_reader() -> None:
-    with pytest.raises(InputError, match="expected those of one reader, got 2"):
-        RecordedReader(answers([("1", "a", "ann", "no"), ("1", "a", "bo", "no")]))

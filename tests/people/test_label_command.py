@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt import QuestionSpace
-from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.models.local.reader import read_answers
 from adaptive_vtt.people.captions import Item
-from adaptive_vtt.people.cards import NONE, Asked, Card, Shown, Task, keep, yes_or_no
+from adaptive_vtt.people.cards import NONE, Asked, Card, Shown, Task, keep
 from adaptive_vtt.people.page import write_page
 from adaptive_vtt.people.reading import summarise
 from adaptive_vtt.utils.tables import csv_text
@@ -131,18 +129,6 @@ def test_a_reader_is_compared_with_the_model_on_the_same_draws(
         losses = [row.loss for call in journal.calls() for row in call.answers]
     assert len(losses) == 24  # 12 questions about two concepts, and none that was not read
     assert run("verify", str(tmp_path / "versus")) == 0
-
-
-@pytest.mark.parametrize("kind", ["--realism", "--questions"])
-def test_answers_are_taken_without_making_a_picture(
-    audited: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-):
-    assert run("label", str(audited), kind, "--reader", "fay") == 0
-    folder = "realism" if kind == "--realism" else "readers"
-    file = filled(audited / folder / "fay.html", "fay", audited.parent / "fay.csv")
-    for owner, name in ((QuestionSpace, "pair"), (TableDataset, "sample")):
-        monkeypatch.setattr(owner, name, lambda *_: pytest.fail("a picture was made"))
-    assert run("label", str(audited), kind, "--take", file) == 0
 
 
 def test_questions_are_reviewed_and_what_was_accepted_is_written(
@@ -263,27 +249,3 @@ def test_a_page_is_clicked_through_from_a_phone(audited: Path, tmp_path: Path, k
         assert not browser.complaints
     assert len(read_answers(tmp_path / "eve.csv")) == steps
     assert run("label", str(audited), f"--{kind}", "--take", str(tmp_path / "eve.csv")) == 0
-
-
-@pytest.mark.slow
-@needs_chromium
-def test_words_are_kept_as_they_are_written_and_no_button_goes_away(tmp_path: Path):
-    """Else the click on an answer that ends the writing is lost with its button."""
-    card = Card("2", 2, 2, (), (Asked("why", "Why?", {}), yes_or_no("c0", "Is it there?")))
-    write_page(tmp_path / "p.html", task_of([card]), [card], answers([]), "ann", [])
-    with Browser(tmp_path / "profile") as browser:
-        browser.open((tmp_path / "p.html").as_uri())
-        browser.until("document.querySelectorAll('textarea').length")
-        browser.value("yes = document.querySelectorAll('fieldset')[1].querySelector('.choice')")
-        assert not browser.value("yes.closest('fieldset').matches(':not(.idle)')")
-        for words in ("a tool", "yes"):
-            browser.value(
-                f"words = document.querySelector('textarea'); words.value = '{words}';"
-                "words.dispatchEvent(new Event('input', {bubbles: true}))"
-            )
-        assert browser.value("yes.isConnected")
-        assert browser.value("yes.closest('fieldset').matches(':not(.idle)')")
-        assert ",yes.," in browser.value("csv()")  # no button's answer
-        browser.value("yes.click()")
-        assert browser.value("at('count').textContent") == "1 of 1 answered"
-        assert not browser.complaints

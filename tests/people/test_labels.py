@@ -9,7 +9,7 @@ from adaptive_vtt import QuestionSpace
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
-from adaptive_vtt.people.agreement import Scores, agreement, fleiss_kappa, majority, scores
+from adaptive_vtt.people.agreement import agreement, fleiss_kappa
 from adaptive_vtt.people.captions import Item, items, summarise, to_label
 from adaptive_vtt.people.cards import NONE, Pictures
 from adaptive_vtt.testing import tiny_dataset
@@ -103,13 +103,6 @@ def test_kappa_is_that_of_fleiss_own_table() -> None:
     assert agreement([["a", "a"], ["b", "b"], ["a"]], 2) == (pytest.approx(1), 2)
 
 
-def test_majorities_and_scores() -> None:
-    assert (majority("aab"), majority("ab"), majority("")) == ("a", None, None)
-    assert scores(3, 1, 0, 4) == Scores(7 / 8, 3 / 4, 1, 6 / 7)
-    assert scores(0, 0, 2, 0) == Scores(0, None, 0, 0)
-    assert scores(1, 1, float("nan"), 1).recall is None
-
-
 def test_scores_are_of_all_and_labelled_parts_stand_for_the_rest(found: list[Item]) -> None:
     """3 reported, of which 2 are labelled and 1 right; 5 others, of which 2 are, 1 an error."""
     reported = [item for item in found if item.reported]
@@ -138,17 +131,6 @@ def test_divided_readers_decide_nothing_and_agree_less(found: list[Item]) -> Non
     assert summary.figures["types"] == {"3": {"unknown": 1}}  # an error, of which type is open
     assert summary.figures["kappa"]["errors"] == (pytest.approx(-1 / 3), 2)
     assert summary.figures["kappa"]["types"][1] == 1
-
-
-def test_a_follow_up_counts_once_what_decides_it_is_labelled(found: list[Item]) -> None:
-    """Three of four are reported; one label of an unreported one, of two objects, is too few."""
-    given = [(found[0], NONE), (found[4], "3"), (found[5], NONE), (found[2], NONE)]
-    figures = summarise(found, labels(*((item, "ann", label) for item, label in given))).figures
-    names = ("tp", "fp", "fn", "tn")
-    assert [figures["cases"][name] for name in names] == [1, 1, 0, 0]
-    both = [*given, (found[3], "1.1")]
-    figures = summarise(found, labels(*((item, "ann", label) for item, label in both))).figures
-    assert [figures["cases"][name] for name in names] == [1, 1, 1, 0]
 
 
 # -- pictures --------------------------------------------------------------------------------------

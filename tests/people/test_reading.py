@@ -4,16 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import Journal, MemoryJournal
-from adaptive_vtt.models.local.reader import CLASS, RecordedReader
-from adaptive_vtt.oracles import Consistency, MultipleChoice, TopClass
+from adaptive_vtt.models.local.reader import RecordedReader
+from adaptive_vtt.oracles import Consistency, MultipleChoice
 from adaptive_vtt.people.cards import Pictures
 from adaptive_vtt.people.reading import questions, reading_task
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -82,15 +80,6 @@ def test_options_are_letters(tmp_path: Path):
         reader = RecordedReader(answers(rows))
         with Audit(space, reader, budget=6, **CERTIFIED) as audit:
             assert audit.run().targets.iloc[0]["estimate"] == rate
-
-
-def test_of_classes_one_is_chosen():
-    classes = np.eye(3, dtype=int)[np.arange(12) % 3]
-    images = list(np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8))
-    dataset = from_table(images, pd.DataFrame(classes, columns=["cat", "dog", "owl"]))
-    space = QuestionSpace(dataset, ["identity"], oracle=TopClass())
-    cards = questions(audited(space, ScriptedModel(), budget=4), space)
-    assert [(one.id, [*one.choices]) for one in cards[0].asked] == [(CLASS, ["cat", "dog", "owl"])]
 
 
 def test_what_people_cannot_be_judged_by_is_refused():

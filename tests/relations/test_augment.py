@@ -14,7 +14,6 @@ from adaptive_vtt import relations
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.relations.augment import Augment
-from adaptive_vtt.relations.corruptions import Corruption
 from adaptive_vtt.types import Mask, Sample
 from tests.helpers.workers import received
 
@@ -71,19 +70,6 @@ def test_weights_are_relative_shares_and_none_is_zero() -> None:
         assert abs(counts[mark] - times) < 5 * times**0.5  # 5 standard deviations, and fixed
 
 
-def test_equal_weights_are_the_default() -> None:
-    every = dict.fromkeys(["identity", *NAMES], 0.3)
-    runs = [Augment(NAMES, seed=1), Augment(NAMES, seed=1, weights=every)]
-    assert np.array_equal(*[[augment(IMAGE) for _ in range(9)] for augment in runs])
-
-
-def test_one_weight_may_be_all_there_is() -> None:
-    augment = Augment(["rotation"], weights={"identity": 2})
-    assert all(np.array_equal(augment(IMAGE), IMAGE) for _ in range(9))
-    copy = received(augment)
-    assert all(np.array_equal(copy(IMAGE), IMAGE) for _ in range(9))
-
-
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -99,35 +85,6 @@ def test_one_weight_may_be_all_there_is() -> None:
 def test_weights_that_are_none_are_named(weights: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Augment(["rotation"], weights=weights)
-
-
-def test_identity_counts_once_when_it_is_named_too() -> None:
-    assert [r.name for r in Augment(["rotation"]).relations] == ["identity", "rotation"]
-    assert [r.name for r in Augment(["rotation", "identity"]).relations] == ["rotation", "identity"]
-
-
-def test_same_seed_same_images_and_other_seeds_others() -> None:
-    runs = [
-        [Augment_(IMAGE) for _ in range(8)]
-        for Augment_ in (
-            Augment(NAMES, seed=1),
-            Augment(NAMES, seed=1),
-            Augment(NAMES, seed=2),
-        )
-    ]
-    assert np.array_equal(runs[0], runs[1])
-    assert not np.array_equal(runs[0], runs[2])
-    assert len({image.tobytes() for image in runs[0]}) > 3  # every call is another draw
-
-
-def test_global_random_state_is_neither_used_nor_changed() -> None:
-    images = []
-    for state in (1, 2):
-        np.random.seed(state)  # noqa: NPY002 - the very thing that must not matter
-        before = np.random.get_state()[1].copy()  # type: ignore[index, union-attr]  # noqa: NPY002
-        images.append(Augment(NAMES, seed=5)(IMAGE))
-        assert np.array_equal(np.random.get_state()[1], before)  # type: ignore[index]  # noqa: NPY002
-    assert np.array_equal(*images)
 
 
 @pytest.mark.parametrize("shape", [(20, 14, 3), (20, 14, 1), (20, 14)])
@@ -190,12 +147,6 @@ def test_relations_that_are_none_are_named(names: Any, message: str) -> None:
         Augment(names)
 
 
-def test_every_family_may_be_named() -> None:
-    for family in relations.families():
-        found = {relation.name for relation in Augment([family]).relations}
-        assert found == {"identity"} | {r.name for r in relations.resolve([family])}
-
-
 # -- strengths between the levels ---------------------------------------------------------------
 
 SQUARE = np.random.default_rng(1).integers(0, 256, (32, 32, 3), dtype=np.uint8)
@@ -239,23 +190,6 @@ def test_continuous_follow_ups_are_images_and_repeat(family: str) -> None:
             assert image.dtype == np.uint8
             assert np.array_equal(image, same)
             assert relation.apply_between(Sample("s", None, {}), rng(seed)).image is None
-
-
-def test_parameters_of_a_corruption_are_drawn_each_on_its_own() -> None:
-    seen: list[tuple[float, ...]] = []
-
-    def change(image: Any, rng: Any, *parameters: float) -> Any:
-        seen.append(parameters)
-        return image.copy()
-
-    ladder = ((5.0, 1.0), (50.0, 50.0), (3.0, 3.0))
-    relation = Corruption("x", ladder, change, severities=(1, 2, 3))
-    for seed in range(400):
-        relation.apply_between(Sample("s", SQUARE, {}), rng(seed))
-    drawn = np.array(seen)
-    assert drawn.min(axis=0) == pytest.approx([3, 1], abs=0.02)  # not the levels in between
-    assert drawn.max(axis=0) == pytest.approx([5, 3], abs=0.02)
-    assert abs(np.corrcoef(drawn.T)[0, 1]) < 5 / 20
 
 
 def test_masks_turn_by_the_continuous_angle() -> None:

@@ -45,50 +45,12 @@ def test_fifteen_standard_and_three_extra() -> None:
     assert names == STANDARD | {"speckle_noise", "gaussian_blur", "saturate"}
 
 
-@pytest.mark.parametrize(("severity", "amount"), [(1, 0.1), (3, 0.3)])
-def test_brightness_adds_to_the_value_and_keeps_the_hue(severity: int, amount: float) -> None:
-    after = changed("brightness", flat((100, 50, 20)), severity)[0, 0].astype(float)
-    value = 100 + 255 * amount
-    assert after == pytest.approx(np.array([1, 0.5, 0.2]) * value, abs=1)
-    assert np.all(changed("brightness", flat((0, 0, 0)), severity) == int(255 * amount))
-
-
-def test_contrast_shrinks_about_each_channels_mean() -> None:
-    image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    image[..., 2] //= 4
-    after = changed("contrast", image, 3).astype(float)
-    assert after.mean(axis=(0, 1)) == pytest.approx(image.mean(axis=(0, 1)), abs=1)
-    assert after.std(axis=(0, 1)) == pytest.approx(0.2 * image.std(axis=(0, 1)), rel=0.05)
-
-
-def test_saturate_first_takes_and_then_adds_colour() -> None:
-    spread = [
-        np.ptp(changed("saturate", flat((120, 114, 110)), s)[0, 0].astype(int))
-        for s in (1, 2, 3, 4, 5)
-    ]
-    assert spread[1] < spread[0] < 10 < spread[2] < spread[3] < spread[4]
-    assert not one("saturate").in_order
-
-
 @pytest.mark.parametrize("side", [1, 2, 16, 64])
 def test_cloud_fills_the_unit_interval(side: int) -> None:
     cloud = imagenet_c.plasma(side, 1.7, np.random.default_rng(0))
     assert cloud.shape == (side, side)
     assert cloud.min() == 0
     assert cloud.max() == pytest.approx(1 if side > 1 else 0)
-
-
-def test_clouds_of_larger_decay_are_smoother() -> None:
-    rough, smooth = (
-        np.mean(
-            [
-                np.abs(np.diff(imagenet_c.plasma(64, d, np.random.default_rng(i)))).mean()
-                for i in range(8)
-            ]
-        )
-        for d in (1.4, 2.5)
-    )
-    assert rough > 2 * smooth
 
 
 def test_fog_pulls_towards_a_cloud_and_keeps_the_brightest_level() -> None:

@@ -1,6 +1,5 @@
 """MedTest's nine: light, motion and text, what is visible, and what the family promises."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +12,10 @@ from adaptive_vtt import relations
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.relations import medtest
-from adaptive_vtt.relations.medtest import MedTest
 from adaptive_vtt.relations.medtest.lighting import exposed
 from adaptive_vtt.relations.medtest.scene import Scene, fifth, printed, visible_field
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
-from tests.helpers.workers import received
 
 NINE = {relation.name.removeprefix("medtest/"): relation for relation in medtest.relations()}
 SIDE = 160
@@ -81,53 +78,9 @@ def test_the_family_is_the_nine_of_the_thesis() -> None:
     assert all(relation.severities == (1, 2, 3, 4, 5) for relation in NINE.values())
 
 
-def test_classification_leaves_blood_out() -> None:
-    nine = {relation.name for relation in relations.resolve(["medtest"])}
-    eight = {relation.name for relation in relations.resolve(["medtest/classification"])}
-    assert nine - eight == {"medtest/blood"}
-    assert eight < nine
-
-
 def test_unknown_task_is_named() -> None:
     with pytest.raises(InputError, match=r"medtest: unknown task 'classify'.*'classification'"):
         medtest.relations("classify")
-
-
-@pytest.mark.parametrize("name", NINE)
-def test_severity_out_of_range_is_one_sentence(name: str) -> None:
-    with pytest.raises(InputError, match=rf"medtest/{name}: expected a severity in .*, got 6"):
-        made(name, picture(), 6)
-
-
-@pytest.mark.parametrize("name", NINE)
-def test_same_key_same_picture_after_pickling(name: str) -> None:
-    again = received(NINE[name])
-    first, details = made(name, picture(), 3)
-    second = again.apply(picture(), 3, generator(0, name))
-    assert np.array_equal(first, second.image)
-    assert plain(details) == plain(second.details)
-
-
-def plain(details: Any) -> str:
-    """The details but for masks, as JSON."""
-    return json.dumps({k: v for k, v in details.items() if k != "mask"}, sort_keys=True)
-
-
-@pytest.mark.parametrize("name", NINE)
-def test_details_record_the_draws_as_json(name: str) -> None:
-    _, details = made(name, picture(), 4)
-    assert len(json.loads(plain(details))) >= (1 if name in ("saturation", "contrast") else 2)
-
-
-@pytest.mark.parametrize("name", NINE)
-@pytest.mark.parametrize("severity", [1, 5])
-def test_mask_and_answer_are_kept(name: str, severity: int) -> None:
-    sample = picture()
-    follow_up = NINE[name].apply(sample, severity, generator(0, name))
-    assert np.array_equal(
-        NINE[name].expect_mask(sample.masks["polyp"], follow_up), sample.masks["polyp"]
-    )
-    assert [NINE[name].expect(truth, follow_up) for truth in (0, 1)] == [0, 1]
 
 
 @pytest.mark.slow
@@ -256,20 +209,6 @@ def test_each_severity_draws_from_its_fifth_of_the_range(severity: int) -> None:
     assert high - 0.01 < max(draws) <= high
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
-def test_factors_and_sigmas_are_those_documented(severity: int) -> None:
-    for seed in range(10):
-        over = made("saturation", picture(), severity, seed)[1]["factor"]
-        under = made("contrast", picture(), severity, seed)[1]["factor"]
-        cast = made("white_balance", picture(), severity, seed)[1]["factor"]
-        blur = made("blur", picture(), severity, seed)[1]["sigma"]
-        assert 1.1 + 0.1 * (severity - 1) <= over <= 1.1 + 0.1 * severity
-        assert 0.9 - 0.07 * severity <= under <= 0.9 - 0.07 * (severity - 1)
-        assert 0.65 - 0.06 * severity <= cast <= 0.65 - 0.06 * (severity - 1)
-        assert 5 + 2 * (severity - 1) < blur <= 5 + 2 * severity
-
-
 def rim(image: Image, source: Image) -> float:
     """How much brighter the outermost pixels of the view are than in ``source``, each time as a
     share of the brightness five pixels further in: above 0 is a rim that tells the change."""
@@ -291,17 +230,6 @@ def test_light_leaves_no_bright_rim_at_the_frame(name: str) -> None:
         assert sample.image is not None
         image, _ = made(name, sample, 5, index)
         assert rim(image, sample.image) < 0.04  # with a hard cut 0.25 to 0.5
-
-
-def test_a_pixel_that_is_half_frame_is_raised_by_half() -> None:
-    flat = np.zeros((100, 100, 3), np.uint8)
-    flat[10:90, 10:90] = (160, 100, 80)
-    flat[9, 10:90] = flat[10, 10:90] // 2
-    scene = Scene.of(Sample("s", flat, {}), None)
-    assert scene.shown[9, 50] == pytest.approx(0.5, abs=0.01)
-    image = exposed(scene, 0.55)
-    assert np.abs(image[9, 50].astype(int) - image[50, 50] // 2).max() <= 2
-    assert not image[8].any()
 
 
 def test_over_exposure_keeps_the_hue_and_the_brightness() -> None:
@@ -396,23 +324,6 @@ def test_text_moves_to_a_corner_without_a_polyp() -> None:
         assert details["corner"].startswith("right")
         assert (image[polyp] == 90).all()
         assert (image != 90).any()
-
-
-def test_text_that_finds_no_room_adds_nothing() -> None:
-    whole = {"polyp": np.ones((SIDE, SIDE), bool)}
-    image, details = made(
-        "text", Sample("s", np.full((SIDE, SIDE, 3), 90, np.uint8), {}, masks=whole), 5
-    )
-    assert details["adds"] == ""
-    assert (image == 90).all()
-
-
-def test_base_without_a_change_says_so() -> None:
-    class Empty(MedTest):
-        name = "empty"
-
-    with pytest.raises(TypeError, match="Empty defines no change"):
-        Empty().apply(picture(), 1, generator(0, "x"))
 
 
 # -- text that was there already -------------------------------------------------------------

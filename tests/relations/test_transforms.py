@@ -1,6 +1,5 @@
 """Relations of other libraries' transforms and of functions: a question has one picture."""
 
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.config import Spec, read_spec
@@ -100,23 +98,6 @@ def test_a_question_has_one_picture_in_any_order_and_any_process(name: str, part
     np.save(parts / "image.npy", IMAGE)
     subprocess.run([sys.executable, "-c", script, "image.npy"], cwd=parts, check=True)
     assert np.array_equal(np.load(parts / "image.npy"), first[2])
-
-
-def test_random_states_of_the_process_go_on_as_if_nothing_was_drawn(parts: Path) -> None:
-    relation = transformed("parts.py:noisy", base=parts)
-
-    def next_numbers() -> tuple[float, ...]:
-        random.seed(1)
-        np.random.seed(1)  # noqa: NPY002 -- what users' code draws from
-        torch.manual_seed(1)
-        if asked:
-            drawn(relation, 0)
-        return random.random(), np.random.rand(), float(torch.rand(()))  # noqa: NPY002
-
-    asked = False
-    alone = next_numbers()
-    asked = True
-    assert next_numbers() == alone
 
 
 def test_severities_have_arguments_of_their_own_and_others_in_common(parts: Path) -> None:
@@ -294,25 +275,6 @@ def test_monai(name: str, options: dict[str, Any], moving: bool) -> None:
 def test_torchio(name: str, options: dict[str, Any], moving: bool) -> None:
     pytest.importorskip("torchio")
     check_library(f"torchio:{name}", options, moving=moving)
-
-
-def test_what_an_intensity_transform_of_monai_moves_is_for_the_user_to_say() -> None:
-    pytest.importorskip("monai")
-    options = {"mean": 0.0, "std": 0.2}
-    unsaid = transformed("monai.transforms:RandGaussianNoise", options=options)
-    assert "moves = false" in unsaid.masks_lost
-    said = transformed("monai.transforms:RandGaussianNoise", options=options, moves=False)
-    assert not said.masks_lost
-    assert not np.array_equal(drawn(said, 0), drawn(said, 1))
-    assert np.array_equal(drawn(said, 0), drawn(said, 0))
-
-
-def test_arguments_that_albumentations_would_only_warn_of_are_refused() -> None:
-    pytest.importorskip("albumentations")
-    with pytest.raises(InputError, match="takes no 'stdrange', but std_range"):
-        transformed("albumentations:GaussNoise", options={"stdrange": [0.1, 0.2]})
-    with pytest.raises(InputError, match="moves is for functions; masks go through Albument"):
-        transformed("albumentations:GaussNoise", moves=False)
 
 
 def test_the_spec_to_start_from_makes_follow_ups() -> None:

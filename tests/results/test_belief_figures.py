@@ -1,7 +1,6 @@
 """Tables of what was believed, and the figures drawn of them."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.journal.belief_groups import Groups, believed, column
+from adaptive_vtt.journal.belief_groups import believed, column
 from adaptive_vtt.journal.rows import BeliefRow
 from adaptive_vtt.results.beliefs import PLOTS, figures
 from adaptive_vtt.results.beliefs.moments import Moments
@@ -123,17 +122,6 @@ def test_images_and_predictions(audit: avtt.Audit, result: Result) -> None:
     assert told["loss"].tolist() == [losses[draws[k].question] for k in told["draw"]]
 
 
-@pytest.mark.slow
-def test_a_folder_tells_what_the_run_told(tmp_path: Path, result: Result) -> None:
-    with avtt.Audit(
-        space(), ScriptedModel(refuse=0.1), journal=tmp_path / "journal.db", **OPTIONS
-    ) as audit:
-        audit.run()
-    read = avtt.read_result(tmp_path)
-    for of in ("cell", "images", "uncertainty", "predictions"):
-        pd.testing.assert_frame_equal(read.beliefs(of), result.beliefs(of))
-
-
 def test_what_is_damaged_or_unknown_is_said(audit: avtt.Audit, result: Result) -> None:
     with pytest.raises(InputError, match="unknown table 'cells'; did you mean 'cell'"):
         result.beliefs("cells")  # type: ignore[arg-type]
@@ -145,19 +133,6 @@ def test_what_is_damaged_or_unknown_is_said(audit: avtt.Audit, result: Result) -
         believed({"beliefs": {"sizes": ["x"], "questions": 1, "samples": [], "names": []}})
     with pytest.raises(InputError, match="expected a result with its journal"):
         summarise(audit.journal).beliefs()
-
-
-def test_groups_stand_in_one_order() -> None:
-    groups = Groups(["a", "b"], [("i", 0), ("n", 1), ("n", 3)])
-    assert len(groups.all) == 1 + 2 + 2 + 3 + 4 + 6
-    sums = groups.sums([1, 2, 4, 8, 16, np.nan])
-    named = {tuple(g[1:]): value for g, value in zip(groups.all, sums.tolist(), strict=True)}
-    assert named[None, None, None] == 31
-    assert named["b", None, None] == 24
-    assert named[None, "n", None] == 22
-    assert named["a", "n", None] == 6
-    assert named[None, "n", 3] == 4
-    assert named["b", "n", 1] == 16
 
 
 # -- figures -------------------------------------------------------------------------------
@@ -189,18 +164,6 @@ def test_the_surface_has_the_numbers_of_the_table(result: Result) -> None:
         assert said in text
     one = result.plot("beliefs", "gaussian_noise").data[0]
     assert [*one.x] == ["1", "3"]
-
-
-def test_the_slider_goes_through_every_moment(result: Result) -> None:
-    found, table = result.plot("through"), result.beliefs("relation-concept")
-    moments = table["draws"].drop_duplicates().astype(str).tolist()
-    assert [frame.name for frame in found.frames] == moments
-    assert [step.label for step in found.layout.sliders[0].steps] == moments
-    first = table[table["draws"] == table["draws"].min()].set_index(["concept", "relation"])[
-        "predicted"
-    ]
-    heat = found.frames[0].data[0]
-    assert [[*row] for row in heat.z] == [[first[y, x] for x in heat.x] for y in heat.y]
 
 
 @pytest.mark.slow
@@ -259,19 +222,6 @@ def test_moments_are_read_without_pyarrow_too(result: Result) -> None:
         assert Moments.of(plain) == Moments.of(table)
 
 
-def test_dots_of_images_and_bins_of_predictions(result: Result) -> None:
-    images = result.beliefs("images").query("draws == 40")
-    dots = result.plot("images").data[0]
-    assert [*dots.x] == images["x"].tolist()
-    assert [*dots.marker.color] == images["predicted"].tolist()
-    told = result.beliefs("predictions")
-    bins = figures.binned(told)
-    assert bins["count"].sum() == len(told)
-    assert ((bins["lower"] <= bins["mean"]) & (bins["mean"] <= bins["upper"])).all()
-    _, points = result.plot("calibration").data
-    assert [*points.y] == bins["mean"].tolist()
-
-
 def test_the_gain_is_that_of_predictions_over_the_plain_rate() -> None:
     loss = np.tile([0.0, 1.0], 50)
     table = pd.DataFrame({"draw": range(100), "predicted": 0.8 * loss + 0.1, "loss": loss})
@@ -318,19 +268,6 @@ def test_an_audit_that_explores_says_that_nothing_is_predicted() -> None:
     assert result.plot("uncertainty").data
     calibration = result.plot("calibration")
     assert "No draw tells" in calibration.layout.annotations[0].text
-
-
-@pytest.mark.slow
-def test_a_comparison_has_beliefs_beside_its_intervals() -> None:
-    with avtt.Versus(
-        space(), ScriptedModel(), ScriptedModel(seed=5), margin=0.1, budget=60, seed=1
-    ) as versus:
-        result = versus.run().result
-        last = result.beliefs("overall").iloc[-1]
-        assert last["predicted"] == pytest.approx(0.5, abs=0.3)
-        assert last["sd"] < 0.5
-        for name in PLOTS:
-            assert result.plot(name).data, name
 
 
 def test_a_journal_without_beliefs_says_so() -> None:

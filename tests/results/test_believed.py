@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import adaptive_vtt as avtt
-from adaptive_vtt.audit.census import all_answers
 from adaptive_vtt.audit.inspection import Inspection
 from adaptive_vtt.journal import Journal
 from adaptive_vtt.results.beliefs.moments import Moments, turned
 from adaptive_vtt.results.report import believed, render
 from adaptive_vtt.results.result import Result, summarise
-from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.report_kinds import KINDS, labels
 from tests.helpers.report_pages import EVIL, Tags, spaced, unpacked
 from tests.helpers.twins import slowly
@@ -119,23 +116,6 @@ def test_every_kind_has_the_chapter_or_says_why_not(tmp_path: Path, name: str) -
     assert tags.with_id("believes")
     assert tags.with_id("surface-chart") != (spaced(believed.NONE) in tags.text)
     assert tags.with_id("surface-chart") == (name not in ("nothing", "running"))
-
-
-@pytest.mark.slow
-def test_a_comparison_has_the_chapter_of_the_new_model_alone() -> None:
-    space = avtt.QuestionSpace(tiny_dataset(20, 2), ["identity", "gaussian_noise"])
-    options: dict[str, Any] = {"margin": 0.1, "budget": 40, "seed": 1}
-    with avtt.Versus(space, ScriptedModel(), ScriptedModel(seed=5), **options) as both:
-        both.run()
-        tags = Tags(render(both.audit.journal, plotly="cdn"))
-    assert spaced(believed.PAIRS) in tags.text
-    assert not tags.with_id("surface-chart")
-    recorded = all_answers(space, ScriptedModel())
-    with avtt.Versus(space, None, ScriptedModel(seed=5), recorded_a=recorded, **options) as new:
-        new.run()
-        tags = Tags(render(new.audit.journal, plotly="cdn"))
-    assert tags.with_id("surface-chart")
-    assert "What it believes of the new model" in tags.text
 
 
 @pytest.mark.slow

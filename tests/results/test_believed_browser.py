@@ -11,9 +11,8 @@ from adaptive_vtt.results.report import render
 from adaptive_vtt.utils.files import write_text
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.report_kinds import labels
-from tests.helpers.report_pages import EVIL, unpacked
+from tests.helpers.report_pages import unpacked
 from tests.results.test_report_browser import opened
-from tests.results.test_report_odd import hostile_journal
 
 pytestmark = needs_chromium
 SURFACE = "document.getElementById('surface-chart')"
@@ -134,29 +133,6 @@ def test_menus_colour_the_surface_and_choose_panels(
 
 
 @pytest.mark.slow
-def test_play_goes_through_every_moment_and_stops(
-    page: Path, tmp_path: Path, told: dict[str, Any]
-) -> None:
-    with at(page, tmp_path, SURFACE) as browser:
-        browser.value(
-            f"window.seen = []; {SURFACE}.on('plotly_afterplot', () => "
-            "seen.push(document.getElementById('moments-at').value)); "
-            "document.getElementById('moments-play').click()"
-        )
-        playing = "document.getElementById('moments-play').getAttribute('aria-pressed')"
-        assert browser.value(playing) == "true"
-        browser.until(f"{playing} === 'false'", 60)
-        seen = list(dict.fromkeys(browser.value("seen")))
-        assert seen == [str(k) for k in range(len(told["moments"]))]
-        assert browser.value(f"{SURFACE}.data[0].z") == grid(told, "predicted", -1)
-        browser.value("document.getElementById('moments-play').click()")
-        browser.until("document.getElementById('moments-at').value === '2'")
-        browser.value("document.getElementById('moments-play').click(); pause(800)")
-        where = int(browser.value("document.getElementById('moments-at').value"))
-        assert where < len(told["moments"]) - 1, "a second click halts it"
-
-
-@pytest.mark.slow
 def test_lasso_lists_images_and_a_dot_shows_its_picture_and_failures(
     page: Path, tmp_path: Path
 ) -> None:
@@ -213,25 +189,3 @@ def test_keys_go_through_the_surface_and_the_images(page: Path, tmp_path: Path) 
             browser.value(press.format(IMAGES, key))
         first = unpacked(page.read_text(), "images-data")["samples"][0]
         assert browser.value("document.getElementById('images-ids').value") == first
-
-
-@pytest.mark.slow
-def test_names_are_text_in_every_figure(tmp_path: Path) -> None:
-    page = tmp_path / "hostile.html"
-    write_text(page, render(hostile_journal(surrogate=True)))
-    with at(page, tmp_path, SURFACE) as browser:
-        drawn = dict(browser.value("walk()"))
-        charts = ("surface-chart", "curves-chart", "images-chart", "trust-chart")
-        assert all(drawn[name] for name in charts)
-        for key, chart in (("ArrowRight", SURFACE), ("ArrowRight", CURVES), ("ArrowRight", IMAGES)):
-            browser.value(
-                f"{chart}.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}' }}))"
-            )
-            said = f"{chart}.closest('.plot').querySelector('.plot-said').textContent"
-            assert chart == CURVES or EVIL[:8] in browser.value(said)
-        foreign = "document.querySelectorAll('.chart script, .chart img, .chart b').length"
-        assert browser.value(foreign) == 0
-        ticks = (
-            "[...document.querySelectorAll('#surface-chart .ytick text')].map((t) => t.textContent)"
-        )
-        assert any(text.startswith("<script>") for text in browser.value(ticks))

@@ -13,11 +13,9 @@ from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal.files import Lock
 from adaptive_vtt.results import census
 from adaptive_vtt.results.runs import find, read_rates, read_run
-from adaptive_vtt.results.view.comparison import compare
 from adaptive_vtt.results.view.pages import Site
 from adaptive_vtt.results.view.watching import Watch, build_report
 from adaptive_vtt.testing import ScriptedModel
-from tests.helpers.audits import finished
 from tests.helpers.watched import small_space
 
 
@@ -115,17 +113,6 @@ def test_the_page_is_made_anew(own: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (code, "--plotly: expected inline, for a census's page" in said) == (2, True)
 
 
-def test_the_map_is_the_mean_over_severities(whole: Path) -> None:
-    table = [
-        {"relation": "r", "severity": 1, "concept": "c", "questions": 30, "error": 0.1},
-        {"relation": "r", "severity": 2, "concept": "c", "questions": 10, "error": 0.5},
-        {"relation": "r", "severity": 1, "concept": "b", "questions": 0, "error": None},
-    ]
-    told = json.loads((whole / "census.json").read_text())
-    page = " ".join(census.page(told | {"classes": table}).split())
-    assert '<th scope="row">r</th><td>20.0 %</td><td>–</td>' in page
-
-
 def test_commands_about_audits_say_what_it_is(
     whole: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,13 +135,3 @@ def test_view_lists_it_and_shows_its_page(whole: Path, tmp_path: Path) -> None:
     report = build_report(whole, tmp_path)
     assert report.files["report.html"].read_text() == (whole / "census.html").read_text()
     assert report.head == read_run(whole).head
-
-
-def test_an_audit_of_the_same_questions_is_compared_with_it(whole: Path, tmp_path: Path) -> None:
-    options = {"budget": 24, "half_width": 0.3, "targets": ["overall", "relations"]}
-    finished(small_space(), journal=tmp_path / "journal.db", seed=1, **options).close()
-    exact, audited = read_rates(whole), read_rates(tmp_path)
-    found = compare(exact, audited)
-    assert len(found.pairs) == 3
-    assert found.unlike == ()
-    assert found.sure == pytest.approx(0.95)

@@ -18,7 +18,7 @@ from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import from_masks, from_table, read_table
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.models.local.python import PythonModel
-from adaptive_vtt.oracles import Correctness, MaskDrop
+from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.results.export import failures as exporting
 from adaptive_vtt.results.export.disagreements import export_disagreements
@@ -190,21 +190,6 @@ def test_concept_without_masks_gets_no_black_ones(tmp_path: Path) -> None:
     assert "masks" not in (tmp_path / "out/dataset.toml").read_text()
 
 
-def test_mask_audits_are_labelled_by_the_concepts_of_the_data(tmp_path: Path) -> None:
-    dataset = from_table(IMAGES, labels(polyp=[1] * 4), masks={"polyp": [MASK] * 4})
-    space = QuestionSpace(dataset, [Sinking()], oracle=MaskDrop())
-    originals = {image.tobytes() for image in IMAGES}
-
-    def segment(images: list[Image]) -> list[Mask]:
-        return [MASK if image.tobytes() in originals else ~MASK for image in images]
-
-    written = exported(audited(space, segment), tmp_path / "out")
-    assert written == Exported(4, 8, {"polyp": 4})
-    assert (tmp_path / "out/labels.csv").read_text().splitlines()[0] == "id,polyp"
-    concepts = set(pd.read_csv(tmp_path / "out/failures.csv")["concept"])
-    assert concepts == {"polyp drop > 0.25", "polyp drop > 0.5"}
-
-
 def test_dataset_toml_reads_the_folder_back_both_ways(tmp_path: Path) -> None:
     dataset = from_table(
         IMAGES,
@@ -260,19 +245,6 @@ def test_names_are_safe_and_apart(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
     assert set(pd.read_csv(tmp_path / "out/failures.csv")["sample"]) == set(ids)
     read_table(tmp_path / "out/labels.csv", tmp_path / "out/images")
-
-
-def test_models_that_answer_one_concept_a_call_give_one_image_for_all(tmp_path: Path) -> None:
-    class One:
-        answers, name = "one", "one"
-
-        def ask(self, prompts: list[Prompt]) -> list[Answer]:
-            return [Answer((0.0,))] * len(prompts)
-
-    space = QuestionSpace(from_table(IMAGES, labels(polyp=[1] * 4, text=[1] * 4)))
-    audit = Audit(space, One())  # type: ignore[arg-type]
-    audit.run()
-    assert exported(audit, tmp_path / "out") == Exported(4, 8, {})
 
 
 def test_least_loss_is_what_counts_as_a_failure(tmp_path: Path) -> None:
@@ -419,28 +391,6 @@ def test_disagreements_are_those_of_which_one_model_lost_more(tmp_path: Path) ->
         "a--identity-0": 1,
         "b--identity-0": 0,
     }
-
-
-def test_models_that_lost_alike_leave_nothing_to_export(audit: Audit, tmp_path: Path) -> None:
-    with (
-        compared([0.1] * 4, tmp_path) as versus,
-        pytest.raises(InputError, match="export: the models lost alike at every question"),
-    ):
-        export_disagreements(versus.audit.journal, versus.space, tmp_path / "out")
-    with pytest.raises(InputError, match="expected a comparison in which both models were asked"):
-        export_disagreements(audit.journal, audit.space, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_comparison_that_python_began_is_exported_from_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    compared([0.9] * 4, tmp_path).close()
-    assert run("export", str(tmp_path), "--disagreements", str(tmp_path / "out")) == 2
-    said = capsys.readouterr().err
-    assert "was not begun by 'avtt versus'; export it from Python with" in said
-    assert run("export", "--disagreements", str(tmp_path / "out")) == 2
-    assert "expected the folder of a comparison (DIR), got none" in capsys.readouterr().err
 
 
 # -- the command ------------------------------------------------------------------------------

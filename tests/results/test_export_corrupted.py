@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census.making import Making
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import from_medmnist, from_table
@@ -113,15 +112,6 @@ def test_sources_are_decoded_once_as_far_as_memory_goes(
     files = [tmp_path / out / "odd" / "darkening.npz" for out in ("out", "again")]
     with np.load(files[0]) as one, np.load(files[1]) as other:
         assert np.array_equal(one["test_images"], other["test_images"])
-
-
-def test_masks_take_room_as_images_do() -> None:
-    """A relation that looks at masks decodes them, and samples keep what was decoded."""
-    masks = {name: [np.ones((5, 4), bool)] * 3 for name in MANY}
-    greys = [np.full((5, 4, 1), 100 + place, np.uint8) for place in range(3)]
-    dataset = from_table(greys, MANY, masks=masks)
-    sources = corrupted.Sources(QuestionSpace(dataset, [Darkening()]), room=3 * 20 + 20)
-    assert [sources[k] is sources[k] for k in range(3)] == [True, False, False]
 
 
 def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
@@ -239,19 +229,6 @@ def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(
         }
         last = space.follow_up(2 * len(space.variants) + by_severity[3]).require_image()
         assert found["test_images"][-1].tobytes() == last.tobytes()
-
-
-def test_whoever_makes_the_images_archives_are_the_same(tmp_path: Path) -> None:
-    greys = [np.full((5, 4, 1), 9, np.uint8)] * 3
-    space = QuestionSpace(from_table(greys, MANY), [Darkening()])
-    moved: list[int] = []
-    made = Making(space, 0)
-    export_corrupted(None, space, tmp_path / "a", follow_ups=made, advance=moved.append)
-    export_corrupted(None, space, tmp_path / "b")
-    archives = [tmp_path / name / "odd" / "darkening.npz" for name in "ab"]
-    with np.load(archives[0]) as one, np.load(archives[1]) as other:
-        assert one["test_images"].tobytes() == other["test_images"].tobytes()
-    assert moved == [1] * 6
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,13 @@
 """Figures in notebooks, and the page of a comparison."""
 
-import copy
 from typing import Any
 
-import plotly.graph_objects as go
 import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 EVIL = "<script>alert(1)</script><b>"
-
-
-@pytest.fixture(scope="module")
-def audit() -> avtt.Audit:
-    space = avtt.QuestionSpace(tiny_dataset(20, 2), ["identity", "gaussian_noise"])
-    found = avtt.Audit(
-        space, ScriptedModel(), half_width=0.02, budget=30, seed=1, self_taught=False
-    )
-    found.run()
-    return found
-
-
-@pytest.mark.slow
-def test_every_plot_is_a_plotly_figure(audit: avtt.Audit) -> None:
-    result = audit.result()
-    names = ["intervals", "widths", "conditions", "concepts", "cost", "beliefs", "through"]
-    for name in [*names, "concept", "images", "calibration", "uncertainty"]:
-        assert type(result.plot(name)) is go.Figure, name
-        assert len(result.plot(name).data), name
-    assert copy.deepcopy(result.plot()) == result.plot()
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -108,13 +107,6 @@ def test_all_sections_stand_in_order(page: str) -> None:
     ]
     assert folded == FOLDED
     assert re.findall(r'href="#(.*?)"', bar) == SECTIONS
-
-
-@pytest.mark.slow
-def test_journal_file_alone_is_enough(fashion: Path, page: str, tmp_path: Path) -> None:
-    moved = tmp_path / "elsewhere.db"
-    shutil.copy(fashion, moved)
-    assert render(SQLiteJournal(moved, must_exist=True)) == page
 
 
 def test_no_path_of_this_machine_is_told(page: str, fashion: Path) -> None:
@@ -237,19 +229,6 @@ def test_uncertainty_is_what_the_audit_saw(answers: Any) -> None:
     assert traces["most uncertain side"]["y"] == pytest.approx(widest, abs=1e-4)
 
 
-def test_long_audits_are_measured_at_200_moments(page: str) -> None:
-    views = block(page, "uncertainty-chart-data")
-    assert len(views["questions"]["data"][0]["x"]) == 200
-    assert views["calls"]["data"][0]["x"][-1] == 220
-
-
-def test_threshold_is_drawn_where_a_rule_names_one() -> None:
-    rule = avtt.stopping.UncertaintyBelow(0.4) | avtt.stopping.MaxQuestions(5)
-    journal = audit(tiny_dataset(), ScriptedModel(), stop=rule)
-    figure = block(render(journal), "uncertainty-chart-data")["calls"]
-    assert [level["y0"] for level in figure["layout"]["shapes"]] == [40]
-
-
 # -- pictures and draws ---------------------------------------------------------------------
 
 
@@ -277,20 +256,6 @@ def test_failures_say_what_they_can_be_filtered_by(page: str, fashion: Path) -> 
         assert item["severity"] == asked.severity
         said = {(evidence.concepts[line["key"]], line["truth"]) for line in item["lines"]}
         assert said == {(evidence.asked(a.question).concept, a.truth) for a in wrong}
-
-
-@pytest.mark.slow
-def test_large_pictures_are_left_out_before_the_page_grows_heavy() -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (150, 160, 160, 3), dtype=np.uint8)
-    labels = pd.DataFrame({"c": [0, 1] * 75})
-    dataset = avtt.datasets.from_table(noise, labels)
-    page = render(
-        audit(dataset, ScriptedModel(), ["identity", "rotation"], budget=450, surrogate=False)
-    )
-    assert len(page) - len(library("inline").element) < 8_000_000
-    bare = sum(v["picture"] is None for i in block(page, "failures-data") for v in i["views"])
-    assert bare
-    assert "are left out: they would make this page too large" in Tags(page).text
 
 
 def test_a_picture_that_is_left_out_says_why() -> None:
@@ -350,23 +315,7 @@ def test_draws_tell_what_was_asked_and_why(page: str, fashion: Path) -> None:
     assert page.count('<span class="verdict') == 220
 
 
-@pytest.mark.slow
-def test_many_draws_are_cut_and_counted() -> None:
-    model = ScriptedModel(answers="one")
-    options = {"budget": 620, "strategy": "random", "candidates": 16}
-    journal = audit(tiny_dataset(60, images=False), model, **options)
-    page = render(journal)
-    assert page.count('<span class="verdict') == 500
-    assert "The journal holds 620 draws; here are the first 250 and the last 250." in page
-
-
 # -- writing --------------------------------------------------------------------------------
-
-
-def test_report_is_written(tmp_path: Path) -> None:
-    journal = unfinished(0)
-    write_report(journal, tmp_path / "new" / "report.html")
-    assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == render(journal)
 
 
 def test_failed_write_leaves_the_old_report(
@@ -440,17 +389,6 @@ def test_cost_is_shown_with_its_cap_and_failures_by_kind() -> None:
         assert row in " ".join(text.split())
 
 
-def test_counts_of_an_endpoint_have_thousands_set_apart_beside_words_too() -> None:
-    model = ScriptedModel()
-    counts = iter([{}, {"input_tokens": 12345, "cost": 2, "yes_from": "words", "first": None}])
-    model.statistics = lambda: next(counts)  # type: ignore[attr-defined]
-    audit = avtt.Audit(avtt.QuestionSpace(tiny_dataset(4, 1)), model, budget=2)
-    audit.run()
-    text = " ".join(Tags(render(audit.journal)).text.split())
-    for row in ("input tokens 12,345 ", "cost $2.00 ", "yes from words "):
-        assert row in text
-
-
 def test_where_all_was_free_and_answered_there_is_no_cost_to_show() -> None:
     audit = avtt.Audit(
         avtt.QuestionSpace(tiny_dataset(4, 1)),
@@ -481,14 +419,6 @@ def test_what_lost_calls_may_have_cost_is_told_with_the_cost(killed: int, calls:
     page = spaced(render(journal))
     assert page.count(told) == 2  # on the first screen, too
     assert f"6 calls cost $6.00, $1.00 each on average; {told}." in page
-
-
-def test_without_an_answer_it_is_told_all_the_same() -> None:
-    journal = MemoryJournal()
-    result = lost_calls(journal, 2).result()
-    told = "up to $2.00 more may have been charged for 2 lost calls"
-    assert result.paid == f"cost $0.00 ({told})"
-    assert told in spaced(render(journal))
 
 
 def test_calls_asked_again_after_an_error_are_perhaps_paid_for_twice_only_where_they_cost() -> None:

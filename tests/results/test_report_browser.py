@@ -137,21 +137,6 @@ def test_plotly_comes_with_the_first_figure_and_names_are_text(
 
 
 @pytest.mark.slow
-def test_figures_follow_the_systems_colours(reports: Path, tmp_path: Path) -> None:
-    script = """
-      await walk();
-      return document.getElementById("widths-chart").layout.template.layout.paper_bgcolor;
-    """
-    with opened(reports / "labels.html", tmp_path) as browser:
-        assert browser.value(f"(async () => {{ {script} }})()") == "#ffffff"
-        browser.scheme("dark")
-        at = "document.getElementById('widths-chart').layout.template.layout.paper_bgcolor"
-        browser.until(f"{at} === '#1a1f26'")
-        lines = "document.getElementById('widths-chart').data.map((each) => each.line.color)"
-        assert {*browser.value(lines)} == {"#73b7ff", "#ffa36b", "#e7eaee"}  # the dark ones
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["folder", "no DecompressionStream", "folder without it"])
 def test_ways_to_plotly(reports: Path, tmp_path: Path, way: str) -> None:
     """Where it cannot be had, a sentence says so and the table stands open."""

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from html import unescape
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,11 @@ import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import Interval, recompute
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.journal.files import JOURNAL
-from adaptive_vtt.results.report import certified as certified_section
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import verdict
 from adaptive_vtt.results.report.section import percent, span
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.results.runs import read_run
-from adaptive_vtt.results.view.pages import state_of
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
 from adaptive_vtt.types import Answer
 from tests.helpers.report_pages import CERTIFIED, Tags, audit, block, spaced
@@ -41,18 +36,6 @@ def certified() -> Journal:
     return audit(
         tiny_dataset(), model, relations, budget=60, half_width=0.3, at_most=0.6, **options
     )
-
-
-@pytest.mark.slow
-def test_bars_that_go_on_beyond_the_axis_are_explained(
-    certified: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = "goes on beyond the axis, to the end of its interval"
-    assert told not in Tags(render(certified)).text
-    monkeypatch.setattr(certified_section, "_scale", lambda found, limit: (0.7, [0.0, 0.5]))
-    page = render(certified)
-    assert told in Tags(page).text
-    assert re.search(r'title="[^"]*questions seen; ends at [\d.]+.%, beyond the axis"', page)
 
 
 def rows_of(page: str, label: str) -> dict[str, list[str]]:
@@ -258,14 +241,6 @@ def test_beliefs_outside_of_their_interval_are_flagged() -> None:
     assert page.count('title="a belief lies outside the interval"') == 1
 
 
-def test_agreeing_beliefs_are_not_flagged() -> None:
-    options = {"targets": ["overall"], "half_width": 0.2, "strategy": "random", "surrogate": False}
-    model = ScriptedModel(answers="one")
-    page = render(audit(tiny_dataset(), model, ["identity", "rotation"], **options))
-    assert "Where belief and certificate disagree" not in page
-    assert "the interval holds, at every moment of the audit." in Tags(page).text
-
-
 def test_cost_tells_when_each_target_was_done(certified: Journal) -> None:
     rows = rows_of(render(certified), "Calls until each target was done")
     for standing in Evidence.of(certified).standings:
@@ -295,20 +270,6 @@ def test_answer_gp_implies_rates() -> None:
     assert found["c: false-alarm rate"] < 0.5
 
 
-def test_pages_have_the_sign_that_terminals_spell_out(tmp_path):
-    """A reason that names a half-width, in the report and in view."""
-    space = avtt.QuestionSpace(tiny_dataset(), ["identity"])
-    options = {"half_width": 0.4, "targets": ["overall"], "seed": 1}
-    with avtt.Audit(space, ScriptedModel(), **options, journal=tmp_path / JOURNAL) as audit:
-        assert "+-0.4" in str(audit.run().reason)
-        page = render(audit.journal)
-    assert "±40 points" in page
-    assert "+-" not in page
-    nothing = SimpleNamespace(value=None, failure="", busy=False)
-    words = state_of(read_run(tmp_path), nothing, nothing)["words"]
-    assert "±40 points" in words
-
-
 @pytest.mark.parametrize(("budget", "open_"), [(60, False), (4, True)])
 def test_legends_and_columns_are_of_what_the_page_shows(budget: int, open_: bool) -> None:
     options: dict[str, Any] = {"targets": ["overall", "relations"], "surrogate": False}
@@ -327,9 +288,3 @@ def test_legends_and_columns_are_of_what_the_page_shows(budget: int, open_: bool
     assert "answer GP’s belief" not in told  # of relations there is none
     assert "Raw means beside the certificate" in told
     assert "so it is biased, and carries no guarantee." in told
-
-
-def test_beliefs_stand_beside_targets_that_have_some(certified: Journal) -> None:
-    told = Tags(render(certified)).text
-    assert "Raw means and beliefs beside the certificate" in told
-    assert "answer GP’s belief" in told

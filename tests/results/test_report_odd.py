@@ -114,13 +114,6 @@ def test_unfinished_audit_says_so() -> None:
     assert "no question has been answered and judged" in text
 
 
-def test_random_questions_are_not_called_adaptive() -> None:
-    journal = audit(tiny_dataset(), ScriptedModel(), budget=12, strategy="random")
-    text = Tags(render(journal)).text
-    assert "chosen adaptively" not in text
-    assert "carry no guarantee" in text
-
-
 def test_journal_without_an_audit_is_refused() -> None:
     with pytest.raises(JournalError, match="no audit was begun"):
         render(MemoryJournal())

@@ -14,12 +14,11 @@ import pytest
 
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.init import write_start
-from adaptive_vtt.cli.runs import _show as show
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.families import OfRelation, OfSeverity
+from adaptive_vtt.families import OfRelation
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.files import Lock, holder
-from adaptive_vtt.results.runs import Rate, Rates, Run, ago, find, read_rates, read_run
+from adaptive_vtt.results.runs import Rate, Rates, ago, find, read_rates, read_run
 from tests.helpers.audits import finished
 from tests.helpers.watched import small_space, watched
 
@@ -68,23 +67,6 @@ def test_the_table_fits_a_terminal_and_says_what_cannot_be_read(
     assert "not verified: rates are as journals state them" in words
     for name in ("first", "second", "exploring", "ended", "unreadable", "/3", "24"):
         assert name in words
-
-
-def test_at_80_columns_the_worst_target_is_told_by_what_tells_it_from_others(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    relation = "medmnistc/pathmnist/brightness_down"
-    low, high = (
-        Rate(OfSeverity(relation, severity), least, least, least + 0.1, True, True)
-        for severity, least in ((2, 0.1), (3, 0.4))
-    )
-    run = Run("pathmnist-with-every-corruption", Path("x"), "ended", "", "gpt-4o-mini", paired=True)
-    show([(run, Rates("", "", "", "loss", 0.95, "all", (low, high)))])
-    words = " ".join(capsys.readouterr().out.split())
-    assert "brightness_down 3" in words
-    assert "40.0 to 50.0 %" in words
-    assert "pairs: two models are compared, and each pair is a call of either" in words
 
 
 def test_json_has_every_figure_of_the_journal(

@@ -125,15 +125,6 @@ def test_an_audit_is_followed_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_audit_says_how_to_go_on(tmp_path: Path) -> None:
-    with watched(tmp_path / "runs" / "one") as audit, View(tmp_path / "runs") as server:
-        audit.kill()
-        found = state(server, "one")
-        assert found["state"] == "stopped"
-        assert "no process holds the lock; go on with the lines of Python" in found["words"]
-
-
-@pytest.mark.slow
 @needs_chromium
 def test_a_reader_keeps_his_place_while_reports_change(tmp_path: Path) -> None:
     frame = "document.querySelector('iframe:not(.behind)')"
@@ -368,24 +359,6 @@ def test_the_page_of_two_runs_says_what_holds(view: View) -> None:
     assert all("Not verified" in text for text in (page, get(view, "/").body))
     until(lambda: "chose them from the 3 runs here" in get(view, address).body)
     assert "it is at least 85.0 %" in get(view, address).body
-
-
-@pytest.mark.slow
-@needs_chromium
-def test_the_figure_of_two_runs_is_drawn_and_follows_the_page(view: View, tmp_path: Path) -> None:
-    chart = "document.getElementById('pairs-chart')"
-    with Browser(tmp_path / "profile", 390, 800) as browser:
-        browser.open(f"{view.url}compare?run=first&run=second")
-        browser.until(f"{chart} && {chart}.dataset.drawn")
-        told = browser.value("avtt.read('pairs-chart-data')['']")
-        for k in (0, 1):
-            assert browser.value(f"{chart}.data[{k}].x") == told["data"][k]["x"]
-        assert browser.value("document.documentElement.scrollWidth") <= 390
-        browser.value(
-            "(() => { const now = live.innerHTML.replace('\"x\":[', '\"x\":[77,'); swap(now); })()"
-        )
-        browser.until(f"{chart}.data[0].x[0] === 77")  # other numbers, the same figure
-        assert browser.complaints == []
 
 
 @pytest.mark.parametrize("query", ["", "run=first", "run=first&run=nowhere", "run=a&run=b&run=c"])

@@ -14,7 +14,7 @@ from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.experiments.vtt import lookahead
 from adaptive_vtt.surrogates import AnswerGP, AnswerPoints
-from tests.helpers.strategy_spaces import GRID, after, by_call, learnt, looked_at, space_of
+from tests.helpers.strategy_spaces import GRID, after, learnt, looked_at, space_of
 
 # -- expected-reduction --------------------------------------------------------------------
 
@@ -82,18 +82,6 @@ def test_expected_reduction_is_that_of_brute_force(variant_weight: float) -> Non
     assert set(weights.unique().tolist()) <= {0.0, 1.0}
 
 
-def test_expected_reduction_of_a_call_is_the_sum_over_its_questions() -> None:
-    space = space_of()
-    belief = after(space, Belief(space, seed=0), 20)
-    strategy: Any = strategies.get("expected-reduction")
-    candidates = looked_at(space, belief, "all")
-    worth = strategy.expected(belief)[candidates.concept, candidates.truth, 0]
-    totals = by_call(candidates, worth)
-    proposal = by_call(candidates, strategy.weights(candidates, belief))
-    best = totals >= totals.max() - 1e-9
-    assert proposal.tolist() == pytest.approx(best.double().tolist())
-
-
 def test_a_side_whose_answers_bring_nothing_new_is_left_alone() -> None:
     space = space_of(40, 2)
     candidates = CandidatePool(space, seed=0).candidates(0)
@@ -110,18 +98,6 @@ def test_a_side_whose_answers_bring_nothing_new_is_left_alone() -> None:
     assert candidates.cell[by_uncertainty > 0].unique().tolist() == [1]
     ours = strategies.get("expected-reduction").weights(candidates, belief)
     assert 1 not in candidates.cell[ours > 0].unique().tolist()
-
-
-@pytest.mark.slow
-def test_lookahead_bounds_and_table() -> None:
-    jobs = [lookahead.Job("ISIC-like", 20, model, 0) for model in ("unbiased", "biased")]
-    found = [lookahead.run(job) for job in jobs]
-    for curves in found:
-        ends = [curve[-1] for curve in curves.values()]
-        assert ends == pytest.approx([ends[0]] * len(ends), abs=1e-9)
-    table = lookahead.summary(jobs, found)
-    assert (table["oracle"] <= table[["random", *lookahead.PAPER]].min(axis=1)).all()
-    assert "2 panels" in lookahead.note(table)
 
 
 def test_lookahead_quick(

@@ -13,9 +13,7 @@ from adaptive_vtt import QuestionSpace, strategies
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.strategies.common import taken
 from adaptive_vtt.strategies.information import information
 from adaptive_vtt.strategies.integrated_variance import reduction
 from adaptive_vtt.utils.random_streams import generator
@@ -48,30 +46,6 @@ def test_neyman_and_lure_are_proportional(surrogate: bool) -> None:
         f = torch.from_numpy(certifier.sequences.centre @ inside / inside.sum(axis=0))
     same_proposal(strategies.get("neyman").weights(candidates, belief), (f * (1 - f)).sqrt())
     same_proposal(strategies.get("lure").weights(candidates, belief), f)
-
-
-def test_neyman_by_strata_uses_the_mean_variance_of_each() -> None:
-    space = space_of(relations=("identity", "rotation"))
-    belief = after(space, certified_belief(space), 40)
-    candidates = looked_at(space, belief)
-    assert belief.predictions is not None
-    variance = (belief.predictions * (1 - belief.predictions)).numpy()
-    table = pd.DataFrame({n: getattr(candidates, n) for n in ("variant", "concept", "truth")})
-    expected = table.assign(v=variance).groupby(["variant", "concept", "truth"])["v"]
-    wanted = torch.tensor(np.sqrt(expected.transform("mean").to_numpy()))
-    same_proposal(strategies.get("neyman", stratified=True).weights(candidates, belief), wanted)
-
-
-def test_calls_with_several_questions() -> None:
-    space = space_of()
-    belief = after(space, certified_belief(space, "all"), 18)
-    candidates = looked_at(space, belief, "all")
-    f = belief.predictions
-    assert f is not None
-    neyman = strategies.get("neyman").weights(candidates, belief)
-    same_proposal(by_call(candidates, neyman), by_call(candidates, f * (1 - f)).sqrt())
-    lure = strategies.get("lure").weights(candidates, belief)
-    same_proposal(by_call(candidates, lure), by_call(candidates, f))
 
 
 # -- stratified ----------------------------------------------------------------------------
@@ -128,13 +102,6 @@ def test_bald_is_the_mutual_information(mean: float, variance: float) -> None:
     wanted = entropy(expected(lambda p: p)) - expected(entropy)
     found = information(torch.tensor([mean]).double(), torch.tensor([variance]).double())
     assert float(found[0]) == pytest.approx(wanted, rel=0.01, abs=1e-9)
-
-
-def test_bald_prefers_what_is_open_and_not_known() -> None:
-    mean = torch.tensor([0.5, 0.5, 0.9]).double()
-    found = information(mean, torch.tensor([0.02, 0.001, 0.001]).double())
-    assert found[0] > found[1] > 0
-    assert float(information(mean, mean * 0).max()) == 0
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])
@@ -219,25 +186,6 @@ def test_k_centre_is_farthest_first() -> None:
     assert order == [0, 5, 4, 2, 1]
 
 
-def test_k_centre_without_a_question_gp_looks_at_truths() -> None:
-    labels = pd.DataFrame({"A": [0, 1, 1, 0], "B": [0, 0, 1, np.nan]})
-    space = QuestionSpace(from_table(None, labels))
-    belief = Belief(space, seed=0)
-    belief.learn([learnt(space, 0, 0.1)])
-    candidates = looked_at(space, belief)
-    weights = strategies.get("k-centre", power=2).weights(candidates, belief)
-    same_proposal(weights, torch.tensor([0, 1, 2, 0.25])[candidates.sample])
-
-
-@pytest.mark.parametrize("answers", ["one", "all"])
-def test_k_centre_once_every_sample_was_asked(answers: Answers) -> None:
-    space = space_of(4, 2)
-    belief = after(space, Belief(space, seed=0), space.size)
-    candidates = looked_at(space, belief, answers)
-    proposal = by_call(candidates, strategies.get("k-centre").weights(candidates, belief))
-    assert proposal.tolist() == pytest.approx([1.0] * len(proposal))
-
-
 # -- failure-search ------------------------------------------------------------------------
 
 
@@ -301,26 +249,3 @@ def test_failure_search_finds_twice_the_failures_of_random(
         for name in ("random", "failure-search")
     )
     assert found >= 2 * random > 0, (found, random)
-
-
-# -- all of them ---------------------------------------------------------------------------
-
-
-def test_every_strategy_is_listed() -> None:
-    paper = [
-        "random",
-        "certify",
-        "stratified",
-        "unpredictability",
-        "uncertainty",
-        "uncertainty+unpredictability",
-    ]
-    others = "expected-reduction neyman lure bald nipv k-centre failure-search"
-    assert strategies.names() == [*paper, *others.split()]
-
-
-def test_candidates_taken_for_prediction_keep_their_calls() -> None:
-    candidates = CandidatePool(space_of(), seed=0).candidates(0)
-    some = taken(candidates, torch.tensor([3, 1]))
-    assert some.question.tolist() == candidates.question[[3, 1]].tolist()
-    assert some.call is candidates.call

@@ -77,14 +77,6 @@ def test_certify_names_the_target_for_which_the_question_counts_most() -> None:
         audit.ask(1)
 
 
-@pytest.mark.slow
-def test_draws_are_about_more_than_one_concept_of_the_calls() -> None:
-    for options in ({"half_width": None, "strategy": "uncertainty"}, {}, {"strategy": "random"}):
-        audit = audited(**options)
-        concepts = {row.question % 4 for row in audit.journal.draws()}
-        assert len(concepts) > 1, options
-
-
 def test_among_equals_chance_names_the_question_and_moves_no_draw() -> None:
     named, calls = set(), set()
     for seed in range(12):
@@ -129,19 +121,6 @@ def test_the_journal_holds_what_the_strategy_went_by_and_nothing_else(
         ("predicted_yes", "expected P(yes)"),
     ):
         assert (f">{heading}</th>" in page) is (name in reasons), name
-
-
-@pytest.mark.slow
-def test_the_report_says_for_which_targets_draws_counted() -> None:
-    audit = audited()
-    page, rows = render(audit.journal), audit.journal.draws()
-    named = [audit.targets[row.why["target"]] for row in rows]
-    most = max(map(named.count, named))
-    firsts = {name for name in named if named.count(name) == most}
-    assert any(f"The draws counted most for {name} ({most})" in page for name in firsts)
-    first = rows[0]
-    times = first.probability * first.why["candidates"]
-    assert f"{first.probability:.3g} ({times:.2g} × even)" in page
 
 
 @pytest.mark.slow

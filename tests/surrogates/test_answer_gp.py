@@ -66,33 +66,11 @@ def test_repeated_answers_count_where_questions_are_observations(
         assert gp.uncertainty()[1].tolist() == pytest.approx(expected, abs=5.1e-5)
 
 
-def test_repeated_bins_leave_uncertainty_and_raise_the_count() -> None:
-    once, thrice = observed([0.25]), observed([0.25] * 3)
-    assert torch.equal(thrice.uncertainty(), once.uncertainty())
-    # One bin with count 3: 3 * 1 / (1 + .025).
-    mean = thrice.posterior(points(1, [0.25])).mean
-    assert mean.tolist() == pytest.approx([3 / 1.025])
-
-
-def test_coordinates_fall_into_the_nearest_of_101_bins() -> None:
-    gp = AnswerGP(1, device="cpu")
-    coordinates = torch.tensor([0.0, 0.004, 0.006, 0.5, 0.994, 0.996, 1.0], dtype=torch.float64)
-    assert gp.bin_of(coordinates).tolist() == [0, 0, 1, 50, 99, 100, 100]
-
-
 @pytest.mark.parametrize("form", ["std", "variance"])
 def test_prior_uncertainty_is_what_is_measured_before_any_answer(form: Any) -> None:
     gp = AnswerGP(2, form=form, signal_variance=2.25, device="cpu")
     assert gp.uncertainty().tolist() == [pytest.approx([gp.prior_uncertainty] * 2)] * 2
     assert gp.prior_uncertainty == pytest.approx(3.0 if form == "std" else 4.5)
-
-
-@pytest.mark.slow
-def test_prior_covariance_is_the_papers_kernel() -> None:
-    gp = AnswerGP(2, device="cpu")
-    distance = gp.grid[:, None] - gp.grid[None, :]
-    expected = torch.exp(-(distance**2) / (2 * 0.1**2))
-    torch.testing.assert_close(gp.covariance, expected.repeat(2, 1, 1), atol=1e-12, rtol=0)
 
 
 # -- against gpytorch ----------------------------------------------------------------------

@@ -90,11 +90,6 @@ def test_mean_and_spread_are_those_of_the_models() -> None:
     assert variance[2] == pytest.approx(WIDER * (members[:, 2] ** 2).mean() + MIN_VARIANCE)
 
 
-def test_the_spread_is_learned() -> None:
-    alike, apart = (prior_of(prior(population(s)).members)[1][0] for s in (0.0, 2.0))
-    assert alike < 0.05 < 1 < apart
-
-
 def test_a_factor_has_mean_square_one_and_its_sign_is_settled() -> None:
     table = population(0.3)
     factor = Factor.of(table)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.engine.assembly import features_used
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.surrogates import embed
@@ -46,13 +45,6 @@ def audit(journal: MemoryJournal, budget: int, features: float | None = None) ->
     return Audit(space, ScriptedModel(), journal=journal, half_width=0.2, budget=budget, seed=1)
 
 
-def test_journals_tell_which_features_an_audit_goes_by() -> None:
-    facts = [audit(MemoryJournal(), 2, f).journal.facts()["features"] for f in (None, 1, 1, 2)]
-    assert facts[0] == "thumbnails"
-    assert facts[1].startswith("given, ")
-    assert facts[1] == facts[2] != facts[3]
-
-
 def test_an_audit_that_goes_on_by_other_features_says_so_from_then_on() -> None:
     journal = MemoryJournal()
     audit(journal, 2, 1).run()
@@ -60,12 +52,3 @@ def test_an_audit_that_goes_on_by_other_features_says_so_from_then_on() -> None:
     told = "the features of source images were others when the audit was resumed"
     for features in (2, 1):
         assert any(told in said for said in audit(journal, 4, features).run().warnings)
-
-
-def test_images_that_are_too_many_to_be_looked_at_are_not_said_to_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    space = QuestionSpace(tiny_dataset(), ["identity"])
-    for most, used in ((12, "thumbnails"), (11, "truths")):
-        monkeypatch.setattr("adaptive_vtt.surrogates.features.MAX_IMAGES", most)
-        assert features_used(space) == used

@@ -5,16 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
-from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.judge import Judge
-from adaptive_vtt.engine.options import Certify
-from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import Correctness, MaskDrop
 from adaptive_vtt.oracles.labels import SUREST, margin
@@ -22,7 +17,7 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates import Losses, QuestionGP
 from adaptive_vtt.surrogates.features import PICTURES, FollowUpFeatures
 from adaptive_vtt.surrogates.loss_mean import Judged, LossMean
-from adaptive_vtt.surrogates.regression import Margins, Regression, some
+from adaptive_vtt.surrogates.regression import Margins, Regression
 from adaptive_vtt.surrogates.unit_kernel import MARGINS, UnitKernel, Units
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Answer, Outcome, Question
@@ -89,11 +84,6 @@ def test_a_margin_is_the_logit_of_the_truths_probability(
     assert margin(truth, outcome.coordinate, None) == pytest.approx(expected, abs=1e-9)
 
 
-def test_nothing_answered_is_no_margin() -> None:
-    assert margin(1, None, None) is None
-    assert margin(1, None, {"objects": []}) is None
-
-
 @pytest.mark.parametrize(("after", "lost"), [(0.44, 1.0), (0.46, 0.0)])
 def test_a_graded_oracles_margin_is_score_less_threshold_and_is_journaled(
     after: float, lost: float
@@ -155,15 +145,6 @@ def test_margins_that_are_noise_are_left_alone() -> None:
     assert not of_margins(lied_to)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_margins_of_hard_answers_change_nothing(shared: bool) -> None:
-    seen, unseen = split()
-    one, other = (QuestionGP(RELATION, SEVERITY, 1, shared=shared) for _ in range(2))
-    one.observe(replace(seen, margin=None))
-    other.observe(replace(seen, margin=SUREST * (1 - 2 * seen.loss)))
-    assert torch.equal(one.posterior(unseen).mean, other.posterior(unseen).mean)
-
-
 def test_answers_that_never_came_stand_where_others_failed() -> None:
     seen, unseen = split()
     late = seen.variant == 3
@@ -178,13 +159,6 @@ def test_answers_that_never_came_stand_where_others_failed() -> None:
     assert of_margins(gp)
     assert torch.isfinite(mean).all()
     assert mean[unseen.variant == 3].mean() > mean[unseen.variant != 3].mean() + 0.3
-
-
-def test_follow_ups_that_look_alike_fail_alike() -> None:
-    seen, unseen = split()
-    blind, seeing = model(), model(follow_ups=Looks())
-    hard = replace(seen, margin=None)
-    assert explained(seeing, hard, unseen) > explained(blind, hard, unseen) + 0.2
 
 
 @pytest.mark.slow
@@ -285,14 +259,6 @@ def test_the_logistic_mean_without_an_answer_is_about_that_fitted_without_it() -
     assert (quick - exact).abs().mean() < 0.35 * (inside - exact).abs().mean()
 
 
-def test_some_units_keep_what_was_judged_of_them() -> None:
-    _, units, judged = _regression(Margins)
-    fewer, kept = some(units, judged, torch.tensor([3, 8, 11]))
-    assert fewer.sample.tolist() == units.sample[[3, 8, 11]].tolist()
-    assert kept.unit.tolist() == [0, 1, 2]
-    assert torch.equal(kept.loss, judged.loss[[3, 8, 11]])
-
-
 # -- follow-up images ----------------------------------------------------------------------
 
 
@@ -312,27 +278,6 @@ def test_every_follow_up_is_looked_at_once_and_features_have_the_promised_width(
     torch.testing.assert_close(again.flip(0), found)
     assert found[:, 5:].abs().max() == 0
     assert len(seen) == 40 + len(set((sample * 4 + variant).tolist()))
-
-
-def looked_at(dataset: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> bool:
-    monkeypatch.setattr("adaptive_vtt.engine.assembly.MAX_PIXELS", most)
-    space = QuestionSpace(dataset, ["identity", "brightness_up"])
-    certify = Certify(0.1, None, 0.95, ("overall",), None, "loss")
-    belief = fresh_belief(certify, space, "all", seed=0, device="cpu", proxies=Proxies(space, {}))
-    assert belief.losses is not None
-    return belief.losses.kernel.pictures > 0
-
-
-def test_follow_ups_are_looked_at_where_there_are_few_pixels_enough(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    dataset = tiny_dataset(30, 3)
-    height, width = dataset.sample(0).require_image().shape[:2]
-    most = QuestionSpace(dataset, ["identity", "brightness_up"]).images * height * width
-    without = from_table(None, pd.DataFrame(np.eye(3, dtype=int)[np.arange(30) % 3]))
-    assert looked_at(dataset, monkeypatch, most)
-    assert not looked_at(dataset, monkeypatch, most - 1)
-    assert not looked_at(without, monkeypatch, 10**12)
 
 
 def test_a_judge_says_what_is_expected_of_each_question() -> None:

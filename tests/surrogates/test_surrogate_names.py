@@ -9,9 +9,8 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.config.journaled import contents
-from adaptive_vtt.errors import InputError, JournalError
-from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.surrogates import REGISTRY, QuestionGP
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 FILE = """
@@ -83,15 +82,6 @@ def test_one_of_a_file_learns_and_predicts(tmp_path: Path) -> None:
     assert made.journal.facts()["settings"]["surrogate"] == name
 
 
-def test_another_surrogate_is_another_audit(tmp_path: Path) -> None:
-    name, journal = flat(tmp_path), MemoryJournal()
-    first = audit(name, journal=journal)
-    first.run()
-    assert first.journal.facts()["key"] != audit(True).journal.facts()["key"]
-    with pytest.raises(JournalError, match=r"was begun with surrogate '.*flat\.py:Flat', not True"):
-        audit(True, journal=journal)
-
-
 @pytest.mark.parametrize("level", ["1.5", "float('nan')"])
 def test_means_outside_0_and_1_are_refused(tmp_path: Path, level: Any) -> None:
     with pytest.raises(InputError, match=r"surrogate 'Flat': expected means in \[0, 1\], got"):
@@ -111,12 +101,6 @@ def test_what_is_no_surrogate_of_losses_is_one_sentence(name: str, said: str) ->
         audit(name)
 
 
-def test_every_name_that_is_listed_is_taken() -> None:
-    """The answer GP was listed and refused."""
-    for entry in REGISTRY.entries():
-        audit(entry.name).run()
-
-
 def test_strategies_that_need_the_question_gp_say_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="strategy 'bald' needs the question GP"):
         audit(flat(tmp_path), strategy="bald").run()
@@ -134,18 +118,6 @@ def test_a_spec_names_one_beside_itself(tmp_path: Path) -> None:
     assert isinstance(build_audit(spec(), tmp_path).belief.losses, QuestionGP)
     without = build_audit(spec(certify={"surrogate": False}), tmp_path)
     assert without.belief.losses is None
-
-
-def test_options_of_a_spec_reach_the_surrogate_and_make_another_audit(tmp_path: Path) -> None:
-    given = spec(certify={"surrogate_options": {"exact_limit": 7, "fit_steps": 3}})
-    made, plain = build_audit(given, tmp_path), build_audit(spec(), tmp_path)
-    gp = made.belief.losses
-    assert isinstance(gp, QuestionGP)
-    assert (gp.exact_limit, gp.fit_steps, gp.fit_limit) == (7, 3, 512)
-    described = {"name": "question-gp", "options": {"exact_limit": 7, "fit_steps": 3}}
-    assert made.journal.facts()["settings"]["surrogate"] == described
-    keys = [each.journal.facts()["key"] for each in (made, plain)]
-    assert keys[0] != keys[1]
 
 
 @pytest.mark.parametrize(
