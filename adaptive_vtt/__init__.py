@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .audit import Audit, Certify, Limits, Sampling, audit, read_result
-    from .audit.census import Census, CensusResult
     from .audit.rejudging import rejudge
     from .audit.shortcut import census
     from .audit.versus import Versus
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "audit",
     "Augment": "relations.augment",
-    "Census": "audit.census",
-    "CensusResult": "audit.census",
     "Certify": "engine.options",
     "Cohort": "cohort",
     "Limits": "engine.options",
@@ -50,8 +47,6 @@ _RENAMED = {
 __all__ = [
     "Audit",
     "Augment",
-    "Census",
-    "CensusResult",
     "Certify",
     "Cohort",
     "Limits",

@@ -28,6 +28,7 @@ __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "CERTIFY",
+    "EVERYTHING",
     "PAPER",
     "REGISTRY",
     "Bald",
@@ -57,6 +58,8 @@ __all__ = [
 
 PAPER = "uncertainty+unpredictability"
 """Algorithm 1 of the paper."""
+EVERYTHING = "everything"
+"""A census: nothing is chosen."""
 
 REGISTRY = Registry(
     "strategy",
@@ -76,6 +79,7 @@ REGISTRY = Registry(
         "nipv": f"{__name__}.information:Nipv",
         "k-centre": f"{__name__}.k_centre:KCentre",
         "failure-search": f"{__name__}.failure_search:FailureSearch",
+        EVERYTHING: f"{__name__}.sampling:Everything",
     },
 )
 

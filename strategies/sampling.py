@@ -53,6 +53,13 @@ class Random:
         return torch.ones(len(candidates), dtype=torch.float64)
 
 
+class Everything(Random):
+    """Every question once, in order: nothing is drawn, rates are exact (``avtt census``).
+
+    Where it is the strategy of an audit, the audit asks for no weights.
+    """
+
+
 class Stratified:
     """Relation x severity (x concept side) by the spread of their losses so far, evenly within."""
 

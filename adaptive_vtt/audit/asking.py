@@ -30,7 +30,9 @@ from ..models.local.python import ByHand, model_of
 from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..stopping import State, levels_of
+from ..strategies import EVERYTHING
 from ..types import Answer, JsonObject, Unanswered
+from .in_order import InOrder, check_goals, in_order
 from .inspection import Inspection
 from .progress import Hooks, followed
 from .slices.looking import Discovery
@@ -91,6 +93,7 @@ class Audit:
             facts=recall(journal),
             device=device,
             watch=watch,
+            in_order=in_order if self._everything else None,
         )
         self._made, self._loop, self._discovery = made, made.loop, discovery
         self._failing = Failing(self.limits.fail_on_error, self.model)
@@ -106,10 +109,16 @@ class Audit:
         """Raises InputError or ModelError for options that are out of range or do not fit."""
         check_model(self.model, self.space)
         self.sampling.check()
+        if self._everything:
+            check_goals(self.certify, self.sampling)
         self.limits.check()
         check_cost(self.model, self.limits.max_cost)
         check_judge(self.space, self.model, self.limits.max_cost)
         self.certify.check(self.sampling.share(self.certify.certifies))
+
+    @property
+    def _everything(self) -> bool:
+        return self.sampling.name == EVERYTHING
 
     # -- ask and tell ------------------------------------------------------------------
 
@@ -177,7 +186,8 @@ class Audit:
                         hook(told)
 
             try:
-                run_model(self._loop, self.model, self.sampling.batch, step)
+                batch = max(self.sampling.batch, self._loop.selector.batch)
+                run_model(self._loop, self.model, batch, step)
             finally:
                 self._made.judging.keep_rest(self._loop)
         return self.result()
@@ -235,8 +245,12 @@ class Audit:
     @property
     def target_ids(self) -> list[TargetId]:
         """What these are, likewise."""
-        certifier = self._loop.certifier
-        return [t.id for t in certifier.targets] if certifier else []
+        return [target.id for target in self._loop.selector.targets]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every question is asked, in order, so that rates are exact."""
+        return self._loop.selector.exact
 
     @property
     def cost(self) -> float:
@@ -284,7 +298,10 @@ class Audit:
     def _begin(self, notes: Mapping[str, Any]) -> None:
         """Begins the journal, or goes on with it."""
         raw, certifier, origin = self.journal.facts(), self._loop.certifier, self._made.origin
-        settings, certificate = self._made.settings, self.certify.describe(certifier)
+        settings, selector = self._made.settings, self._loop.selector
+        certificate = self.certify.describe(certifier)
+        if isinstance(selector, InOrder):
+            certificate = selector.certificate(self.certify)
         budget, proxies = self._loop.budget, self._made.proxies
         budget.recall(read_lost(raw))  # of a journal that was set aside, too
         facts = begun_facts(raw)
@@ -294,8 +311,9 @@ class Audit:
                 settings=settings,
                 **self._stops(),
                 certificate=certificate,
-                population=certifier
-                and describe_population(certifier.space, certifier.answers, certifier.targets),
+                population=describe_population(self.space, self.model.answers, selector.targets)
+                if certificate
+                else None,
                 protocol=self.model.protocol(),
                 **origin.facts(),
                 **proxies.facts(),

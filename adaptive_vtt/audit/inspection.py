@@ -49,7 +49,7 @@ def figures(journal: Journal) -> dict[str, Figure]:
     paid = [(call.elapsed, call.cost) for call in calls]
     paid += [(source.elapsed, source.cost) for source in journal.sources()]
     found["cost"] = _cost(np.array([cost for _, cost in sorted(paid)], float))
-    if facts.certificate is not None:
+    if facts.certificate is not None and not facts.certificate.counted:
         histories = tracks(facts.certificate, draws, calls)
         names = [target.name for target in facts.certificate.ids]
         widths = np.stack([track.half_width for track in histories])

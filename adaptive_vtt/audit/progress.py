@@ -45,18 +45,27 @@ class Running(Protocol):
     def target_ids(self) -> list[TargetId]:
         """What is certified."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether every question is asked."""
+
 
 # -- how far it is -----------------------------------------------------------------------------
 
 
-def share_done(state: State, cost: float, certify: Certify, limits: Limits) -> float | None:
+def share_done(
+    state: State, cost: float, certify: Certify, limits: Limits, *, exact: bool = False
+) -> float | None:
     """How much of the way to the end an audit has behind it, in [0, 1]; None where no end is known.
 
-    It ends when its goals are reached together, or at the first limit.
+    It ends when its goals are reached together, or at the first limit; one that is ``exact`` when
+    all is asked.
     """
     goals, ends = _goals(state, certify), []
     if goals:
         ends.append(min(goals))
+    if exact:
+        ends.append(1 - state.mean)
     if limits.budget:
         ends.append(state.calls / limits.budget)
     if limits.max_cost:
@@ -105,6 +114,8 @@ def done(state: State, certify: Certify) -> str:
 def widest(audit: Running, step: Progress) -> tuple[str, str]:
     """What keeps the audit going: a figure, and the name of what it is about."""
     state = step.state
+    if audit.exact:
+        return "", ""
     if state.lower is None or state.upper is None:
         side = "present" if step.side else "absent"
         return f"uncertainty {state.mean:.2f}, most at ", f"{step.concept} ({side})"
@@ -175,7 +186,9 @@ def shown(audit: Running) -> Iterator[Any]:
             nonlocal last
             if time.monotonic() - last >= REFRESH:
                 last = time.monotonic()
-                share = share_done(step.state, step.cost, audit.certify, audit.limits)
+                share = share_done(
+                    step.state, step.cost, audit.certify, audit.limits, exact=audit.exact
+                )
                 draw(share or 0.0, words(audit, step))
 
         yield update

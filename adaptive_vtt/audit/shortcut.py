@@ -13,10 +13,10 @@ What to ask and to certify, where the user did not say, follows from what is kno
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -24,8 +24,11 @@ from rich.console import Console
 from ..datasets import Dataset, as_dataset
 from ..datasets.table import Labels
 from ..engine.options import Filters
+from ..errors import InputError
 from ..journal.files import JOURNAL
-from ..models.base import ModelSource
+from ..models.base import ModelSource, adapted_model
+from ..models.checking import name_of
+from ..models.local.python import model_of
 from ..oracles import (
     REGISTRY,
     Consistency,
@@ -39,13 +42,11 @@ from ..oracles import (
 from ..relations import Relation
 from ..results.result import Result
 from ..space import QuestionSpace
+from ..strategies import EVERYTHING as CENSUS
 from ..types import IDENTITY
 from .asking import Audit
 from .overview import show
 from .progress import Hooks
-
-if TYPE_CHECKING:
-    from .census import CensusResult
 
 RELATIONS = (IDENTITY, "gaussian_noise", "brightness_down", "rotation")
 """What images are put through, unless said otherwise: noise, a darker and a tilted camera."""
@@ -70,6 +71,10 @@ class Suggestion:
         """
         found = dict(given)
         if "certify" in given:
+            return found
+        if given.get("strategy") == CENSUS:
+            found["where"] = {**self.where, **(given.get("where") or {})}
+            found.setdefault("targets", [*found["where"]])
             return found
         if not {"half_width", "at_most"} & set(given):
             found["half_width"] = HALF_WIDTH
@@ -200,22 +205,40 @@ def census(
     relations: Iterable[str | Relation] | None = None,
     oracle: Oracle | str | None = None,
     out: Path | str | None = None,
-    processes: int | None = None,
-    advance: Callable[[int], object] = lambda calls: None,
     **options: Any,
-) -> "CensusResult":
-    """Every question asked, in one line: exact rates of all there is to ask.
+) -> Result:
+    """Ask every question, in one line: exact rates of all there is to ask.
 
-    ``data``, ``labels``, ``concepts``, ``relations`` and ``oracle`` as ``adaptive_vtt.audit`` takes
-    them. ``out``: a folder for the record, the tables and census.html; a census of the same that
-    stands there is gone on with. ``options``: those of ``Census``. Raises as ``Census`` does.
+    Args:
+        data: as ``adaptive_vtt.audit`` takes it, with ``labels``, ``concepts``, ``relations`` and
+            ``oracle``.
+        model: as there.
+        out: folder for journal.db, result.json, report.html and tables/. A census with the same
+            settings that stands there is continued.
+        options: those of ``Audit`` and ``audit``. No goal, such as ``half_width``, is among them;
+            ``targets`` come beside those of every kind.
+
+    Returns:
+        The result; its ``census`` has the tables "rates", "perturbations" and "classes".
+
+    Raises:
+        InputError: for a model that may cost money, without ``max_cost`` or ``budget``; and
+            whatever ``Audit`` raises.
     """
-    from .census import Census
-
-    found = suggested(as_dataset(data, labels, concepts), relations, oracle)
-    options = {"targets": found.targets, "where": found.where, **options}
-    with Census(found.space, model, out=out, processes=processes, **options) as begun:
-        result = begun.run(advance)
-    if out is not None:
-        result.save(out)
-    return result
+    asked = adapted_model(model_of(model))
+    if asked.costs_money and not {"max_cost", "budget", "limits"} & set(options):
+        raise InputError(
+            f"census: expected a limit for model {name_of(asked)!r}, of which every call may cost "
+            "money, got none; give max_cost= or budget="
+        )
+    return audit(
+        data,
+        model,
+        labels=labels,
+        concepts=concepts,
+        relations=relations,
+        oracle=oracle,
+        out=out,
+        strategy=CENSUS,
+        **options,
+    )

@@ -47,7 +47,7 @@ from ..surrogates import Named
 from ..types import Answer, CallMode, Floats, Indices, Unanswered
 from ..utils.figures import Bar, figure, table_html
 from . import Audit
-from .census.everything import all_losses, means, unanswered
+from .everything import all_losses, means, unanswered
 from .progress import Hooks
 
 if TYPE_CHECKING:

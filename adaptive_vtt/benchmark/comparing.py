@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import __version__
 from ..audit import Audit
-from ..audit.census import MAX_CALLS, all_losses, calls_of, means
+from ..audit.everything import MAX_CALLS, all_losses, calls_of, means
 from ..certify import named_targets
 from ..certify.targets import Target
 from ..engine.options import Sampling, grouped

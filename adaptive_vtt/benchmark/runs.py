@@ -14,7 +14,7 @@ import numpy as np
 
 from ..audit import Audit
 from ..audit import Progress as Step
-from ..audit.census import calls_of
+from ..audit.everything import calls_of
 from ..certify import Bet
 from ..errors import InputError
 from ..results.outcomes import outcomes

@@ -39,7 +39,7 @@ from .game import Bet as Bet
 from .game import Game
 from .rules import Rules
 from .strata import DIGITS, MAX, Strata, Stratum, pooled, possible, stratified
-from .targets import Target, calls, largest, member, size
+from .targets import Target, calls, largest, members, size
 
 ROOM = 1.0
 """Bound on a draw's correction, as a multiple of the largest one seen recently. It is fixed before
@@ -234,9 +234,7 @@ class Certifier(Game):
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""
-        sample, variant, concept = self.space.parts(questions)
-        truth = self.space.dataset.truth(sample, concept)
-        return member(self.space, self.targets, sample, variant, concept, truth)
+        return members(self.space, self.targets, questions)
 
     def foresee(
         self,

@@ -97,6 +97,13 @@ def member(
     return found
 
 
+def members(space: Population, targets: Sequence[Target], questions: Indices) -> Bools:
+    """K x n: which of K targets each of n questions, by number, belongs to."""
+    sample, variant, concept = space.parts(questions)
+    truth = space.dataset.truth(sample, concept)
+    return member(space, targets, sample, variant, concept, truth)
+
+
 def common(id: TargetId, parts: Sequence[Target]) -> Target:
     """What all of ``parts``, one or more, have in common."""
     first, *others = parts

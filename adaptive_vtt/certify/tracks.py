@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..journal.rows import CallRow, DrawRow
-from ..types import Floats, Indices
+from ..types import Floats, Indices, JsonObject
 from .certifier import Bet
 from .game import Game
 from .rules import Rules
@@ -100,6 +100,15 @@ def played(
         for k in range(len(sizes))
     ]
     return game, found
+
+
+def counted_track(row: JsonObject) -> Track:
+    """Where a target stands of which every question is asked: at the start, and now. ``row``: as in
+    ``counting.Counting.table``."""
+    questions = np.array([0, row["questions"]])
+    mean = row["estimate"] if row["questions"] > row["excluded"] else float("nan")
+    ends = np.array([0.0, row["lower"]]), np.array([1.0, row["upper"]])
+    return Track(*ends, questions, np.zeros(2, np.int64), row["estimate"], mean, emptied=False)
 
 
 def losses_of(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:

@@ -16,11 +16,12 @@ from ..journal import FIGURES, Journal, check_chain, with_proposal
 from ..journal.facts import read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from ..types import JsonObject
+from .verify_counting import check_order, compare, counted
 from .verify_draws import check_draws, check_known
 from .verify_facts import check_beliefs, check_cohort, check_prices, check_slices
 
 if TYPE_CHECKING:
-    from ..journal.facts import CertificateFacts, VersusFacts
+    from ..journal.facts import CertificateFacts, Facts, VersusFacts
 
 
 BETWEEN = 3.5
@@ -64,17 +65,36 @@ def verify(journal: Journal) -> list[Interval]:
     certificate = facts.certificate
     losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
     whole = (with_proposal(journal, draw) for draw in draws)
-    check_draws(facts, whole, {c.call for c in calls}, losses)
+    if certificate is not None and certificate.counted:
+        check_order(facts, draws)
+    else:
+        check_draws(facts, whole, {c.call for c in calls}, losses)
     check_cohort(facts)
     check_prices(facts.settings.prices, draws, calls)
     check_slices(journal, facts, draws)
     check_beliefs(journal, facts, draws, calls)
+    if certificate is not None and certificate.counted:
+        return _counted(facts, certificate, calls)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(intervals, facts.intervals, certificate)
     if facts.rejudged is None:  # those were not written as it went on
         check_known(journal.links(), draws)
     return intervals
+
+
+def _counted(
+    facts: "Facts", certificate: "CertificateFacts", calls: list[CallRow]
+) -> list[Interval]:
+    """The exact rates of an audit that asks everything; [] where the truths that they follow from
+    do not stand in the journal."""
+    if not facts.population:
+        return []
+    found = counted(certificate, facts.population, calls)
+    if facts.intervals is not None:
+        compare(found, facts.intervals)
+    ends = ("target", "lower", "upper", "estimate")
+    return [Interval(*(row[name] for name in ends)) for row in found]
 
 
 def recompute(

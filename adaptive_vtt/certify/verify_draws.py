@@ -150,26 +150,61 @@ def members_of(
     found: list[list[list[int]]] = [[] for _ in certificate.slices]
     for call in calls:
         questions = call * targets.per_call + np.arange(targets.per_call)
-        inside = targets._inside(questions)[:, targets.registered :]
+        inside = targets.inside(questions)[:, targets.registered :]
         for place, numbers in enumerate(found):
             numbers.append(questions[inside[:, place]].tolist())
     return found
 
 
-class _Targets:
-    """Membership by number, and what the past draws fix; arrays over targets are (K,)."""
+class Membership:
+    """Which questions, by number, belong to which of K targets, each given by its ``masks``."""
 
-    def __init__(self, population: JsonObject, certificate: "CertificateFacts") -> None:
+    def __init__(self, population: JsonObject, masks: Sequence[JsonObject]) -> None:
         self.truths, self.rows = _array(population["truths"]), _array(population["rows"])
         self.applicable = _array(population["applicable"])
         self.variants, self.concepts = self.applicable.shape
         self.numbering = Numbering(self.variants, self.concepts)
-        self.masks = [*population["targets"], *(s.masks for s in certificate.slices)]
-        self.since = np.array(certificate.since)
-        self.per_call = self.concepts if population["answers"] == "all" else 1
+        self.masks = masks
         self.within = [self._within(masks) for masks in self.masks]
         self.wanted = [self._wanted(masks) for masks in self.masks]
-        self.sizes = np.array([self._size(k) for k in range(len(self.masks))], float)
+
+    def size(self, k: int) -> int:
+        """How many questions target ``k`` has."""
+        per_concept = self._copies() @ self.wanted[k].astype(np.int64)
+        return int(per_concept @ self.within[k].sum(axis=0))
+
+    def inside(self, questions: Indices) -> Bools:
+        """n x K: which targets each question belongs to."""
+        sample, variant, concept = self.numbering.parts(questions)
+        row, found = self.rows[sample], np.empty((len(questions), len(self.masks)), bool)
+        for k, (wanted, within) in enumerate(zip(self.wanted, self.within, strict=True)):
+            found[:, k] = wanted[row, concept] & within[variant, concept]
+        return found
+
+    def _wanted(self, masks: JsonObject) -> Bools:
+        """Profile rows x concepts: truths and samples of the target."""
+        sides, concepts = _array(masks["sides"]), _array(masks["concepts"])
+        known = self.truths != UNKNOWN
+        wanted = known & sides[np.where(known, self.truths, 0)] & concepts
+        return wanted if masks["rows"] is None else wanted & _array(masks["rows"])[:, None]
+
+    def _within(self, masks: JsonObject) -> Bools:
+        """Variants x concepts: what applies, of the target's variants."""
+        return np.asarray(self.applicable & _array(masks["variants"])[:, None])
+
+    def _copies(self) -> Indices:
+        return np.bincount(self.rows, minlength=len(self.truths))
+
+
+class _Targets(Membership):
+    """Membership, and what the past draws fix; arrays over targets are (K,)."""
+
+    def __init__(self, population: JsonObject, certificate: "CertificateFacts") -> None:
+        masks = [*population["targets"], *(s.masks for s in certificate.slices)]
+        super().__init__(population, masks)
+        self.since = np.array(certificate.since)
+        self.per_call = self.concepts if population["answers"] == "all" else 1
+        self.sizes = np.array([self.size(k) for k in range(len(self.masks))], float)
         if self.sizes.tolist() != list(certificate.sizes):
             raise JournalError("verify: the targets' sizes are not what their definitions come to")
         self.calls = np.array([self._calls(k) for k in range(len(self.masks))], float)
@@ -191,7 +226,7 @@ class _Targets:
     ) -> None:
         """One draw, and, where its call was answered, what came back."""
         questions = draw.call * self.per_call + np.arange(self.per_call)
-        inside = self._inside(questions)
+        inside = self.inside(questions)
         candidates = proposal.calls
         table = self._touching(candidates) if self._table is None else self._table[candidates]
         touching = np.asarray(table.sum(axis=0, dtype=np.int64))
@@ -280,17 +315,6 @@ class _Targets:
 
     # -- what targets select -----------------------------------------------------------
 
-    def _wanted(self, masks: JsonObject) -> Bools:
-        """Profile rows x concepts: truths and samples of the target."""
-        sides, concepts = _array(masks["sides"]), _array(masks["concepts"])
-        known = self.truths != UNKNOWN
-        wanted = known & sides[np.where(known, self.truths, 0)] & concepts
-        return wanted if masks["rows"] is None else wanted & _array(masks["rows"])[:, None]
-
-    def _within(self, masks: JsonObject) -> Bools:
-        """Variants x concepts: what applies, of the target's variants."""
-        return np.asarray(self.applicable & _array(masks["variants"])[:, None])
-
     def _cells(self) -> tuple[Bools, list[int]]:
         """Every variant, concept and truth: which targets select it, and how many questions."""
         signatures, counts, copies = [], [], self._copies()
@@ -306,17 +330,10 @@ class _Targets:
                     counts.append(samples)
         return np.array(signatures), counts
 
-    def _copies(self) -> Indices:
-        return np.bincount(self.rows, minlength=len(self.truths))
-
-    def _size(self, k: int) -> int:
-        per_concept = self._copies() @ self.wanted[k].astype(np.int64)
-        return int(per_concept @ self.within[k].sum(axis=0))
-
     def _calls(self, k: int) -> int:
         """How many calls bring an answer to a question of the target."""
         if self.per_call == 1:
-            return self._size(k)
+            return self.size(k)
         copies = self._copies()
         return sum(
             int(copies[(self.wanted[k] & applies).any(axis=1)].sum()) for applies in self.within[k]
@@ -328,22 +345,10 @@ class _Targets:
             return 1
         return max(int((self.wanted[k] & a).sum(axis=1).max()) for a in self.within[k])
 
-    def _inside(self, questions: Indices) -> Bools:
-        """n x K: which targets each question belongs to."""
-        sample, variant, concept = self.numbering.parts(questions)
-        row = self.rows[sample]
-        return np.stack(
-            [
-                wanted[row, concept] & within[variant, concept]
-                for wanted, within in zip(self.wanted, self.within, strict=True)
-            ],
-            axis=1,
-        )
-
     def _touching(self, calls: Indices) -> Bools:
         """n x K: which targets each call touches."""
         questions = calls[:, None] * self.per_call + np.arange(self.per_call)
-        inside = self._inside(questions.ravel())
+        inside = self.inside(questions.ravel())
         return np.asarray(inside.reshape(len(calls), self.per_call, -1).any(axis=1))
 
 

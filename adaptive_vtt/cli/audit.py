@@ -14,12 +14,12 @@ from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
 from ..utils.files import write_text
 from .after import Before
-from .census import ask_everything
+from .census import everything
 from .options import Json, Open, Out, Plotly, arg, names, opt
 from .plan import census_is_cheaper, estimate, planned
 from .printing import plain_console
 from .progress import Live
-from .run_folder import begin, rewrite, run_and_report
+from .run_folder import begin, named, rewrite, run_and_report
 from .signals import Interrupted, interruptible
 from .spec_changes import Set, field, one_too_many, read
 
@@ -121,9 +121,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         if dry_run:
             return estimate(chosen, base, as_json)
         if census is not None and _better_asked_whole(census, chosen, base):
-            return ask_everything(chosen, base, out, as_json, open_it=open_it)
+            chosen = everything(chosen)
         check_way(plotly)
-        begun = begin(chosen, base, out, _named(spec, sets, names(targets)))
+        begun = begin(chosen, base, out, named(spec, sets, names(targets)))
         result = run_and_report(
             begun,
             out,
@@ -136,13 +136,6 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             compare_with_random(chosen, base, out, plotly)
-
-
-def _named(spec: Path | None, sets: list[str] | None, targets: list[str] | None) -> list[str]:
-    """The spec with its changes, as ``Facts.named``."""
-    every = [*([f"certify.targets={json.dumps(targets)}"] if targets else []), *(sets or [])]
-    changes = [word for change in every for word in ("--set", change)]
-    return ["--demo" if spec is None else spec.name, *changes]
 
 
 def _better_asked_whole(census: str, spec: Spec, base: Path) -> bool:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from .. import __version__
-from ..audit.census import MAX_CALLS, all_answers, calls_of
+from ..audit.everything import MAX_CALLS, all_answers, calls_of
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
 from ..benchmark.comparing import Entrant, entrants, jobs_of, truth_of

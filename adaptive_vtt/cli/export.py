@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..audit.census.making import Making
+from ..audit.making import Making
 from ..audit.shortcut import suggested
 from ..config import read_spec
 from ..config.building import build_space

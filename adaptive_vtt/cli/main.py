@@ -23,7 +23,7 @@ GROUPS = {
     "Run": {
         "audit": "Run an audit and write a report.",
         "resume": "Resume an audit.",
-        "census": "Evaluate every question: exact rates, for models that are free.",
+        "census": "Evaluate every question: exact rates, for models that are cheap to call.",
         "versus": "Compare two models on the same questions, with a certificate.",
         "compare": "Compare strategies on the same questions.",
         "slices": "Find groups of questions in which failures concentrate.",

@@ -1,6 +1,6 @@
 """``avtt plan``, and ``avtt audit --dry-run``: calls and cost per half-width; nothing is asked.
 
-Bounds are worked out from the targets (``certify/forecast.py``), without importing PyTorch. Calls
+Bounds are worked out from the targets (``forecast``), without importing PyTorch. Calls
 about follow-ups, source images and repeat probes are counted together.
 """
 
@@ -16,7 +16,6 @@ import typer
 from rich.table import Table
 
 from ..audit.overview import show
-from ..certify.forecast import Forecast, forecasts
 from ..certify.further import KNOWN
 from ..config import Spec
 from ..config.building import CERTIFY_APART, NotImported, build_space, model_of
@@ -35,6 +34,7 @@ from ..space import QuestionSpace
 from ..stopping import CENTS, SURELY_HARD, check_half_width
 from ..strategies import named
 from ..utils.figures import USD, money, points
+from .forecast import Forecast, forecasts
 from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .spec_changes import Set, read

@@ -173,7 +173,8 @@ class Live:
         return ""
 
     def _share(self, step: Step) -> float | None:
-        return share_done(step.state, step.cost, self._audit.certify, self._audit.limits)
+        audit = self._audit
+        return share_done(step.state, step.cost, audit.certify, audit.limits, exact=audit.exact)
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the
@@ -212,7 +213,7 @@ def tell_end(
     spent += [result.paid] if result.cost or result.in_doubt else []
     spent += [] if seconds is None else [clock(seconds)]
     console.print(", ".join(spent))
-    console.print(_table(result.targets))
+    console.print(_exact(result) if result.census else _table(result.targets))
     if result.guarantee is not None:
         console.print(result.guarantee)
     if result.captions is not None:
@@ -261,6 +262,23 @@ def _table(targets: pd.DataFrame) -> Table:
         columns["interval"] = [*map(span, *ends)]
     columns |= {name: shown[name] for name in ("decided", "questions") if name in shown}
     return table_of([*columns], zip(*columns.values(), strict=True), title)
+
+
+def _exact(result: Result) -> Table:
+    """The highest rates of a census, that of all questions first."""
+    rates = result.census["rates"]
+    first, others = rates.head(1), rates.iloc[1:].sort_values("exact", ascending=False)
+    shown = pd.concat([first, others]).head(SHOWN)
+    low, high = shown["lower elsewhere"], shown["upper elsewhere"]
+    cells = zip(
+        shown["target"],
+        [f"{100 * rate:.2f} %" for rate in shown["exact"]],
+        [f"{count:,}" for count in shown["questions"]],
+        [span(*ends) for ends in zip(low, high, strict=True)],
+        strict=True,
+    )
+    title = "exact rates" + (f", {SHOWN} of {len(rates)}" if len(rates) > SHOWN else "")
+    return table_of(("target", "rate", "questions", "for others (95 % each)"), cells, title)
 
 
 def unreached(result: Result, certify: Certify | CertificateFacts) -> str:

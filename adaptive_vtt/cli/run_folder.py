@@ -21,6 +21,7 @@ from ..errors import InputError, JournalError, ModelError
 from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
+from ..results import census
 from ..results.outcomes import sample_word
 from ..results.report import write_report
 from ..results.report.plotly_library import check_way
@@ -90,6 +91,13 @@ def begin(spec: Spec, base: Path, out: Path, named: Sequence[str]) -> Audit:
     )
 
 
+def named(spec: Path | None, sets: list[str] | None, targets: list[str] | None) -> list[str]:
+    """The spec with its changes, as ``Facts.named``."""
+    every = [*([f"certify.targets={json.dumps(targets)}"] if targets else []), *(sets or [])]
+    changes = [word for change in every for word in ("--set", change)]
+    return ["--demo" if spec is None else spec.name, *changes]
+
+
 def run_and_report(
     audit: Audit,
     out: Path,
@@ -153,13 +161,14 @@ def _tell_rest(
 
 
 def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
-    """Writes result.json and report.html, and gives the result."""
+    """Writes result.json and report.html, of a census its tables, too; gives the result."""
     check_way(plotly)
 
     result = summarise(journal)
     text = json.dumps(result.to_dict(), indent=1, allow_nan=False)
     write_text(out / "result.json", text + "\n")
     write_report(journal, out / "report.html", plotly=plotly)
+    census.write(out, dict(result.census))
     return result
 
 

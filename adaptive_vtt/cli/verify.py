@@ -90,6 +90,8 @@ def _told(journal: Journal, facts: Facts, intervals: list[Interval]) -> str:
 
 
 def _drawn(facts: Facts) -> str:
+    if facts.certificate is not None and facts.certificate.counted:
+        return "every call is the next one in the order of the space"
     if facts.replay is None:
         return "every draw follows from the audit's key"
     first = facts.replay.draws

@@ -95,6 +95,7 @@ class AuditSpec(Section):
         description="a function that is called with the progress after every batch: 'file.py:name' "
         "or 'package.module:name'",
     )
+    processes: int | None = told(Sampling, "processes")
     device: str = Field(
         "auto", description="where the GPs live: cpu, cuda, or auto, which is CUDA if there is one"
     )

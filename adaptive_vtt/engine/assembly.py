@@ -48,6 +48,9 @@ MAX_PIXELS = 500_000_000
 does not look at them: rendering them takes some 0.1 s per million."""
 
 
+InOrder = Callable[[Judge, Belief, Certify, Sampling], tuple[Selector, DrawOrder]]
+
+
 @dataclass(frozen=True)
 class Assembled:
     """What an audit is made of: its ``loop``, and ``judging``, one of the loop's hooks.
@@ -73,8 +76,10 @@ def assembled(
     facts: Facts | None,
     device: str,
     watch: Stopwatch,
+    in_order: InOrder | None = None,
 ) -> Assembled:
     """The loop of an audit that has asked nothing yet, or goes on with a journal of ``facts``.
+    ``in_order``: what gives its calls in place of draws, and takes in their answers.
 
     Raises InputError for options that do not fit.
     """
@@ -131,22 +136,24 @@ def assembled(
         history=sampling.history,
         prices=prices,
     )
-    selector = Selector(
-        space,
-        chosen.strategy,
-        seed=origin.key,
-        exploration=exploration,
-        candidates=sampling.candidates,
-        answers=model.answers,
-        belief=belief,
-        replay=sampling.replay,
-    )
     judge = Judge(space, model.answers, keep_masks=sampling.keep_masks)
     queue = CallQueue()
     checkpoints = Checkpoints(belief, origin.key)
-    draw_order = DrawOrder(
-        selector, certify.unanswered == "both", Blocks.of(model), checkpoints.learnt
-    )
+    if in_order is not None:
+        selector, draw_order = in_order(judge, belief, certify, sampling)
+    else:
+        selector = Selector(
+            space,
+            chosen.strategy,
+            seed=origin.key,
+            exploration=exploration,
+            candidates=sampling.candidates,
+            answers=model.answers,
+            belief=belief,
+            replay=sampling.replay,
+        )
+        both = certify.unanswered == "both"
+        draw_order = DrawOrder(selector, both, Blocks.of(model), checkpoints.learnt)
     probes = RepeatProbes(origin.key, sampling.repeat_probes, judge, queue, draw_order)
     by = space.oracle.judge_by
     judged = None if by is None else Judged(by.model, questions_per_call(space, model.answers))
@@ -166,7 +173,7 @@ def assembled(
     )
     check_budget(limits.budget, loop.question)
     judging = Judging(judge, queue, budget, origin.key)
-    loop.hooks += [checkpoints, judging, probes]
+    loop.hooks += [judging, probes] if in_order else [checkpoints, judging, probes]
     return Assembled(loop, judging, settings, origin, proxies)
 
 

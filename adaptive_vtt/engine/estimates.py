@@ -67,9 +67,12 @@ class Guesses:
 def interval_rows(selector: Selector, calls_per_draw: float = 1.0) -> list[JsonObject] | None:
     """The certifier's table, with ``estimate`` as above, kept within its interval, and
     ``pseudo_outcome_mean``, the estimate by the draws alone; None where nothing is certified.
+    Where everything is asked, what is counted.
 
     Both are the same where nothing predicts losses, and before any draw.
     """
+    if selector.exact:
+        return selector.counted()
     if selector.certifier is None:
         return None
     rows, sequences = selector.certifier.table(calls_per_draw), selector.certifier.sequences

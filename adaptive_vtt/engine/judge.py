@@ -4,7 +4,8 @@ Where an oracle compares a follow-up with its source, the source image is asked 
 (``SourceCalls``). Some oracles then have to hear of versions of it, too (``oracles.Version``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -209,6 +210,9 @@ SHOWN = 80
 NONE: Mapping[int, Value] = MappingProxyType({})
 
 
+Answers = Mapping[int, Answer | Unanswered]
+
+
 class Judge:
     """Knows what one call covers, what to send, and what the answer is worth.
 
@@ -231,6 +235,11 @@ class Judge:
         self.sources = SourceCalls(space, answers)
         self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
         self.pictures = 0  # bytes kept so far, those of an earlier run included
+        self.at_once: Callable[[Judge, Answers], Mapping[int, tuple[AnswerRow, ...]]] | None = None
+        """Judges calls together: what ``judged`` gives, of those that it can."""
+        self.pictured: int | None = None
+        """Calls per relation and severity of which pictures are kept, at most; None: any number."""
+        self._pictured: Counter[int] = Counter()
         several = space.oracle.whole_call or len(space.concepts) > len(space.asked)
         if answers == "one" and several:
             raise InputError(
@@ -306,23 +315,29 @@ class Judge:
         verdicts: Mapping[int, Value] = NONE,
     ) -> CallRow:
         """The judged answer, ready for the journal; ``verdicts`` as in ``judged``."""
-        rows = self.judged(call, answer, verdicts)
+        return self._paid(call, answer, elapsed, self.judged(call, answer, verdicts))
+
+    def _paid(
+        self, call: int, answer: Answer | Unanswered, elapsed: float, rows: tuple[AnswerRow, ...]
+    ) -> CallRow:
         paired = isinstance(self.space.oracle, Paired)
         losses = [r.loss for r in rows if r.loss is not None]
         shown = any(loss != ALIKE if paired else loss >= 0.5 for loss in losses)
         pictures = self._picture(call) if shown else None
         return CallRow(call, answer.cost, elapsed, rows, pictures, answer.unconfirmed)
 
-    def rows(
-        self, answers: Mapping[int, Answer | Unanswered], elapsed: float
-    ) -> tuple[list[CallRow], dict[int, Exception]]:
+    def rows(self, answers: Answers, elapsed: float) -> tuple[list[CallRow], dict[int, Exception]]:
         """Rows of what could be judged, by call why the rest could not.
 
         One answer's trouble must not cost the others: an oracle may be a model itself.
         """
         rows, errors = [], {}
+        at_once = {} if self.at_once is None else self.at_once(self, answers)
         for call, answer in answers.items():
             try:
+                if call in at_once:
+                    rows.append(self._paid(call, answer, elapsed, at_once[call]))
+                    continue
                 rows.append(self.row(call, answer, elapsed))
             except Exception as error:
                 errors[call] = error
@@ -420,6 +435,11 @@ class Judge:
         source, follow_up = self._pair(call)
         if follow_up.image is None or self.pictures >= PICTURE_BYTES:
             return None
+        if self.pictured is not None:
+            variant = self.space.numbering.parts(int(self.all_questions_of(call)[0]))[1]
+            if self._pictured[variant] >= self.pictured:
+                return None
+            self._pictured[variant] += 1
         kept = thumbnail(source.require_image()), thumbnail(follow_up.image)
         self.pictures += sum(map(len, kept))
         return kept

@@ -183,18 +183,24 @@ class Loop:
         """
         rows: list[DrawRow] = []
         self.uncommitted = True  # until what was drawn is committed
-        while len(rows) < n and len(self.queue.ready()) < n and self._may_draw(len(rows)):
-            lacking = n - max(len(rows), len(self.queue.ready()))
+        ready = len(self.queue.ready())
+        while len(rows) < n and ready < n and self._may_draw(len(rows)):
+            lacking = n - max(len(rows), ready)
             draw = self.selector.draw(self.draw_order.together(lacking))
             if draw is None:
                 break
             questions = self.judge.questions_of(draw.call)
-            draw = replace(draw, why=replace(draw.why, in_flight=self.draw_order.level()))
+            if (level := self.draw_order.level()) is not None:
+                draw = replace(draw, why=replace(draw.why, in_flight=level))
             elapsed = self.watch.seconds()
             rows.append(self.selector.row(draw, questions, self.draw_order.learned, elapsed))
             self.selector.take(questions, draw.bet, rows[-1].why)
+            waiting = len(self.queue)
             self._count(rows[-1])
             self._queue(rows[-1])
+            ready += len(self.queue) - waiting
+            if self.sources.sources.count:  # then a call may wait for another
+                ready = len(self.queue.ready())
         if rows:
             self.journal.add_draws(rows)
         self.uncommitted = False

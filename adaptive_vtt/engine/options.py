@@ -413,6 +413,14 @@ class Sampling:
         ),
     ] = True
     replay: Replay | None = None
+    processes: Annotated[
+        int | None,
+        Option(
+            "where everything is asked: processes that make images ahead of the model (default: "
+            "one per spare processor, where that saves time)",
+            ge=0,
+        ),
+    ] = None
 
     @property
     def name(self) -> str | None:
@@ -520,6 +528,7 @@ class Shorthands(TypedDict, total=False):
     keep_masks: bool
     by_price: bool
     replay: Replay | None
+    processes: int | None
     budget: int | None
     max_cost: float | None
     fail_on_error: float | None

@@ -9,7 +9,7 @@ import numpy as np
 from ..certify import Bet, Certifier
 from ..certify.certifier import per_unit
 from ..certify.strata import DIGITS, Stratum
-from ..certify.targets import fingerprint
+from ..certify.targets import Target, fingerprint
 from ..errors import AvttError, InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import Facts, ReplayFacts
@@ -17,7 +17,7 @@ from ..journal.rows import DrawRow, MoveRow, Reasons, pack_proposal, unpack_prop
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
-from ..types import Bools, CallMode, Candidates, Floats, Indices
+from ..types import Bools, CallMode, Candidates, Floats, Indices, JsonObject
 from ..utils.other_code import defined_at
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
@@ -200,7 +200,12 @@ class Selector:
 
     ``belief`` may carry a certifier; then every draw is worth a move of its sequences, and
     ``exploration`` must be above 0. ``replay``: an earlier audit whose draws come first.
+    ``exact``: everything is asked, so that nothing is bet and targets are ``counted``.
     """
+
+    exact: bool = False
+    batch: int = 1
+    """Calls that are drawn at a time, at least."""
 
     def __init__(
         self,
@@ -236,6 +241,15 @@ class Selector:
     @property
     def certifier(self) -> Certifier | None:
         return self.belief.certifier
+
+    @property
+    def targets(self) -> list[Target]:
+        """What is certified, or counted."""
+        return [] if self.certifier is None else self.certifier.targets
+
+    def counted(self) -> list[JsonObject]:
+        """Where everything is asked, where each target stands."""
+        return []
 
     def draw(self, together: int = 1) -> Draw | None:
         """The next call, or None when all have been seen. Does not take it out.

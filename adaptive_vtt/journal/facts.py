@@ -267,7 +267,7 @@ class CertificateFacts(Fact):
     subsets: str = ""
     guarantee: Guarantee = "all"
     weights: tuple[float, ...] | None = None
-    decided: Literal["by intervals", "by bets"] = "by intervals"
+    decided: Literal["by intervals", "by bets", "by counting"] = "by intervals"
     bets: Bets
     versus: VersusFacts | None = None
     set_aside: float = 0.0
@@ -284,8 +284,18 @@ class CertificateFacts(Fact):
         return (0,) * self.registered + tuple(s.since for s in self.slices)
 
     @property
+    def counted(self) -> bool:
+        """Whether every question is asked, so that nothing is drawn and rates are exact."""
+        return self.decided == "by counting"
+
+    @property
     def promise(self) -> str:
         """What holds, and how surely, in words."""
+        if self.counted:
+            return (
+                "every question is asked and counted: a rate is exact once all of its questions "
+                "are answered, and lies within its interval for certain until then"
+            )
         sure, count = f"probability {self.confidence:g} at every moment", len(self.sizes)
         if count == 1:
             found = f"the interval holds with {sure}"

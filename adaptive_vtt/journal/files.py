@@ -225,8 +225,6 @@ if hasattr(os, "register_at_fork"):
 
 JOURNAL = "journal.db"
 """What the journal is called in a run folder."""
-RECORD, BATCH = "census.db", 256
-"""What the record of a census is called there, and how many calls a row of it holds."""
 
 
 def journal_at(where: Path | str) -> Path:

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from ..errors import JournalError, one_line
 from ..types import JsonObject
 from .answer_json import parsed
 from .chain import Chain, Link, Row
-from .files import RECORD, Lock, connect_to_read, identity, refuse_other_names, save_beside
+from .files import Lock, connect_to_read, identity, refuse_other_names, save_beside
 from .rows import (
     FIGURES,
     AnswerRow,
@@ -124,52 +125,51 @@ class Step:
         for statement in f"{SCHEMA}PRAGMA user_version={VERSION}".split(";\n"):
             self.db.execute(statement)
 
-    def add_fact(self, row: FactRow) -> None:
-        self._insert("facts", [vars(row)])
+    def add_facts(self, rows: Sequence[FactRow]) -> None:
+        self._insert("facts", [vars(row) for row in rows])
 
-    def add_draw(self, row: DrawRow) -> None:
-        values = {**vars(row), "why": json.dumps(row.why)}
-        del values["moves"]
-        self._insert("draws", [values])
+    def add_draws(self, rows: Sequence[DrawRow]) -> None:
+        columns = [field.name for field in fields(DrawRow) if field.name != "moves"]
+        draws = [{name: getattr(row, name) for name in columns} for row in rows]
+        self._insert("draws", [{**draw, "why": json.dumps(draw["why"])} for draw in draws])
         moves = [
-            {
-                "draw": row.draw,
-                "target": move.target,
-                "members": json.dumps(move.members),
-                "active": move.active,
-            }
+            {"draw": row.draw, "target": move.target, "active": move.active}
+            | {"members": json.dumps(move.members)}
             | dict(zip(FIGURES, move.figures, strict=True))
+            for row in rows
             for move in row.moves
         ]
         self._insert("moves", moves)
 
-    def add_call(self, row: CallRow) -> None:
-        paid = {"cost": row.cost, "unconfirmed": row.unconfirmed, "elapsed": row.elapsed}
-        self._insert("calls", [{"call": row.call, **paid}])
+    def add_calls(self, rows: Sequence[CallRow]) -> None:
+        paid = ("call", "cost", "unconfirmed", "elapsed")
+        self._insert("calls", [{name: getattr(row, name) for name in paid} for row in rows])
         answers = [
-            {**vars(a), "details": None if a.details is None else json.dumps(a.details)}
+            {**vars(a), "details": json.dumps(a.details)} if a.details is not None else vars(a)
+            for row in rows
             for a in row.answers
         ]
         self._insert("answers", answers)
-        if row.pictures is not None:
-            source, follow_up = row.pictures
-            self._insert("pictures", [{"call": row.call, "source": source, "follow_up": follow_up}])
+        kept = [(row.call, *row.pictures) for row in rows if row.pictures is not None]
+        self.db.executemany("INSERT INTO pictures VALUES (?, ?, ?)", kept)
 
-    def add_source(self, row: SourceRow) -> None:
-        self._insert("sources", [{**vars(row), "answers": json.dumps(row.answers)}])
+    def add_sources(self, rows: Sequence[SourceRow]) -> None:
+        self._insert("sources", [{**vars(r), "answers": json.dumps(r.answers)} for r in rows])
 
-    def add_judging(self, row: JudgingRow) -> None:
-        if self.db.execute("SELECT count(*) FROM judging").fetchone()[0] != row.position:
-            raise JournalError(f"journal: judging of call {row.call} stands there")
-        self._insert("judging", [{**vars(row), "said": json.dumps(row.said)}])
+    def add_judging(self, rows: Sequence[JudgingRow]) -> None:
+        count = self.db.execute("SELECT count(*) FROM judging").fetchone()[0]
+        for place, row in enumerate(rows, count):
+            if place != row.position:
+                raise JournalError(f"journal: judging of call {row.call} stands there")
+        self._insert("judging", [{**vars(row), "said": json.dumps(row.said)} for row in rows])
 
-    def add_belief(self, row: BeliefRow) -> None:
-        self._insert("beliefs", [{"draws": row.draws, "figures": json.dumps(row.figures)}])
+    def add_beliefs(self, rows: Sequence[BeliefRow]) -> None:
+        self._insert("beliefs", [{**vars(r), "figures": json.dumps(r.figures)} for r in rows])
 
-    def link(self, row: Row) -> None:
-        """Seals a row that was written."""
-        number, link = self.chain.length, self.chain.add(row)
-        self._insert("chain", [{"link": number, **vars(link)}])
+    def link(self, rows: Sequence[Row]) -> None:
+        """Seals rows that were written."""
+        links = enumerate((self.chain.add(row) for row in rows), self.chain.length)
+        self._insert("chain", [{"link": number, **vars(link)} for number, link in links])
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Rows by the names of their columns, the same in all."""
@@ -217,11 +217,6 @@ class SQLiteJournal:
         self._lock: Lock | None = None
         self._rescued: Path | None = None
         if (must_exist or read_only) and not self.path.is_file():
-            if (self.path.parent / RECORD).is_file():
-                raise JournalError(
-                    f"{self.path.parent}: expected an audit, got a census, whose rates are exact; "
-                    "'avtt report', 'avtt runs' and 'avtt view' take it"
-                )
             raise JournalError(
                 f"journal {str(self.path)!r} does not exist; expected the folder that 'avtt audit "
                 "--out' wrote"
@@ -311,30 +306,29 @@ class SQLiteJournal:
         }
         if changed:
             places = enumerate(changed.items(), len(self.fact_rows()))
-            self._add(Step.add_fact, [FactRow(place, *fact) for place, fact in places])
+            self._add(Step.add_facts, [FactRow(place, *fact) for place, fact in places])
 
     def add_draws(self, rows: list[DrawRow]) -> None:
-        self._add(Step.add_draw, rows)
+        self._add(Step.add_draws, rows)
 
     def add_calls(self, rows: list[CallRow]) -> None:
-        self._add(Step.add_call, rows)
+        self._add(Step.add_calls, rows)
 
     def add_sources(self, rows: list[SourceRow]) -> None:
-        self._add(Step.add_source, rows)
+        self._add(Step.add_sources, rows)
 
     def add_judging(self, rows: list[JudgingRow]) -> None:
         self._add(Step.add_judging, rows)
 
     def add_beliefs(self, rows: list[BeliefRow]) -> None:
-        self._add(Step.add_belief, rows)
+        self._add(Step.add_beliefs, rows)
 
-    def _add(self, add: Callable[[Step, AnyRow], None], rows: list[AnyRow]) -> None:
+    def _add(self, add: Callable[[Step, Sequence[AnyRow]], None], rows: list[AnyRow]) -> None:
         """Writes rows in one transaction; no rows, none."""
         if rows:
             with self._writing() as step:
-                for row in rows:
-                    add(step, row)
-                    step.link(row)
+                add(step, rows)
+                step.link(rows)
 
     # -- reading -----------------------------------------------------------------------
 

@@ -1,157 +1,187 @@
-"""A census in its folder: what its files tell, and its page, made of census.json alone.
+"""Tables of an audit that asks everything: exact rates, figures per relation, severity and class.
 
-``avtt census`` writes the page; ``avtt report`` and ``avtt view`` make it anew. Nothing that stands
-in the folder is executed, and no image or label is needed.
+All follow from the journaled answers. Rates are exact for the questions there are. For other
+images, of which these are a random sample, every rate has an interval (Clopper and Pearson, 1934,
+each by itself) that counts each image as one answer: what an image loses varies no more than a coin
+of the same mean does.
 """
 
-import json
-import shlex
-import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
-from markupsafe import Markup
-from pydantic import BaseModel, Field, NonNegativeInt
 
-from ..errors import JournalError
-from ..journal.files import JOURNAL, RECORD, connect_to_read
-from ..types import JsonObject
-from ..utils.figures import shown
+from ..families import COLUMNS
+from ..journal.facts import Facts, SpaceFacts
+from ..journal.rows import EXCLUDED
+from ..types import Floats, JsonObject
 from ..utils.files import write_text
-from .report.plots import MAX_ROWS, figure_page, frame, table
-from .report.section import data
+from ..utils.tables import TABLES, csv_text
+from .outcomes import clopper_pearson, confusion
 
-TOLD, PAGE = "census.json", "census.html"
-"""What a finished census is called, for programs and for people."""
 CONFIDENCE = 0.95
-"""Of an interval for other images, each by itself."""
-MAP = "Error by relation and concept"
-TITLES = {
-    "perturbations": "Per perturbation",
-    "rates": "Exact rates, and intervals for others of the same kind",
-    "classes": "Per perturbation and class",
-    "derived": "What follows from the rates",
-}
-"""In the order of the page."""
-WHOLE = ["kappa", "auc", "f1", "value"]
-"""Figures that nobody gives in per cent."""
-SHOWN = ["target", "exact", "questions", "unanswered", "images", "lower", "upper"]
-"""Of the rates; the files have what every target is about as well."""
+"""Of an interval for other images."""
+WHERE = ["relation", "severity"]
+Tables = dict[str, pd.DataFrame]
 
 
-class _Rate(BaseModel):
-    exact: Annotated[float, Field(ge=0, le=1)] | None
+def tables(facts: Facts, table: pd.DataFrame, targets: pd.DataFrame) -> Tables:
+    """Return "rates", a row per target; "perturbations", a row per relation and severity; and
+    "classes", a row per relation, severity and concept.
 
-
-class _Told(BaseModel):
-    census: str
-    model: str
-    head: str
-    calls: NonNegativeInt
-    questions: NonNegativeInt
-    rates: list[_Rate]
-    classes: list[JsonObject]
-
-
-class Kept(NamedTuple):
-    """What stands in a record: what the census is of, batches, and the last seal, "" of none."""
-
-    facts: JsonObject
-    batches: int
-    head: str
-
-
-def holds_census(folder: Path) -> bool:
-    """Whether the record of a census stands there, and no audit."""
-    return (folder / RECORD).is_file() and not (folder / JOURNAL).exists()
-
-
-def kept(folder: Path) -> Kept:
-    """The record of a census, which may be under way; seals are not verified."""
-    with closing(connect_to_read(folder / RECORD)) as record:
-        facts = {name: json.loads(value) for name, value in record.execute("SELECT * FROM fact")}
-        seals = record.execute("SELECT seal FROM batch ORDER BY number").fetchall()
-    return Kept(facts, len(seals), str(seals[-1][0]) if seals else "")
-
-
-def way(folder: Path) -> str:
-    """The command that goes on with it."""
-    return f"'avtt census SPEC.toml --out {shlex.quote(str(folder))}'"
-
-
-def told(folder: Path) -> JsonObject:
-    """What census.json holds. Raises JournalError unless it is about all that was answered."""
-    try:
-        found: JsonObject = json.loads((folder / TOLD).read_text())
-        if _Told.model_validate(found).head == kept(folder).head:
-            return found
-    except (OSError, ValueError, sqlite3.Error):
-        pass
-    raise JournalError(
-        f"{folder / TOLD}: expected the tables of what {RECORD} holds, which a finished census "
-        f"writes; {way(folder)} does so, and asks nothing twice"
-    )
-
-
-def write_page(folder: Path) -> Path:
-    """Writes census.html of census.json; gives its path. Raises JournalError as ``told`` does."""
-    write_text(folder / PAGE, page(told(folder)))
-    return folder / PAGE
-
-
-def page(census: JsonObject) -> str:
-    """One HTML file that needs no network, of what census.json holds."""
-    lead = (
-        f"{census['model']}: every one of {census['questions']:,} questions was asked, in "
-        f"{census['calls']:,} calls. Rates are exact for what was asked about. Intervals "
-        f"({CONFIDENCE:.0%}, each by itself) are for others, of which these are a random sample. "
-        "All tables are in tables/, for spreadsheets and for LaTeX."
-    )
-    tables = {title: pd.DataFrame(census[name]) for name, title in TITLES.items() if name in census}
-    parts = [(title, _shown(title, found)) for title, found in tables.items()]
-    chart = _map(pd.DataFrame(census["classes"]))
-    return figure_page(f"Census: {census['census']}", lead, [(MAP, chart), *parts])
-
-
-def _shown(title: str, found: pd.DataFrame) -> Markup:
-    columns = SHOWN if {*SHOWN} <= {*found} else [*found]
-    found = found[columns].head(MAX_ROWS)
-    every = found.select_dtypes("float").columns
-    figures = every.difference(WHOLE)
-    percents = found.copy()
-    percents[every] = found[every].round(4)
-    percents[figures] = (100 * found[figures]).round(2)
-    return table(title, percents.rename(columns={c: f"{c}, %" for c in figures}))
-
-
-def _map(classes: pd.DataFrame) -> Markup:
-    """Mean loss per relation and concept, from those of every severity."""
-    found = classes.reindex(columns=["relation", "concept", "questions", "error"])
-    found["lost"] = found["error"].astype(float) * found["questions"]
-    of: dict[str, Any] = {"index": "relation", "columns": "concept", "aggfunc": "sum"}
-    of["sort"] = False
-    grid = 100 * found.pivot_table("lost", **of) / found.pivot_table("questions", **of)
-    cells = [[None if value != value else value for value in row] for row in grid.to_numpy()]
-    figure = {
-        "data": [
-            {
-                "type": "heatmap",
-                "x": [*map(shown, grid.columns)],
-                "y": [*map(shown, grid.index)],
-                "z": cells,
-                "zmin": 0,
-                "colorscale": "Viridis",
-                "colorbar": {"title": {"text": "%"}, "thickness": 12},
-                "hovertemplate": "%{y}, %{x}: %{z:.1f} %<extra></extra>",
-            }
-        ],
-        "layout": {"xaxis": {"dtick": 1}, "yaxis": {"autorange": "reversed", "dtick": 1}},
+    Args:
+        facts: of the journal.
+        table: its outcomes, one row per judged question.
+        targets: as in ``results.Result``.
+    """
+    counted = table[~table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
+    classes = _classes(facts.space, counted)
+    perturbations = _without_empty(_perturbations(facts, counted, classes))
+    return {
+        "rates": _rates(targets),
+        "perturbations": perturbations,
+        "classes": _without_empty(classes),
     }
-    heads = ["relation", *map(str, grid.columns)]
-    rows = [
-        [str(name), *("–" if v is None else f"{v:.1f} %" for v in row)]
-        for name, row in zip(grid.index, cells, strict=True)
-    ]
-    return frame("map", MAP, heads, rows) + data("map-data", {"all": figure})
+
+
+def write(folder: Path, census: Tables) -> None:
+    """Write each table as tables/NAME.csv in a run folder."""
+    for name, table in census.items():
+        write_text(folder / TABLES / f"{name}.csv", csv_text(table))
+
+
+def _rates(targets: pd.DataFrame) -> pd.DataFrame:
+    count = targets["questions"] - targets["excluded"]
+    exact = targets["estimate"].where(count > 0).to_numpy(float)
+    lower, upper = clopper_pearson(exact, targets["images"], CONFIDENCE)
+    counts = {"questions": count, "unanswered": targets["unanswered"], "images": targets["images"]}
+    found = targets[["target", *COLUMNS]].assign(exact=exact, **counts)
+    return found.assign(**{"lower elsewhere": lower, "upper elsewhere": upper})
+
+
+def _classes(space: SpaceFacts, counted: pd.DataFrame) -> pd.DataFrame:
+    """Figures of every concept by itself; one without an answer is judged as its loss says."""
+    keys = [*WHERE, "concept"]
+    rows = [(*variant, concept) for variant in space.variants for concept in space.concepts]
+    every = pd.MultiIndex.from_tuples(rows, names=keys)
+    answered = counted.assign(answer=counted["answer"].where(counted["unanswered"].isna()))
+    counts = confusion(answered, keys).reindex(every)
+    groups = counted.groupby(keys, sort=False)
+    present, absent = counts["tp"] + counts["fn"], counts["tn"] + counts["fp"]
+    areas = {key: auc(part) for key, part in groups}
+    found = pd.DataFrame(
+        {
+            "questions": groups.size().reindex(every, fill_value=0),
+            "unanswered": counts["unanswered"],
+            "error": groups["loss"].mean().reindex(every),
+            "precision": counts["precision"],
+            "recall": counts["sensitivity"],
+            "specificity": counts["specificity"],
+            "f1": counts["f1"],
+            "kappa": counts["kappa"],
+            "auc": pd.Series(areas, dtype=float).reindex(every),
+            "note": np.where((present == 0) & (absent > 0), "no image has it", ""),
+        }
+    )
+    return found.reset_index()
+
+
+def _perturbations(facts: Facts, counted: pd.DataFrame, classes: pd.DataFrame) -> pd.DataFrame:
+    """Where every image has one class, figures of the class with the largest answer, means over
+    classes; else means over concepts. Where masks are judged, also the mean of their scores."""
+    return pd.DataFrame(_of_variants(facts, counted, classes))
+
+
+def _of_variants(
+    facts: Facts, counted: pd.DataFrame, classes: pd.DataFrame
+) -> Iterator[JsonObject]:
+    space, metric = facts.space, facts.settings.oracle.metric
+    groups = dict(iter(counted.groupby(WHERE, sort=False)))
+    by_class = dict(iter(classes.groupby(WHERE, sort=False)))
+    for relation, severity in space.variants:
+        mine = groups.get((relation, severity), counted.iloc[:0])
+        each = by_class[relation, severity]
+        row = {
+            "relation": relation,
+            "severity": severity,
+            "questions": len(mine),
+            "unanswered": int(mine["unanswered"].notna().sum()),
+            "error": float(mine["loss"].mean()),
+        }
+        if metric is not None:
+            row[metric] = float(mine["answer"].mean())
+        one = space.concepts_are == "classes" and len(mine)
+        yield row | (_one_class(mine, space.concepts, each) if one else _means(each))
+
+
+def auc(part: pd.DataFrame) -> float:
+    """Return the share of pairs of an image that has a concept and one that has not whose answers
+    (P(yes)) are in the right order (Mann and Whitney); NaN where a truth is missing, or no answer
+    is a number."""
+    answer = part["answer"].to_numpy(float)
+    known = ~np.isnan(answer)
+    yes = part["truth"].to_numpy(float)[known] == 1
+    pairs = int(yes.sum()) * int((~yes).sum())
+    if not pairs:
+        return float("nan")
+    ranks = pd.Series(answer[known]).rank().to_numpy()[yes]
+    return float((ranks.sum() - len(ranks) * (len(ranks) + 1) / 2) / pairs)
+
+
+def _one_class(
+    mine: pd.DataFrame, concepts: tuple[str, ...], by_class: pd.DataFrame
+) -> dict[str, float]:
+    """Figures of the class with the largest answer, where every image has one. An image of which
+    no class was answered is given none."""
+    images, _ = pd.factorize(mine["sample"])
+    places = pd.Index(concepts).get_indexer(pd.Index(mine["concept"]))
+    shape = (images.max() + 1, len(concepts))
+    answers, truths = np.full(shape, np.nan), np.zeros(shape)
+    answers[images, places], truths[images, places] = mine["answer"], mine["truth"]
+    count, right = len(concepts), truths.argmax(axis=1)
+    silent = np.isnan(answers).all(axis=1)
+    given = np.where(silent, count, np.nan_to_num(answers, nan=-np.inf).argmax(axis=1))
+    table = np.zeros((count, count + 1))
+    np.add.at(table, (right, given), 1)
+    return _of_confusion(table) | {"auc": _mean(by_class["auc"].to_numpy(float))}
+
+
+def _of_confusion(table: Floats) -> dict[str, float]:
+    """Of true classes x given ones, the last of which is none: means over classes that images
+    have."""
+    total, hits = table.sum(), table[:, :-1].diagonal()
+    there, given = table.sum(axis=1), table.sum(axis=0)[:-1]
+    chance, accuracy = float(there @ given) / total**2, hits.sum() / total
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recall, precision = hits / there, np.where(given > 0, hits / given, 0.0)
+        f1 = np.where(there + given > 0, 2 * hits / (there + given), np.nan)
+    known = there > 0
+    return {
+        "accuracy": float(accuracy),
+        "balanced accuracy": float(recall[known].mean()),
+        "precision": float(precision[known].mean()),
+        "recall": float(recall[known].mean()),
+        "f1": float(f1[known].mean()),
+        "kappa": float((accuracy - chance) / (1 - chance)) if chance < 1 else float("nan"),
+    }
+
+
+def _means(by_class: pd.DataFrame) -> dict[str, float]:
+    """Over concepts of which the figure is known."""
+    balanced = (by_class["recall"] + by_class["specificity"]) / 2
+    names = ("precision", "recall", "f1", "kappa", "auc")
+    return {"balanced accuracy": _mean(balanced.to_numpy(float))} | {
+        name: _mean(by_class[name].to_numpy(float)) for name in names
+    }
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
+    """Without columns that say nothing of any row, as of figures that answers have not."""
+    silent = [c for c in table if table[c].isna().all() or (table[c] == "").all()]
+    return table.drop(columns=silent)

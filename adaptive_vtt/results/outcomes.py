@@ -46,15 +46,22 @@ def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> 
     records = []
     for call in sorted(calls, key=lambda c: by_call[c.call].draw):
         drawn = by_call[call.call]
-        for row in call.answers:
-            if row.loss is None:
-                continue
-            _, variant, concept = space.numbering.parts(row.question)
-            asked = drawn.draw, row.call, row.question, drawn.sample, *space.variants[variant]
-            told = row.truth, row.answer, row.unanswered, row.loss, row.coordinate, call.elapsed
-            records.append((*asked, space.concepts[concept], *told))
-    table = pd.DataFrame.from_records(records, columns=COLUMNS)
-    return table.astype({"answer": float, "coordinate": float, "loss": float})
+        asked = drawn.draw, drawn.sample, call.call, call.elapsed
+        records += [
+            (*asked, row.question, row.truth, row.answer, row.unanswered, row.loss, row.coordinate)
+            for row in call.answers
+            if row.loss is not None
+        ]
+    names = ("draw", "sample", "call", "elapsed", "question", *COLUMNS[7:12])
+    table = pd.DataFrame.from_records(records, columns=names)
+    _, variant, concept = space.numbering.parts(table["question"].to_numpy(np.int64))
+    relations, severities = zip(*space.variants, strict=True)
+    table = table.assign(
+        relation=np.array(relations, object)[variant],
+        severity=np.array(severities)[variant],
+        concept=np.array(space.concepts, object)[concept],
+    )
+    return table[COLUMNS].astype({"answer": float, "coordinate": float, "loss": float})
 
 
 def with_metadata(table: pd.DataFrame, dataset: CompleteDataset, samples: Indices) -> pd.DataFrame:

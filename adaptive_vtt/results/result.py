@@ -15,6 +15,7 @@ from ..certify.derived import Rates, figures
 from ..certify.further import COLUMNS
 from ..certify.tracks import members_of
 from ..certify.verify import Interval, recompute, versus_decision
+from ..certify.verify_counting import counted
 from ..engine.repeat_probes import Repeated, repeated
 from ..errors import InputError, unknown
 from ..families import OfConcept, OfRelation, Overall, TargetId
@@ -32,6 +33,7 @@ from ..oracles.findings import (
 from ..types import JsonObject
 from ..utils.figures import USD, Bar, figure, money, on_page, table_html
 from ..utils.files import write_text
+from . import census
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
 from .opening import sentence
@@ -109,7 +111,8 @@ class Result:
     was asked, and what that cost, within ``cost``. ``unconfirmed``: the part of ``cost`` that no
     server confirmed, so that it may not have been charged: failed attempts, and replies without
     counts, at the most one can cost. ``in_doubt``: that in words, and what lost calls may have cost
-    beside ``cost``.
+    beside ``cost``. ``census``: of an audit that asks everything the tables of ``results.census``:
+    "rates", "perturbations" and "classes".
     """
 
     targets: pd.DataFrame
@@ -133,6 +136,7 @@ class Result:
     unconfirmed: float = 0.0
     in_doubt: tuple[str, ...] = ()
     currency: str = USD
+    census: Mapping[str, pd.DataFrame] = field(default_factory=dict, compare=False)
     source: Source | None = field(default=None, compare=False)
 
     def failures(self) -> pd.DataFrame:
@@ -190,7 +194,9 @@ class Result:
         return written
 
     def save(self, folder: Path | str) -> Path:
-        """Writes result.json and report.html into a folder; gives the report's path."""
+        """Writes result.json and report.html into a folder, and of an audit that asked everything
+        its tables; gives the report's path."""
+        census.write(Path(folder), dict(self.census))
         text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
         write_text(Path(folder) / "result.json", text + "\n")
         return self.report(Path(folder) / "report.html")
@@ -202,6 +208,8 @@ class Result:
         if self.versus:
             return {"differences": self._differences()}
         found = {"targets": self.targets, "derived": self.derived}
+        if self.census:
+            return {**found, **self.census}
         found["perturbations"] = self._source("tables").perturbations()
         return {name: table for name, table in found.items() if name == "targets" or len(table)}
 
@@ -247,6 +255,7 @@ class Result:
             "headline": self.headline,
             "versus": [asdict(row) for row in self.versus] or None,
             "judge": None if self.judge is None else self.judge.as_dict(),
+            "census": {n: _records(table) for n, table in self.census.items()} or None,
         }
 
     as_dict = to_dict
@@ -321,7 +330,7 @@ def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Re
         targets = _targets(table, facts.settings.oracle.rates)
     else:
         found_rows = facts.intervals if intervals is None else intervals
-        targets = _certified(certificate, found_rows, draws, calls)
+        targets = _certified(facts, found_rows, draws, calls)
         # figures of several rates hold only where their intervals hold at once
         if certificate.guarantee == "all" and not certificate.paired:
             bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
@@ -350,6 +359,7 @@ def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Re
         guarantee=None if certificate is None else certificate.promise,
         headline=sentence(facts, _rows(targets)),
         versus=tuple(compared(certificate, _rows(targets), draws, calls, facts.known_a)),
+        census=census.tables(facts, table, targets) if certificate and certificate.counted else {},
     )
 
 
@@ -373,17 +383,28 @@ def warned(
     """``Result.warnings`` from the rows of a journal."""
     targets = pd.DataFrame()
     if facts.certificate is not None:
-        targets = _certified(facts.certificate, facts.intervals, draws, calls)
+        targets = _certified(facts, facts.intervals, draws, calls)
     return tuple(cautions(facts, targets, repeated(sources, calls), calls))
 
 
+def certified_table(facts: Facts, calls: list[CallRow]) -> pd.DataFrame:
+    """``Result.targets`` of an audit that asks everything, from its journal."""
+    return _certified(facts, facts.intervals, [], calls)
+
+
 def _certified(
-    certificate: CertificateFacts,
+    facts: Facts,
     rows: list[JsonObject] | None,
     draws: list[DrawRow],
     calls: list[CallRow],
 ) -> pd.DataFrame:
     """``rows``: a table of intervals; None where they are to be computed from draws and calls."""
+    certificate = facts.certificate
+    assert certificate is not None
+    if certificate.counted:
+        counts = counted(certificate, facts.population, calls) if rows is None else rows
+        same = {"emptied": False, "invalidated": False}
+        return _identified(pd.DataFrame(counts).assign(**same), certificate.ids)
     if rows is None:
         found = enumerate(recompute(certificate, draws, calls))
         rows = [_recomputed(interval, certificate, k) for k, interval in found]

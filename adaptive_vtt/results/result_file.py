@@ -62,6 +62,8 @@ class TargetEntry(_Part):
     emptied: bool = Field(False, description="nothing is left of its interval")
     invalidated: bool = Field(False, description="its draws contradict its interval")
     excluded: Count = Field(0, description="answered questions that did not count")
+    unanswered: Count = Field(0, description="where everything is asked: without an answer")
+    images: Count = Field(0, description="where everything is asked: that questions were about")
     decided: Literal["above", "at most", "below", "open"] | None = Field(
         None, description="on which side of at_most it lies; null or open: not known yet"
     )
@@ -115,6 +117,16 @@ class ProtocolEntry(_Part):
     left_out: Count = Field(description="images not asked about: no region of them is marked")
 
 
+class CensusEntry(_Part):
+    """The tables of an audit that asks everything, row by row, as its folder's tables/ has them."""
+
+    rates: list[JsonObject] = Field(
+        description="per target: its exact mean loss, and an interval for other images"
+    )
+    perturbations: list[JsonObject] = Field(description="per relation and severity")
+    classes: list[JsonObject] = Field(description="per relation, severity and concept")
+
+
 class ResultFile(_Part):
     """The result of an audit: result.json, ``Result.to_dict()`` and ``avtt audit --json``."""
 
@@ -151,6 +163,7 @@ class ResultFile(_Part):
     judge: JudgeFindings | None = Field(
         None, description="where a judge model was asked what replies mean"
     )
+    census: CensusEntry | None = Field(None, description="of an audit that asks everything")
 
 
 def schema() -> JsonObject:

@@ -1,5 +1,4 @@
-"""What a folder of runs holds: each audit's model, cost and state, read from its journal alone, and
-each census's, read from its record and census.json.
+"""What a folder of runs holds: each audit's model, cost and state, read from its journal alone.
 
 Nothing is written, no lock is taken for longer than a look at it, and nothing that stands in a
 run folder is executed. A folder that cannot be read is a run, too, with a sentence that says why.
@@ -9,20 +8,17 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, TypeAdapter
+from typing import Any, Literal
 
 from ..errors import AvttError, InputError, JournalError, one_line
-from ..families import COLUMNS, TargetId
+from ..families import TargetId
 from ..journal import SQLiteJournal, read_journal
 from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
-from ..journal.files import BATCH, JOURNAL, RECORD, holder, lock_taken
+from ..journal.files import JOURNAL, holder, lock_taken
 from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
-from . import census
 from .difference import told_of
 from .way_on import beyond_limits, way
 
@@ -38,9 +34,8 @@ class Run:
     ``targets``: how many are certified at the end or aimed at, 0 in audits that only explore.
     ``written``: when the journal changed last, in seconds since 1970. ``head``: see
     ``Journal.head``. ``paired``: two models are compared, and each call is one of either.
-    ``census``: everything is asked, and rates are exact; ``head`` and ``targets``
-    are known of finished ones. ``further``: how an audit goes on that ended at its limits with
-    targets open, else "".
+    ``census``: everything is asked, and rates are exact. ``further``: how an audit goes on that
+    ended at its limits with targets open, else "".
     """
 
     name: str
@@ -165,28 +160,22 @@ def find(folder: Path) -> dict[str, Path]:
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: expected a run folder or a folder of runs, found none")
-    if _file(folder).exists():
+    if (folder / JOURNAL).exists():
         return {folder.resolve().name or "run": folder}
     root, found = folder.resolve(), {}
     with suppress(OSError):
         for path in sorted(folder.iterdir()):
             with suppress(OSError):
-                if _file(path).resolve(strict=True).is_relative_to(root):
+                if (path / JOURNAL).resolve(strict=True).is_relative_to(root):
                     found[path.name] = path
     return found
 
 
-def _file(folder: Path) -> Path:
-    return folder / (RECORD if census.holds_census(folder) else JOURNAL)
-
-
 def read_run(folder: Path, name: str | None = None) -> Run:
-    """The audit or census in ``folder``, whatever its state; raises nothing."""
-    name, path = name or folder.name, _file(folder)
+    """The audit in ``folder``, whatever its state; raises nothing."""
+    name, path = name or folder.name, folder / JOURNAL
     try:
         written = _written(path)
-        if census.holds_census(folder):
-            return _read_census(name, folder, written)
         with closing(SQLiteJournal(path, read_only=True)) as journal:
             return _read(name, folder, journal, written)
     except AvttError as error:
@@ -239,74 +228,19 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         tally.cost,
         written,
         journal.head,
+        census=facts.certificate is not None and facts.certificate.counted,
         currency=facts.currency,
         paired=facts.certificate is not None and facts.certificate.paired,
         further=beyond_limits(facts, folder),
     )
 
 
-def _read_census(name: str, folder: Path, written: float | None) -> Run:
-    facts, batches, _ = census.kept(folder)
-    model, version = facts["model"]
-    begun = Run(name, folder, "running", model=model, version=version, census=True)
-    begun = replace(begun, calls=batches * BATCH, written=written)
-    if holder(folder / RECORD) is not None:
-        return begun
-    try:
-        found = census.told(folder)
-    except JournalError:
-        return replace(begun, state="stopped", told=f"go on with {census.way(folder)}")
-    return replace(
-        begun,
-        state="ended",
-        told="everything was asked",
-        dataset=found["census"],
-        targets=len(_exact(found)),
-        calls=found["calls"],
-        head=found["head"],
-    )
-
-
-def _exact(told: JsonObject) -> tuple[Rate, ...]:
-    """The rates of a census, but those of no question that counts."""
-    ids = TypeAdapter[TargetId](Annotated[TargetId, Field(discriminator="kind")])
-    return tuple(
-        Rate(
-            ids.validate_python({name: row[name] for name in COLUMNS if row[name] is not None}),
-            row["exact"],
-            row["exact"],
-            row["exact"],
-            certified=True,
-            valid=True,
-        )
-        for row in told["rates"]
-        if row["exact"] is not None
-    )
-
-
-def _census_rates(folder: Path) -> Rates:
-    facts, found = census.kept(folder).facts, census.told(folder)
-    oracle = facts["oracle"]
-    return Rates(
-        head=found["head"],
-        space=facts["space"],
-        oracle=" ".join(filter(None, [oracle["name"], oracle.get("regime")])),
-        unanswered="loss",
-        sure=1.0,
-        guarantee="all",
-        rows=_exact(found),
-    )
-
-
 def read_rates(folder: Path) -> Rates:
     """Every target's interval: as the end journaled it, or recomputed from the rows of an audit
-    that has not ended, which takes about a second per thousand draws; of a finished census its
-    exact rates.
+    that has not ended, which takes about a second per thousand draws.
 
     Raises JournalError where the journal cannot be read.
     """
-    if census.holds_census(folder):
-        return _census_rates(folder)
     with closing(read_journal(folder / JOURNAL)) as journal:
         facts = read_facts(journal.facts())
         certificate, oracle = facts.certificate, facts.settings.oracle

@@ -25,7 +25,7 @@ from typing import Any
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_answers, all_losses, means
+from adaptive_vtt.audit.everything import all_answers, all_losses, means
 from adaptive_vtt.benchmark.runs import BASELINES, UNIFORM, Job, certified_run
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.config import DEMO

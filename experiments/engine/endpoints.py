@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.audit import Audit
-from adaptive_vtt.audit.census import means
+from adaptive_vtt.audit.everything import means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table

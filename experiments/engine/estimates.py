@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.audit import Audit, Progress
-from adaptive_vtt.audit.census import all_losses, means
+from adaptive_vtt.audit.everything import all_losses, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.config import DEMO
 from adaptive_vtt.config.building import build_audit, build_parts

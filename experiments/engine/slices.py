@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import members
-from adaptive_vtt.certify.targets import target_of
+from adaptive_vtt.certify.targets import members, target_of
 from adaptive_vtt.certify.tracks import Track, tracks
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.families import OfSlice

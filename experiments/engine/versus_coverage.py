@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from adaptive_vtt.audit.census import means
+from adaptive_vtt.audit.everything import means
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.decisions import FAILS, HOLDS, MAX_AIM, Comparison
 from adaptive_vtt.certify.game import Bet

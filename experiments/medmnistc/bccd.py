@@ -29,7 +29,7 @@ import pandas as pd
 import torch
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_answers, all_losses, means
+from adaptive_vtt.audit.everything import all_answers, all_losses, means
 from adaptive_vtt.benchmark.runs import UNIFORM, Job, certified_run
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets.base import Dataset

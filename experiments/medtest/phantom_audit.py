@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_answers, all_losses, means
+from adaptive_vtt.audit.everything import all_answers, all_losses, means
 from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets import from_table

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_losses, means
+from adaptive_vtt.audit.everything import all_losses, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.relations import reic

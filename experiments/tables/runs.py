@@ -18,7 +18,6 @@ from adaptive_vtt.families import COLUMNS
 from adaptive_vtt.journal import Journal, read_journal
 from adaptive_vtt.journal.facts import Facts, read_facts
 from adaptive_vtt.journal.files import JOURNAL
-from adaptive_vtt.results import census
 from adaptive_vtt.types import ERROR
 
 from .layout import Cell
@@ -84,12 +83,7 @@ class Run:
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
-        """Open the journal. Raise InputError in the folder of a census that has none."""
-        if not (self.folder / JOURNAL).is_file():
-            raise InputError(
-                f"{self.folder}: expected a {JOURNAL}, whose answers this table is made of, found "
-                "none; run 'avtt audit' into a folder of its own"
-            )
+        """Open the journal."""
         with closing(read_journal(self.folder / JOURNAL)) as journal:
             yield journal
 
@@ -106,7 +100,7 @@ def read_run(argument: str) -> Run:
     folder = Path(path)
     if not folder.is_dir():
         raise InputError(f"{path}: expected the folder of a run, found none")
-    run = _census(folder) if census.holds_census(folder) else _audit(folder)
+    run = _audit(folder)
     return replace(run, model=model or run.model, dataset=dataset or run.dataset)
 
 
@@ -141,7 +135,10 @@ def _audit(folder: Path) -> Run:
     rates["cell"] = [
         Cell(*row) if holds else Cell(math.nan) for row, holds in zip(ends, valid, strict=True)
     ]
-    return _run(folder, facts, rates, _figures(result.tables().get("perturbations")))
+    perturbations = result.tables().get("perturbations")
+    if result.census and perturbations is not None:
+        return _run(folder, facts, rates, _exact(perturbations))
+    return _run(folder, facts, rates, _figures(perturbations))
 
 
 def _run(
@@ -185,22 +182,10 @@ def _figures(table: pd.DataFrame | None) -> dict[str, dict[str, Cell]]:
     return found
 
 
-def _census(folder: Path) -> Run:
-    tables, facts = census.told(folder), census.kept(folder).facts
-    rates = pd.DataFrame(tables["rates"]).reindex(columns=[*COLUMNS, "exact"])
-    rates["cell"] = [Cell(exact, exact, exact) for exact in rates.pop("exact").astype(float)]
-    figures = pd.DataFrame(tables["perturbations"]).groupby("relation", sort=False)
-    means = figures.mean(numeric_only=True)  # over severities
-    return Run(
-        folder,
-        facts["model"][0],
-        tables["census"],
-        facts["oracle"]["name"],
-        facts["oracle"].get("metric"),
-        None,
-        rates,
-        {
-            str(relation): {FIGURES[n]: Cell(v, v, v) for n, v in row.items() if n in FIGURES}
-            for relation, row in means.to_dict("index").items()
-        },
-    )
+def _exact(perturbations: pd.DataFrame) -> dict[str, dict[str, Cell]]:
+    """Figures of a census by relation, means over severities."""
+    means = perturbations.groupby("relation", sort=False).mean(numeric_only=True)
+    return {
+        str(relation): {FIGURES[n]: Cell(v, v, v) for n, v in row.items() if n in FIGURES}
+        for relation, row in means.to_dict("index").items()
+    }

@@ -1,7 +1,11 @@
-"""A census: exact rates as others compute them, its record, and going on with it."""
+"""A census: an audit that asks everything, with exact rates as others compute them."""
 
 import json
-import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +16,25 @@ from scipy.stats import binom
 from sklearn import metrics
 
 import adaptive_vtt as avtt
-from adaptive_vtt import QuestionSpace
-from adaptive_vtt.audit.census import Census, CensusResult, all_losses, asking, everything
-from adaptive_vtt.audit.census.asking import columns_of
-from adaptive_vtt.audit.census.making import Making
-from adaptive_vtt.audit.census.record import Columns
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.audit import in_order
+from adaptive_vtt.audit.at_once import judged_at_once
+from adaptive_vtt.audit.everything import all_losses
+from adaptive_vtt.audit.making import Making
+from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.main import main
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Correctness, MaskDrop, TopClass
 from adaptive_vtt.relations import get
-from adaptive_vtt.results.outcomes import clopper_pearson
+from adaptive_vtt.results.gate import gate
+from adaptive_vtt.results.outcomes import clopper_pearson, outcomes
+from adaptive_vtt.results.result import Result, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Floats, Unanswered
 
@@ -49,10 +59,24 @@ def labelled() -> QuestionSpace:
     return QuestionSpace(tiny_dataset(SAMPLES, 3), RELATIONS)
 
 
+class Whole:
+    """A census in memory, its journal, and its tables."""
+
+    def __init__(self, space: QuestionSpace, model: Any, **options: Any) -> None:
+        self.space, self.journal = space, MemoryJournal()
+        options = {"fail_on_error": 1.0, "processes": 0, **options}
+        audit = Audit(space, model, strategy="everything", journal=self.journal, **options)
+        self.result: Result = audit.run()
+        self.outcomes = outcomes(self.journal)
+        self.rates, self.perturbations = (
+            self.result.census[name] for name in ("rates", "perturbations")
+        )
+        self.classes = self.result.census["classes"].fillna({"note": ""})
+
+
 @pytest.fixture(scope="module")
-def labels_found(labelled: QuestionSpace) -> CensusResult:
-    with Census(labelled, Free()) as census:
-        return census.run()
+def labels_found(labelled: QuestionSpace) -> Whole:
+    return Whole(labelled, Free())
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +93,11 @@ def classes() -> QuestionSpace:
 
 
 @pytest.fixture(scope="module")
-def classes_found(classes: QuestionSpace) -> CensusResult:
-    with Census(classes, Free(seed=3)) as census:
-        return census.run()
+def classes_found(classes: QuestionSpace) -> Whole:
+    return Whole(classes, Free(seed=3))
 
 
-def wide(found: CensusResult, relation: str, severity: int) -> tuple[Floats, Floats]:
+def wide(found: Whole, relation: str, severity: int) -> tuple[Floats, Floats]:
     """Truths and answers, samples x concepts, of one variant."""
     table = found.outcomes
     mine = table[(table["relation"] == relation) & (table["severity"] == severity)]
@@ -91,9 +114,7 @@ def row(table: pd.DataFrame, **of: object) -> "pd.Series[Any]":
 # -- rates ---------------------------------------------------------------------------------
 
 
-def test_rates_are_the_means_of_all_losses(
-    labelled: QuestionSpace, labels_found: CensusResult
-) -> None:
+def test_rates_are_the_means_of_all_losses(labelled: QuestionSpace, labels_found: Whole) -> None:
     questions, losses = all_losses(labelled, Free())
     assert labels_found.outcomes["question"].tolist() == questions.tolist()
     rates = labels_found.rates.set_index("target")
@@ -108,16 +129,14 @@ def test_rates_are_the_means_of_all_losses(
     assert rates.loc["overall error", "images"] == len(np.unique(sample)) == SAMPLES
 
 
-def test_targets_of_the_same_questions_are_one(classes_found: CensusResult) -> None:
-    with Census(classes_found.space, Free(), targets=["concept:a", "overall"]) as census:
-        names = [t.name for t in census.run().targets]
-    assert names == [t.name for t in classes_found.targets]
+def test_targets_of_the_same_questions_are_one(classes_found: Whole) -> None:
+    more = Whole(classes_found.space, Free(), targets=["concept:a", "overall"])
+    assert more.rates["target"].tolist() == classes_found.rates["target"].tolist()
     alone = QuestionSpace(tiny_dataset(4, 2), ["identity"])
-    with Census(alone, Free()) as census:
-        assert "relation identity: error" not in [t.name for t in census.run().targets]
+    assert "relation identity: error" not in Whole(alone, Free()).rates["target"].tolist()
 
 
-def test_groups_of_metadata_have_rates(classes_found: CensusResult) -> None:
+def test_groups_of_metadata_have_rates(classes_found: Whole) -> None:
     table = classes_found.outcomes
     south = table["sample"].astype(str).isin([f"s{i}" for i in range(0, SAMPLES, 3)])
     found = row(classes_found.rates, group="site", value="south")
@@ -142,7 +161,7 @@ def test_an_interval_for_other_images_is_that_of_so_many_coins() -> None:
 
 @pytest.mark.parametrize(("relation", "severity"), [("identity", 0), ("brightness_up", 4)])
 def test_figures_of_one_class_per_image_are_those_of_scikit_learn(
-    classes_found: CensusResult, relation: str, severity: int
+    classes_found: Whole, relation: str, severity: int
 ) -> None:
     truth, answers = wide(classes_found, relation, severity)
     right, given = truth.argmax(axis=1), answers.argmax(axis=1)
@@ -160,7 +179,7 @@ def test_figures_of_one_class_per_image_are_those_of_scikit_learn(
     assert found[list(expected)].to_dict() == pytest.approx(expected, abs=CLOSE)
 
 
-def test_figures_of_labels_are_those_of_scikit_learn(labels_found: CensusResult) -> None:
+def test_figures_of_labels_are_those_of_scikit_learn(labels_found: Whole) -> None:
     truth, answers = wide(labels_found, "brightness_up", 2)
     each = []
     for k, name in enumerate(labels_found.space.concepts):
@@ -180,7 +199,7 @@ def test_figures_of_labels_are_those_of_scikit_learn(labels_found: CensusResult)
     assert found["balanced accuracy"] == pytest.approx(np.mean(each), abs=CLOSE)
 
 
-def test_a_class_that_no_image_has_is_said(classes_found: CensusResult) -> None:
+def test_a_class_that_no_image_has_is_said(classes_found: Whole) -> None:
     notes = classes_found.classes.set_index(["relation", "severity", "concept"])["note"]
     assert notes["identity", 0, "d"] == "no image has it"
     assert notes["identity", 0, "a"] == ""
@@ -200,8 +219,9 @@ def test_dice_that_drop_are_counted_as_by_hand() -> None:
     mask[4:12, 4:12] = True
     dataset = from_table(images, pd.DataFrame({"polyp": [1] * 6}), masks={"polyp": [mask] * 6})
     space = QuestionSpace(dataset, ["contrast_down"], oracle=MaskDrop(thresholds=(0.25, 0.5)))
-    with Census(space, PythonModel(segmenter)) as census:
-        rates = census.run().rates.set_index("target")["exact"]
+    whole = Whole(space, PythonModel(segmenter))
+    rates = whole.rates.set_index("target")["exact"]
+    assert whole.perturbations["dice"].notna().all()
     for limit in (0.25, 0.5):
         lost = []
         for number in range(30):
@@ -231,25 +251,45 @@ def test_judging_at_once_is_judging_one_by_one(oracle: Any, answers: Any) -> Non
     if answers == "one" and isinstance(oracle, TopClass):
         pytest.skip("a class is told of all concepts")
     model, judge = Free(answers=answers), Judge(space, answers)
-    calls = everything.calls_in_order(space, model)
-    said = model.ask([judge.prompt(call) for call in calls])
-    rows = [
-        row for call, answer in zip(calls, said, strict=True) for row in judge.judged(call, answer)
-    ]
-    for mine, theirs in zip(columns_of(judge, calls, said), Columns.of(rows), strict=True):
-        assert mine.tolist() == theirs.tolist()
-    assert asking._at_once(judge, calls, said) is not None
-    assert asking._at_once(judge, calls, [Unanswered("no"), *said[1:]]) is None
+    questions = np.sort(space.nth(np.arange(space.size)))
+    calls = np.unique(space.image_of(questions)) if answers == "all" else questions
+    answered = model.ask([judge.prompt(call) for call in calls.tolist()])
+    said = dict(zip(calls.tolist(), answered, strict=True))
+    at_once = judged_at_once(judge, said)
+    assert at_once == {call: judge.judged(call, answer) for call, answer in said.items()}
+    assert not judged_at_once(judge, {**said, int(calls[0]): Unanswered("no")})
 
 
-# -- the record, and going on --------------------------------------------------------------
+def test_questions_without_an_answer_count_as_wrong_and_are_counted(
+    labelled: QuestionSpace,
+) -> None:
+    found = Whole(labelled, Free(refuse=0.3))
+    table = found.outcomes
+    silent = table["unanswered"].notna()
+    assert 0 < silent.sum() < len(table)
+    assert (table.loc[silent, "loss"] == 1).all()
+    overall = row(found.rates, kind="overall")
+    assert overall["unanswered"] == silent.sum()
+    assert overall["exact"] == pytest.approx(table["loss"].mean(), abs=CLOSE)
+    assert found.perturbations["unanswered"].sum() == silent.sum()
+    verify(found.journal)
+    both = Whole(labelled, Free(refuse=0.3), unanswered="both")
+    ends = row(both.result.targets, kind="overall")
+    answered = table.loc[~silent, "loss"].sum() / len(table)
+    assert ends["lower"] == pytest.approx(answered, abs=CLOSE)
+    assert ends["upper"] == pytest.approx(answered + silent.mean(), abs=CLOSE)
+    assert not ends["certified"]
+    verify(both.journal)
+
+
+# -- the same journal, and what takes it ---------------------------------------------------
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of 7 calls, so that a few images make many."""
-    monkeypatch.setattr(everything, "BATCH", 7)
-    monkeypatch.setattr("adaptive_vtt.audit.census.asking.BATCH", 7)
+    monkeypatch.setattr(in_order, "BATCH", 7)
+    monkeypatch.setattr(in_order.InOrder, "batch", 7)
 
 
 class Breaks(Free):
@@ -268,36 +308,70 @@ class Breaks(Free):
 def test_it_goes_on_where_it_broke_off_and_comes_to_the_same(
     small: None, tmp_path: Path, labelled: QuestionSpace, answers: Any
 ) -> None:
-    with Census(labelled, Free(answers=answers)) as census:
-        whole = census.run()
+    whole = Whole(labelled, Free(answers=answers))
     broken, after = Breaks(answers=answers), Free(answers=answers)
     broken.name = after.name = "scripted"
-    with Census(labelled, broken, out=tmp_path) as census:
-        with pytest.raises(ModelError, match="out of memory"):
-            census.run()
-        assert census.done == 56
-    with Census(labelled, after, out=tmp_path) as census:
-        told: list[int] = []
-        found = census.run(told.append)
-        assert sum(told) == census.calls - 56
-    assert found.head == whole.head
-    pd.testing.assert_frame_equal(found.rates, whole.rates)
+    options: Any = {"strategy": "everything", "journal": tmp_path / "journal.db", "processes": 0}
+    with Audit(labelled, broken, **options) as audit, pytest.raises(ModelError, match="out of"):
+        audit.run()
+    with Audit(labelled, after, **options) as audit:
+        found = audit.run()
+    pd.testing.assert_frame_equal(found.census["rates"], whole.rates)
+    assert len(after.asked) == found.calls - 56
     assert not {*map(repr, broken.asked[:56])} & {*map(repr, after.asked)}
+    verify(read_journal(tmp_path / "journal.db"))
 
 
 def test_a_finished_census_asks_nothing(tmp_path: Path, labelled: QuestionSpace) -> None:
-    with Census(labelled, Free(), out=tmp_path) as census:
-        first = census.run()
+    options: Any = {"strategy": "everything", "journal": tmp_path / "journal.db"}
+    with Audit(labelled, Free(), **options) as audit:
+        first = audit.run()
     again = Free()
-    with Census(labelled, again, out=tmp_path) as census:
-        assert census.run().head == first.head
+    with Audit(labelled, again, **options) as audit:
+        second = audit.run()
+    pd.testing.assert_frame_equal(first.census["rates"], second.census["rates"])
     assert not again.asked
 
 
+SLOW = """
+import time
+
+def slow(images):
+    time.sleep(0.4)
+    return [[image.mean() / 255, 0.7, 0.2, 0.1, 0.6, 0.4] for image in images]
+"""
+
+
+def test_resume_after_a_kill_pays_for_no_answer_twice(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(SLOW)
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(
+        '[dataset]\nkind = "adaptive_vtt.experiments.medtest.phantoms:frames"\n'
+        "[dataset.options]\ncount = 60\n"
+        '[model]\nkind = "python"\ntarget = "model.py:slow"\n'
+        '[space]\nrelations = ["identity", "brightness_up", "rotation"]\n'
+    )
+    run = tmp_path / "run"
+    avtt = [sys.executable, "-m", "adaptive_vtt"]
+    with subprocess.Popen([*avtt, "census", str(spec), "--out", str(run)], cwd=tmp_path) as begun:
+        for _ in range(600):
+            time.sleep(0.1)
+            with suppress(JournalError):
+                if read_journal(run / "journal.db").tally().calls:
+                    break
+        begun.kill()
+    before = [call.call for call in read_journal(run / "journal.db").calls()]
+    subprocess.run([*avtt, "resume", str(run)], check=True, cwd=tmp_path)
+    journal = read_journal(run / "journal.db")
+    calls = [call.call for call in journal.calls()]
+    assert 0 < len(before) < len(calls)
+    assert calls[: len(before)] == before
+    assert summarise(journal).targets["certified"].all()
+    verify(journal)
+
+
 @pytest.mark.slow
-def test_images_made_in_another_process_are_the_same(
-    small: None, labelled: QuestionSpace, labels_found: CensusResult
-) -> None:
+def test_images_made_in_another_process_are_the_same(labelled: QuestionSpace) -> None:
     batches = [[0, 1, 2], [7, 8], [100]]
     elsewhere = [*Making(labelled, 1)(batches)]
     for images, pairs in zip(batches, elsewhere, strict=True):
@@ -312,71 +386,109 @@ def test_a_space_that_cannot_be_sent_is_made_here(labelled: QuestionSpace) -> No
     assert [*map(len, Making(unsent, 2)([[0], [1, 2]]))] == [1, 2]
 
 
-def test_an_answer_that_was_edited_is_noticed(
-    small: None, tmp_path: Path, labelled: QuestionSpace
+def rewritten(journal: MemoryJournal, change: Any) -> MemoryJournal:
+    """A journal with a sound chain whose rows, of draws and of calls, are changed."""
+    made = MemoryJournal()
+    for fact in journal.fact_rows():
+        made.set_facts(**{fact.name: json.loads(fact.value)})
+    draws, calls = change(journal.draws(), journal.calls())
+    made.add_draws(draws)
+    made.add_calls(calls)
+    return made
+
+
+def skipped(draws: list[DrawRow], calls: Any) -> Any:
+    """Without the third call, as if it had never been there."""
+    left = [replace(d, draw=k) for k, d in enumerate([*draws[:2], *draws[3:]])]
+    return left, [*calls[:2], *calls[3:]]
+
+
+def swapped(draws: list[DrawRow], calls: Any) -> Any:
+    first, second, *rest = draws
+    return [replace(second, draw=0), replace(first, draw=1), *rest], calls
+
+
+def by_chance(draws: list[DrawRow], calls: Any) -> Any:
+    return [replace(draws[0], probability=0.5), *draws[1:]], calls
+
+
+def milder(draws: list[DrawRow], calls: Any) -> Any:
+    answers = tuple(replace(a, loss=0.0) for a in calls[0].answers)
+    worse = tuple(replace(a, loss=1.0) for a in calls[1].answers)
+    return draws, [replace(calls[0], answers=answers), replace(calls[1], answers=worse), *calls[2:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (skipped, "draw 2 is call 3, which is not the next one in order"),
+        (swapped, "draw 0 is call 1, which is not the next one in order"),
+        (by_chance, "draw 0: expected probability 1 and no proposal"),
+        (milder, "the rows come to .* the journal says otherwise"),
+    ],
+)
+def test_verify_refuses_other_calls_and_rates(
+    labels_found: Whole, change: Any, message: str
 ) -> None:
-    with Census(labelled, Free(), out=tmp_path) as census:
-        census.run()
-    database = sqlite3.connect(tmp_path / "census.db")
-    with database:
-        database.execute(
-            "UPDATE batch SET answers = (SELECT answers FROM batch WHERE number = 3) "
-            "WHERE number = 2"
-        )
-    database.close()
-    with pytest.raises(JournalError, match="batch 2 was altered after it was written; restore"):
-        Census(labelled, Free(), out=tmp_path)
+    verify(rewritten(labels_found.journal, lambda *rows: rows))
+    with pytest.raises(JournalError, match=message):
+        verify(rewritten(labels_found.journal, change))
 
 
-def test_another_census_is_not_mixed_in(tmp_path: Path, labelled: QuestionSpace) -> None:
-    with Census(labelled, Free(), out=tmp_path) as census:
-        census.run()
-    other = Free()
-    other.name = "other"
-    with pytest.raises(JournalError, match=r"holds a census of another model .* another --out"):
-        Census(labelled, other, out=tmp_path)
-    mild = QuestionSpace(tiny_dataset(SAMPLES, 3), RELATIONS, severities=[1])
-    with pytest.raises(JournalError, match="holds a census of another space"):
-        Census(mild, Free(), out=tmp_path)
+@pytest.mark.parametrize("field", ["estimate", "upper", "questions", "images", "certified"])
+def test_verify_refuses_a_rate_that_was_edited(labels_found: Whole, field: str) -> None:
+    journal = rewritten(labels_found.journal, lambda *rows: rows)
+    rows = journal.facts()["intervals"]
+    rows[3][field] = 0
+    journal.set_facts(intervals=rows)
+    with pytest.raises(JournalError, match=f"says otherwise: .*{field} 0"):
+        verify(journal)
 
 
-def test_one_at_a_time_writes_and_links_are_not_followed(
-    tmp_path: Path, labelled: QuestionSpace
-) -> None:
-    held = pytest.raises(JournalError, match="is being written by this process already")
-    with Census(labelled, Free(), out=tmp_path / "a"), held:
-        Census(labelled, Free(), out=tmp_path / "a")
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "census.db").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(JournalError, match="expected a file of its own, got a link"):
-        Census(labelled, Free(), out=tmp_path / "b")
-    (tmp_path / "c").mkdir()
-    (tmp_path / "c" / "census.db").write_text("not a database" * 100)
-    with pytest.raises(JournalError, match="expected the record of a census"):
-        Census(labelled, Free(), out=tmp_path / "c")
-    assert not (tmp_path / "elsewhere").exists()
+def test_rates_follow_from_the_journal_before_the_end(labelled: QuestionSpace) -> None:
+    cut = Whole(labelled, Free(), budget=60)
+    assert cut.result.reason == "60 calls were made"
+    rows = cut.result.targets.set_index("target")
+    assert not rows["certified"].all()
+    exact = Whole(labelled, Free()).rates.set_index("target")["exact"]
+    assert (rows["lower"] <= exact + CLOSE).all()
+    assert (exact <= rows["upper"] + CLOSE).all()
+    journal = rewritten(cut.journal, lambda *found: found)
+    journal.set_facts(intervals=None, ended=None)
+    verify(journal)
+    now = summarise(journal).targets.set_index("target")
+    pd.testing.assert_series_equal(now["upper"], rows["upper"])
 
 
-def test_a_model_that_costs_money_is_refused(labelled: QuestionSpace) -> None:
-    paid = ScriptedModel()
-    with pytest.raises(InputError, match="expected a model that costs nothing, got 'scripted'"):
-        Census(labelled, paid)
-    assert not paid.asked
+def test_a_gate_decides_on_exact_rates(labels_found: Whole) -> None:
+    exact = row(labels_found.rates, kind="overall")["exact"]
+    for limit, state in ((exact + 1e-6, "pass"), (exact - 1e-6, "fail")):
+        assert gate(labels_found.journal, [f"overall <= {limit:.9f}"]).state == state
 
 
-def test_questions_without_an_answer_count_as_wrong_and_are_counted(
-    labelled: QuestionSpace,
-) -> None:
-    with Census(labelled, Free(refuse=0.3)) as census:
-        found = census.run()
-    table = found.outcomes
-    silent = table["unanswered"] != ""
-    assert 0 < silent.sum() < len(table)
-    assert (table.loc[silent, "loss"] == 1).all()
-    overall = row(found.rates, kind="overall")
-    assert overall["unanswered"] == silent.sum()
-    assert overall["exact"] == pytest.approx(table["loss"].mean(), abs=CLOSE)
-    assert found.perturbations["unanswered"].sum() == silent.sum()
+def test_goals_and_choices_have_no_place_in_it(labelled: QuestionSpace) -> None:
+    for name, value in {"half_width": 0.1, "exploration": 0.2, "repeat_probes": 2}.items():
+        options: Any = {name: value}
+        with pytest.raises(InputError, match=f"'everything': expected no {name}"):
+            Audit(labelled, Free(), strategy="everything", **options)
+
+
+def test_a_model_that_costs_money_takes_a_cap() -> None:
+    data = tiny_dataset(20, 2)
+    with pytest.raises(InputError, match="census: expected a limit for model 'scripted'"):
+        avtt.census(data, ScriptedModel(), relations=RELATIONS)
+    model = ScriptedModel()
+    found = avtt.census(data, model, relations=RELATIONS, max_cost=1.5, on_progress=False)
+    assert 0 < found.cost <= 1.5
+    assert 0 < len(model.asked) < 120
+
+
+def test_nothing_is_believed_and_calls_are_in_order(labels_found: Whole) -> None:
+    journal = labels_found.journal
+    assert not journal.beliefs()
+    calls = [draw.call for draw in journal.draws()]
+    assert calls == sorted(calls)
+    assert read_facts(journal.facts()).settings.strategy == "everything"
 
 
 # -- what people see -----------------------------------------------------------------------
@@ -384,19 +496,18 @@ def test_questions_without_an_answer_count_as_wrong_and_are_counted(
 
 def test_in_one_line_with_everything_in_a_folder(tmp_path: Path) -> None:
     found = avtt.census(tiny_dataset(6, 2), Free(), relations=RELATIONS, out=tmp_path)
-    said = json.loads((tmp_path / "census.json").read_text())
-    assert said["head"] == found.head
-    assert [r["target"] for r in said["rates"]] == [t.name for t in found.targets]
-    for name, table in found.tables().items():
+    said = json.loads((tmp_path / "result.json").read_text())
+    assert said["journal_head"] == found.head
+    for name, table in found.census.items():
         kept = pd.read_csv(tmp_path / "tables" / f"{name}.csv")
-        assert len(kept) == len(table)
-        assert "toprule" in (tmp_path / "tables" / f"{name}.tex").read_text()
-    rates = (tmp_path / "tables" / "rates.tex").read_text()  # the columns that a page holds
-    head = "target & questions & unanswered & images & exact & lower & upper "
-    assert f"toprule\n{head}" in rates
-    page = (tmp_path / "census.html").read_text()
+        assert len(kept) == len(table) == len(said["census"][name])
+    page = (tmp_path / "report.html").read_text()
     assert "overall error" in page
-    assert "every one of 72 questions" in page
+    assert "Exact rates" in page
+    assert "census-map-plot-data" in page
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(tmp_path)])
+    assert not ended.value.code
 
 
 @pytest.fixture
@@ -411,17 +522,25 @@ def simulated(tmp_path: Path) -> Path:
     return spec
 
 
-def test_the_command_asks_everything_and_goes_on(
+def test_the_command_asks_everything_whatever_the_goals_of_the_spec(
     simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for _ in range(2):
+    run = tmp_path / "run"
+    with pytest.raises(SystemExit) as ended:
+        main(["census", str(simulated), "--out", str(run)])
+    assert not ended.value.code
+    said = capsys.readouterr().out
+    assert "exact rates" in said
+    assert "overall error" in said
+    assert "report.html" in said
+    tables = {path.name: path.read_text() for path in (run / "tables").iterdir()}
+    for path in (run / "tables").iterdir():
+        path.unlink()
+    for command in (["report", str(run)], ["verify", str(run)]):
         with pytest.raises(SystemExit) as ended:
-            main(["census", str(simulated), "--out", str(tmp_path / "run")])
+            main(command)
         assert not ended.value.code
-        said = capsys.readouterr().out
-        assert "exact rates" in said
-        assert "overall error" in said
-        assert "page:" in said
+    assert {path.name: path.read_text() for path in (run / "tables").iterdir()} == tables
 
 
 def test_a_plan_says_where_asking_everything_is_cheaper(
@@ -440,8 +559,7 @@ def test_an_audit_asks_everything_where_that_is_cheaper_and_it_may(
     with pytest.raises(SystemExit):
         main(["audit", str(simulated), "--census", "auto", "--out", str(run)])
     assert "exact rates" in capsys.readouterr().out
-    assert (run / "census.html").exists()
-    assert not (run / "journal.db").exists()
+    assert read_facts(read_journal(run / "journal.db").facts()).settings.strategy == "everything"
     with pytest.raises(SystemExit) as ended:
         main(["audit", str(simulated), "--census", "yes", "--out", str(run)])
     assert ended.value.code == 2
@@ -461,5 +579,4 @@ def test_the_command_refuses_what_costs_money(
     with pytest.raises(SystemExit) as ended:
         main(["census", str(spec), "--out", str(tmp_path / "run")])
     assert ended.value.code == 2
-    assert "census: expected a model that costs nothing" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
+    assert "census: expected a limit for a model of which every call" in capsys.readouterr().err

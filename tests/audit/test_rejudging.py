@@ -13,7 +13,7 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
-from adaptive_vtt.audit.census import all_losses, means
+from adaptive_vtt.audit.everything import all_losses, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.datasets.formats.endobench import from_endobench

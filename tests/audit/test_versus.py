@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_answers, all_losses, means
+from adaptive_vtt.audit.everything import all_answers, all_losses, means
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.decisions import Comparison

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adaptive_vtt.audit.census import all_answers
+from adaptive_vtt.audit.everything import all_answers
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify.decisions import Comparison, Decisions
 from adaptive_vtt.certify.verify import verify

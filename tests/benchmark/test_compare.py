@@ -17,7 +17,7 @@ import torch
 
 import adaptive_vtt as avtt
 from adaptive_vtt import strategies
-from adaptive_vtt.audit.census import all_answers, all_losses, means
+from adaptive_vtt.audit.everything import all_answers, all_losses, means
 from adaptive_vtt.benchmark import executors
 from adaptive_vtt.benchmark.kept import KeptRuns
 from adaptive_vtt.benchmark.runs import Job, certified_run, options_of

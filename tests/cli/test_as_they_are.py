@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.certify.further import Range
-from adaptive_vtt.cli.audit import _named
 from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.run_folder import named as _named
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.opening import opening
@@ -37,8 +37,8 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     command = re.findall(r"^  avtt (census .*)$", said, re.MULTILINE)[0]
     assert run(*shlex.split(command), "--json") == 0
     census = json.loads(capsys.readouterr().out)
-    assert (census["calls"], census["rates"][0]["target"]) == (60, "overall error")
-    assert (tmp_path / "run-as-they-are" / "census.html").exists()
+    assert (census["calls"], census["census"]["rates"][0]["target"]) == (60, "overall error")
+    assert (tmp_path / "run-as-they-are" / "report.html").exists()
 
     with closing(read_journal(out / "journal.db")) as journal:
         facts, result = read_facts(journal.facts()), summarise(journal)

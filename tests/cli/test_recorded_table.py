@@ -58,4 +58,4 @@ def test_rows_are_called_items_and_no_picture_is_spoken_of(
     assert re.findall(r"[^.]*\b(?:images?|pictures?)\b[^.]*", shown) == []
 
     assert run("census", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "whole")) == 0
-    assert "other items (95 % each)" in " ".join(capfd.readouterr().out.split())
+    assert "for others (95 % each)" in " ".join(capfd.readouterr().out.split())

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import adaptive_vtt as avtt
-from adaptive_vtt.audit.census import Census
 from adaptive_vtt.datasets import from_endobench, from_table
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.errors import InputError
@@ -196,8 +195,9 @@ def audited(space: avtt.QuestionSpace, model: Any, folder: Path, **options: Any)
 
 
 def counted(space: avtt.QuestionSpace, model: Any, folder: Path) -> str:
-    with Census(space, model, out=folder) as census:
-        census.run().save(folder)
+    options: Any = {"strategy": "everything", "journal": folder / "journal.db"}
+    with avtt.Audit(space, model, **options) as audit:
+        audit.run().save(folder)
     return str(folder)
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_losses, members
+from adaptive_vtt.audit.everything import all_losses
+from adaptive_vtt.certify.targets import members
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError, ModelError
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_answers, all_losses, calls_of
+from adaptive_vtt.audit.everything import all_answers, all_losses, calls_of
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.datasets import from_table

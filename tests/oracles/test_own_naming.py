@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
-from adaptive_vtt.audit.census import Census
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
@@ -170,9 +169,9 @@ def test_a_journal_tells_what_pictures_were_made_of(done: Audit) -> None:
 
 
 def test_a_census_asks_about_images_first(done: Audit) -> None:
-    with Census(space(), captioner(), processes=0) as made:
-        found = made.run()
-    assert found.calls == COUNT * EACH
+    made = Audit(space(), captioner(), strategy="everything")
+    found = made.run()
+    assert found.questions == COUNT * EACH
     assert (
         (made.space.follow_up(3).details["reduction"])
         == done.space.follow_up(3).details["reduction"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.census import all_losses
+from adaptive_vtt.audit.everything import all_losses
 from adaptive_vtt.cli.plan import planned
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.datasets.base import Dataset

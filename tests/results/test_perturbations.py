@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import adaptive_vtt as avtt
-from adaptive_vtt.audit.census import Census
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.oracles import TopClass
+from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.perturbations import perturbations, section
 from adaptive_vtt.types import Image
@@ -74,17 +74,18 @@ def test_the_latex_of_targets_has_the_columns_that_a_page_holds(
 
 
 @pytest.fixture(scope="module")
-def everything(space: avtt.QuestionSpace) -> avtt.CensusResult:
-    with Census(space, predict) as census:
-        return census.run()
+def everything(space: avtt.QuestionSpace) -> pd.DataFrame:
+    """Every outcome."""
+    with avtt.Audit(space, predict, strategy="everything") as audit:
+        audit.run()
+        return outcomes(audit.journal)
 
 
 def test_figures_of_a_relation_are_those_of_scikit_learn(
-    table: pd.DataFrame, everything: avtt.CensusResult
+    table: pd.DataFrame, everything: pd.DataFrame
 ) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
-    found = everything.outcomes
-    mine = found[found["relation"] == CONTRAST].astype({"sample": str})
+    mine = everything[everything["relation"] == CONTRAST]
     at: dict[str, Any] = {"index": ["sample", "severity"], "columns": "concept"}
     truth = mine.pivot(**at, values="truth").to_numpy().argmax(axis=1)
     said = mine.pivot(**at, values="answer").to_numpy().argmax(axis=1)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...certify.targets import Target, masks_of, size, target_of
+from ...certify.targets import Target, masks_of, members, size, target_of
 from ...engine.loop import Hook, Loop
 from ...engine.options import DISCOVER_BY, FIRST_LOOK, Certify
 from ...errors import InputError
@@ -19,7 +19,6 @@ from ...journal import Journal
 from ...journal.facts import DiscoverFacts, Facts, read_facts
 from ...space import QuestionSpace
 from ...types import Indices, JsonObject
-from ..census.everything import members
 from .proposers import atoms_of
 from .search import Evidence, Found, find
 

@@ -58,7 +58,7 @@ def export_corrupted(
     batch of follow-ups. ``datasets.from_medmnist`` reads them back. The folder is there whole or
     not at all.
 
-    ``follow_ups`` makes the images, such as ``audit.census.making.Making`` in several processes;
+    ``follow_ups`` makes the images, such as ``audit.making.Making`` in several processes;
     None: they are made here. ``advance`` is told of every image as it is written.
 
     Raises InputError for a folder in use, more bytes than are free, images of different sizes, more

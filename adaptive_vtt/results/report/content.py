@@ -13,7 +13,9 @@ import pandas as pd
 
 from ...certify.further import Range, further, longest
 from ...certify.game import Game
-from ...certify.tracks import Track, members_of, played
+from ...certify.tracks import Track, counted_track, members_of, played
+from ...certify.verify_counting import counted
+from ...certify.verify_draws import Membership
 from ...journal import Journal, SQLiteJournal
 from ...journal.belief_groups import Believed, believed
 from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
@@ -120,6 +122,11 @@ class Content:
         return self.facts.certificate
 
     @property
+    def exact(self) -> bool:
+        """Whether every question is asked, and rates are counted."""
+        return self.certificate is not None and self.certificate.counted
+
+    @property
     def paired(self) -> bool:
         """Whether rates are those of two models' answers in pairs, and none of one model."""
         return self.certificate is not None and self.certificate.paired
@@ -184,8 +191,19 @@ class Content:
         if self.certificate is None:
             return frozenset()
         numbers = set(questions)
+        if self.certificate.counted:
+            if self._membership is None:
+                return frozenset()
+            inside = self._membership.inside(np.array([*numbers], np.int64))
+            return frozenset(np.flatnonzero(inside.any(axis=0)).tolist())
         found = members_of(self.certificate, self.drawn[call], numbers)
         return frozenset(k for k, mine in enumerate(found) if not numbers.isdisjoint(mine))
+
+    @cached_property
+    def _membership(self) -> Membership | None:
+        """Which targets questions belong to, where no draw says it."""
+        population = self.facts.population
+        return None if population is None else Membership(population, population["targets"])
 
     @cached_property
     def answers(self) -> dict[int, AnswerRow]:
@@ -195,9 +213,14 @@ class Content:
     @cached_property
     def played(self) -> tuple[Game | None, list[Track]]:
         """The game of intervals as it stands in the end, None without one; and ``history``."""
-        if self.certificate is None:
+        certificate = self.certificate
+        if certificate is None:
             return None, []
-        return played(self.certificate, self.draws, self.calls)
+        if certificate.counted:
+            rows = self.facts.intervals
+            rows = rows or counted(certificate, self.facts.population, self.calls)
+            return None, [counted_track(row) for row in rows]
+        return played(certificate, self.draws, self.calls)
 
     @property
     def history(self) -> list[Track]:
@@ -262,9 +285,18 @@ class Failure:
     targets: frozenset[int]
 
 
+MOST = 500
+"""Failing calls that are listed where everything was asked and no picture was kept."""
+
+
 def failures(content: Content) -> list[Failure]:
-    """Every call with a wrong answer: those with pictures first, then the surest mistakes."""
-    found = [failure for call in content.calls if (failure := _failure(content, call))]
+    """Every call with a wrong answer: those with pictures first, then the surest mistakes. Where
+    everything was asked only those with pictures, some per relation and severity."""
+    calls: Iterable[CallRow] = content.calls
+    if content.exact:
+        wrong = [c for c in calls if any((a.loss or 0.0) >= FAILED for a in c.answers)]
+        calls = [c for c in wrong if c.call in content.pictures] or wrong[:MOST]
+    found = [failure for call in calls if (failure := _failure(content, call))]
     return sorted(found, key=lambda f: (f.pictures is None, -_distance(f.mistakes[0])))
 
 

@@ -245,6 +245,8 @@ def _standing(
         reached &= (track.lower > limit) | (track.upper <= limit)
         side = "above" if lower > limit else "open" if limit < upper else "below"
     settled = (width is None or certified) and side != "open" and not emptied
+    if certificate.counted:
+        settled = certified
     moment = int(reached.argmax()) if reached.any() else len(reached) - 1
     told = (target.concept, target.side) if isinstance(target, OfConcept) else None
     return Standing(
@@ -320,7 +322,7 @@ class Evidence(Content):
         """
         if self.certificate is None:
             return []
-        alone = self.facts.space.concepts_are != "classes"
+        alone = self.facts.space.concepts_are != "classes" and not self.certificate.counted
         rates = implied_rates(self, self.replay) if alone else {}
         ended = self.facts.ended is not None and self.facts.intervals
         stated: Sequence[JsonObject] = ended or [{}] * len(self.history)

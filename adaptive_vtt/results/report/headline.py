@@ -151,8 +151,7 @@ def verdict(evidence: Evidence) -> Verdict:
         after = f"of the questions {standing.id.about}"
     if (standing.lower, standing.upper) == (0, 1):
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
-    together = _together(certificate, len(found))
-    return _told(before, standing, after, [f"{sure(certificate.confidence)} sure", together])
+    return _told(before, standing, after, _promised(certificate, len(found)))
 
 
 def _told(before: str, standing: Standing, after: str, parts: list[str]) -> Verdict:
@@ -181,7 +180,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     before, after = _says(evidence), f"of what is asked about {images}"
     if whole is not None and isinstance(whole.id, Misclassified):
         before, after = "Wrong class for", f"of {images}"
-    parts = [f"{sure(certificate.confidence)} sure", _together(certificate, len(found))]
+    parts = _promised(certificate, len(found))
     if _hardly_known(plain):
         return _told(before, plain, after, parts)
     said = "exact" if plain.upper - plain.lower <= POINT else span(plain.lower, plain.upper)
@@ -200,6 +199,12 @@ def _says(evidence: Evidence) -> str:
         return "A rule is broken in"
     rates = evidence.settings.oracle.rates
     return next((words for rate, words in SAYS.items() if rate in rates), "Wrong in")
+
+
+def _promised(certificate: CertificateFacts, count: int) -> list[str]:
+    if certificate.counted:
+        return ["as every question is asked"]
+    return [f"{sure(certificate.confidence)} sure", _together(certificate, count)]
 
 
 def _together(certificate: CertificateFacts, count: int) -> str:
@@ -229,6 +234,9 @@ def aims(certificate: CertificateFacts, found: list[Standing]) -> str:
         which = found[0].name
     elif settled == len(found):
         which = f"All {amount(settled)} targets"
+    if certificate.counted:
+        every = len(found) == settled
+        return "Every question was asked: rates are exact." if every else "Not all is asked yet."
     wanted = []
     if certificate.half_width is not None:
         wanted.append(f"to {aim(certificate.half_width)}")
@@ -266,7 +274,7 @@ def next_steps(evidence: Evidence) -> list[Step]:
         text = "Take the failing images along as a dataset, to look at or to train on."
         command = f"avtt export {evidence.folder} --failures FOLDER"
         steps.append(Step(text, command if mine else "export_failures(journal, space, FOLDER)"))
-    if not steps:
+    if not steps and not evidence.exact:
         right = "" if evidence.failures else ", and nothing that was asked went wrong"
         text = f"Nothing is open{right}. Narrower intervals say more: the same audit goes on to a "
         text += "smaller half-width."
@@ -291,6 +299,10 @@ def _as_they_are(evidence: Evidence, open_: list[Standing]) -> Step | None:
 
 def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
     """How to close the targets that are open, and about how many calls that takes."""
+    if evidence.exact:
+        text = "Not every question was asked: raise the limit that ended the audit."
+        command = f"avtt resume {evidence.folder} --budget {evidence.facts.all_calls}"
+        return Step(text, command if mine else "avtt.census(DATA, MODEL, out=...)")
     named = ", ".join(f"{s.name} ({within(s.half_width)})" for s in open_[:OPEN])
     more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
     text = f"Still open: {named}{more}."

@@ -12,6 +12,7 @@ from . import (
     answer_gps,
     appendix,
     believed,
+    census,
     certified,
     conditions,
     cost,
@@ -81,6 +82,20 @@ PARTS = (
 )
 """What the page shows, top to bottom. A new section is a function and its place here; one that
 returns None is left out, and so is a part without any."""
+COUNTED = (
+    PARTS[0],
+    Part(
+        "rates",
+        "Rates",
+        "Exact rates",
+        (census.map_section, census.section, certified.derived_section),
+    ),
+    PARTS[1],
+    Part("conditions", "Conditions", "Conditions", (conditions.section,)),
+    Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
+    _appendix(conditions.counts_section, appendix.asked_section),
+)
+"""Where every question is asked, nothing is believed and no interval shrinks."""
 EXPLORED = (
     PARTS[0],
     Part("answers", "Answers", "What it learnt of each concept", LEARNT),
@@ -168,6 +183,8 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
         return OF_ITEMS
     if certificate is None:
         return EXPLORED
+    if certificate.counted:
+        return COUNTED
     if certificate.versus is None:
         return PARTS
     return ABOUT_BOTH if certificate.paired else ABOUT_NEW

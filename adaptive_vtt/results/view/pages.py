@@ -90,7 +90,7 @@ def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> JsonObje
 def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
     if not run.head:
         return
-    if run.census:
+    if run.census and run.state == "ended":
         yield f"{run.targets} exact rates"
     elif rates is not None:
         yield f"{rates.certified} of {run.targets} targets certified (not verified)"

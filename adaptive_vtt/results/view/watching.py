@@ -20,8 +20,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from ...errors import AvttError, one_line
 from ...journal import read_journal
 from ...journal.files import JOURNAL
-from ...utils.files import write_text
-from ..census import holds_census, page, told
 from ..runs import Rates, Run, find, read_rates, read_run
 
 Done = TypeVar("Done")
@@ -215,10 +213,6 @@ def build_report(run: Path, out: Path) -> Report:
     read."""
     from ..report import write_report
 
-    if holds_census(run):
-        found = told(run)
-        write_text(out / PAGE, page(found))
-        return Report(out, found["head"], found["calls"], {PAGE: out / PAGE})
     with closing(read_journal(run / JOURNAL)) as journal:
         tally, head = journal.tally(), journal.head
         write_report(journal, out / PAGE)

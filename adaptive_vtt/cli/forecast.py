@@ -27,14 +27,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..certify.certifier import Certifier
+from ..certify.further import draws
+from ..certify.rules import MIN_AIM
+from ..certify.strata import possible
+from ..certify.targets import Target
 from ..families import FAMILIES
 from ..population import Population
 from ..types import Bools, CallMode, Floats, Indices
-from .certifier import Certifier
-from .further import draws
-from .rules import MIN_AIM
-from .strata import possible
-from .targets import Target
 
 MEASURED = 0.65
 """Draws that uniform audits took over those of Kelly's formula: 445 to 455 and 1,208 to 1,262 on

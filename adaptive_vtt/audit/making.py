@@ -1,25 +1,33 @@
 """Follow-up images made ahead of the model, by processes beside it where that saves time."""
 
-import os
 import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
-from multiprocessing import get_context
+from multiprocessing import cpu_count, get_context
 
-from ...space import QuestionSpace
-from .everything import Pair, made
+from ..space import QuestionSpace
+from ..types import FollowUp, Sample
 
+Pair = tuple[Sample, FollowUp]
 WORTH = 6.0
 """Seconds that images would still take in one process before others are begun for them: each needs
 a second or two to begin."""
 AHEAD = 2
 """Batches on their way, per process."""
 _SPACE: QuestionSpace | None = None
+
+
+def made(space: QuestionSpace, images: Sequence[int]) -> dict[int, Pair]:
+    """Return the source and the follow-up of every image; a source of images in a row is read
+    once."""
+    read = lru_cache(maxsize=1)(space.dataset.sample)
+    sources = ((image, read(space.numbering.image_parts(image)[0])) for image in images)
+    return {image: (source, space.made_of(source, image)) for image, source in sources}
 
 
 class Making:
@@ -54,7 +62,7 @@ class Making:
     def _rest(self, batches: Sequence[list[int]], seconds: float) -> Iterator[dict[int, Pair]]:
         count = self.processes
         if count is None:
-            count = (os.cpu_count() or 1) - 1 if seconds > WORTH else 0
+            count = cpu_count() - 1 if seconds > WORTH else 0
         if count and _can_be_sent(self.space):
             return _elsewhere(self.space, batches, count)
         return map(self.here, batches)

@@ -1,0 +1,129 @@
+"""What every question comes to: losses, answers and means of an audit that asks everything."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..certify.targets import Target, members
+from ..engine.judge import Judge
+from ..engine.options import Shorthands
+from ..journal import Journal, MemoryJournal
+from ..journal.facts import read_facts
+from ..journal.rows import AnswerRow
+from ..models.base import ModelUnderTest
+from ..space import QuestionSpace
+from ..strategies import EVERYTHING
+from ..types import IDENTITY, Floats, Indices
+from .asking import Audit, Progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_CALLS = 100_000
+"""Spaces of more calls are not asked through to find out what an audit should come to."""
+
+Advance = Callable[[int], object]
+
+
+def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
+    """Return how many calls it takes to ask everything, those about source images included.
+
+    Above MAX_CALLS source images are left out: nothing that large is listed.
+    """
+    calls = space.images if model.answers == "all" else space.size
+    sources = Judge(space, model.answers).sources
+    if calls > MAX_CALLS or not sources.count:
+        return calls
+    questions = space.nth(np.arange(space.size))
+    return calls + len({sources.of(int(question)) for question in questions})
+
+
+def all_losses(
+    space: QuestionSpace, model: ModelUnderTest, advance: Advance = lambda calls: None
+) -> tuple[Indices, Floats]:
+    """Return every eligible question, ascending, and its loss; NaN where it does not count."""
+    answered = _answered(space, model, advance)[1]
+    rows = sorted((row for row in answered if row.loss is not None), key=lambda row: row.question)
+    losses = [np.nan if row.excluded else row.loss for row in rows]
+    return np.array([row.question for row in rows], np.int64), np.array(losses, float)
+
+
+def all_answers(
+    space: QuestionSpace, model: ModelUnderTest, advance: Advance = lambda calls: None
+) -> "pd.DataFrame":
+    """Return every answer as ``models.Recorded`` reads them, masks as their scores; NaN: none.
+
+    Source images stand there too where the oracle needs them. Raises InputError where masks
+    are compared with each other: those cannot be recorded as numbers.
+    """
+    import pandas as pd
+
+    journal, rows = _answered(space, model, advance)
+    table = np.full((space.total // len(space.concepts), len(space.asked)), np.nan)
+    for row in rows:
+        if row.answer is not None:
+            _, _, concept = space.numbering.parts(row.question)
+            table[space.numbering.image_of(row.question), space.asked_by[concept]] = row.answer
+    images = np.unique(space.image_of(space.nth(np.arange(space.size))))
+    sample, variant = space.numbering.image_parts(images)
+    names = [(space.variants[v].relation.name, space.variants[v].severity) for v in variant]
+    asked, scores = _source_scores(space, journal)
+    keys = pd.DataFrame([*names, *[(IDENTITY, 0)] * len(asked)], columns=["relation", "severity"])
+    keys.insert(0, "sample", [space.dataset.sample_id(int(k)) for k in [*sample, *asked]])
+    answers = np.concatenate([table[images], scores])
+    return pd.concat([keys, pd.DataFrame(answers, columns=list(space.asked))], axis=1)
+
+
+def unanswered(space: QuestionSpace, model: ModelUnderTest) -> int:
+    """Return how many questions that count get no answer."""
+    rows = _answered(space, model, lambda calls: None)[1]
+    return sum(r.loss is not None and r.answer is None and not r.excluded for r in rows)
+
+
+def means(
+    space: QuestionSpace, targets: Sequence[Target], questions: Indices, losses: Floats
+) -> Floats:
+    """Return the mean loss of every target (K,), given all questions and their losses; those of
+    NaN are left out, as the intervals leave them out."""
+    sums, counts = np.zeros(len(targets)), np.zeros(len(targets))
+    for start in range(0, len(questions), MAX_CALLS):
+        part = slice(start, start + MAX_CALLS)
+        inside, counting = members(space, targets, questions[part]), ~np.isnan(losses[part])
+        sums += inside @ np.where(counting, losses[part], 0.0)
+        counts += inside @ counting.astype(float)
+    return np.asarray(sums / np.maximum(counts, 1))
+
+
+def _answered(
+    space: QuestionSpace, model: ModelUnderTest, advance: Advance
+) -> tuple[Journal, list[AnswerRow]]:
+    """The journal of an audit that asked everything, whatever went unanswered, and its answers,
+    those included that cannot be judged."""
+    done = 0
+
+    def follow(progress: Progress) -> None:
+        nonlocal done
+        advance(progress.state.calls - done)
+        done = progress.state.calls
+
+    journal = MemoryJournal()
+    options: Shorthands = {"strategy": EVERYTHING, "seed": 0, "fail_on_error": 1.0, "processes": 0}
+    Audit(space, model, journal=journal, **options).run(follow)
+    return journal, [row for call in journal.calls() for row in call.answers]
+
+
+def _source_scores(space: QuestionSpace, journal: Journal) -> tuple[list[int], Floats]:
+    """The samples whose source images were asked about, and the scores of what was answered, n x
+    asked; NaN where there is no number."""
+    sources = Judge(space, read_facts(journal.facts()).settings.answers).sources
+    for answered in journal.sources():
+        sources.know(answered)
+    found: dict[int, Floats] = {}
+    for number, values in sources.known.items():
+        sample, place = divmod(number, sources.per_sample)
+        row = found.setdefault(sample, np.full(len(space.asked), np.nan))
+        for k, value in enumerate(values, start=place):
+            score = space.oracle.record(value, space.dataset.sample(sample), space.asked[k])
+            row[k] = np.nan if score is None else score
+    return list(found), np.array([*found.values()]).reshape(-1, len(space.asked))
