@@ -36,7 +36,7 @@ from ..results.way_on import (
     spec_named,
 )
 from ..space import QuestionSpace
-from ..strategies import default
+from ..strategies import EVERYTHING, default
 from ..utils.files import write_text
 from .progress import Live, tell_end, unreached
 from .slices import quoted
@@ -77,8 +77,8 @@ def begin(spec: Spec, base: Path, out: Path, named: Sequence[str]) -> Audit:
 
     def note_seed(space: QuestionSpace) -> None:
         used = neighbours(out, spec.audit.seed).get(space.fingerprint)
-        if used is not None:
-            strategy = spec.audit.strategy or default(spec.certify.certifies)
+        strategy = spec.audit.strategy or default(spec.certify.certifies)
+        if used is not None and strategy != EVERYTHING:  # which draws nothing
             warnings.append(warning(used, strategy))
             _warn(warnings[-1])  # the result tells it too late to begin with another seed
 
