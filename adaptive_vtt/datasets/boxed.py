@@ -24,6 +24,7 @@ class Picture:
     """An annotated image file: its size in pixels, its boxes, and what it shows.
 
     ``truth``: 1 for the classes it shows, UNKNOWN for those nobody should ask about.
+    ``others``: the truth of all other classes, 0 unless an annotation of some class was left out.
     """
 
     id: str
@@ -32,6 +33,14 @@ class Picture:
     width: int
     boxes: list[Box] = field(default_factory=list)
     truth: dict[str, int] = field(default_factory=dict)
+    others: int = 0
+
+    def doubt(self, label: str = "") -> None:
+        """Note an annotation that was left out: its class, or any ("") may be there."""
+        if label:
+            show(self, label, UNKNOWN)
+        else:
+            self.others = UNKNOWN
 
 
 class BoxedDataset(TableDataset):
@@ -90,7 +99,7 @@ def from_pictures(
 ) -> BoxedDataset:
     """The dataset of n pictures; its concepts are those ``classes`` that any of them shows.
 
-    A class that a picture does not name is absent there. ``masks``: see ``from_table``; those
+    A class that a picture does not name is ``others`` there. ``masks``: see ``from_table``; those
     of other concepts are left out. Raises InputError where nothing is annotated.
     """
     shown = {label for picture in pictures for label in picture.truth}
@@ -100,6 +109,7 @@ def from_pictures(
     column = {label: k for k, label in enumerate(concepts)}
     truths = np.zeros((len(pictures), len(concepts)), np.int8)
     for row, picture in enumerate(pictures):
+        truths[row] = picture.others
         for label, truth in picture.truth.items():
             truths[row, column[label]] = truth
     return BoxedDataset(

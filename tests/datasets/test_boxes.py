@@ -216,7 +216,7 @@ def test_voc_files_that_are_missing_are_named(tmp_path: Path) -> None:
         from_voc(tmp_path)
     voc(tmp_path, "2", ("dog", 0, 1, 1, 9, 9), ("cat", 0, 3, 3, 90, 90))
     dataset = from_voc(tmp_path, broken="skip")
-    assert (len(dataset), dataset.concepts, len(dataset.skipped)) == (1, ("dog",), 2)
+    assert (len(dataset), dataset.concepts, len(dataset.skipped)) == (1, ("cat", "dog"), 2)
 
 
 # -- detectors -----------------------------------------------------------------------------

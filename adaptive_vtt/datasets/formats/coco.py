@@ -144,15 +144,19 @@ def from_coco(
     kept = {key: picture for key, picture in there.items() if picture.file not in bad}
     drawn: dict[str, dict[str, list[Any]]] = {name: {} for name in names.values()}
     for place, entry in enumerate(content["annotations"]):
-        thing = reading.attempt(partial(_thing, entry, place, pictures, names, path))
-        if thing is None or thing.image not in kept:
+        thing = reading.attempt(partial(_thing, entry, place, pictures, names, path, reading))
+        picture = None if thing is None else kept.get(thing.image)
+        if thing is None or picture is None:
             continue
-        picture, label = kept[thing.image], thing.box.label
-        show(picture, label)
+        box = reading.attempt(partial(_box, entry, thing, picture)) if thing.label else None
+        if box is None:  # something is there, though nobody knows where
+            picture.doubt(thing.label)
+            continue
+        show(picture, box.label)
         if outlines:
-            drawn[label].setdefault(picture.id, []).append(entry.get("segmentation"))
-        if crowds or not thing.crowd:
-            picture.boxes.append(thing.box)
+            drawn[box.label].setdefault(picture.id, []).append(entry.get("segmentation"))
+        if crowds or not entry.get("iscrowd", 0):
+            picture.boxes.append(box)
     rows = list(kept.values())
     return from_pictures(
         rows,
@@ -165,9 +169,11 @@ def from_coco(
 
 
 class _Thing(NamedTuple):
+    """The image and class of an annotation; the class is "" where no category has its id."""
+
     image: int | str
-    box: Box
-    crowd: bool
+    label: str
+    where: str
 
 
 def _masks(
@@ -240,24 +246,33 @@ def _thing(
     pictures: Mapping[int | str, Picture | None],
     names: Mapping[int | str, str],
     path: Path,
-) -> _Thing | None:
-    """What an annotation says; None for one of an image that was skipped."""
+    reading: Reading,
+) -> _Thing:
+    """Return what an annotation is about. Raise InputError where its image is unknown."""
     where = f"{path}, annotation {_field(entry, 'id', (int, str), f'{path}, annotations[{place}]')}"
-    image, kind = (_field(entry, n, (int, str), where) for n in ("image_id", "category_id"))
+    image = _field(entry, "image_id", (int, str), where)
     if image not in pictures:
         raise InputError(f"{where}: its image_id {image!r} is that of no image")
+    label = reading.attempt(partial(_label, entry, names, where))
+    return _Thing(image, label or "", where)
+
+
+def _label(entry: JsonObject, names: Mapping[int | str, str], where: str) -> str:
+    kind = _field(entry, "category_id", (int, str), where)
     if kind not in names:
         raise InputError(f"{where}: its category_id {kind!r} is that of no category")
-    picture = pictures[image]
-    if picture is None:
-        return None
-    sides = _field(entry, "bbox", (list,), where)
+    return names[kind]
+
+
+def _box(entry: JsonObject, thing: _Thing, picture: Picture) -> Box:
+    sides = _field(entry, "bbox", (list,), thing.where)
     if len(sides) != 4 or not all(isinstance(side, int | float) for side in sides):
-        raise InputError(f"{where}: expected bbox [x, y, width, height], got {str(sides)[:60]}")
+        raise InputError(
+            f"{thing.where}: expected bbox [x, y, width, height], got {str(sides)[:60]}"
+        )
     x, y, width, height = map(float, sides)
-    box = Box(names[kind], x, y, x + width, y + height)
-    bounded = within(box, picture.height, picture.width, f"{where}, bbox")
-    return _Thing(image, bounded, bool(entry.get("iscrowd", 0)))
+    box = Box(thing.label, x, y, x + width, y + height)
+    return within(box, picture.height, picture.width, f"{thing.where}, bbox")
 
 
 def _field(entry: Any, name: str, kinds: tuple[type, ...], where: str) -> Any:

@@ -99,8 +99,13 @@ def _picture(
         raise InputError(f"{path}: expected a size of 1 x 1 or more, got {width} x {height}")
     picture = Picture(name, file, height, width)
     for place, entry in enumerate(tree.findall("object")):
-        box = reading.attempt(partial(_box, entry, picture, f"{path}, object {place + 1}"))
-        if box is None:
+        where = f"{path}, object {place + 1}"
+        label = reading.attempt(partial(_label, entry, where))
+        box = (
+            None if label is None else reading.attempt(partial(_box, entry, label, picture, where))
+        )
+        if box is None:  # something is there, though nobody knows where
+            picture.doubt(label or "")
             continue
         left_out = not difficult and entry.findtext("difficult", "0").strip() == "1"
         show(picture, box.label, UNKNOWN if left_out else 1)
@@ -127,10 +132,14 @@ def _tree(path: Path) -> ET.Element:
         raise InputError(f"{path}: cannot read it as XML: {one_line(error)}") from None
 
 
-def _box(entry: ET.Element, picture: Picture, where: str) -> Box:
+def _label(entry: ET.Element, where: str) -> str:
     label = entry.findtext("name", "").strip()
     if not label:
         raise InputError(f"{where}: expected a class in <name>, found none")
+    return label
+
+
+def _box(entry: ET.Element, label: str, picture: Picture, where: str) -> Box:
     left, top, right, bottom = (_number(entry, f"bndbox/{side}", where) for side in SIDES)
     box = Box(label, left - 1, top - 1, right, bottom)
     return within(box, picture.height, picture.width, f"{where}, bndbox")
