@@ -164,6 +164,11 @@ class Sample:
     boxes: tuple[Box, ...] = ()
     said: "Received | None" = None
 
+    @property
+    def ignored(self) -> Mask | None:
+        """The pixels that no score of a mask counts, H x W; None: all count."""
+        return getattr(self.masks, "ignored", None)
+
     def require_image(self) -> Image:
         """The image, H x W x C uint8. Raises InputError for a sample without one."""
         return _required(self.image, f"sample {self.id!r}: expected a source image")

@@ -12,7 +12,8 @@ from ..relations import Identity, RelationDefaults, resolve
 from ..relations.graded import GRADED
 from ..types import Mask, Sample
 from ..utils.files import write_bytes
-from ..utils.image_files import read_image, read_mask
+from ..utils.image_files import read_image
+from ..utils.mask_values import read_mask
 from ..utils.random_streams import generator
 from .options import arg, names, opt
 from .sheets import Cell, Row, Sheet

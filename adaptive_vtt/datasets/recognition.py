@@ -21,13 +21,13 @@ from ..utils.tables import MAX_HEADER
 from .base import Dataset
 from .formats.coco import from_coco
 from .formats.endobench import NEEDED, from_endobench
-from .formats.folders import LAYOUTS, NOTHING, SPLITS, from_class_folders, from_images, from_masks
+from .formats.folders import NOTHING, from_class_folders, from_images, from_masks, mask_layouts
 from .formats.hugging_face import from_hugging_face
 from .formats.image_rows import parquet_file
 from .formats.medmnist import from_medmnist
 from .formats.table_file import EMPTY, odd_label, read_rows, read_table
 from .formats.voc import from_voc
-from .scanning import ENDINGS, image_files
+from .scanning import ENDINGS, SPLITS, image_files
 from .table import Labels, as_labels, from_table, image_ids, not_labels
 
 Known = tuple[str, Path, dict[str, object], str]
@@ -221,7 +221,7 @@ def recognised(path: Path | str) -> Layout:
     labels = [file for file in tables if file.stem.lower() == LABELS]
     tables = labels if len(labels) == 1 else tables
     apart = _left_alone(tables)
-    if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
+    if mask_layouts(root):
         return Layout("masks", root, {"concept": SHOWN}, apart)
     if all((root / name).is_dir() for name in VOC):
         return Layout("voc", root, {}, apart)

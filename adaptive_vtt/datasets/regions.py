@@ -157,7 +157,9 @@ def _cropped(
     def cropped(concept: str) -> Mask:
         return np.ascontiguousarray(masks[concept][part])
 
-    return LazyMasks({concept: partial(cropped, concept) for concept in concepts}, None, where)
+    ignored: Mask | None = getattr(masks, "ignored", None)
+    parts = {concept: partial(cropped, concept) for concept in concepts}
+    return LazyMasks(parts, None, where, None if ignored is None else ignored[part])
 
 
 def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> Regions:

@@ -3,6 +3,7 @@
 import os
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,7 +16,10 @@ from ..utils.files import REMEDY, holds, inside, instead
 from ..utils.image_files import read_image
 from ..utils.options import Option, at_base
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+ENDINGS = (
+    *(".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"),
+    *(".gif", ".jpe", ".jfif", ".dib"),
+)
 """File name endings of images, in the order in which a name without one is tried."""
 
 _NO_NAMES = ("", ".", "..")
@@ -30,6 +34,9 @@ OutsideOption = Annotated[bool, Option("names of files, and links, may lead out 
 FolderOption = Annotated[Path | str, Option("the folder", reads=at_base)]
 IMAGES = "folder of images within path (default: found by its usual name)"
 MASKS = "folder of masks within path (default: found by its usual name)"
+SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}
+"""Names of folders, in small letters, that part the images of a set and are no classes."""
+SplitOption = Annotated[str | None, Option("one folder such as test, of several (default: all)")]
 Classes = Literal["all", "own"]
 ClassesOption = Annotated[Classes, Option("ask an image about all classes, or about its own alone")]
 
@@ -138,6 +145,18 @@ class _Listing:
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
+
+
+def split_remark(splits: Sequence[str]) -> dict[str, str]:
+    """Return a remark on the splits of all samples, {} where there are none."""
+    counts = Counter(filter(None, splits))
+    if not counts:
+        return {}
+    used = ", ".join(f"{name} ({count:,} images)" for name, count in counts.items())
+    advice = '; split = "..." in [dataset] takes one' if len(counts) > 1 else ""
+    learnt = any(name.lower().startswith("train") for name in counts)
+    known = "; a model does better on images that it was trained on" if learnt else ""
+    return {"splits": f"{used}{advice}{known}"}
 
 
 def natural(path: Path) -> tuple[Any, ...]:

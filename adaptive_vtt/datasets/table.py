@@ -20,7 +20,8 @@ import pandas as pd
 from ..errors import InputError, check_known, unknown
 from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.files import as_path
-from ..utils.image_files import as_image, as_mask, pixels_declared, read_image, read_mask
+from ..utils.image_files import as_image, pixels_declared, read_image
+from ..utils.mask_values import as_mask, read_mask
 from .base import HeldTruths
 from .scanning import image_files
 
@@ -152,6 +153,7 @@ class TableDataset(HeldTruths):
         features: Floats | None = None,
         metadata: pd.DataFrame | None = None,
         masks: MaskSource | None = None,
+        ignored: Sequence[Any] | None = None,
         skipped: Sequence[str] = (),
         name: str = "table",
     ) -> None:
@@ -163,6 +165,7 @@ class TableDataset(HeldTruths):
         self.skipped = tuple(skipped)
         self._images = images
         self._masks = dict(masks or {})
+        self._ignored = ignored
         self._ids = list(ids)
         self._pixels: dict[int, float] = {}  # of images that were measured
 
@@ -185,7 +188,10 @@ class TableDataset(HeldTruths):
         metadata = {name: values[index] for name, values in self._columns.items()}
         image = self._image(index)
         given = {c: m[index] for c, m in self._masks.items() if m[index] is not None}
-        masks = LazyMasks(given, image, f"sample {self._ids[index]!r}") if given else {}
+        ignored = None if self._ignored is None else self._ignored[index]
+        where = f"sample {self._ids[index]!r}"
+        kept = given or ignored is not None
+        masks = LazyMasks(given, image, where, ignored) if kept else {}
         return Sample(self._ids[index], image, truth, metadata, masks)
 
     def sample_id(self, index: int) -> str:
@@ -255,16 +261,28 @@ class LazyMasks(Mapping[str, Mask]):
     Raises InputError for a mask that is not of the image's size.
     """
 
-    def __init__(self, sources: Mapping[str, Any], image: Image | None, where: str) -> None:
-        self._sources = sources
+    def __init__(
+        self, sources: Mapping[str, Any], image: Image | None, where: str, ignored: Any = None
+    ) -> None:
+        self._sources, self._ignored = sources, ignored
         self._shape = None if image is None else image.shape[:2]
         self._where = where
         self._decoded: dict[str, Mask] = {}
 
     def __getitem__(self, concept: str) -> Mask:
-        if concept in self._decoded:
-            return self._decoded[concept]
-        source, where = self._sources[concept], f"{self._where}, mask of {concept!r}"
+        if concept not in self._decoded:
+            where = f"{self._where}, mask of {concept!r}"
+            self._decoded[concept] = self._mask(self._sources[concept], where)
+        return self._decoded[concept]
+
+    @cached_property
+    def ignored(self) -> Mask | None:
+        """The pixels that nobody is to judge, H x W; None where all are judged."""
+        if self._ignored is None:
+            return None
+        return self._mask(self._ignored, f"{self._where}, pixels to ignore")
+
+    def _mask(self, source: Any, where: str) -> Mask:
         source = source() if callable(source) else source
         if isinstance(source, str | Path):
             mask = read_mask(as_path(source), where)
@@ -272,7 +290,6 @@ class LazyMasks(Mapping[str, Mask]):
             mask = as_mask(source, where)
         if self._shape is not None:
             same_size(mask.shape, self._shape, where)
-        self._decoded[concept] = mask
         return mask
 
     def __iter__(self) -> Iterator[str]:
@@ -298,6 +315,7 @@ def from_table(
     features: npt.ArrayLike | None = None,
     metadata: pd.DataFrame | None = None,
     masks: MaskSource | None = None,
+    ignored: Sequence[Any] | None = None,
     skipped: Sequence[str] = (),
     name: str = "table",
 ) -> TableDataset:
@@ -307,8 +325,9 @@ def from_table(
     or None where answers are recorded. ``labels``: n x C, indexed by sample id, one column per
     concept, 0, 1 or NaN (unknown); or an array, or n classes, see ``as_labels``.
     ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for concepts that have
-    some, n arrays (H x W, bool, or uint8 with the inside above 127), paths, functions that make an
-    array, or None where the sample has none. ``skipped``: names of files left out, for the record.
+    some, n arrays (H x W, bool, or uint8 of two values far apart), paths, functions that make an
+    array, or None where the sample has none. ``ignored``: the same per sample, of pixels that
+    nobody is to judge. ``skipped``: names of files left out, for the record.
     Raises InputError for a label outside {0, 1, unknown}, ids that repeat, columns that
     repeat, parts of different length, masks of no concept, and files that do not exist.
     """
@@ -339,6 +358,7 @@ def from_table(
         features=None if features is None else _features(features),
         metadata=metadata,
         masks=masks,
+        ignored=ignored,
         skipped=skipped,
         name=name,
     )

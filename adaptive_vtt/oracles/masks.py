@@ -4,6 +4,7 @@ Source: MedTest, chapter on segmentation; Dice and IoU as usual.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,36 @@ DROP = " drop > "
 """Between a concept and a threshold in the names of what is asked."""
 Metric = Literal["dice", "iou"]
 MetricOption = Annotated[Metric, Option("overlap of masks")]
+
+
+@dataclass(frozen=True)
+class TrueMask:
+    """Where a concept is, H x W, and the pixels that no score counts; None: all are counted."""
+
+    inside: Mask
+    ignored: Mask | None = None
+
+    @classmethod
+    def of(cls, sample: Sample, concept: str) -> "TrueMask | None":
+        """Return the true mask of a concept, None where the sample has none."""
+        inside = sample.masks.get(concept)
+        return None if inside is None else cls(inside, sample.ignored)
+
+    def moved(self, given: Premise) -> "TrueMask":
+        """Return the mask as the relation moves the image."""
+        inside, ignored = (
+            None if part is None else given.relation.expect_mask(part, given.follow_up)
+            for part in (self.inside, self.ignored)
+        )
+        assert inside is not None
+        return TrueMask(inside, ignored)
+
+    def score(self, answer: Mask, metric: "Metric") -> float:
+        """Return the overlap of an answer with the mask, over the pixels that count."""
+        if self.ignored is None:
+            return overlap(answer, self.inside, metric)
+        counted = ~self.ignored
+        return overlap(answer & counted, self.inside & counted, metric)
 
 
 def overlap(one: Mask, other: Mask, metric: Metric = "dice") -> float:
@@ -72,17 +103,17 @@ class MaskDrop(OracleDefaults):
         names = [f"{dataset.concepts[k]}{DROP}{t:g}" for k, t in pairs]
         return View(dataset, names, [k for k, _ in pairs], (UNKNOWN, UNKNOWN, 1))
 
-    def expect(self, given: Premise) -> tuple[Mask | None, float | None]:
+    def expect(self, given: Premise) -> tuple[TrueMask | None, float | None]:
         """The true mask of the follow-up, and the score of the source's."""
-        mask = given.sample.masks.get(given.question.concept.rpartition(DROP)[0])
-        expected = None if mask is None else given.relation.expect_mask(mask, given.follow_up)
+        mask = TrueMask.of(given.sample, given.question.concept.rpartition(DROP)[0])
+        expected = None if mask is None else mask.moved(given)
         return expected, self._score(given.source_answer, mask, given.sample.id)
 
     def judge(
         self,
         question: Question,
         answer: Any,
-        expected: tuple[Mask | None, float | None],
+        expected: tuple[TrueMask | None, float | None],
         source_answer: Any = None,
     ) -> Outcome:
         mask, before = expected
@@ -99,9 +130,9 @@ class MaskDrop(OracleDefaults):
         return Outcome(float(dropped), (after + 1) / 2, after, margin=margin)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        return self._score(value, sample.masks.get(concept), sample.id)
+        return self._score(value, TrueMask.of(sample, concept), sample.id)
 
-    def _score(self, answer: Any, mask: Mask | None, sample_id: str) -> float | None:
+    def _score(self, answer: Any, mask: TrueMask | None, sample_id: str) -> float | None:
         if answer is None or isinstance(answer, Unanswered):
             return None
         if isinstance(answer, float):
@@ -110,7 +141,7 @@ class MaskDrop(OracleDefaults):
             raise InputError(
                 f"sample {sample_id!r}: expected a true mask to score the model's by, got none"
             )
-        return overlap(answer, mask, self.metric)
+        return mask.score(answer, self.metric)
 
 
 class MaskConsistency(Agreement):
@@ -133,11 +164,11 @@ class MaskConsistency(Agreement):
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
 
-    def expect(self, given: Premise) -> Mask | None:
+    def expect(self, given: Premise) -> TrueMask | None:
         mask = given.source_answer
         if not isinstance(mask, np.ndarray):
             return None
-        return given.relation.expect_mask(mask, given.follow_up)
+        return TrueMask(mask, given.sample.ignored).moved(given)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         raise InputError(
@@ -146,12 +177,12 @@ class MaskConsistency(Agreement):
         )
 
     def judge(
-        self, question: Question, answer: Any, expected: Mask | None, source_answer: Any = None
+        self, question: Question, answer: Any, expected: TrueMask | None, source_answer: Any = None
     ) -> Outcome:
         if expected is None:
             return Outcome(0.0, excluded="the source image was not answered with a mask")
         if not isinstance(answer, np.ndarray):
             return Outcome(self.unanswered_loss)
-        score = overlap(answer, expected, self.metric)
+        score = expected.score(answer, self.metric)
         margin = score - self.threshold
         return Outcome(float(margin < 0), (score + 1) / 2, score, margin=margin)

@@ -16,7 +16,8 @@ import numpy as np
 
 from ..errors import InputError, check_known
 from ..types import Floats, Image, Mask, Sample
-from ..utils.image_files import as_image, as_mask
+from ..utils.image_files import as_image
+from ..utils.mask_values import as_mask
 from ..utils.random_streams import generator
 from . import FollowUp, Identity, Relation, RelationDefaults, resolve
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..types import Image, Mask
+from ..types import Image
 from .files import contents, opened
 from .image_codec import declared_size, is_tiff, orientation, tiff_has_alpha
 
@@ -28,9 +28,6 @@ MAX_PIXELS = 100_000_000
 
 HEADER = 2**16
 """Bytes of a file in which its size is looked for, where nothing else of it is needed."""
-
-MASK_THRESHOLD = 127
-"""Above this a mask's pixel is inside: masks saved as JPEG are not quite 0 and 255."""
 
 
 def as_image(source: Any, where: str) -> Image:
@@ -68,20 +65,6 @@ def _as_shown(source: Any) -> Any:
     return pillow.alpha_composite(black, clear).convert("RGB")
 
 
-def as_mask(source: Any, where: str) -> Mask:
-    """``source`` as H x W bool: itself, or a uint8 image whose inside is above 127."""
-    mask: npt.NDArray[Any] = np.asarray(source)
-    if mask.dtype == np.uint8:
-        mask = np.greater(mask, MASK_THRESHOLD)
-        mask = np.any(mask, axis=2) if mask.ndim == 3 else mask
-    if mask.dtype != np.bool_ or mask.ndim != 2:
-        raise InputError(
-            f"{where}: expected a mask H x W of bool or uint8, got shape {mask.shape} "
-            f"of {mask.dtype}"
-        )
-    return mask
-
-
 def read_image(path: Path, where: str) -> Image:
     """The file at ``path`` as H x W x 3 RGB (or H x W x 1 grey) uint8.
 
@@ -117,11 +100,6 @@ def _silent_cv2() -> Any:
     if "OPENCV_LOG_LEVEL" not in os.environ:
         cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     return cv2
-
-
-def read_mask(path: Path, where: str) -> Mask:
-    """The mask file at ``path``, H x W: True where any colour is above 127."""
-    return as_mask(read_image(path, where), where)
 
 
 def read_size(path: Path, where: str) -> tuple[int, int]:

@@ -115,7 +115,7 @@ def test_an_empty_mask_is_refused_skipped_by_name_or_means_absent(tmp_path: Path
     for name in ("a", "b", "c"):
         picture(tmp_path / "images" / f"{name}.png")
         mask(tmp_path / "masks" / f"{name}.png", inside=name != "b")
-    message = r"masks.b\.png': expected a mask with something inside .*empty one; 1 of 3 are"
+    message = r"masks.b\.png': expected a mask with something inside.*empty one; 1 of 3 are"
     with pytest.raises(InputError, match=message):
         datasets.from_masks(tmp_path)
     left = datasets.from_masks(tmp_path, empty="skip")

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...errors import InputError, check_known
 from ...utils.files import instead
-from ...utils.image_files import read_mask
+from ...utils.mask_values import read_mask
 from ...utils.options import Option
 from ..scanning import (
     IMAGES,
