@@ -79,7 +79,7 @@ def two_sides(values: Values) -> Mask | None:
         return lit if len(_unique(values[lit])) <= 1 and not lit.all() else None
     met = np.unique(values)
     if len(met) <= 2 and (met[-1] <= 1 or ((met[0] < DARK or len(met) == 1) and met[-1] > 127)):
-        return values > met[-1] // 2
+        return np.asarray(values > met[-1] // 2)
     if not LIGHT <= met[-1] <= 255:
         return None
     import cv2
@@ -99,7 +99,7 @@ def two_sides(values: Values) -> Mask | None:
     pieces = cv2.connectedComponentsWithStats(noise, connectivity=8)[2]
     noisy += bool(pieces[1:, cv2.CC_STAT_AREA].max(initial=0) <= SPECK)
     soft = between.mean() <= SOFT and (flat & between).mean() <= 0.001
-    return grey > 127 if soft and (noisy >= 2 or len(met) >= FEW) else None
+    return np.asarray(grey > 127) if soft and (noisy >= 2 or len(met) >= FEW) else None
 
 
 def _unique(colours: Values) -> Values:
@@ -140,8 +140,12 @@ class MaskReading:
 def matching(values: Values, wanted: Sequence[Named]) -> Mask:
     """Return where a mask has any of the values; colours may be a JPEG's, not quite the same."""
     found = np.zeros(values.shape[:2], bool)
-    if values.ndim == 3 and len(wanted) == 3 and all(isinstance(value, int) for value in wanted):
-        wanted = ("#{:02x}{:02x}{:02x}".format(*wanted),)  # three numbers are a colour there
+    if (
+        values.ndim == 3
+        and len(wanted) == 3
+        and all(isinstance(value, int) and 0 <= value < 256 for value in wanted)
+    ):
+        wanted = ["#" + bytes(map(int, wanted)).hex()]  # three numbers are a colour there
     sides = two_sides(values) if values.ndim == 2 and {*wanted} <= {0, 255} else None
     for value in wanted:
         colour = _colour(value)

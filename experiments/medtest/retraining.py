@@ -49,7 +49,7 @@ from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
 from adaptive_vtt.results.export.mix import MIN_SHARE, write_mix
 from adaptive_vtt.types import Image, Mask, Sample
-from adaptive_vtt.utils.image_files import read_mask
+from adaptive_vtt.utils.mask_values import read_mask
 from adaptive_vtt.utils.random_streams import generator
 
 SEARCHED, TABLED = 600, 700

@@ -153,7 +153,7 @@ def mask_layouts(root: Path, split: str | None = None) -> list[tuple[str, Path, 
     """
     below = [path for path in sorted(root.iterdir()) if path.is_dir()] if root.is_dir() else []
     splits = [path.name for path in below if path.name.lower() in SPLITS]
-    found = []
+    found: list[tuple[str, Path, Path]] = []
     for image, mask in LAYOUTS:
         pairs = [("", root / image, root / mask)]
         inner = sorted((root / image).iterdir()) if (root / image).is_dir() else []
