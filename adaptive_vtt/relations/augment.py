@@ -71,7 +71,7 @@ class Augment:
     def pair(self, image: Any, masks: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:
         """The follow-up of ``image``, and where ``masks`` (concept -> H x W) are in it.
 
-        Masks are bool, or uint8 with the inside above 127; those returned are bool. Relations
+        Masks are bool, or uint8 of two values far apart; those returned are bool. Relations
         that keep off what a mask protects see them. Raises InputError for arrays that are no
         image or no mask.
         """

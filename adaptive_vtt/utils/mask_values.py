@@ -75,7 +75,7 @@ def two_sides(values: Values) -> Mask | None:
     Values near the two may be the noise of a JPEG: they are scattered, and not flat areas.
     """
     if values.ndim == 3:
-        lit = values.any(axis=2)
+        lit: Mask = np.any(values, axis=2)
         return lit if len(_unique(values[lit])) <= 1 and not lit.all() else None
     met = np.unique(values)
     if len(met) <= 2 and (met[-1] <= 1 or ((met[0] < DARK or len(met) == 1) and met[-1] > 127)):

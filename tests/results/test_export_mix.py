@@ -17,7 +17,8 @@ from adaptive_vtt.journal import read_journal
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.results.export.mix import weights_of, write_mix
 from adaptive_vtt.types import UNKNOWN
-from adaptive_vtt.utils.image_files import read_image, read_mask
+from adaptive_vtt.utils.image_files import read_image
+from adaptive_vtt.utils.mask_values import read_mask
 from tests.helpers.command_line import run
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.image_codec import declared_size, orientation
-from adaptive_vtt.utils.image_files import MAX_PIXELS, as_mask, read_image, read_mask, read_size
+from adaptive_vtt.utils.image_files import MAX_PIXELS, read_image, read_size
+from adaptive_vtt.utils.mask_values import as_mask, read_mask
 
 STORED = np.kron(
     np.array([[[250, 0, 0], [0, 250, 0], [0, 0, 250]], [[0, 0, 0], [90, 90, 90], [250] * 3]]),
@@ -202,8 +203,8 @@ def test_image_declared_too_large_is_never_decoded(
 # -- masks ---------------------------------------------------------------------------------
 
 
-def test_mask_is_inside_above_127_whatever_its_colour(tmp_path: Path) -> None:
-    red = np.array([[[255, 0, 0], [0, 0, 0], [128, 0, 0], [127, 127, 127]]], np.uint8)
+def test_mask_of_black_and_one_colour_is_inside_where_it_has_the_colour(tmp_path: Path) -> None:
+    red = np.array([[[255, 0, 0], [0, 0, 0], [255, 0, 0], [0, 0, 0]]], np.uint8)
     (tmp_path / "m.png").write_bytes(encoded(".png", red))
     mask = read_mask(tmp_path / "m.png", "here")
     assert mask.dtype == np.bool_
