@@ -99,7 +99,7 @@ def test_masks_become_questions(tmp_path: Path, capsys: pytest.CaptureFixture[st
     arguments = ["--word", "object=polyp", "--scene", "colonoscopy"]
     assert run("build-vqa", str(data), "--out", str(out), *arguments) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"wrote {out}: ")
+    assert said.startswith(f"wrote {out}:")
     assert "none of the kinds type, severity, box, contour, multi, coordinate" in said
     assert max(map(len, said.splitlines()[1:7])) < 80
     dataset = from_endobench(out / "questions.tsv")

@@ -201,4 +201,4 @@ def test_a_default_that_a_description_tells_is_the_value_that_is_shown() -> None
         words = {"true": True, "false": False}
         default = words[base] if base in words else float(base) ** int(power or 1)
         assert shown == default, (section, kind, name, field.description)
-    assert known > 10
+    assert known > 8
