@@ -14,7 +14,6 @@ from ..datasets.formats.fashion_mnist import CONCEPT_NAMES
 from ..errors import InputError
 from ..types import Image
 from ..utils.random_streams import generator
-from .fashion_cnn import SIDE, predict
 
 Reply = Mapping[str, float]
 """What may be said in reply to one question, and how likely each is; they sum to 1."""
@@ -62,6 +61,8 @@ class Classifier:
             return rest | {chosen: rest[chosen] + 0.5}
         yes = guess
         if image is not None and concept is not None:
+            from .fashion_cnn import SIDE, predict  # torch, which --help does without
+
             small = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
             yes = float(predict([small])[0, CONCEPT_NAMES.index(concept)])
             yes = 1 - yes if turned < self._error_rate else yes
