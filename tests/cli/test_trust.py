@@ -9,6 +9,7 @@ import pytest
 
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.verify import check
+from adaptive_vtt.journal import SQLiteJournal
 from tests.helpers.command_line import run
 
 READERS = ("report", "verify", "export", "label --summary", "label --html --inspector ann")
@@ -29,6 +30,43 @@ def out(start: Path, tmp_path: Path) -> Path:
 
 
 def facts_of(out: Path) -> dict[str, Any]:
+    journal = SQLiteJournal(out / "journal.db")
+    try:
+        return journal.facts()
+    finally:
+        journal.close()
+
+
+def set_fact(out: Path, name: str, value: Any) -> None:
+    """As someone would who edits the file: past the program, and past what it may seal."""
+    with sqlite3.connect(out / "journal.db") as db:
+        db.execute("UPDATE facts SET value = ? WHERE name = ?", (json.dumps(value), name))
+    db.close()
+
+
+def plant(folder: Path) -> tuple[str, Path]:
+    """A module that leaves a mark where it is imported: its target, and the mark."""
+    mark = folder / "was-run"
+    model = "def predict(images):\n    return [[0.5]] * len(images)\n"
+    text = f"open({str(mark)!r}, 'w').close()\n{model}"
+    (folder / "planted.py").write_text(text)
+    return f"{folder / 'planted.py'}:predict", mark
+
+
+@pytest.mark.parametrize("proxied", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_reading_a_run_folder_runs_nothing_of_it(out: Path, tmp_path: Path, proxied: bool) -> None:
+    target, mark = plant(tmp_path)
+    spec = facts_of(out)["spec"]
+    spec["model"] |= {"kind": "python", "target": target}
+    if proxied:
+        spec["certify"]["proxies"] = {"other": plant(tmp_path)[0]}
+    set_fact(out, "spec", spec)
+    for number, command in enumerate(READERS):
+        name, *options = command.split()
+        if name == "export":
+            options = ["--failures", str(tmp_path / f"failures-{number}")]
+        run(name, str(out), *options)  # that they end well is the business of other tests
+        assert not mark.exists(), command
 
 
 def test_resume_checks_the_spec_before_it_runs_what_that_names(
