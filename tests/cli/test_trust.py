@@ -12,7 +12,13 @@ from adaptive_vtt.cli.verify import check
 from adaptive_vtt.journal import SQLiteJournal
 from tests.helpers.command_line import run
 
-READERS = ("report", "verify", "export", "label --summary", "label --html --inspector ann")
+READERS = (
+    "report",
+    "verify",
+    "export",
+    "label --realism --reader ann",
+    "label --realism --summary",
+)
 
 
 @pytest.fixture
