@@ -29,7 +29,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
-    *("build-vqa", "captions", "ci-gate", "class-folders", "earlier-audits", "endpoint"),
+    *("build-vqa", "captions", "census", "ci-gate", "class-folders", "earlier-audits", "endpoint"),
     *("exporting", "inspect", "judges", "masks", "own-model", "own-parts", "own-table"),
     *("prompts", "recorded", "resume", "slices", "versus", "view", "workers"),
 )

@@ -36,7 +36,7 @@ def test_an_audit_certifies_tasks_and_groups(tmp_path: Path) -> None:
     assert found["overall error"] == pytest.approx(8 / 12)  # the micro average
     assert found["prompt image-level: error"] == pytest.approx(8 / 12)
     answers = [row for call in audit.journal.calls() for row in call.answers]
-    assert sum((a.unanswered or "").startswith("refused: ") for a in answers) == 4
+    assert sum(a.unanswered == "declined to answer" for a in answers) == 4
 
 
 def test_questions_about_coordinates_do_not_count_where_the_picture_moves(tmp_path: Path) -> None:
