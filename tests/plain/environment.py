@@ -35,10 +35,18 @@ def install_lines() -> list[str]:
     return found[1].splitlines()
 
 
-def present(python: str) -> bool:
+def variables(version: str | None) -> dict[str, str]:
+    """Return the environment's variables, in which pyenv's shims find the Python of a version."""
+    return {**os.environ, **({} if version is None else {"PYENV_VERSION": version})}
+
+
+def present(version: str) -> bool:
     """Return whether this Python runs here: a shim may be there without its Python."""
-    found = shutil.which(python)
-    return found is not None and subprocess.run([found, "-V"], capture_output=True).returncode == 0
+    words = [f"python{version}", "-V"]
+    try:
+        return subprocess.run(words, env=variables(version), capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def content() -> str:
@@ -64,8 +72,8 @@ def make(version: str | None = None) -> Path:
     folder.parent.mkdir(exist_ok=True)
     place = str(folder.relative_to(ROOT))
     script = "\n".join(lines).replace("python3 ", f"{python} ").replace(".venv", place)
-    environment = {**os.environ, "PIP_QUIET": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    subprocess.run(["bash", "-ec", script], cwd=ROOT, env=environment, check=True)
+    quiet = {"PIP_QUIET": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    subprocess.run(["bash", "-ec", script], cwd=ROOT, env=variables(version) | quiet, check=True)
     stamp.write_text(made_of, encoding="utf-8")
     print(f"{place}: README's install lines took {time.monotonic() - began:.0f} s")
     return folder
@@ -74,7 +82,7 @@ def make(version: str | None = None) -> Path:
 def main() -> None:
     """Make the environment of the Python named, or say that this Python is not installed."""
     version = sys.argv[1] if len(sys.argv) > 1 else None
-    if version is not None and not present(f"python{version}"):
+    if version is not None and not present(version):
         print(f"skipped: no python{version} here to try README's install lines with")
         return
     make(version)

@@ -43,7 +43,7 @@ print(*sorted({plain(d.name) for d in distributions()} - asked))
 @pytest.fixture(scope="module", params=VERSIONS, ids=lambda v: v or "python3")
 def environment(request: pytest.FixtureRequest) -> Path:
     """The folder of a plain environment, made where it is not there."""
-    if request.param is not None and not present(f"python{request.param}"):
+    if request.param is not None and not present(request.param):
         pytest.skip(f"no python{request.param} here")
     return make(request.param)
 
