@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .local.self_taught import SelfTaught
     from .local.simulated import Simulated
     from .network.anthropic import AnthropicMessages
-    from .network.batches import BatchEndpoint, OpenAIBatch, Polling
+    from .network.batches import OpenAIBatch
     from .network.endpoint import Endpoint
     from .network.http import Encoding
     from .network.http_json import HttpJson
@@ -54,7 +54,6 @@ __all__ = [
     "REGISTRY",
     "Answer",
     "AnthropicMessages",
-    "BatchEndpoint",
     "BatchModel",
     "ConcurrentModel",
     "Encoding",
@@ -68,7 +67,6 @@ __all__ = [
     "OpenAIBatch",
     "OpenAIChat",
     "OpenInference",
-    "Polling",
     "Prices",
     "Prompt",
     "PythonModel",

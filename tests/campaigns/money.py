@@ -37,7 +37,6 @@ from adaptive_vtt.models import (
     Limits,
     ModelDefaults,
     OpenAIBatch,
-    Polling,
     Retries,
     Usage,
     Workers,
@@ -125,7 +124,7 @@ def paid_model(setting: Setting, url: str) -> ModelDefaults:
             prices=PRICES,
             batch_size=16,
             retries=PATIENCE,
-            polling=Polling(0.02, longest=0.2),
+            poll_seconds=0.02,
         )
     if setting.way == "workers":
         return Workers(f"{MODELS}:student", 2)

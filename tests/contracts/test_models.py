@@ -25,7 +25,6 @@ from adaptive_vtt.models import (
     OpenAIBatch,
     OpenAIChat,
     OpenInference,
-    Polling,
     Prices,
     Prompt,
     PythonModel,
@@ -122,7 +121,7 @@ def chat(
 def batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
     prices = Prices(input=1.0, output=2.0)
     url = serve(BatchService(chat_api)) + "/v1"
-    return partial(OpenAIBatch, "m", base_url=url, prices=prices, polling=Polling(0.001))
+    return partial(OpenAIBatch, "m", base_url=url, prices=prices, poll_seconds=0.001)
 
 
 def messages(params: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adaptive_vtt.models import BatchEndpoint, Polling, Prices, Retries, Unanswered, Usage
+from adaptive_vtt.models import OpenAIBatch, Prices, Retries, Unanswered
 from adaptive_vtt.models.network.attempts import Reply, Trouble
 from adaptive_vtt.models.network.batches import UNLISTED, Job
 from adaptive_vtt.testing import ScriptedModel
@@ -75,7 +75,7 @@ class Provider:
         return [json.dumps(r) for b in self.batches.values() for r in b["requests"].values()]
 
 
-class Client(BatchEndpoint):
+class Client(OpenAIBatch):
     """Asks the provider, whose answers are those of a ``ScriptedModel``; nothing takes time."""
 
     needs_image = False
@@ -84,24 +84,26 @@ class Client(BatchEndpoint):
         self.provider, self.slept = provider, 0.0
         self._rule = ScriptedModel(refuse=options.pop("refuse", 0.0))
         given = {
-            "name": "batched",
-            "host": "memory",
             "prices": Prices(input=2 * PRICE, output=2 * (WORST - PRICE), tokens=1),
-            "bound": Usage(1, 1),
+            "max_input_tokens": 1,
+            "max_tokens": 1,
             "retries": Retries(times=2, timeout=5.0),
             "batch_size": 8,
-            "polling": Polling(1.0, longest=120.0),
+            "poll_seconds": 1.0,
             "sleep": self._pass,
             "now": lambda: self.slept,
             **options,
         }
-        super().__init__(**given)
+        super().__init__("batched", base_url="http://memory/v1", **given)
 
     async def _pass(self, seconds: float) -> None:
         self.slept += seconds
 
     def request(self, prompt: Prompt, form: str) -> Any:
         return [prompt.sample_id, prompt.relation, prompt.severity, list(prompt.concepts)]
+
+    async def upload(self, requests: Mapping[str, Any]) -> Any:
+        return requests
 
     async def create(self, key: str, uploaded: Any) -> str:
         found: str = self.provider.exchange("create", lambda: self.provider.create(key, uploaded))

@@ -9,7 +9,7 @@ import pytest
 
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import BatchFacts
-from adaptive_vtt.models import OpenAIBatch, Polling, Prices, Retries
+from adaptive_vtt.models import OpenAIBatch, Prices, Retries
 from adaptive_vtt.models.network.batches import Unkept
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.batch_service import BatchService
@@ -40,7 +40,7 @@ def asked(reply: Any, **options: Any) -> Iterator[tuple[OpenAIBatch, BatchServic
         "prices": PRICES,
         "max_input_tokens": 1000,
         "max_tokens": 50,
-        "polling": Polling(0.001),
+        "poll_seconds": 0.001,
         "sleep": no_wait,
         "retries": Retries(times=1, timeout=10.0, give_up_after=3),
         **options,
@@ -176,12 +176,13 @@ def test_results_that_cannot_be_had_count_at_their_worst_price(where: str, said:
         assert model.ask([ONE]) == [Unanswered("no result", 2 * WORST)]
 
 
-def test_an_answer_to_the_submission_that_breaks_off_is_looked_for():
+@pytest.mark.parametrize("name", [None, "../../v1/keys"])
+def test_a_batch_whose_submission_names_no_id_is_looked_for(name: str | None):
     with asked(YES) as (model, service):
 
         def broken(asked: dict[str, Any], create: Any = service.create) -> dict[str, Any]:
             create(asked)
-            return {"id": None}
+            return {"id": name}
 
         service.create = broken  # type: ignore[method-assign]
         assert model.ask([ONE]) == [Answer((pytest.approx(0.8),), USED)]  # type: ignore[arg-type]

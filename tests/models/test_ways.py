@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import WayFacts
-from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Polling, Prices, Retries
+from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Prices, Retries
 from adaptive_vtt.models.network.elicitation import Elicitation
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.types import Answer
@@ -44,7 +44,7 @@ def asked(reply: Replying, batch: bool = False, **options: Any) -> Iterator[tupl
     given: dict[str, Any] = {"prices": PRICES, "sleep": no_wait, **options}
     given.setdefault("retries", Retries(times=2, timeout=10.0))
     if batch:
-        given |= {"polling": Polling(0.001), "batch_factor": 1.0}
+        given |= {"poll_seconds": 0.001, "batch_factor": 1.0}
     kind = OpenAIBatch if batch else OpenAIChat
     with (
         serving(BatchService(chat) if batch else chat) as url,

@@ -1,7 +1,4 @@
-"""Models behind a batch service as OpenAI has it: many calls in one job, answered hours later,
-cheaper.
-
-`BatchEndpoint` is the way of a round of calls, `OpenAIBatch` the requests of that service:
+"""OpenAI's batches: many calls in one job, answered hours later, cheaper.
 
 1. The record says which calls are to be submitted, under which key, before they are.
 2. They are submitted, marked with that key, and the record says what the provider calls them.
@@ -20,7 +17,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Annotated, Any, TypeVar
 
@@ -36,50 +33,51 @@ from .chat import WORDS, ModelName, parted
 from .http import MAX_REPLY_BYTES, MaxReplyBytes, client_options, fields_of, parsed
 from .limits import Retries
 from .openai import ELICITATIONS, OpenAIProtocol
-from .paid import Paid
 from .prices import Bill, Prices, whole
 
+T = TypeVar("T")
+ROUND = 64
+"""Calls per batch. Beliefs are as old as a round is long; docs/benchmarks.md says what it costs."""
+DISCOUNT = 0.5
+"""What a call costs in a batch, as a share of its price alone."""
+RETRIES: dict[str, Any] = {"times": 2, "timeout": 600.0}
+"""Of batches, unless others are given."""
+MAX_FILE_BYTES = 64_000_000
+"""The longest file of results that is read."""
+MAX_BYTES = 200_000_000
+"""The longest file of requests that OpenAI takes."""
+GROWTH, LONGEST = 1.5, 24.0
+"""Each pause between two looks is so many times the one before, up to so many times the first."""
+PATIENCE = 26 * 3600.0
+"""Seconds after which a batch that has not ended ends the audit; OpenAI ends one after 24 hours."""
+MARK = "adaptive_vtt"
+"""The batch's metadata of this name is our key."""
+UNLISTED = "no list of batches"
+"""The kind of trouble with a provider that does not say which batches it was given."""
+NO_LIST = ("http 404", "http 405", "http 501")
+"""Kinds of trouble with a server that lists no batches."""
+GONE = (TOO_LONG, "http 404", "http 410")
+"""Results that cannot be had, however often they are asked for."""
+_CHAT = "/v1/chat/completions"
+_PAGE, _PAGES = 100, 50
+_DAY = 86_400  # seconds by which two clocks may differ
+_ENDED = ("completed", "expired", "cancelled")
+_RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
+_ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
 
-def key_of(requests: Mapping[int, Any]) -> str:
-    """A hash of what is sent, and a few random digits: no two batches are marked alike."""
-    text = json.dumps(list(requests.items())).encode()
-    return f"{hashlib.blake2b(text, digest_size=8).hexdigest()}-{secrets.token_hex(4)}"
 
-
-def name_of(batch: BatchFacts, number: int) -> str:
-    """What a request is called: providers take 64 letters, digits, _ and -."""
-    return f"{batch.key}_{number}"
-
-
-class Sent:
-    """The batches of a record, which is kept as they are."""
-
-    def __init__(self, record: Record) -> None:
-        self._record = record
-        self._batches = {batch.key: batch for batch in record.read()}
-
-    def about(self, calls: Mapping[int, Any]) -> list[BatchFacts]:
-        """Those in which any of the calls was sent, in the order of sending."""
-        return [b for b in self._batches.values() if not calls.keys().isdisjoint(b.calls)]
-
-    def put(self, batch: BatchFacts, **changes: Any) -> BatchFacts:
-        """The batch, new or changed, once the record has it."""
-        batch = batch.model_copy(update=changes)
-        self._batches[batch.key] = batch
-        self._record.write(list(self._batches.values()))
-        return batch
-
-    def drop(self, batch: BatchFacts) -> None:
-        """Nothing of this batch was done."""
-        del self._batches[batch.key]
-        self._record.write(list(self._batches.values()))
+def checked_id(name: object) -> str:
+    """Return what a provider calls a batch or file; raise ValueError for what may not stand in a
+    URL."""
+    if not (isinstance(name, str) and _ID.fullmatch(name)):
+        raise ValueError(f"expected an id, got {str(name)[:60]!r}")
+    return name
 
 
 class Unkept:
-    """A record that goes when the process goes."""
+    """Record that goes when the process goes."""
 
-    def __init__(self) -> None:
-        self._batches: tuple[BatchFacts, ...] = ()
+    _batches: tuple[BatchFacts, ...] = ()
 
     def read(self) -> tuple[BatchFacts, ...]:
         return self._batches
@@ -88,70 +86,30 @@ class Unkept:
         self._batches = tuple(batches)
 
 
-T = TypeVar("T")
-_ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
+class Sent:
+    """The batches of a record, which is written with every change."""
 
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self.batches = {batch.key: batch for batch in record.read()}
 
-def checked_id(found: object) -> str:
-    """What a provider calls a batch or file; raises ValueError for what may not stand in a URL."""
-    if not (isinstance(found, str) and _ID.fullmatch(found)):
-        raise ValueError(f"expected an id, got {str(found)[:60]!r}")
-    return found
+    def put(self, batch: BatchFacts, **changes: Any) -> BatchFacts:
+        """Return the batch, new or changed, once the record has it."""
+        batch = self.batches[batch.key] = batch.model_copy(update=changes)
+        self._record.write([*self.batches.values()])
+        return batch
 
-
-ROUND = 64
-"""Calls per batch. Beliefs are as old as a round is long; docs/benchmarks.md says what it costs."""
-DISCOUNT = 0.5
-"""What a call costs in a batch, as a share of its price alone, at OpenAI and at Anthropic."""
-MAX_FILE_BYTES = 64_000_000
-"""The longest file of results that is read."""
-MaxFileBytes = Annotated[int, Option("longer results of a batch are not read", ge=1)]
-UNLISTED = "no list of batches"
-"""The kind of trouble with a provider that does not say which batches it was given."""
-GONE = (TOO_LONG, "http 404", "http 410")
-"""Results that cannot be had, however often they are asked for."""
-
-
-RETRIES: dict[str, Any] = {"times": 2, "timeout": 600.0}
-"""Of batches, unless others are given."""
-
-
-@dataclass(frozen=True)
-class Polling:
-    """How often a batch is looked at, in seconds.
-
-    First after ``first``; each next pause is ``growth`` times as long, up to ``longest`` (24 times
-    the first). A batch that has not ended ``patience`` after it was submitted ends the audit, which
-    can be resumed; providers end one themselves after 24 hours. Raises InputError for what is no
-    time.
-    """
-
-    first: Annotated[
-        float,
-        Option(
-            "pause before the first look at a batch; each next is half as long again, up to 24 "
-            "times the first",
-            name="poll_seconds",
-            gt=0,
-        ),
-    ] = 5.0
-    growth: float = 1.5
-    longest: float = 0.0  # 24 times the first
-    patience: float = 26 * 3600.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "longest", self.longest or 24 * self.first)
-        for one in fields(self):
-            if not getattr(self, one.name) > 0:
-                got = getattr(self, one.name)
-                raise InputError(f"polling {one.name}: expected a number above 0, got {got}")
+    def drop(self, batch: BatchFacts) -> None:
+        """Forget a batch of which nothing was done."""
+        del self.batches[batch.key]
+        self._record.write([*self.batches.values()])
 
 
 @dataclass(frozen=True)
 class Job:
-    """A batch as its provider tells of it: whether it has ``ended``, how many of its requests are
-    ``done``, the ``files`` of its results, and why it was refused as a whole, so that nothing of it
-    was done (``refused``)."""
+    """A batch as its provider describes it: whether it has ``ended``, how many of its requests are
+    ``done``, the ``files`` of its results, and why it was ``refused`` as a whole, so that nothing
+    of it was done."""
 
     ended: bool
     done: int | None = None
@@ -161,94 +119,73 @@ class Job:
 
 @dataclass
 class _Call:
-    """``bill`` of all its attempts, ``failures`` of them, and what was said in the end."""
+    """``bill`` of all its attempts, ``failures`` of them, and the answer in the end."""
 
     prompt: Prompt
     bill: Bill = field(default_factory=Bill)
     failures: int = 0
-    said: Answer | Unanswered | None = None
-
-    def final(self, said: Answer | Unanswered) -> Answer | Unanswered:
-        return replace(said, cost=self.bill.cost, unconfirmed=self.bill.unconfirmed)
+    answer: Answer | Unanswered | None = None
 
 
-class BatchEndpoint(Paid):
-    """A model under test that is asked in batches; ``paid`` are the options of `Paid`.
+class OpenAIBatch(OpenAIProtocol):
+    """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
 
-    ``sleep`` and ``now``, seconds since 1970, are for tests. Errors that end
-    the audit (ModelError): a wrong key or unknown model, a request that is refused before any was
-    answered, a server that stays away, a batch that does not end. Batches that were submitted stay
-    so; anything else leaves a call Unanswered.
+    The options are those of `OpenAIProtocol`, and these. ``max_file_bytes``: a longer file of
+    results is not read, and counts as billed. ``sleep`` and ``now``, seconds since 1970, are for
+    tests. Errors that end the audit (ModelError): a wrong key or unknown model, a request that is
+    refused before any was answered, a server that stays away, a batch that does not end. Batches
+    that were submitted stay so; anything else leaves a call Unanswered.
     """
 
     def __init__(
         self,
+        model: ModelName,
         *,
+        max_file_bytes: Annotated[
+            int, Option("longer results of a batch are not read", ge=1)
+        ] = MAX_FILE_BYTES,
         batch_size: Annotated[int, Option("calls drawn and sent together", ge=1)] = ROUND,
         batch_factor: Annotated[
             float, Option("what a call costs in a batch, as a share of the prices", ge=0)
         ] = DISCOUNT,
-        polling: Annotated[Polling | None, Group(Polling)] = None,
+        poll_seconds: Annotated[
+            float,
+            Option(
+                "pause before the first look at a batch; each next is half as long again, up to 24 "
+                "times the first",
+                gt=0,
+            ),
+        ] = 5.0,
         retries: Annotated[Retries | None, Group(Retries, RETRIES)] = None,
+        prices: Annotated[Prices | None, Group(Prices)] = None,
         max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES,
         now: Callable[[], float] = time.time,
-        **paid: Any,
+        **options: Any,
     ) -> None:
-        check_options(BatchEndpoint, {"batch_size": batch_size, "batch_factor": batch_factor})
-        prices = paid.pop("prices", None) or Prices()
-        again = retries or Retries(**RETRIES)
-        super().__init__(prices=prices.times(batch_factor), retries=again, **paid)
-        self.batch, self.polling = batch_size, polling or Polling()
+        numbers = {"batch_size": batch_size, "batch_factor": batch_factor}
+        check_options(OpenAIBatch, {**numbers, "poll_seconds": poll_seconds})
+        super().__init__(
+            model,
+            wire=client_options(max_file_bytes, "max_file_bytes"),
+            retries=retries or Retries(**RETRIES),
+            prices=(prices or Prices()).times(batch_factor),
+            **options,
+        )
+        self._options, self._apart = parted(self._options)  # apart: sent with each exchange
+        self.batch, self._poll = batch_size, poll_seconds
         self._most, self._now = max_reply_bytes, now
         self._reached = False  # until the server replied to anything
         self._in_vain = 0  # batches in a row of which nothing was done
         self._batches = self._foreign = 0
         self._seconds_waiting = 0.0
 
-    # -- what a subclass says --------------------------------------------------------------
-
-    @property
-    def form(self) -> str:
-        return ""
-
-    def request(self, prompt: Prompt, form: str) -> JsonObject:
-        raise TypeError(f"{type(self).__name__} defines no request")
-
-    async def upload(self, requests: Mapping[str, Any]) -> Any:
-        """What has to be sent before a batch is made of it; costs nothing. Requests by name."""
-        return requests
-
-    async def create(self, key: str, uploaded: Any) -> str:
-        """Submits a batch that is marked with ``key``; its id."""
-        raise TypeError(f"{type(self).__name__} defines no create")
-
-    async def find(self, key: str, since: int) -> str | None:
-        """The id of the batch with that mark, submitted at ``since`` (seconds since 1970) or later;
-        None: there is none. Raises Trouble, UNLISTED where the provider cannot tell."""
-        raise Trouble(UNLISTED)
-
-    async def look(self, batch: str) -> Job:
-        raise TypeError(f"{type(self).__name__} defines no look")
-
-    async def results(self, job: Job) -> list[bytes]:
-        """All that came of a batch: lines of JSON, each with the "custom_id" of its request."""
-        raise TypeError(f"{type(self).__name__} defines no results")
-
-    def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
-        """What one line says; raises Trouble for a request that failed."""
-        raise TypeError(f"{type(self).__name__} defines no read")
-
-    def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
-        """Whether a request that failed is to be worded in another way."""
-        return False
-
     # -- what the audit uses ---------------------------------------------------------------
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Answers in the order of the prompts, all of one batch, which nothing keeps: an
-        interruption loses it."""
-        said = self.ask_batch(dict(enumerate(prompts)), Unkept())
-        return [said[place] for place in range(len(prompts))]
+        """Return answers in the order of the prompts, all of one batch; an interruption loses it,
+        as no record is kept."""
+        answers = self.ask_batch(dict(enumerate(prompts)), Unkept())
+        return [answers[place] for place in range(len(prompts))]
 
     def ask_batch(
         self, calls: Mapping[int, Prompt], record: Record
@@ -257,62 +194,65 @@ class BatchEndpoint(Paid):
         sent = Sent(record)
         self._counts.calls += len(asked)
         try:
-            for batch in sent.about(asked):
-                self._settle(batch, asked, sent)
-            while waiting := {n: c.prompt for n, c in asked.items() if c.said is None}:
+            for batch in [*sent.batches.values()]:
+                if not asked.keys().isdisjoint(batch.calls):
+                    self._settle(batch, asked, sent)
+            while waiting := {n: c.prompt for n, c in asked.items() if c.answer is None}:
                 self._settle(self._submit(waiting, sent), asked, sent)
         except AvttError:
             raise
         except Exception as error:
             raise self._unforeseen(error) from self._cause(error)
-        return {n: c.final(c.said) for n, c in asked.items() if c.said is not None}
+        return {
+            number: replace(call.answer, cost=call.bill.cost, unconfirmed=call.bill.unconfirmed)
+            for number, call in asked.items()
+            if call.answer is not None
+        }
 
     def statistics(self) -> JsonObject:
         waited = round(self._seconds_waiting, 1)
-        told = {"batches": self._batches, "seconds_waiting_for_batches": waited}
-        return {**super().statistics(), **told, "results_of_others": self._foreign}
+        counts = {"batches": self._batches, "seconds_waiting_for_batches": waited}
+        return {**super().statistics(), **counts, "results_of_others": self._foreign}
 
     # -- exchanges that cost nothing, repeated while they fail ------------------------------
 
-    async def _again(
-        self, what: str, doing: Callable[[], Awaitable[T]], final: tuple[str, ...] = ()
+    def _again(
+        self,
+        what: str,
+        exchange: Callable[[], Awaitable[T]],
+        final: Callable[[Trouble], bool] = lambda _: False,
     ) -> T:
-        """What an exchange gives, repeated while it fails; raises Trouble of a kind that is
-        ``final``, and ModelError where it keeps failing."""
-        attempt = 0
+        """Return what an exchange brings, repeated while it fails. Raise Trouble that is ``final``,
+        and ModelError where it keeps failing."""
+
+        async def once() -> T:
+            with reading():
+                brought: T = await self._in_time(exchange())
+                return brought
+
+        attempt, retries = 0, self.retries
         while True:
             try:
-                with reading():
-                    return await self._in_time(doing())
+                return self._awaited(once())
             except Trouble as trouble:
-                if trouble.kind in final:
+                if final(trouble):
                     raise
-                await self._pause(what, trouble, attempt)
-                attempt += 1
-
-    async def _pause(self, what: str, trouble: Trouble, attempt: int) -> None:
-        """Waits before an exchange is tried again; raises ModelError where that is of no use."""
-        asked, retries = trouble.asked or 0.0, self.retries
-        away = trouble.kind == "unreachable" and not self._reached
-        if (
-            trouble.then == "again"
-            and not away
-            and attempt < retries.give_up_after
-            and asked <= retries.patience
-        ):
-            rng = generator(self._seed, f"backoff/{what}", attempt)
-            wait = retries.wait(attempt, trouble.asked, rng)
+                away = trouble.kind == "unreachable" and not self._reached
+                hopeless = trouble.then != "again" or (trouble.asked or 0.0) > retries.patience
+                if away or hopeless or attempt >= retries.give_up_after:
+                    trouble.detail = self._shown(trouble.detail)
+                    raise ModelError(
+                        f"{self._who}: {what} failed: {one_line(trouble)}; resume once that is "
+                        "mended, what was submitted is kept"
+                    ) from None
+                rng = generator(self._seed, f"backoff/{what}", attempt)
+                wait = retries.wait(attempt, trouble.asked, rng)
             self._counts.seconds_backing_off += wait
-            await self._sleep(wait)
-            return
-        trouble.detail = self._shown(trouble.detail)
-        raise ModelError(
-            f"{self._who}: {what} failed: {one_line(trouble)}; resume once that is mended, what "
-            "was submitted is kept"
-        ) from None
+            self._awaited(self._sleep(wait))
+            attempt += 1
 
     def _awaited(self, doing: Awaitable[T]) -> T:
-        """The result of what runs on the loop; an interruption here ends it there."""
+        """Return the result of what runs on the loop; an interruption here ends it there."""
 
         async def run() -> T:
             return await doing
@@ -326,260 +266,196 @@ class BatchEndpoint(Paid):
 
     # -- submitting ------------------------------------------------------------------------
 
-    def _submit(self, prompts: Mapping[int, Prompt], sent: "Sent") -> BatchFacts:
-        """A batch of these calls, in the record before it is sent; without an id where nobody
-        said whether it arrived."""
-        form = self.form
+    def _submit(self, prompts: Mapping[int, Prompt], sent: Sent) -> BatchFacts:
+        """Return a batch of these calls, in the record before it is sent; without an id where
+        nobody said whether it arrived."""
+        form = self._elicitation.now
         requests = {number: self.request(prompt, form) for number, prompt in prompts.items()}
-        batch = BatchFacts(
-            key=key_of(requests), calls=tuple(prompts), form=form, at=int(self._now())
-        )
-        named = {name_of(batch, number): request for number, request in requests.items()}
-        uploaded = self._awaited(self._again("uploading a batch", lambda: self.upload(named)))
+        text = json.dumps([*requests.items()]).encode()
+        # the random digits: no two batches are marked alike
+        key = f"{hashlib.blake2b(text, digest_size=8).hexdigest()}-{secrets.token_hex(4)}"
+        named = {f"{key}_{number}": request for number, request in requests.items()}
+        uploaded = self._again("uploading a batch", lambda: self.upload(named))
+        batch = BatchFacts(key=key, calls=tuple(prompts), form=form, at=int(self._now()))
         sent.put(batch)
         try:
-            found = self._awaited(self._created(batch.key, uploaded))
+            name = self._again(
+                "submitting a batch", lambda: self.create(key, uploaded), _may_have_arrived
+            )
+        except Trouble:
+            return batch
         except ModelError:  # it was refused
             sent.drop(batch)
             raise
-        return batch if found is None else sent.put(batch, id=found)
-
-    async def _created(self, key: str, uploaded: Any) -> str | None:
-        """The new batch's id; None where there may be one, and nobody said so."""
-        attempt = 0
-        while True:
-            try:
-                with reading():
-                    return checked_id(await self._in_time(self.create(key, uploaded)))
-            except Trouble as trouble:
-                if not _refused(trouble):
-                    return None
-                await self._pause("submitting a batch", trouble, attempt)
-                attempt += 1
+        return sent.put(batch, id=name)
 
     def _arrival(self, batch: BatchFacts) -> str | None:
-        """The id of a batch that may have arrived; None: nobody can tell.
+        """Return the id of a batch that may have arrived, None where nobody can tell.
 
         What is not listed yet may be a moment later, so it is looked for twice, and once more
         whenever the audit goes on.
         """
-
-        async def found() -> str | None:
-            return await self.find(batch.key, batch.at)
-
         for look in range(1 if batch.lost else 2):
             if look:
-                self._awaited(self._sleep(self.polling.first))
+                self._awaited(self._sleep(self._poll))
             try:
-                one = self._awaited(self._again("looking for a batch", found, (UNLISTED,)))
+                name = self._again(
+                    "looking for a batch",
+                    lambda: self.find(batch.key, batch.at),
+                    lambda trouble: trouble.kind == UNLISTED,
+                )
             except Trouble:
                 return None
-            if one is not None:
-                return checked_id(one)
+            if name is not None:
+                return name
         return None
 
     # -- what came of a batch --------------------------------------------------------------
 
-    def _settle(self, batch: BatchFacts, asked: Mapping[int, _Call], sent: "Sent") -> None:
-        """Waits for a batch and takes what came of it; or counts it as lost."""
+    def _settle(self, batch: BatchFacts, asked: Mapping[int, _Call], sent: Sent) -> None:
+        """Wait for a batch and take what came of it; or count it as lost."""
         calls = {number: asked[number] for number in batch.calls if number in asked}
         if batch.id is None:
-            found = self._arrival(batch)
-            batch = sent.put(batch, id=found, lost=found is None)
+            name = self._arrival(batch)
+            batch = sent.put(batch, id=name, lost=name is None)
         if batch.id is None or batch.lost:
-            self._fail(calls, dict.fromkeys(calls, Trouble("batch lost", billed=True)), batch)
+            for call in calls.values():
+                self._fail(call, Trouble("batch lost", billed=True), batch.form)
             return
-        job = self._awaited(self._until_ended(batch, batch.id))
+        job = self._ended(batch, batch.id)
         if job.refused is not None:
             sent.drop(batch)
-            self._not_taken(job.refused, again=self._answered or self.trusted)
+            self._wait_or_end(job.refused)
             return
         self._in_vain, self._batches = 0, self._batches + 1
-        self._take(batch, calls, self._found(batch, job))
+        self._counts.attempts += len(calls)
+        lines = self._lines(batch, job)
+        failed: list[tuple[_Call, Trouble]] = []
+        for number, call in calls.items():
+            try:
+                reply = self._checked(call.prompt, batch.form, lines, number)
+            except Trouble as trouble:
+                failed.append((call, trouble))
+            else:
+                self._take(call, reply)
+        # answers come first: they tell that requests are right, so that no failure ends the audit
+        for call, trouble in failed:
+            self._fail(call, trouble, batch.form)
 
-    async def _until_ended(self, batch: BatchFacts, found: str) -> Job:
-        wait = self.polling.first
+    def _ended(self, batch: BatchFacts, name: str) -> Job:
+        """Return the batch once it has ended."""
+        wait = self._poll
         while True:
-            job = await self._looked_at(found)
+            try:
+                job = self._again(f"looking at batch {name}", lambda: self.look(name), _is_gone)
+            except Trouble as trouble:
+                raise ModelError(
+                    f"{self._who}: batch {name!r} is gone ({trouble.kind}: "
+                    f"{self._shown(trouble.detail)}); avtt resume DIR --give-up-batch {name} "
+                    "counts it at its worst price and goes on"
+                ) from None
             self.doing = "" if job.ended else f"batch: {job.done or 0} of {len(batch.calls)}"
             if job.ended:
                 return job
-            if self._now() - batch.at > self.polling.patience:
-                hours = f"{self.polling.patience / 3600:g} hours"
+            if self._now() - batch.at > PATIENCE:
                 raise ModelError(
-                    f"{self._who}: expected batch {found!r} to end within {hours}, it has not; "
-                    "resume later, or cancel it there first"
+                    f"{self._who}: expected batch {name!r} to end within {PATIENCE / 3600:g} "
+                    "hours, it has not; resume later, or cancel it there first"
                 )
             self._seconds_waiting += wait
-            await self._sleep(wait)
-            wait = min(self.polling.longest, wait * self.polling.growth)
+            self._awaited(self._sleep(wait))
+            wait = min(LONGEST * self._poll, wait * GROWTH)
 
-    async def _looked_at(self, found: str) -> Job:
-        try:
-            return await self._again(f"looking at batch {found}", lambda: self.look(found), GONE)
-        except Trouble as trouble:
-            said = self._shown(trouble.detail)
-            raise ModelError(
-                f"{self._who}: batch {found!r} is gone ({trouble.kind}: {said}); avtt resume DIR "
-                f"--give-up-batch {found} counts it at its worst price and goes on"
-            ) from None
-
-    def _not_taken(self, why: str, *, again: bool) -> None:
-        """Nothing of a batch was done: it is submitted anew, or the audit ends."""
+    def _wait_or_end(self, why: str) -> None:
+        """Wait before a batch of which nothing was done is submitted again, or end the audit."""
         self._in_vain += 1
-        if not again or self._in_vain > self.retries.times:
-            self._in_vain, said = 0, self._shown(" ".join(why.split()))
+        if not (self._answered or self.trusted) or self._in_vain > self.retries.times:
+            self._in_vain = 0
             raise ModelError(
-                f"{self._who}: a batch was not taken: {said}; nothing of it was billed, and resume "
-                "submits it again"
+                f"{self._who}: a batch was not taken: {self._shown(' '.join(why.split()))}; "
+                "nothing of it was billed, and resume submits it again"
             )
         rng = generator(self._seed, "backoff/batch", self._in_vain)
         self._awaited(self._sleep(self.retries.wait(self._in_vain, None, rng)))
 
-    def _found(self, batch: BatchFacts, job: Job) -> dict[int, bytes | None]:
-        """The result of each call, as it came, so that no more than one stands parsed in memory;
+    def _lines(self, batch: BatchFacts, job: Job) -> dict[int, bytes | None]:
+        """Return the result of each call as it came, so that one at a time stands parsed in memory;
         None where there are several."""
         try:
-            bodies = self._awaited(
-                self._again("reading the results of a batch", lambda: self.results(job), GONE)
+            bodies = self._again(
+                "reading the results of a batch", lambda: self.results(job), _is_gone
             )
         except Trouble as trouble:
             self._note(trouble)
             return {}
-        numbers = {name_of(batch, number): number for number in batch.calls}
-        found: dict[int, bytes | None] = {}
-        for body in bodies:
-            for line in filter(bytes.strip, BytesIO(body)):
-                number = numbers.get(self._named(line))
-                if number is None:
-                    self._foreign += 1
-                else:
-                    found[number] = None if number in found else line
-        return found
+        numbers = {f"{batch.key}_{number}": number for number in batch.calls}
+        lines: dict[int, bytes | None] = {}
+        for line in (line for body in bodies for line in BytesIO(body) if line.strip()):
+            number = numbers.get(self._custom_id(line))
+            if number is None:
+                self._foreign += 1
+            else:
+                lines[number] = None if number in lines else line
+        return lines
 
-    def _named(self, line: bytes) -> str:
-        """Which request a line of results says that it is about; "" where it says nothing."""
-        if len(line) > self._most:
-            self._note(Trouble(TOO_LONG, f"over max_reply_bytes, {self._most:,}"))
-            return ""
+    def _custom_id(self, line: bytes) -> str:
+        """Return the name of the request that a line of results is about, "" where it says none."""
         try:
-            said = parsed(line)
+            if len(line) > self._most:
+                raise Trouble(TOO_LONG, f"over max_reply_bytes, {self._most:,}")
+            return str(fields_of(parsed(line)).get("custom_id"))
         except Trouble as trouble:
             self._note(trouble)
             return ""
-        return str(said.get("custom_id")) if isinstance(said, dict) else ""
 
     def _note(self, trouble: Trouble) -> None:
         if self._counts.first_malformed is None:
             self._counts.first_malformed = self._shown(trouble.detail)
 
-    def _take(
-        self,
-        batch: BatchFacts,
-        calls: Mapping[int, _Call],
-        found: Mapping[int, bytes | None],
-    ) -> None:
-        """Answers first: what was answered tells that requests are right."""
-        failed: dict[int, Trouble] = {}
-        self._counts.attempts += len(calls)
-        for number, call in calls.items():
-            try:
-                reply = self._reply_to(call.prompt, batch, number, found)
-            except Trouble as trouble:
-                failed[number] = trouble
-            else:
-                self._answer(call, reply)
-        self._fail(calls, failed, batch)
-
-    def _answer(self, call: _Call, reply: Reply) -> None:
-        said = self._priced(reply, call.bill)
-        call.bill, call.said = Bill(said.cost, said.unconfirmed), call.said or said
-
-    def _reply_to(
-        self,
-        prompt: Prompt,
-        batch: BatchFacts,
-        number: int,
-        found: Mapping[int, bytes | None],
+    def _checked(
+        self, prompt: Prompt, form: str, lines: Mapping[int, bytes | None], number: int
     ) -> Reply:
-        if number not in found:
+        """Return the reply to a call. Raise Trouble where there is none, or two."""
+        if number not in lines:
             raise Trouble("no result", "the batch ended without one", billed=True)
-        line = found[number]
+        line = lines[number]
         if line is None:
             raise Trouble(MALFORMED, "expected one result of a request, got two", billed=True)
         with reading():
-            reply = self.read(parsed(line), prompt, batch.form)
+            reply = self.read(parsed(line), prompt, form)
         with reading(reply.usage):
             self._check(reply, prompt)
         return reply
 
-    def _fail(
-        self, calls: Mapping[int, _Call], failed: Mapping[int, Trouble], batch: BatchFacts
-    ) -> None:
-        """Attempts that failed: each is paid for as it may have been billed, and ends the call
-        where no other is left."""
-        for number, trouble in failed.items():
-            call = calls[number]
-            if self.falls_back(batch.form, trouble, call.prompt):
-                continue
-            last = trouble.then == "leave" or call.failures == self.retries.times
-            if last and trouble.reply is not None:
-                self._answer(call, trouble.reply)
-                continue
-            trouble.detail = self._shown(trouble.detail)
-            call.bill += self._charge(trouble)
-            self._stop_if_hopeless(trouble)
-            call.failures += 1
-            self._counts.retries += not last
-            if last and call.said is None:
-                call.said = Unanswered(trouble.kind)
+    def _take(self, call: _Call, reply: Reply) -> None:
+        answer = self._priced(reply, call.bill)
+        call.bill = Bill(answer.cost, answer.unconfirmed)
+        call.answer = call.answer or answer
 
+    def _fail(self, call: _Call, trouble: Trouble, form: str) -> None:
+        """Pay for an attempt that failed as it may have been billed; end the call where none is
+        left."""
+        if self._refuses(WORDS if in_words(call.prompt) else form, trouble):
+            return  # it is asked again in another way
+        last = trouble.then == "leave" or call.failures == self.retries.times
+        if last and trouble.reply is not None:
+            self._take(call, trouble.reply)
+            return
+        trouble.detail = self._shown(trouble.detail)
+        call.bill += self._charge(trouble)
+        self._stop_if_hopeless(trouble)
+        call.failures += 1
+        self._counts.retries += not last
+        if last and call.answer is None:
+            call.answer = Unanswered(trouble.kind)
 
-def _refused(trouble: Trouble) -> bool:
-    """Whether it is sure that nothing was submitted."""
-    said = trouble.kind.startswith("http 4") and trouble.kind != "http 408"
-    return said or trouble.kind == "unreachable"
-
-
-NO_LIST = ("http 404", "http 405", "http 501")
-"""Kinds of trouble with a server that lists no batches."""
-
-
-MARK = "adaptive_vtt"
-"""The batch's metadata of this name is our key."""
-MAX_BYTES = 200_000_000
-"""The longest file of requests that OpenAI takes."""
-_CHAT = "/v1/chat/completions"
-_PAGE, _PAGES = 100, 50
-_DAY = 86_400  # seconds by which two clocks may differ
-_ENDED = ("completed", "expired", "cancelled")
-_RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
-
-
-class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
-    """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
-
-    The options are those of `OpenAIProtocol` and `BatchEndpoint`. ``max_file_bytes``: a longer file
-    of results is not read, and counts as billed.
-    """
-
-    def __init__(
-        self, model: ModelName, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
-    ) -> None:
-        super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
-        self._options, self._apart = parted(self._options)  # apart: sent with each exchange
-
-    @property
-    def form(self) -> str:
-        return self._elicitation.now
+    # -- what goes over the wire -----------------------------------------------------------
 
     def request(self, prompt: Prompt, form: str) -> JsonObject:
         return self.worded(WORDS if in_words(prompt) else form, self.prepare(prompt), prompt)
 
-    def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
-        return self._refuses(WORDS if in_words(prompt) else form, trouble)
-
-    async def upload(self, requests: Mapping[str, Any]) -> str:
+    async def upload(self, requests: Mapping[str, Any]) -> Any:
+        """Send a file of requests, by name, of which a batch can be made; this costs nothing."""
         lines = (
             json.dumps({"custom_id": name, "method": "POST", "url": _CHAT, "body": body})
             for name, body in requests.items()
@@ -596,7 +472,8 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
         uploaded = await self._said(files.create(file=file, purpose="batch", **self._apart))
         return checked_id(uploaded.get("id"))
 
-    async def create(self, key: str, uploaded: str) -> str:
+    async def create(self, key: str, uploaded: Any) -> str:
+        """Submit a batch that is marked with ``key``; return its id."""
         created = self._service.create(
             input_file_id=uploaded,
             endpoint=_CHAT,
@@ -607,6 +484,8 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
         return checked_id((await self._said(created)).get("id"))
 
     async def find(self, key: str, since: int) -> str | None:
+        """Return the id of the batch with that mark, submitted at ``since`` (seconds since 1970) or
+        later, None where there is none. Raise Trouble, UNLISTED where the provider cannot tell."""
         after: dict[str, str] = {}
         for _ in range(_PAGES):
             try:
@@ -637,10 +516,12 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
         return Job(True, files=tuple(checked_id(file) for file in files if file))
 
     async def results(self, job: Job) -> list[bytes]:
+        """Return lines of JSON, each with the "custom_id" of its request."""
         files = self._client.files.with_raw_response
         return [await self._body(files.content(file, **self._apart)) for file in job.files]
 
     def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
+        """Return what one line says; raise Trouble for a request that failed."""
         response = result.get("response")
         if not isinstance(response, dict):  # its batch expired or was cancelled, or it failed
             error = fields_of(result.get("error"))
@@ -672,6 +553,16 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
             raise
         self._reached = True
         return body
+
+
+def _is_gone(trouble: Trouble) -> bool:
+    return trouble.kind in GONE
+
+
+def _may_have_arrived(trouble: Trouble) -> bool:
+    """Return whether something may have been submitted."""
+    refused = trouble.kind.startswith("http 4") and trouble.kind != "http 408"
+    return not refused and trouble.kind != "unreachable"
 
 
 def _why(errors: Any) -> str:
