@@ -9,63 +9,14 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..types import Unanswered
+from .patterns import Patterns, read_table
 
 NO_ANSWER = "no answer"
 CUT_OFF = "cut off while thinking"
 
-_THINKING = (
-    r"think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratch_?pad|rationale"
-    r"|(?:inner_?|internal_?)?monologue|chain[_-]of[_-]thought|cot|deliberation|planning"
-)
-_TAG = re.compile(
-    rf"[<◁]\|?\s*(?P<close>/|end_(?:of_)?)?(?:(?:begin|start)_(?:of_)?)?"
-    rf"(?:\w{{1,20}}:)?(?:{_THINKING})"
-    r"(?:_(?:content|process))?\b[^<>◁▷\n]{0,80}[>▷]"
-    r"|\[(?P<shut>/)?think(?:ing)?\]"
-    r"|<\|channel\|?>\s*(?:analysis|thought|thinking|reasoning|commentary)\b|<unused94>"
-    r"|(?P<final><\|channel\|>\s*final\b|<channel\|>|\bassistant\s?final(?=\W|[A-Z])|<unused95>)",
-    re.IGNORECASE,
-)
-"""Tags around thinking; one that closes has the group close, shut or final."""
-
-_ANSWER = "answer|final_?answer|conclusion|response|output|solution|result"
-_FRAMES = (
-    re.compile(rf"<({_ANSWER})>(?P<answer>.*?)(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL),
-    re.compile(
-        r"<\|(?:begin_of_|start_)(box|solution|response)\|>(?P<answer>.*?)"
-        r"(?:<\|end_(?:of_)?\1\|>|\Z)",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    re.compile(r"\\boxed\s*\{(?P<answer>(?:[^{}]|\{[^{}]*\}){0,2000})\}"),
-)
-_LAST_FRAME = re.compile(
-    rf"(?:<({_ANSWER})>(?:(?!</?\1>).)*</\1>|<\|begin_of_box\|>[^<>]*<\|end_of_box\|>)\s*\Z",
-    re.IGNORECASE | re.DOTALL,
-)
-_FINAL = re.compile(r"final\s+answer\s*(?:is\b|[:=])\s*", re.IGNORECASE)
-_MARKS = re.compile(
-    rf"```\w*|<\|[^|<>\n]{{1,40}}\|>|</?(?:s|b|i|p|em|strong|br|div|span|{_ANSWER})\s*/?>"
-    r"|\\(?:text|mathrm|mathbf|textbf)\s*\{",
-    re.IGNORECASE,
-)
-_PAIR = re.compile(
-    r"""(["'])(?P<key>[^"'\n]{1,80})\1\s*:\s*(?:"(?P<answer>(?:[^"\\]|\\.){0,4000})\""""
-    r"""|'(?P<quoted>[^'\n]{0,4000})'|(?P<bare>true|false)\b)""",
-    re.IGNORECASE,
-)
-_KEYS = re.compile(
-    r"(?:(?:(?:final|my|the|correct|predicted|selected|chosen) )?(?:answer|response|result"
-    r"|prediction|predicted|output|verdict|decision|conclusion|choice|option|letter|label)"
-    r"|(?:is )?(?:present|presence|visible|detected|seen|exists))"
-)
-_NEXT = re.compile(
-    r"\b(?:next|another|new|second|follow[- ]?up)\s+question\b[^\w\n]{0,4}[:.]"
-    r"|(?:^|(?<=[.!?*]\s)|(?<=[.!?*]))[\s*#>]{0,9}(?:question|q|user|human|instruction)"
-    r"\s*\d{0,2}[\s*]{0,4}[:.](?!\w)"
-    r"|<\|im_start\|>\s*user|<\|user\|>|\[INST\]",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Where a reply begins to ask by itself."""
+_PATTERNS = Patterns(read_table("reply_frames.toml"), {})
+_ONE = _PATTERNS.one
+_FRAMES = [re.compile(frame) for frame in _PATTERNS.several["frames"]]
 
 
 def answer_in(reply: str, names: Sequence[str] = ()) -> str | Unanswered:
@@ -84,14 +35,14 @@ def answer_in(reply: str, names: Sequence[str] = ()) -> str | Unanswered:
         text = _framed(text, [m.span("answer") for m in frame.finditer(text)])
     if "{" in text:
         text = _framed(text, list(_values(text, names)))
-    text = _blank(text, (mark.span() for mark in _MARKS.finditer(text)))
+    text = _blank(text, (mark.span() for mark in _ONE["marks"].finditer(text)))
     return text if text.strip() else Unanswered(NO_ANSWER)
 
 
 def without_thinking(reply: str) -> str | Unanswered:
     """Return a reply without its thinking, as long as before; Unanswered where it ends in it."""
     reply, spans, opened, front = _one_width(reply), [], None, 0
-    for tag in _TAG.finditer(reply):
+    for tag in _ONE["tag"].finditer(reply):
         if not (tag["close"] or tag["shut"] or tag["final"]):
             opened = tag.start() if opened is None else opened
             continue
@@ -100,7 +51,7 @@ def without_thinking(reply: str) -> str | Unanswered:
         spans.append((opened, tag.end()))
         opened = None
     if opened is not None:
-        if not (last := _LAST_FRAME.search(reply, opened)):
+        if not (last := _ONE["last_frame"].search(reply, opened)):
             return Unanswered(CUT_OFF)
         spans.append((opened, last.start()))
     return _blank(reply, spans)
@@ -111,13 +62,13 @@ def conclusion(reply: str) -> str:
 
     For free answers after reasons, which may name the truth and its contrary alike.
     """
-    *_, last = _FINAL.split(reply)
+    *_, last = _ONE["final"].split(reply)
     return last if last == reply else last.strip("* \n")
 
 
 def _first_answer(text: str) -> str:
     """The text up to where it asks another question; a question that it begins with is its own."""
-    for match in _NEXT.finditer(text):
+    for match in _ONE["next"].finditer(text):
         if re.search(r"\w", text[: match.start()]):
             return _blank(text, [(match.start(), len(text))])
     return text
@@ -135,10 +86,12 @@ def _framed(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def _values(text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Where the values stand of those keys in JSON that promise an answer."""
     wanted = [_words(name) for name in names if name]
-    for pair in _PAIR.finditer(text):
+    for pair in _ONE["pair"].finditer(text):
         key = _words(pair["key"])
-        named = any(re.fullmatch(rf"{re.escape(n)}(?: {_KEYS.pattern})?", key) for n in wanted)
-        if named or _KEYS.fullmatch(key):
+        named = any(
+            re.fullmatch(rf"{re.escape(n)}(?: {_ONE['keys'].pattern})?", key) for n in wanted
+        )
+        if named or _ONE["keys"].fullmatch(key):
             yield pair.span(next(g for g in ("answer", "quoted", "bare") if pair[g] is not None))
 
 

@@ -1,81 +1,45 @@
 """Yes or No, read out of a reply in words, or out of the log-probabilities of its tokens.
 
-Two things are an answer: a Yes or No where answers stand (`_PLACES`), and a sentence that says that
+Two things are an answer: a Yes or No where answers stand (`places`), and a sentence that says that
 the concept asked about is, or is not, seen. Any other "no" is about something else. Where answers
 disagree, or a reply doubts, refuses or got no image, there is none: no reading is better than a
-wrong one. The words are in data/yes_no.toml.
+wrong one. The words and patterns are in data/yes_no.toml.
 """
 
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ..types import Unanswered, Value
+from .patterns import Patterns, read_table
 from .reply_frames import answer_in
 
 NEITHER, BOTH = "neither yes nor no", "both yes and no"
 UNSURE, DECLINED = "is not sure", "declined to answer"
 NO_IMAGE = "says that it got no image"
 
-_WORDS: Mapping[str, Any] = tomllib.loads(
-    files(__package__).joinpath("data", "yes_no.toml").read_text(encoding="utf-8")
-)
+_DATA = read_table("yes_no.toml")
 _MEANING = {
     word: side
     for side in ("yes", "no")
-    for words in (*_WORDS[side].values(), _WORDS["alone"][side])
+    for words in (*_DATA[side].values(), _DATA["alone"][side])
     for word in words
 }
 """Word -> yes or no."""
-
-
-def _any(words: Iterable[str]) -> str:
-    """The pattern of any of these words, longer ones first; a * stands for any ending."""
-    ordered = sorted(words, key=len, reverse=True)
-    return "(?:" + "|".join(re.sub(r"(?<=\w)\*", r"\\w*", word) for word in ordered) + ")"
-
-
-_ALONE = {word for words in _WORDS["alone"].values() for word in words}
-_ONE = rf"(?<![\w-])(?<!\w')(?P<word>{_any(set(_MEANING) - _ALONE)})(?!'?\w)"
-_BARE = rf"(?<![\w-])(?<!\w')(?P<word>{_any(_MEANING)})(?!'?\w)"
-_CLOSES = r"[\"'*_)\]}]*"
-_ENDS = rf"(?={_CLOSES}\s*(?:[.,;:!—–|、。，！)]|[^\S\n]-|\n|\Z))(?!\.?\s*\d)"
-_FOLLOWS = (
-    rf"(?:{_ENDS}|(?={_CLOSES}\s+(?:\(|{_any(_WORDS['after']['words'])}\b))|(?<=yes)(?=\s+\w))"
-)
-_LABEL = (
-    rf"\b{_any(_WORDS['labels']['words'])}\b"
-    r"[^\w?]{0,12}(?:(?:to|for)\b[^.:?!\n]{0,60}?\b(?=is\b|would\b|:))?[^\w?]{0,4}"
-    r"(?:(?:is|was|would|will|should|be|has|to|then|therefore|thus|clearly|simply|an?|definite"
-    r"|the|with|that|it)\b[^\w?]{0,6}){0,5}"
-)
-_PLACES = (
-    rf"\A[^\w?]*{_ONE}{_FOLLOWS}",  # the beginning
-    rf"(?:[.!;,—–\n]|\b(?:so|hence|thus|therefore|then|is|be|say|but)\b|\ban?(?:\s\w+)?\s)"
-    rf"[^\w?]{{0,12}}{_ONE}[^\w?]*\Z",  # the end
-    rf"{_LABEL}{_ONE}{_FOLLOWS}",
-    rf"{_LABEL}{_BARE}[^\w?]*$",
-    rf"^[^\w?\n]*(?:\d+[.)][^\w?\n]*)?{_BARE}[^\w?\n]*$",  # a line of its own
-    rf"\*\*[^\w?\n]{{0,3}}{_ONE}{_FOLLOWS}",  # in bold
-    rf"(?<=[.!\n])[^\w?\n]{{1,6}}{_ONE}{_ENDS}",  # the beginning of a sentence
-)
+_ALONE = {word for words in _DATA["alone"].values() for word in words}
+_LISTS = {**_DATA["words"], "answers": set(_MEANING) - _ALONE, "all_answers": _MEANING}
+_PATTERNS = Patterns(_DATA, _LISTS)
+_ONE, _SEVERAL = _PATTERNS.one, _PATTERNS.several
+_PLACES = [re.compile(place) for place in _SEVERAL["places"]]
 """Where a Yes or No is an answer."""
-_PATTERNS = [re.compile(place, re.MULTILINE) for place in _PLACES]
-_PAIR = re.compile(r"\b(?:yes|no)\s*(?:/|\||\bor\b|\band\b|\bnor\b)\s*(?:an?\s+)?(?:yes|no)\b")
-_ASKED = re.compile(
-    rf"(?P<question>[^.?!\n:]{{0,300}})\?[^\w?]{{0,12}}(?:(?:answer|a)\W+)?{_ONE}{_ENDS}"
-)
-_ABOUT_IT = re.compile(r"(?:\A\W*|.*\b(?:it|one|so|present|visible|there|here|answer)\W*)\Z")
-_DENIED = re.compile(r"(?:n't|\bnot|\bnever|\bcannot|\bnor|\bneither)\s+(?:\w+\s+){0,3}\Z")
-_PICTURE = _any(_WORDS["pictures"]["words"])
 _DOUBT, _NOT_GOT, _SEND, _REFUSES, _UNABLE = (
-    re.compile("|".join(_WORDS["replies"][name]).replace("{picture}", _PICTURE))
+    re.compile(_PATTERNS.filled("|".join(_DATA["replies"][name])))
     for name in ("doubts", "no_image", "send", "refuses", "unable")
 )
+_LONGEST = 300
+"""Characters of a clause that is read; a longer one rambles."""
 
 
 class Reading(NamedTuple):
@@ -101,7 +65,9 @@ def read(reply: str, concept: str = "") -> Reading:
     if isinstance(part, Unanswered):
         return Reading(part)
     low = "".join(c.lower() if len(c.lower()) == 1 else c for c in part)
-    text = _PAIR.sub(_spaces, low.translate(str.maketrans("’‘“”", "''\"\"")).replace("__", "**"))
+    text = _ONE["pair"].sub(
+        _spaces, low.translate(str.maketrans("’‘“”", "''\"\"")).replace("__", "**")
+    )
     named = _named(concept)
     words = sorted(_explicit(text, named))
     sides = {_MEANING[word] for _, word in words}
@@ -168,21 +134,24 @@ def without_image(reply: str) -> bool:
 def _explicit(text: str, named: str) -> set[tuple[int, str]]:
     """The answers that are a Yes or No: where they begin, and the word."""
     answers = set()
-    for asked in _ASKED.finditer(text):
+    for asked in _ONE["asked"].finditer(text):
         question = asked["question"]
         about_it = re.search(rf"\b{named}\b", question) if named else True
-        if (about_it or _ABOUT_IT.match(question)) and not _NEGATED.search(question):
+        if (about_it or _ONE["about_it"].match(question)) and not _ONE["negated"].search(question):
             answers.add((asked.start("word"), asked["word"]))
         else:  # it answers another question
             start, end = asked.span("word")
             text = text[:start] + " " * (end - start) + text[end:]
-    patterns = _PATTERNS
+    patterns = _PLACES
     if named:
         label = rf"\b{named}\b\W{{0,3}}(?:present|visible|detected|seen|found|presence|status)?"
-        patterns = [*patterns, re.compile(rf"{label}\W{{0,8}}[:=–—-]\W{{0,4}}{_BARE}{_ENDS}")]
+        patterns = [
+            *patterns,
+            re.compile(label + _PATTERNS.filled(r"\W{0,8}[:=–—-]\W{0,4}{bare}{ends}")),
+        ]
     for pattern in patterns:
         for match in pattern.finditer(text):
-            if not _DENIED.search(text, max(0, match.start() - 40), match.start()):
+            if not _ONE["denied"].search(text, max(0, match.start() - 40), match.start()):
                 answers.add((match.start("word"), match["word"]))
     return answers
 
@@ -199,46 +168,6 @@ def _together(text: str, refusal: re.Match[str], place: int) -> bool:
 
 # -- a sentence about the concept ------------------------------------------------------------------
 
-_S = {name: _any(words) for name, words in _WORDS["sentences"].items()}
-_NEGATED = re.compile(rf"\b{_S['negations']}\b|n't")
-_NEUTRAL = re.compile(rf"\b{_S['neutral']}\b")
-_STRONG, _WEAK = (re.compile(rf"\b{_S[name]}(?!\w)") for name in ("strong_hedges", "weak_hedges"))
-_CLAUSE = re.compile(
-    r"[.!;\n]|[—–:]|\b(?:but|although|though|while|whereas|however|because|since|so)\b"
-    r"|(?:,|\band\b|,\s*and\b)\s*(?=(?:an?|one|the|this|that|there|i|it|we|no|two|which|with|without"
-    r"|possibly|probably|likely|perhaps|maybe|measuring)\b)"
-)
-_ITEM = r"(?:[\w-]+\s+){1,3}?(?:,\s*(?:or|nor)?|or|nor|/)|[\w-]+\s*,\s*(?:or\b|nor\b)?"
-_ADVERBS = rf"(?:{_S['adverbs']}\s+){{0,2}}"
-_THING = (
-    r"(?:(?:an?|one|the|two|three|four|five|several|multiple|many|some|few|\d+)\s+)?"
-    rf"(?:(?!{_S['blocked']}\b)(?!\w+ing\b)[\w-]+\s+){{0,4}}?{{named}}(?=\s*(?:\Z|[,)\"(])|\s+{_S['after']}\b)"
-)
-_SEEN = (
-    rf"\bthere\s+(?:is|are|was|were)\s+{_ADVERBS}{_THING}",
-    rf"\b(?:i|we|you|one)\s+(?:can\s+|do\s+|could\s+)?{_ADVERBS}{_S['see']}\s+{_THING}",
-    rf"\b{_S['subjects']}\s+{_ADVERBS}{_S['shows']}\s+{_ADVERBS}{_THING}",
-    rf"\b{{named}}\s+(?:(?:is|are|was|were|can be|has been|have been)\s+)?{_ADVERBS}{_S['seen']}\b"
-    r"(?!\s+(?:when|if|by|during|among|as)\b|\s+in\s+(?!the (?:upper|lower|left|right|cent|middle"
-    r"|image|picture|photo|frame|view|scan|top|bottom|field|fore|back)|this|view|it\b))",
-)
-_NOT_SEEN = (
-    rf"\b{_S['negations']}\s+(?:{_S['fillers']}\s+)*(?:(?:{_ITEM})\s*)*(?:{_S['fillers']}\s+)*{{named}}"
-    rf"(?=\s*(?:\Z|[,)\"(])|\s+{_S['after']}\b)",
-    rf"\b{{named}}\s+(?:is|are|was|were|can|could|has|have)\s+not\s+(?:be\s+|been\s+|\w+ly\s+){{0,2}}"
-    rf"{_S['seen']}\b",
-    r"\b{named}\s+(?:(?:is|are|was|were|has been|have been|can be)\s+)?(?:\w+ly\s+)?"
-    r"(?:absent|excluded|ruled out|missing|nowhere)\b",
-    rf"\b{{named}}\s+not\s+{_S['seen']}\b",
-)
-_LONGEST = 300
-"""Characters of a clause that is read; a longer one rambles."""
-_FIELD = re.compile(rf"[^.,;:=\n]{{0,60}}[:=][\s\"'*]{{0,9}}{_BARE}(?!\s+\w)")
-"""A label with its Yes or No: "polyp present: no"."""
-_HALF = re.compile(
-    r"\b(?:in|on|at)\s+the\s+(?:upper|lower|left|right|top|bottom|middle|cent|first|fore|back|other|rest)"
-)
-
 
 def _said_of(text: str, named: str) -> tuple[set[str], str]:
     """What sentences say of the concept, and whether they hedge, "strong" or "weak"."""
@@ -248,31 +177,31 @@ def _said_of(text: str, named: str) -> tuple[set[str], str]:
         return sides, hedges
     seen, not_seen = (
         [re.compile(pattern.replace("{named}", named)) for pattern in patterns]
-        for patterns in (_SEEN, _NOT_SEEN)
+        for patterns in (_SEVERAL["seen"], _SEVERAL["not_seen"])
     )
     for clause in _clauses(text):
         if not re.search(rf"\b{named}\b", clause):
             continue
-        negations = [n for n in _NEGATED.finditer(clause) if n.group() != "nor"]
-        if _STRONG.search(clause):
+        negations = [n for n in _ONE["negated"].finditer(clause) if n.group() != "nor"]
+        if _ONE["strong_hedge"].search(clause):
             hedges = "strong"
-        elif _WEAK.search(clause) and not (
+        elif _ONE["weak_hedge"].search(clause) and not (
             negations and re.search("look like|appear|seem", clause)
         ):
             hedges = hedges or "weak"
         elif not negations and "nor " not in clause:
             sides |= {"yes"} if any(p.search(clause) for p in seen) else set()
-        elif len(negations) <= 1 and not _HALF.search(clause):
+        elif len(negations) <= 1 and not _ONE["half"].search(clause):
             sides |= {"no"} if any(p.search(clause) for p in not_seen) else set()
     return sides, hedges
 
 
 def _clauses(text: str) -> Iterator[str]:
     """The clauses of a text that ask nothing, in plain words."""
-    text = re.sub(r"[*_`\"#]", " ", _FIELD.sub("\n", text))
+    text = re.sub(r"[*_`\"#]", " ", _ONE["field"].sub("\n", text))
     text = re.sub(r"[^.?!\n;]{0,400}\?", "\n", re.sub(r"can't|cannot", "can not", text))
     text = re.sub(r"n't\b", " not", re.sub(r"\b(there|it|that|this|here)'s\b", r"\1 is", text))
-    for clause in _CLAUSE.split(_NEUTRAL.sub("", text)):
+    for clause in _ONE["clause"].split(_ONE["neutral"].sub("", text)):
         if len(plain := " ".join(clause.split())) <= _LONGEST:
             yield plain
 
@@ -280,7 +209,7 @@ def _clauses(text: str) -> Iterator[str]:
 def _named(concept: str) -> str:
     """The pattern of a concept's name, its plural and its singular; "" for a name that denies."""
     words = re.findall(r"[^\W_]+", concept.lower())
-    if not words or _NEGATED.search(" ".join(words)):
+    if not words or _ONE["negated"].search(" ".join(words)):
         return ""
     *first, last = words
     forms = {last, *(re.sub(old, new, last) for old, new in _PLURALS)}

@@ -339,8 +339,8 @@ class OpenAIBatch(OpenAIProtocol):
             else:
                 self._take(call, reply)
         # answers come first: they tell that requests are right, so that no failure ends the audit
-        for call, trouble in failed:
-            self._fail(call, trouble, batch.form)
+        for call, failure in failed:
+            self._fail(call, failure, batch.form)
 
     def _ended(self, batch: BatchFacts, name: str) -> Job:
         """Return the batch once it has ended."""
