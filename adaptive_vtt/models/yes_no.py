@@ -212,17 +212,10 @@ def _named(concept: str) -> str:
     if not words or _ONE["negated"].search(" ".join(words)):
         return ""
     *first, last = words
-    forms = {last, *(re.sub(old, new, last) for old, new in _PLURALS)}
+    forms = {last, *(re.sub(old, new, last) for old, new in _DATA["plurals"])}
     return r"[\s_/-]+".join(
         [*map(re.escape, first), f"(?:{'|'.join(sorted(forms, reverse=True))})"]
     )
-
-
-_PLURALS = (
-    (r"$", "s"), (r"$", "es"), (r"y$", "ies"), (r"ies$", "y"), (r"um$", "a"), (r"us$", "i"),
-    (r"is$", "es"), (r"fe?$", "ves"), (r"man$", "men"), (r"(?<=\w\w[a-hj-rtv-z])s$", ""),
-    (r"(?<=\w\w\w[sxh])es$", ""),
-)  # fmt: skip
 
 
 # -- tokens ----------------------------------------------------------------------------------------
