@@ -15,6 +15,7 @@ from ..utils.figures import points
 from ..utils.files import write_text
 from ..utils.tables import csv_text, latex
 from . import summary
+from .figures import figures, page
 from .runs import Run
 
 if TYPE_CHECKING:
@@ -66,13 +67,17 @@ class StrategyComparison:
         """One row per strategy, medians over the repeats: calls to each half-width, as a multiple
         of uniform's, errors and coverage where the truth is known. Where nothing is certified calls
         to each mean uncertainty of the answers. NA: not reached, or not known."""
-        return self._summary.convert_dtypes()
+        if self.half_width is None:
+            return summary.uncertainty_summary(self.runs)
+        return summary.certified_summary(self.runs, self.truth)
 
     @cached_property
     def estimators(self) -> pd.DataFrame:
         """One row per strategy and estimator that its draws could be made into: errors against the
         truth. Without rows where that is not known."""
-        return self._estimators.convert_dtypes()
+        if self.truth is None:
+            return pd.DataFrame()
+        return summary.estimator_summary(self.runs, self.truth)
 
     @property
     def conclusion(self) -> str:
@@ -84,121 +89,81 @@ class StrategyComparison:
         """The same, a sentence each; none where nothing is certified."""
         return [] if self.half_width is None else summary.conclusion(self.runs)
 
-    @cached_property
-    def peeking(self) -> JsonObject | None:
-        """What came of stopping by normal intervals of the uniform draws; None: not known."""
-        return summary.peeking_summary(self.runs)
-
     def figures(self) -> "dict[str, Figure]":
         """The Plotly figures of the page by name: "widths" and "calls", or, where nothing is
         certified, "uncertainty"."""
-        from plotly.graph_objects import Figure
-
-        drawn = summary.figures(self.runs, self.half_width)
-        return {name: Figure(figure) for name, figure in drawn.items()}
+        return figures(self.runs, self.half_width)
 
     def to_dict(self) -> JsonObject:
         """The comparison as compare.json has it; what is unknown is null."""
+        record: JsonObject = {"summary": _records(self.table), "runs": list(self.runs)}
         if self.half_width is None:
-            return {"summary": _records(self._summary), "runs": list(self.runs)}
+            return record
         return {
             "half_width": self.half_width,
             "confidence": self.confidence,
             "targets": list(self.targets),
             "truth": None if self.truth is None else list(self.truth),
             "conclusion": self.conclusion,
-            "summary": _records(self._summary),
-            "estimators": _records(self._estimators),
-            "peeking": self.peeking,
-            "runs": list(self.runs),
+            "estimators": _records(self.estimators),
+            **record,
         }
 
     def save(self, folder: Path | str) -> list[Path]:
         """Writes compare.html, compare.json, and compare.csv and compare.tex with ``table``; where
         the truth is known also compare-estimators.csv and .tex. Gives their paths."""
+        lead = "Medians over repeats with the same seeds"
+        tables = {}
+        if self.half_width is not None:
+            lead = f"All intervals hold at all times with probability {self.confidence:g}"
+            tables = {"Calls, coverage and cost per strategy (medians over repeats)": self.table}
+        if len(self.estimators):
+            title = "Estimates from the same draws (only 'certified' comes with a guarantee)"
+            tables[title] = self.estimators
         files = {
-            "compare.html": self._page(),
+            "compare.html": page(self.runs, f"{lead}.", self.conclusions, tables),
             RECORD: json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n",
             "compare.csv": csv_text(self.table),
-            "compare.tex": latex(self._for_paper(), "compare", self._caption(), PLAIN_NUMBERS),
+            "compare.tex": self._latex(),
         }
         if len(self.estimators):
-            name, table = "compare-estimators", self.estimators
+            name = "compare-estimators"
             caption = f"Errors of estimates made from the same draws, over {self._repeats}."
-            files[f"{name}.csv"] = csv_text(table)
-            files[f"{name}.tex"] = latex(table, name, caption, PLAIN_NUMBERS)
+            files[f"{name}.csv"] = csv_text(self.estimators)
+            files[f"{name}.tex"] = latex(self.estimators, name, caption, PLAIN_NUMBERS)
         for name, text in files.items():
             write_text(Path(folder) / name, text)
         return [Path(folder) / name for name in files]
 
-    @cached_property
-    def _summary(self) -> pd.DataFrame:
-        if self.half_width is None:
-            return summary.uncertainty_summary(self.runs)
-        return summary.certified_summary(self.runs, self.truth)
-
-    @cached_property
-    def _estimators(self) -> pd.DataFrame:
-        if self.truth is None:
-            return pd.DataFrame()
-        return summary.estimator_summary(self.runs, self.truth)
-
     @property
     def _repeats(self) -> str:
         count = self.runs[-1]["seed"] + 1
-        return f"{count} repeat{'s' * (count > 1)}"
+        return f"{count} repeat{'s' * (count > 1)} with the same seeds"
 
-    def _page(self) -> str:
-        if self.half_width is None or self.confidence is None:
-            return summary.uncertainty_page(self.runs)
-        tables = {"Calls, coverage and cost per strategy (medians over repeats)": self._peeked()}
-        if len(self._estimators):
-            title = "Estimates from the same draws (only 'certified' comes with a guarantee)"
-            tables[title] = self._estimators
-        return summary.certified_page(self.runs, self.half_width, self.confidence, tables)
-
-    def _peeked(self) -> pd.DataFrame:
-        """The table with the analyst who peeks among the strategies."""
-        if not self.peeking:
-            return self._summary
-        calls = self.peeking["calls"]
-        named = {"strategy": "uniform, peeking at normal intervals", "stopped at": calls}
-        row = {**named, **self.peeking, f"calls to {self.half_width:g}": calls}
-        rows = [*_records(self._summary), row]
-        return pd.DataFrame(rows, columns=list(self._summary), dtype=object)
-
-    def _for_paper(self) -> pd.DataFrame:
-        """The columns that a page is wide enough for; those of which nothing is known are left
-        out."""
+    def _latex(self) -> str:
+        """The columns that a page is wide enough for, below what they and their signs are."""
         if self.half_width is None:
-            return self.table.drop(columns=["repeats", "seconds per call"])
-        known = [name for name in self.table if self.table[name].notna().any()]
-        levels = [name for name in map(str, self.table) if name.startswith("calls to ")]
-        levels = levels[-PAPER_LEVELS:]
-        more = [name for name in PAPER_COLUMNS if name in known]
-        return summary.calls_told(self.table, levels)[["strategy", *levels, *more]]
-
-    def _caption(self) -> str:
-        """In LaTeX; of columns and signs those that the table has."""
-        sheet = self._for_paper()
-        unknown = "; --: not reached" if bool(sheet.isna().any(axis=None)) else ""
-        if self.half_width is None:
-            return (
-                "Median calls until the mean uncertainty of the answers is below a share of what "
-                f"it was at first, over {self._repeats}{unknown}."
+            sheet = self.table.drop(columns=["repeats", "seconds per call"])
+            caption = "Median calls until the mean uncertainty is below a share of what it was"
+        else:
+            levels = [name for name in map(str, self.table) if name.startswith("calls to ")][
+                -PAPER_LEVELS:
+            ]
+            known = self.table.dropna(axis="columns", how="all").columns.intersection(
+                [*PAPER_COLUMNS]
             )
-        over = any(str(cell).startswith(">") for cell in sheet.to_numpy().flat)
-        more = "; >: not reached by then" if over else ""
-        if summary.RATIO in sheet:
-            more += f"; {summary.RATIO}: median ratio at equal seeds"
-        within = points(self.half_width).replace("+-", r"$\pm$")
-        own = " Strategies of one's own draw anew each time." if summary.own(self.runs) else ""
-        return (
-            f"Median calls until all targets ({len(self.targets)}) are known to within "
-            f"{within} at confidence {self.confidence:g}, over {self._repeats} with the "
-            f"same seeds{more}{unknown}.{own}"
-        )
+            sheet = summary.rounded_calls(self.table, levels)[["strategy", *levels, *known]]
+            within = points(self.half_width).replace("+-", r"$\pm$")
+            caption = (
+                f"Median calls until all targets ({len(self.targets)}) are known to within "
+                f"{within} at confidence {self.confidence:g}"
+            )
+        caption += f", over {self._repeats}; > or --: not reached by then."
+        if summary.own(self.runs):
+            caption += " Strategies of one's own draw anew each time."
+        return latex(sheet, "compare", caption, PLAIN_NUMBERS)
 
 
 def _records(table: pd.DataFrame) -> list[JsonObject]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    records: list[JsonObject] = json.loads(table.to_json(orient="records"))
+    return records

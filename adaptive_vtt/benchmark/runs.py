@@ -6,8 +6,7 @@ why it should not be done.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from statistics import NormalDist
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,21 +25,6 @@ from ..types import Bools, Floats, Indices, JsonObject
 
 
 TINY = 1e-9
-MIN = 30
-"""The peeking analyst does not look before a target has so many answers."""
-
-
-@dataclass(frozen=True)
-class Peeking:
-    """Where an analyst who looks at normal intervals after every call ends.
-
-    ``calls`` until all are narrow enough (None: not within the run), whether all ``held``
-    the truth then, and whether any ``missed`` it at any look of the run.
-    """
-
-    calls: int | None
-    held: bool | None
-    missed: bool
 
 
 def running_means(inside: Bools, losses: Floats, draw: Indices, at: int) -> Floats:
@@ -88,38 +72,6 @@ def lure(
         return np.asarray(np.cumsum(weight * outcome, axis=1) / total / sizes[:, None])
 
 
-def peek(
-    inside: Bools,
-    losses: Floats,
-    draw: Indices,
-    *,
-    truth: Floats,
-    sizes: Floats,
-    goal: float,
-    alpha: float,
-) -> Peeking:
-    """Mean +- z sd / sqrt(n) of every target after every call, all K at level ``alpha`` / K."""
-    z = NormalDist().inv_cdf(1 - alpha / (2 * len(inside)))
-    ends = np.flatnonzero(np.diff(draw, append=draw[-1] + 1))  # after each call
-    count, total, squares = (
-        np.cumsum(inside * values, axis=1)[:, ends]
-        for values in (np.ones_like(losses), losses, losses**2)
-    )
-    safe = np.maximum(count, 1)
-    mean = total / safe
-    variance = np.maximum(squares - count * mean**2, 0) / np.maximum(count - 1, 1)
-    half = z * np.sqrt(variance / safe)
-    looked = count >= np.minimum(MIN, sizes)[:, None]
-    half = np.where(count >= sizes[:, None], 0.0, half)  # everything is known
-    off = looked & (np.abs(mean - truth[:, None]) > half + 1e-9)
-    done = np.flatnonzero((looked & (half <= goal)).all(axis=0))
-    missed = bool(off.any())
-    if not len(done):
-        return Peeking(None, None, missed)
-    stop = int(done[0])
-    return Peeking(int(draw[ends[stop]]) + 1, not bool(off[:, stop].any()), missed)
-
-
 # -- runs ------------------------------------------------------------------------------------------
 
 
@@ -153,9 +105,6 @@ CLASSICS = (
     "certify",
 )
 """The baselines, the paper's four strategies, active testing's, and ours."""
-BY_CHANCE = (UNIFORM, "stratified", "prediction-powered", "random")
-"""One family: they choose by chance, and differ in whether predictions help their intervals and in
-whether groups of questions get shares of their own."""
 SHARPEST = 1e18
 """As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
 MAX_ARGMAX = 1000
@@ -260,8 +209,6 @@ class Trace:
         self.goal = audit.certify.half_width
         self._audit, self._belief, self._certifier = audit, audit.belief, audit.belief.certifying
         self._truth = None if job.truth is None else np.array(job.truth)
-        self._uniform = job.strategy == UNIFORM
-        self._alpha = 1 - audit.certify.confidence
         self._calls_to: dict[float, int | None] = dict.fromkeys(levels_to(self.goal))
         self._missed = False
         self._at: list[int] = []
@@ -297,7 +244,6 @@ class Trace:
             "half_width": [round(w, 5) for w in self._widths],
             "certified": [bool(row["certified"]) for row in table],
             "variance_ratio": float(np.mean([row["variance_ratio"] for row in table])),
-            "predicts": self._belief.losses is not None,
             "all_calls": calls_of(self._audit.space, self._audit.model),
             "estimates": {
                 "certified": _listed(self._estimates),
@@ -317,20 +263,7 @@ class Trace:
         found = {**estimates, "LURE": self._lure(inside, losses, draw), "raw mean": _listed(raw)}
         if self._belief.losses is not None:
             found["GP plug-in"] = _listed(self._plug_in)
-        run: Run = {"held": self._holds(), "missed": self._missed, "estimates": found}
-        if self._uniform:
-            run["peeking"] = asdict(
-                peek(
-                    inside,
-                    losses,
-                    draw,
-                    truth=truth,
-                    sizes=self._certifier.sizes,
-                    goal=self.goal,
-                    alpha=self._alpha,
-                )
-            )
-        return run
+        return {"held": self._holds(), "missed": self._missed, "estimates": found}
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
         """The estimates at ``at`` that the draws give without predictions."""

@@ -34,7 +34,6 @@ from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..strategies import default
 from ..types import JsonObject
-from ..utils.figures import points
 from ..utils.files import hash_file, write_text
 from ..utils.other_code import file_of
 from ..utils.tables import csv_text
@@ -351,7 +350,7 @@ def _show_certified(found: StrategyComparison, goal: float) -> None:
     levels = [name for name in map(str, table) if name.startswith("calls to ")]
     fitting = levels[-3 if Console().width >= WIDE else -2 :]
     shown = [*fitting, figures.RATIO, "coverage", "ever missed", "variance ratio"]
-    sheet = figures.calls_told(table, fitting)[["strategy", *shown]].assign(
+    sheet = figures.rounded_calls(table, fitting)[["strategy", *shown]].assign(
         **{"ms per draw": (table["seconds per draw"] * 1000).round(1)}
     )
     count = f"{len(found.targets)} target{'s' * (len(found.targets) != 1)}"
@@ -361,24 +360,8 @@ def _show_certified(found: StrategyComparison, goal: float) -> None:
         _say("coverage and errors need the truth: a recorded or simulated model, or --exhaust")
     else:
         _show("errors of estimates made from the same draws", found.estimators)
-    if found.peeking:
-        _say(_peeking_sentence(found.peeking, goal))
-    _say(figures.by_chance(found.runs))
     for sentence in found.conclusions:
         _say(f"- {sentence}")
-
-
-def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
-    missed = (
-        f"in {peeking['ever missed']:.0%} of repeats one of them misses the truth at some moment"
-    )
-    looked = "an analyst who looks at normal intervals after every uniform call"
-    if peeking["calls"] is None:
-        return f"{looked} does not get to {points(goal)}; {missed}"
-    return (
-        f"{looked} stops at {peeking['calls']:g} calls, where all of them hold the truth in "
-        f"{peeking['coverage']:.0%} of repeats; {missed}"
-    )
 
 
 def _say_written(paths: list[Path]) -> None:

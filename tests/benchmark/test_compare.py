@@ -143,7 +143,6 @@ def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
     assert good["calls"] == good["at"][-1] == good["calls_to"][-1][1]
     assert good["all_calls"] == 2 * SAMPLES
     assert good["half_width"][-1] <= 0.2 < good["half_width"][-2]
-    assert good["peeking"]["calls"] is None or good["peeking"]["calls"] <= good["calls"]
     planted = certified_run(job_of(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.99)))
     assert planted["missed"]
     unknown = certified_run(job_of(spec, recorded, "random", 1))
@@ -196,7 +195,6 @@ def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, m
     rows = {(row["strategy"], row["estimator"]) for row in record["estimators"]}
     assert {("argmax", "raw mean"), ("lure", "LURE"), ("prediction-powered", "GP plug-in")} < rows
     assert ("stratified", "GP plug-in") not in rows
-    assert record["peeking"]["repeats"] == 1
 
 
 @pytest.mark.slow
@@ -223,7 +221,6 @@ def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys
     )
     shown = capsys.readouterr().out
     assert "errors of estimates made from the same draws" in " ".join(shown.split())
-    assert "strategies that draw questions by chance alone: uniform (without" in shown
     wide = [line for line in shown.splitlines() if len(line) > 80]
     assert [line for line in wide if not line.startswith("wrote ")] == []  # paths are not broken
     record = json.loads((out / "compare.json").read_text())

@@ -197,7 +197,7 @@ def table(label: str, found: pd.DataFrame) -> Markup:
 
 def _cell(value: Any) -> tuple[float | None, str]:
     """What it is sorted by, None for words, and what is shown."""
-    if value is None or (isinstance(value, float) and pd.isna(value)):
+    if pd.isna(value):
         return float("nan"), "–"
     if isinstance(value, int | float):
         return float(value), f"{value:g}" if isinstance(value, float) else f"{value:,}"

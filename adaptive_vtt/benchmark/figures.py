@@ -1,0 +1,147 @@
+"""The page of a comparison: Plotly's figures and tables, in one file that needs no network."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from ..results.report.plots import COLOURS, chart, figure_page, frame, level_of, table
+from ..results.report.section import amount, data
+from ..types import JsonObject
+from ..utils.figures import on_page, points, shown
+from .runs import Run
+from .summary import calls_to_goal
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+INKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's palette, told apart by colour-blind readers too; black is light in the dark."""
+POINTS = 160
+BAR = 36
+"""Pixels of height per bar, with the space below it."""
+HALF_WIDTHS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
+
+
+def figures(runs: Sequence[Run], goal: float | None) -> "dict[str, Figure]":
+    """Return what the page draws, by name: "widths" and "calls", or where nothing is certified
+    "uncertainty"."""
+    if goal is None:
+        figure = _over_calls(runs, "uncertainty", "mean uncertainty, share of prior", False)
+        return {"uncertainty": figure.update_yaxes(range=[0, 1.02])}
+    widths = _over_calls(runs, "half_width", "widest half-width", True)
+    widths.update_yaxes(type="log", tickvals=HALF_WIDTHS)
+    widths.add_shape(
+        level_of({"at": goal, "text": f"stop: ±{goal:g}", "colour": "muted"}, 1, False)
+    )
+    return {"widths": widths, "calls": _bars(runs)}
+
+
+def page(
+    runs: Sequence[Run], lead: str, conclusion: Sequence[str], tables: Mapping[str, pd.DataFrame]
+) -> str:
+    """Return the page: the conclusion, the figures and the tables below the sentence ``lead``."""
+    goal = runs[0]["calls_to"][-1][0] if "calls_to" in runs[0] else None
+    parts = []
+    if conclusion:
+        items = [Markup("<li>{}.</li>").format(on_page(sentence)) for sentence in conclusion]
+        parts.append(("Conclusion", Markup("<ul>{}</ul>").format(Markup("").join(items))))
+    for name, figure in figures(runs, goal).items():
+        drawn = _drawn(figure)
+        if goal is None or name == "widths":
+            title = "Mean uncertainty" if goal is None else "Widest interval"
+            title += " over calls (median; band: all repeats)"
+            parts.append((title, chart(name, {"all": drawn}, title)))
+        else:
+            title = f"Calls until every target is within {on_page(points(goal))}"
+            bars = [zip(bar["y"], bar["text"], strict=True) for bar in drawn["data"][:-1]]
+            place = frame(name, title, ["strategy", "calls (median)"], [r for b in bars for r in b])
+            title += " (median; dots: repeats)"
+            parts.append((title, place + data(f"{name}-data", {"all": drawn})))
+    parts += [(title, table(title, found)) for title, found in tables.items()]
+    return figure_page("Strategies compared", lead, parts)
+
+
+def _over_calls(runs: Sequence[Run], value: str, title: str, log: bool) -> "Figure":
+    """Draw a line for the median of the repeats and a band from least to most; a run that stopped
+    stays where it was."""
+    import plotly.express as px
+
+    grid = np.unique(np.geomspace(1, max(run["at"][-1] for run in runs), POINTS).round())
+    curves = pd.concat(
+        pd.Series(run[value], run["at"], name=title)
+        .reindex(grid, method="ffill")
+        .bfill()
+        .rename_axis("calls")
+        .reset_index()
+        .assign(strategy=shown(run["strategy"]))
+        for run in runs
+    )
+    spread = curves.groupby(["strategy", "calls"], sort=False)[title].agg(["min", "median", "max"])
+    lines = {"color": "strategy", "line_dash": "strategy", "color_discrete_sequence": INKS}
+    labels = {"median": title}
+    figure = px.line(spread.reset_index(), x="calls", y="median", log_x=log, labels=labels, **lines)
+    for line in figure.data:
+        band = spread.loc[line.name]
+        figure.add_scatter(
+            x=[*grid, *grid[::-1]],
+            y=[*band["max"], *band["min"][::-1]],
+            fill="toself",
+            fillcolor=line.line.color,
+            opacity=0.18,
+            line_width=0,
+            hoverinfo="skip",
+            name=f"{line.name}: all repeats",
+            legendgroup=line.name,
+            showlegend=False,
+        )
+    return figure
+
+
+def _bars(runs: Sequence[Run]) -> "Figure":
+    """Draw the median of calls as a bar and the repeats as dots. Where half of them or more did not
+    get there, the bar is what was asked, in a series whose name says so in its CSV file, too."""
+    import plotly.express as px
+
+    calls = calls_to_goal(runs).rename(columns=shown)
+    asked = pd.Series({shown(run["strategy"]): run["calls"] for run in runs})
+    medians = calls.median()
+    bars = pd.DataFrame({"strategy": calls.columns, "calls": medians.where(np.isfinite, asked)})
+    bars["series"] = np.where(np.isinf(medians), "median more than", "median")
+    bars["text"] = [
+        amount(median) if math.isfinite(median) else f"more than {amount(n)}"
+        for median, n in zip(np.ceil(medians), bars["calls"], strict=True)
+    ]
+    hatched = {"median": "", "median more than": "/"}
+    series = {
+        "category_orders": {"series": [*hatched]},
+        "pattern_shape": "series",
+        "pattern_shape_map": hatched,
+        "text": "text",
+    }
+    figure = px.bar(
+        bars, x="calls", y="strategy", color_discrete_sequence=[COLOURS["accent"]], **series
+    )
+    figure.update_traces(textposition="inside", insidetextanchor="start", constraintext="none")
+    repeats = calls.melt(var_name="strategy", value_name="calls").replace(np.inf, np.nan).dropna()
+    dots = {"color": COLOURS["text"], "size": 7, "symbol": "circle-open"}
+    figure.add_scatter(
+        x=repeats["calls"], y=repeats["strategy"], name="repeats", mode="markers", marker=dots
+    )
+    names = {"categoryorder": "array", "categoryarray": [*calls], "autorange": "reversed"}
+    height = 110 + BAR * len(bars)
+    figure.update_layout(height=height, showlegend=False, barmode="overlay", yaxis=names)
+    return figure
+
+
+def _drawn(figure: "Figure") -> JsonObject:
+    """Return data and layout for the page, which has a template of its own, with plain lists."""
+    found: JsonObject = figure.to_plotly_json()
+    del found["layout"]["template"], found["layout"]["margin"]
+    for plain, trace in zip(found["data"], figure.data, strict=True):
+        lists = (name for name in ("x", "y", "text") if name in plain)
+        plain.update({name: np.asarray(trace[name]).tolist() for name in lists})
+    return found
