@@ -14,8 +14,8 @@ from ..config import read_spec
 from ..config.building import build_space
 from ..config.going_on import space_of
 from ..datasets import as_dataset
-from ..datasets.vqa import question_table
-from ..errors import InputError
+from ..datasets.vqa.question_table import FORMATS
+from ..errors import InputError, check_known
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
@@ -171,7 +171,7 @@ def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
     if everything and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
     formats = _formats(coco, fiftyone, failures or disagreements)
-    chosen = question_table.format_named(image_format, "--image-format")
+    check_known("image format", image_format, FORMATS, "--image-format")
     if disagreements is not None:
         found = _disagreements(source, disagreements, formats, run_code)
         typer.echo(json.dumps(found.as_dict()) if as_json else _differ(found, disagreements))
@@ -187,7 +187,7 @@ def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
                 tsv,
                 least_loss=least_loss,
                 everything=everything,
-                image_format=chosen,
+                image_format=image_format,
             )
             told["questions"] = count
             lines.append(f"wrote {tsv}: {count} questions with options and images")

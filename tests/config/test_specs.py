@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -14,7 +15,7 @@ from adaptive_vtt.config.building import build_space
 from adaptive_vtt.config.datasets import read_dataset
 from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.question_building import choose, line_of
+from adaptive_vtt.datasets.vqa.question_building import choose
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.demo import server as demo
 from adaptive_vtt.errors import AvttError
@@ -182,7 +183,9 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
     built = choose(phantoms.frames(12, size=96, seed=3, instrument=0.5), per_class=2, seed=1)
-    write_questions(tmp_path / "EndoBench.tsv", (line_of(one, "Colonoscopy") for one in built))
+    write_questions(
+        tmp_path / "EndoBench.tsv", (replace(one.made, scene="Colonoscopy") for one in built)
+    )
     fake = DemoModel(from_endobench(tmp_path / "EndoBench.tsv"), error=0.5)
     with demo_server(fake) as server:
         spec = copied("endobench.toml", tmp_path, **served_at(server))

@@ -3,6 +3,7 @@ away by its place."""
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import pytest
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.boxed import BoxedDataset
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.marked import CELLS, cell, places, reaches
-from adaptive_vtt.datasets.vqa.question_building import Built, choose, line_of
-from adaptive_vtt.datasets.vqa.question_making import MANY
+from adaptive_vtt.datasets.vqa.marked import places, reaches
+from adaptive_vtt.datasets.vqa.question_building import Built, choose
+from adaptive_vtt.datasets.vqa.question_making import MANY, ORDERED
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import ROLES, TASKS, category_of, task_names
 from adaptive_vtt.errors import InputError
@@ -73,7 +74,7 @@ def numbers(sample: Sample) -> Counter[str]:
 
 
 def test_boxes_allow_all_kinds_but_outlines(built: list[Built]) -> None:
-    kinds = {"presence", "type", "counting", "position", "grounding", "selection"}
+    kinds = {"presence", "type", "counting", "grounding", "selection"}
     kinds |= {"box", "multi", "coordinate"}
     assert {one.kind for one in built} == kinds - {"type"}  # red and white are in every picture
 
@@ -87,19 +88,6 @@ def test_counts_are_those_of_the_boxes(cells: BoxedDataset, built: list[Built]) 
         right = one.made.options[one.made.right]
         assert one.made.options == MANY
         assert right == MANY[min(number, 5)]
-
-
-def test_positions_are_where_the_only_box_is(cells: BoxedDataset, built: list[Built]) -> None:
-    found = [one for one in built if one.kind == "position"]
-    assert found
-    for one in found:
-        (box,) = [b for b in sample_of(cells, one).boxes if b.label == one.about]
-        row, column = (box.top + 10) * 3 // SIZE[0], (box.left + 10) * 3 // SIZE[1]
-        rows, columns = ("upper", "middle", "lower"), ("left", "middle", "right")
-        name = f"{rows[int(row)]} {columns[int(column)]}"
-        right = one.made.options[one.made.right]
-        assert right == ("centre" if name == "middle middle" else name)
-        assert one.made.category == "Spatial Localization and Region Understanding"
 
 
 def test_several_regions_are_marked_and_one_colour_asked_about(
@@ -137,7 +125,7 @@ def test_wrong_names_are_not_in_the_box(cells: BoxedDataset, built: list[Built])
 def test_right_answers_stand_everywhere_equally_often(built: list[Built]) -> None:
     places_of: dict[tuple[str, int], Counter[int]] = {}
     for one in built:
-        if not one.made.ordered:
+        if one.kind not in ORDERED:
             key = one.kind, len(one.made.options)
             places_of.setdefault(key, Counter())[one.made.right] += 1
     assert places_of
@@ -156,10 +144,10 @@ def test_words_stand_in_questions_and_options(cells: BoxedDataset) -> None:
         assert one.kind == "presence" or right in {"erythrocyte", "leucocyte", "thin"}
 
 
-# -- roles and grades ---------------------------------------------------------------------
+# -- roles -------------------------------------------------------------------------------
 
 
-def table(count: int = 24, **columns: Any) -> Any:
+def table(count: int = 24) -> Any:
     images = [np.full((20, 20, 3), 10 * k, np.uint8) for k in range(count)]
     labels = {
         "polyp": [int(k % 4 == 0) for k in range(count)],
@@ -169,8 +157,7 @@ def table(count: int = 24, **columns: Any) -> Any:
         "ileum": [int(k % 2 == 0) for k in range(count)],
     }
     ids = [f"s{k}" for k in range(count)]
-    described = pd.DataFrame(columns, index=ids) if columns else None
-    return from_table(images, pd.DataFrame(labels, index=ids), metadata=described)
+    return from_table(images, pd.DataFrame(labels, index=ids))
 
 
 ROLE = {"snare": "instrument", "cecum": "landmark", "ileum": "landmark"}
@@ -210,26 +197,8 @@ def test_every_role_asks_what_endobench_asks(name: str) -> None:
             assert category_of(pair[0]) == role.category
 
 
-def test_grades_come_from_their_column() -> None:
-    mayo = [("", "0", "1", "2", "3")[k % 5] for k in range(24)]
-    built = build(table(mayo=mayo), ["severity"], grades={"ulcer": "mayo"})
-    assert {one.made.task for one in built} == {"Lesion Severity Grading"}
-    assert len(built) == sum(bool(mayo[k]) for k in range(24) if k % 4 == 1)
-    for one in built:
-        assert one.made.options[one.made.right] == mayo[int(one.sample_id[1:])]
-        assert set(one.made.options) == {"0", "1", "2", "3"}
-        assert "ulcer" in one.made.question
-        assert "mayo" in one.made.question
-
-
-def test_columns_that_cannot_be_used_are_named() -> None:
-    odd = table(number=["two"] * 24, mayo=["1"] * 24)
-    with pytest.raises(
-        InputError, match=r"sample 's\d+', column 'number': expected a whole number"
-    ):
-        build(odd, ["counting"], counts={"polyp": "number"})
-    with pytest.raises(InputError, match=r"grades of 'ulcer': unknown metadata column 'majo'"):
-        build(odd, ["severity"], grades={"ulcer": "majo"})
+def test_what_cannot_be_used_is_named() -> None:
+    odd = table()
     with pytest.raises(InputError, match=r"unknown role 'lession'; did you mean 'lesion'"):
         build(odd, roles={"polyp": "lession"})
     with pytest.raises(
@@ -240,14 +209,6 @@ def test_columns_that_cannot_be_used_are_named() -> None:
         build(odd, per_class=0)
 
 
-def test_empty_cells_of_a_count_are_not_asked_about() -> None:
-    number = [str(3 + k % 2) if k % 8 == 0 else "" for k in range(24)]
-    given = table(number=number)
-    built = build(given, ["counting"], concepts=["polyp"], counts={"polyp": "number"})
-    assert {one.sample_id for one in built} == {"s0", "s8", "s16"}
-    assert {one.made.options[one.made.right] for one in built} == {"3"}
-
-
 def test_nothing_is_counted_where_no_number_is_known() -> None:
     """Else every answer would be 0, as only absence is known."""
     assert build(table(), ["counting"]) == []
@@ -256,24 +217,12 @@ def test_nothing_is_counted_where_no_number_is_known() -> None:
 # -- where things are ---------------------------------------------------------------------
 
 
-def test_parts_of_the_image_have_names() -> None:
-    assert CELLS[0] == "upper left"
-    assert CELLS[4] == "centre"
-    assert CELLS[5] == "middle right"
-    image = np.zeros((90, 90, 3), np.uint8)
-    for box, name in (
-        (Box("x", 2, 62, 20, 80), "lower left"),
-        (Box("x", 32, 32, 58, 58), "centre"),
-        (Box("x", 20, 20, 40, 40), None),  # on four of them
-    ):
-        (region,) = places(Sample("s", image, {"x": 1}, boxes=(box,)), "x")
-        assert cell(region) == name
-
-
 def test_golden_lines(tmp_path: Path) -> None:
     """What a table says, cell by cell; a change of it is a change of built sets."""
     chosen = choose(boxed(3), per_class=1, seed=5)
-    write_questions(tmp_path / "q.tsv", (line_of(one, "GS", "cells") for one in chosen))
+    write_questions(
+        tmp_path / "q.tsv", (replace(one.made, scene="GS", dataset="cells") for one in chosen)
+    )
     lines = pd.read_csv(tmp_path / "q.tsv", sep="\t", dtype=str, keep_default_na=False)
     assert " ".join(lines.columns) == (
         "index image image_path question category task subtask scene answer dataset gt A B C D E F"

@@ -7,9 +7,10 @@ from string import Formatter
 import numpy as np
 
 from adaptive_vtt.datasets.vqa.marked import distractors
-from adaptive_vtt.datasets.vqa.question_making import Plan
+from adaptive_vtt.datasets.vqa.question_making import Case, Plan
 from adaptive_vtt.datasets.vqa.taxonomy import ROLES, granularity
 from adaptive_vtt.datasets.vqa.wordings import WORDS
+from adaptive_vtt.types import Sample
 
 
 def test_there_are_five_to_eight_ways_to_ask_each() -> None:
@@ -21,8 +22,9 @@ def test_there_are_five_to_eight_ways_to_ask_each() -> None:
 
 def test_all_of_them_are_drawn() -> None:
     rng = np.random.default_rng(0)
-    plan = Plan(("polyp",))
-    said = {plan.worded("presence", rng, subject="polyp") for _ in range(100)}
+    sample = Sample("s", None, {"polyp": 1})
+    case = Case(sample, "presence", "polyp, answer Yes", Plan(("polyp",)), rng)
+    said = {case.words() for _ in range(100)}
     assert said == {way.format(subject="polyp") for way in WORDS["presence"]}
 
 

@@ -6,27 +6,26 @@ Wrong boxes, too: of similar size as the right one, elsewhere in the visible fie
 import math
 
 import numpy as np
+from numpy.random import Generator
 
 from ...relations.medtest import visible_field
 from ...relations.visual_prompts import COLOURS, LETTERS, Region, regions
 from ...relations.visual_prompts import Box as Corners
-from ...types import Box, Image, Sample
+from ...types import Image, Sample
 
 TRIES = 400
 INSIDE = 0.9
 """Least share of a wrong box's area that lies in the visible field (or the right box's share, if
 that is less): a box on the black frame would give itself away as wrong."""
 
+Range = tuple[float, float]
+Edges = tuple[float, float, float, float]
+
 
 def distractors(
-    image: Image,
-    right: Corners,
-    count: int,
-    similar: tuple[float, float],
-    overlap: float,
-    rng: np.random.Generator,
+    image: Image, right: Corners, count: int, similar: Range, overlap: float, rng: Generator
 ) -> list[Corners] | None:
-    """``count`` boxes (x1, y1, x2, y2), the last two exclusive; None where they do not fit.
+    """Return ``count`` boxes (x1, y1, x2, y2), the last two exclusive; None where they do not fit.
 
     Sides are those of ``right`` times a factor from ``similar`` each; no two boxes, the
     right one included, share more than ``overlap`` of the smaller one's area.
@@ -38,29 +37,25 @@ def distractors(
     field = visible_field(image) if image.shape[2] == 3 else np.ones((height, width), bool)
     least = min(INSIDE, _visible(field, right))
     sides = np.array([right[2] - right[0], right[3] - right[1]])
-    found: list[Corners] = []
-    width_of_range = (np.log(similar[1]) - np.log(similar[0])) / 2
-    smallest = np.log(similar[0]) + width_of_range * rng.uniform(size=2)
+    boxes = [right]
+    half_range = (np.log(similar[1]) - np.log(similar[0])) / 2
+    smallest = np.log(similar[0]) + half_range * rng.uniform(size=2)
     for _ in range(TRIES):
-        factors = np.exp(smallest + width_of_range * rng.uniform(size=2))
+        factors = np.exp(smallest + half_range * rng.uniform(size=2))
         wide, tall = np.maximum(1, np.rint(sides * factors)).astype(int).tolist()
         if wide >= width or tall >= height:
             continue
         x, y = int(rng.integers(width - wide + 1)), int(rng.integers(height - tall + 1))
         box = (x, y, x + wide, y + tall)
-        apart = all(shared(box, other) <= overlap for other in (right, *found))
-        if apart and _visible(field, box) >= least:
-            found.append(box)
-        if len(found) == count:
-            return found
+        if all(shared(box, b) <= overlap for b in boxes) and _visible(field, box) >= least:
+            boxes.append(box)
+        if len(boxes) > count:
+            return boxes[1:]
     return None
 
 
-Edges = tuple[float, float, float, float]
-
-
 def shared(one: Edges, other: Edges) -> float:
-    """The area that two boxes share, over that of the smaller one."""
+    """Return the area that two boxes share, over that of the smaller one."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     smaller = min((b[2] - b[0]) * (b[3] - b[1]) for b in (one, other))
@@ -72,40 +67,28 @@ def _visible(field: np.ndarray, box: Corners) -> float:
     return float(field[y1:y2, x1:x2].mean())
 
 
-GRID = (("upper", "middle", "lower"), ("left", "middle", "right"))
-"""The parts of an image, 3 x 3: of rows and of columns."""
-CENTRE = "centre"
-CELLS = tuple(
-    CENTRE if row == column else f"{row} {column}" for row in GRID[0] for column in GRID[1]
-)
-WITHIN = 0.75
-"""Least share of a region that lies in a part of the image, for it to be said to be there."""
-
-
 def is_boxed(sample: Sample, concept: str) -> bool:
-    """Whether boxes alone say where the concept is."""
+    """Return whether boxes alone say where the concept is."""
     return concept not in sample.masks and any(box.label == concept for box in sample.boxes)
 
 
 def places(sample: Sample, concept: str) -> tuple[Region, ...]:
-    """The regions of a concept, largest first: at most six of a mask, all of its boxes."""
+    """Return the regions of a concept, largest first: at most six of a mask, all of its boxes."""
     if concept in sample.masks:
         return regions({concept: sample.masks[concept]})
-    image = sample.require_image()
-    boxes = sorted((b for b in sample.boxes if b.label == concept), key=lambda b: -b.area)
-    return tuple(_boxed(concept, box, image.shape[:2]) for box in boxes)
-
-
-def _boxed(concept: str, box: Box, size: tuple[int, ...]) -> Region:
-    left, top = math.floor(box.left), math.floor(box.top)
-    right, bottom = math.ceil(box.right), math.ceil(box.bottom)
-    mask = np.zeros(size, np.bool_)
-    mask[top:bottom, left:right] = True
-    return Region(concept, (left, top, right, bottom), LETTERS[0], next(iter(COLOURS)), mask)
+    found = []
+    for box in sorted((b for b in sample.boxes if b.label == concept), key=lambda b: -b.area):
+        left, top = math.floor(box.left), math.floor(box.top)
+        right, bottom = math.ceil(box.right), math.ceil(box.bottom)
+        mask = np.zeros(sample.require_image().shape[:2], np.bool_)
+        mask[top:bottom, left:right] = True
+        corners = (left, top, right, bottom)
+        found.append(Region(concept, corners, LETTERS[0], next(iter(COLOURS)), mask))
+    return tuple(found)
 
 
 def reaches(sample: Sample, concept: str, region: Region, overlap: float) -> bool:
-    """Whether some of a concept is in a marked region, so that its name is no wrong answer.
+    """Return whether some of a concept is in a marked region, so that its name is no wrong answer.
 
     Of a mask any pixel in the region's box counts; of boxes, which hold more than the thing, one
     that covers more than the share ``overlap`` of the smaller of the two.
@@ -115,13 +98,3 @@ def reaches(sample: Sample, concept: str, region: Region, overlap: float) -> boo
         return bool(sample.masks[concept][y1:y2, x1:x2].any())
     boxes = (b.edges for b in sample.boxes if b.label == concept)
     return any(shared(region.box, edges) > overlap for edges in boxes)
-
-
-def cell(region: Region) -> str | None:
-    """The part of the image that holds a region, nearly whole; None where none does."""
-    rows, columns = np.nonzero(region.mask)
-    height, width = region.mask.shape
-    at = rows * 3 // height * 3 + columns * 3 // width
-    inside = np.bincount(at, minlength=len(CELLS))
-    best = int(inside.argmax())
-    return CELLS[best] if inside[best] >= WITHIN * len(rows) else None

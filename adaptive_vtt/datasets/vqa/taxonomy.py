@@ -14,8 +14,6 @@ from typing import Any
 from ...utils.files import Table
 
 IMAGE_LEVEL = "image-level"
-PRESENCE, POSITION = "{} Presence", "Region Position"
-"""Tasks that EndoBench does not have: is such a thing there (by its role), and in which part."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,8 @@ nothing is asked."""
 ROLES = {name: Role(**told) for name, told in _DATA["roles"].items()}
 """What labels may name, after the tasks of EndoBench, and what no question is about."""
 
+PLACES: Mapping[str, tuple[str, str]] = _DATA["places"]
+"""Kind of built question about places -> its task and subtask."""
 SCENES: Mapping[str, tuple[str, int]] = _DATA["scenes"]
 """Scene -> its abbreviation and how many questions it has."""
 PROMPTS: Mapping[str, str] = MappingProxyType(
@@ -137,7 +137,7 @@ def granularity(task: str, subtask: str, question: str) -> str:
 
 def category_of(task: str) -> str:
     """EndoBench's category of a task, of those made here that it does not have, too; else ""."""
-    known = {t.name: t.category for t in TASKS} | {POSITION: TASKS[-1].category}
+    known = {t.name: t.category for t in TASKS}
     known |= {role.presence[0]: role.category for role in ROLES.values() if role.presence}
     return known.get(task, "")
 

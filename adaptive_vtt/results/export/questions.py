@@ -10,7 +10,7 @@ from string import ascii_uppercase
 
 import pandas as pd
 
-from ...datasets.vqa.question_table import ImageFormat, Line, write_questions
+from ...datasets.vqa.question_table import Line, write_questions
 from ...datasets.vqa.taxonomy import category_of
 from ...engine.judge import Judge
 from ...engine.settings import same_audit
@@ -33,7 +33,7 @@ def export_questions(
     *,
     least_loss: float = FAILED,
     everything: bool = False,
-    image_format: ImageFormat = "jpeg",
+    image_format: str = "jpeg",
 ) -> int:
     """Writes the questions that were answered with a loss of ``least_loss`` (0..1) or more, or
     with ``everything`` all that were asked; how many. One line per question, in draw order.
