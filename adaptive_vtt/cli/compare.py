@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from ..benchmark.comparison import StrategyComparison
 from ..benchmark.executors import check_executor, run_all
 from ..benchmark.kept import BUDGET, STRATEGY, KeptRuns
 from ..certify import named_targets
+from ..certify.targets import Target
 from ..config import Spec
 from ..config.building import build_audit, build_model, build_space, unworked
 from ..config.journaled import content_of, contents
@@ -29,7 +30,6 @@ from ..config.oracles import WordsSection
 from ..engine.assembly import metadata_used
 from ..engine.audit_key import version_of
 from ..errors import InputError
-from ..models.base import ModelDefaults
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..strategies import default
@@ -121,8 +121,6 @@ def compare(
         )
     check_executor(executor)
     certifying = goal is not None
-    if not compared:
-        raise InputError("--strategies: expected at least one name, got none")
     rows = entrants(map(_row, compared), certifying, base)
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, got {repeats}")
@@ -141,10 +139,18 @@ def compare(
         typer.echo(f"audits outdated, as a strategy or the budget changed: {told}", err=True)
     this = _Comparison(chosen, base, space, rows, repeats, executor, out, as_json, kept)
     with interrupted_as(this.way_on):
-        if goal is None:
-            _compare_uncertainty(this)
-        else:
-            _compare_certified(this, goal, exhaust)
+        found = _compared(this, goal, exhaust)
+        paths = found.save(out)
+    if as_json:
+        short = {name: value for name, value in found.to_dict().items() if name != "runs"}
+        typer.echo(json.dumps(short, indent=1, allow_nan=False))
+        return
+    if goal is None:
+        _show("median calls until the mean uncertainty is below a share of its prior", found.table)
+    else:
+        _show_certified(found, goal)
+    for path in paths:
+        typer.echo(f"wrote {path}")  # on a line of its own, which no terminal breaks
 
 
 @dataclass(frozen=True)
@@ -239,36 +245,20 @@ def _code_of(rows: Iterable[Entrant], base: Path) -> JsonObject:
     }
 
 
-# -- without certificates -----------------------------------------------------------------
+# -- running ------------------------------------------------------------------------------
 
 
-def _compare_uncertainty(this: _Comparison) -> None:
-    runs = _run(work.uncertainty_run, this.jobs(), this)
-    found = StrategyComparison(runs)
-    paths = _write(found, this)
-    if not this.as_json:
-        title = "median calls until the mean uncertainty is below a share of its prior"
-        _show(title, found.table)
-        _say_written(paths)
-
-
-# -- with certificates --------------------------------------------------------------------
-
-
-def _compare_certified(this: _Comparison, goal: float, exhaust: bool) -> None:
-    spec = this.spec
-    targets = named_targets(this.space, spec.certify.targets, spec.certify.where)
-    if exhaust and isinstance(spec.model, OwnSection):
+def _compared(this: _Comparison, goal: float | None, exhaust: bool) -> StrategyComparison:
+    if goal is None:
+        return StrategyComparison(_run(work.uncertainty_run, this.jobs(), this))
+    certify = this.spec.certify
+    targets = named_targets(this.space, certify.targets, certify.where)
+    if exhaust and isinstance(this.spec.model, OwnSection):
         this = replace(this, spec=_recorded(this))
-    truth = _truth(this)
+    truth = _truth(this, targets)
     this.kept.expect(truth=truth)
     runs = _run(work.certified_run, this.jobs(truth), this)
-    names = [target.name for target in targets]
-    found = StrategyComparison(runs, goal, spec.certify.confidence, names, truth)
-    paths = _write(found, this)
-    if not this.as_json:
-        _show_certified(found, goal)
-        _say_written(paths)
+    return StrategyComparison(runs, goal, certify.confidence, [t.name for t in targets], truth)
 
 
 def _recorded(this: _Comparison) -> Spec:
@@ -281,7 +271,14 @@ def _recorded(this: _Comparison) -> Spec:
     file = (this.out / ANSWERS).resolve()
     with build_model(spec, this.base, this.space.dataset) as model:
         if not file.is_file() or kept.facts.get("answers") != hash_file(file):
-            write_text(file, csv_text(_everything(this.space, model, this.as_json)))
+            calls = calls_of(this.space, model)
+            if calls > MAX_CALLS or model.answers != "all":
+                raise InputError(
+                    f"--exhaust: expected at most {MAX_CALLS:,} calls, each of which answers every "
+                    f"concept, got {calls:,} calls that answer {model.answers}"
+                )
+            with counting("asking everything", calls, this.as_json) as advance:
+                write_text(file, csv_text(all_answers(this.space, model, advance)))
             kept.note(answers=hash_file(file))
         same = {"name": model.name, "version": version_of(model)}
     replay = spec.model.model_dump(include=set(ModelSection.model_fields) - {"kind"}) | same
@@ -289,20 +286,7 @@ def _recorded(this: _Comparison) -> Spec:
     return spec.model_copy(update={"model": section})
 
 
-def _everything(space: QuestionSpace, model: ModelDefaults, quiet: bool) -> pd.DataFrame:
-    """The model's answers to everything."""
-    calls = calls_of(space, model)
-    if calls > MAX_CALLS:
-        raise InputError(f"--exhaust: expected at most {MAX_CALLS:,} calls, got {calls:,}")
-    if model.answers != "all":
-        raise InputError(
-            "--exhaust: expected a model whose call answers every concept, got one answer per call"
-        )
-    with counting("asking everything", calls, quiet) as advance:
-        return all_answers(space, model, advance)
-
-
-def _truth(this: _Comparison) -> list[float] | None:
+def _truth(this: _Comparison, targets: Sequence[Target]) -> list[float] | None:
     """The true mean loss of every target, where asking everything is free; else None."""
     spec, space = this.spec, this.space
     if not spec.model.free:
@@ -311,12 +295,8 @@ def _truth(this: _Comparison) -> list[float] | None:
     calls = calls_of(space, model)
     if calls > MAX_CALLS:
         return None
-    targets = named_targets(space, spec.certify.targets, spec.certify.where)
     with counting("finding the truth", calls, this.as_json) as advance:
         return truth_of(space, model, targets, advance)
-
-
-# -- running, writing, showing ------------------------------------------------------------
 
 
 def _run(
@@ -337,12 +317,7 @@ def _run(
     return kept.of(jobs)
 
 
-def _write(found: StrategyComparison, this: _Comparison) -> list[Path]:
-    paths = found.save(this.out)
-    if this.as_json:
-        short = {name: value for name, value in found.to_dict().items() if name != "runs"}
-        typer.echo(json.dumps(short, indent=1, allow_nan=False))
-    return paths
+# -- showing ------------------------------------------------------------------------------
 
 
 def _show_certified(found: StrategyComparison, goal: float) -> None:
@@ -357,17 +332,12 @@ def _show_certified(found: StrategyComparison, goal: float) -> None:
     told = f"{repeats} repeat{'s' * (repeats != 1)}"
     _show(f"median calls to half-widths, {count}, {told}", sheet)
     if found.truth is None:
-        _say("coverage and errors need the truth: a recorded or simulated model, or --exhaust")
+        need = "coverage and errors need the truth: a recorded or simulated model, or --exhaust"
+        plain_console().print(need)
     else:
         _show("errors of estimates made from the same draws", found.estimators)
     for sentence in found.conclusions:
-        _say(f"- {sentence}")
-
-
-def _say_written(paths: list[Path]) -> None:
-    """Each on a line of its own, which no terminal breaks."""
-    for path in paths:
-        typer.echo(f"wrote {path}")
+        plain_console().print(f"- {sentence}")
 
 
 def _show(title: str, table: pd.DataFrame) -> None:
@@ -381,7 +351,3 @@ def _cell(value: Any) -> str:
     if pd.isna(value):
         return "-"
     return f"{value:g}" if isinstance(value, float) else str(value).replace("+", "+\n")
-
-
-def _say(sentence: str) -> None:
-    plain_console().print(sentence)

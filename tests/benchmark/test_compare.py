@@ -402,7 +402,7 @@ def test_answers_that_an_interrupted_exhaust_got_are_not_asked_again(tmp_path, m
     [
         (["--strategies", "neymann"], "unknown strategy 'neymann'"),
         (["--strategies", "neymann"], "did you mean 'neyman'?"),
-        (["--strategies", ","], "--strategies: expected at least one name"),
+        (["--strategies", ","], "strategies: expected at least one, got none"),
         (["--repeats", "0"], "--repeats: expected at least 1, got 0"),
         (["--strategies", "bald:pwer=2"], "unknown option 'pwer'; did you mean 'power'?"),
         (
