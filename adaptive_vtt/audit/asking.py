@@ -97,7 +97,7 @@ class Audit:
         )
         self._made, self._loop, self._discovery = made, made.loop, discovery
         self._failing = Failing(self.limits.fail_on_error, self.model)
-        self._loop.hooks += [self._failing, discovery]
+        self._loop.hooks = [self._failing, *self._loop.hooks, discovery]
         with opened(journal) as self.journal:
             by = self.space.oracle.judge_by
             self._ways = JournaledWays(self.journal, self.model, None if by is None else by.model)
@@ -185,10 +185,12 @@ class Audit:
                     for hook in hooks:
                         hook(told)
 
+            self._failing.runs = True
             try:
                 batch = max(self.sampling.batch, self._loop.selector.batch)
                 run_model(self._loop, self.model, batch, step)
             finally:
+                self._failing.runs = False
                 self._made.judging.keep_rest(self._loop)
         return self.result()
 

@@ -19,6 +19,7 @@ from ..errors import InputError, check_known
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
+from ..results.cautions import about_answers
 from ..results.export.corrupted import KEPT_BYTES, Sources, export_corrupted
 from ..results.export.disagreements import Disagreements, check_paired, export_disagreements
 from ..results.export.failures import Exported, Format, export_failures
@@ -44,7 +45,7 @@ COMPARED = (
 """The same of a comparison."""
 
 
-def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
+def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
     source: Annotated[
         Path | None,
         arg(
@@ -205,7 +206,17 @@ def export(  # noqa: C901, PLR0913, PLR0917 - a command's options
                 f"wrote {corrupted}: {len(archives)} archives of {images} images in all, such as "
                 f"{one}"
             )
+        warnings = _warnings(journal)
+    told |= {"warnings": warnings} if warnings else {}
+    lines += [f"warning: {warning}" for warning in warnings]
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
+
+
+def _warnings(journal: Journal | None) -> list[str]:
+    """Return what the answers of the audit warn of, none where no audit is exported."""
+    if journal is None:
+        return []
+    return about_answers(read_facts(journal.facts()), journal.calls())
 
 
 def _pictures(path: Path, out: Path, sources: bool, hidden: bool, as_json: bool) -> None:

@@ -64,12 +64,18 @@ def gate(
     if summary is not None:
         write_text(summary, found.markdown())
     if as_json:
-        told = {"state": found.state, "rulings": [asdict(r) for r in found.rulings]}
+        told = {
+            "state": found.state,
+            "rulings": [asdict(r) for r in found.rulings],
+            "warnings": list(found.warnings),
+        }
         typer.echo(json.dumps(told, indent=1, allow_nan=False))
     else:
         for ruling in found.rulings:
             typer.echo(folded(str(ruling)))
         typer.echo(folded(f"gate: {found.state}; {found.promise}"))
+        for warning in found.warnings:
+            typer.echo(folded(f"warning: {warning}"))
         if result is not None:
             typer.echo(folded(_onward(found, facts, result, directory)))
     if found.exit_code:

@@ -54,7 +54,12 @@ def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
         "lower": worst.lower,
         "upper": worst.upper,
     }
-    told = {"certified": rates.certified if rates else 0, "worst": shown, "verified": False}
+    told: dict[str, object] = {
+        "certified": rates.certified if rates else 0,
+        "worst": shown,
+        "verified": False,
+    }
+    told["warnings"] = list(rates.warnings) if rates else []
     return run.as_dict() | told
 
 
@@ -64,9 +69,11 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
     room = max(12, (console.width - REST) // 2)
     cells = [_cells(run, rates, room) for run, rates in rows]
     console.print(table_of([*columns, *words], cells, words=words))
-    for run, _ in rows:
+    for run, rates in rows:
         if run.state in ("stopped", "unreadable") or run.further:
             console.print(f"{run.name}: {run.words}")
+        for warning in rates.warnings if rates else ():
+            console.print(f"{run.name}: warning: {warning}")
     if any(run.paired for run, _ in rows):
         console.print("pairs: two models are compared, and each pair is a call of either")
     if any(rates for _, rates in rows):

@@ -18,6 +18,7 @@ from ..models.checking import name_of
 from ..types import Answer, PairedAnswer, Unanswered, Value
 from .call_queue import number_of
 from .loop import Hook, Loop
+from .unanswered import FEWEST, FIRST, MUTE, remedy
 
 Bounds = Mapping[str, tuple[int, int]]
 
@@ -110,20 +111,21 @@ def under_way(journal: Journal) -> list[BatchFacts]:
     return [batch for batch in sent.read() if not batch.lost]
 
 
-FEWEST = 20
-"""Fewest calls of which the unanswered share is judged: that of fewer is mostly chance."""
-
-
 class Failing(Hook):
     """Counts the calls that this process made, and those that stayed unanswered.
 
     ``share``: raise ModelError when more than this share of calls stays unanswered, of
-    ``FEWEST`` calls or more; 1: never; None: when none of the first ``FEWEST`` was answered.
+    ``FEWEST`` calls or more, and of all calls once nothing is left to ask; 1: never; None: when it
+    is more than half, or none of the first ``FIRST`` was answered. Of earlier runs only answered
+    calls count, and only in the end. ``runs``: whether the audit asks the model itself; who tells
+    answers by hand sees what they are.
     """
+
+    runs = False
 
     def __init__(self, share: float | None, model: ModelDefaults) -> None:
         self._share, self._model = share, model
-        self._answered = False
+        self._answered, self._before = False, 0  # answered calls of earlier runs
         self._calls, self._reasons = 0, Counter[str]()
 
     def on_told(self, loop: Loop, answers: Collection[Answer | Unanswered]) -> None:
@@ -146,19 +148,26 @@ class Failing(Hook):
         """
         if calls:
             self._model.trusted = True
-        self._answered |= any(
-            row.unanswered is None for call in calls.values() for row in call.answers
-        )
+        told = [any(row.unanswered is None for row in c.answers) for c in calls.values()]
+        self._before = sum(told)
+        self._answered |= any(told)
+
+    def on_end(self, loop: Loop) -> None:
+        """An end is not journaled where too many calls stayed unanswered."""
+        if self.runs:
+            self._check(self._calls + self._before, fewest=1)
 
     def check(self) -> None:
-        """Raises ModelError where too many calls stayed unanswered."""
-        count = self._reasons.total()
-        if self._calls < FEWEST:
-            return
-        if self._share is not None and count > self._share * self._calls:
-            raise self._error(f"more than fail_on_error = {self._share:g} allows")
-        if self._share is None and not self._answered:
-            raise self._error("and none was answered, where fail_on_error = 1 would go on")
+        """Raise ModelError where too many calls stayed unanswered while more are to come."""
+        if self._share is None and not self._answered and self._calls >= FIRST:
+            raise self._error("none was answered, where fail_on_error = 1 would go on")
+        self._check(self._calls, FEWEST)
+
+    def _check(self, calls: int, fewest: int) -> None:
+        share = MUTE if self._share is None else self._share
+        if calls >= fewest and self._reasons.total() > share * calls:
+            allowed = f"more than fail_on_error = {share:g} allows"
+            raise self._error("more than half" if self._share is None else allowed)
 
     def _error(self, why: str) -> ModelError:
         reason, _ = self._reasons.most_common(1)[0]
@@ -167,8 +176,8 @@ class Failing(Hook):
         said = f"{reason[:80]}{f', the first: {first}' if first else ''}"
         return ModelError(
             f"model {name_of(self._model)!r}: {self._reasons.total()} of {self._calls} calls "
-            f"stayed unanswered (most often: {said}), {why}; what came back is kept: mend the "
-            "cause and go on"
+            f"stayed unanswered (most often: {said}), {why}, so nothing is certified; "
+            f"{remedy(reason)}; what came back is kept: mend the cause and go on"
         )
 
 

@@ -471,7 +471,8 @@ class Limits:
         float | None,
         Option(
             "end with an error when more than this share of calls stays unanswered, of 20 calls or "
-            "more; 1: never (default: when none of the first 20 calls was answered)",
+            "more, or of all in the end; 1: never (default: 0.5, and when none of the first 10 "
+            "calls was answered)",
             gt=0,
             le=1,
         ),

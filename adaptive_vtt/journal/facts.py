@@ -61,12 +61,14 @@ class BatchFacts(Fact):
 
 
 class WayFacts(Fact):
-    """Where P(yes) comes from: ``yes_from``; what was tried ``instead`` of it before, in vain, and
-    why; ``partly``: some replies did not have it, and were read as words."""
+    """Where P(yes) comes from: ``yes_from``, "" while that is not found; what was tried ``instead``
+    of it before, in vain, and why; ``partly``: some replies lacked it, and were read as words.
+    ``without``: options that the server refuses, so that requests leave them out."""
 
     yes_from: str
     instead: dict[str, Why] = {}
     partly: bool = False
+    without: tuple[str, ...] = ()
 
 
 class LostFacts(Fact):

@@ -1,8 +1,6 @@
 """What a chat model replies: probabilities that it states in JSON, and a value per question."""
 
-import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..types import JsonObject, Prompt, Unanswered, Value
@@ -13,36 +11,10 @@ from .yes_no import yes_or_no
 REFUSED = "refused: "
 """Before the words of a server's refusal."""
 
-_OBJECT = re.compile(r"\{[^{}]*\}")
-
 
 def are_weighed(tokens: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the log-probabilities of alternatives stand beside the tokens."""
     return any(token.get("top_logprobs") for token in tokens)
-
-
-def stated_in(text: str, names: Sequence[str]) -> tuple[Value, ...] | None:
-    """The probabilities under ``names`` in the JSON of a reply, or the last of it in its words;
-    None where there is none with such a name."""
-    for found in (text, *_OBJECT.findall(text)[-1:]):
-        try:
-            said = json.loads(found)
-        except (ValueError, RecursionError):
-            continue
-        if (values := stated(said, names)) is not None:
-            return values
-    return None
-
-
-def stated(said: object, names: Sequence[str]) -> tuple[Value, ...] | None:
-    """The probabilities under ``names`` of an object; None where it has none of the names."""
-    if not isinstance(said, Mapping) or said.keys().isdisjoint(names):
-        return None
-    found = [said.get(name) for name in names]
-    return tuple(
-        float(p) if isinstance(p, int | float) and 0 <= p <= 1 else Unanswered(NO_ANSWER)
-        for p in found
-    )
 
 
 def words_in(text: str, prompt: Prompt, template: Template) -> tuple[Value, ...]:

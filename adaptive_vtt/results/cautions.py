@@ -1,14 +1,17 @@
 """What a reader of a result has to be told before trusting it, one sentence each."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from ..engine.options import FIRST_LOOK
 from ..engine.repeat_probes import TOLERANCE, Repeated
+from ..engine.unanswered import MUTE, remedy
 from ..errors import some
 from ..models.network.elicitation import kind
 from ..types import SIDES
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
 
 NAMED = 3
 """Targets that are named in one sentence, at most."""
-MUTE = 0.5
-"""Share of questions without an answer above which the rates are about little else."""
+SILENT = 0.01
+"""Share of questions without an answer from which on it is said."""
 QUOTED = 120
 """So many characters of a reason are quoted."""
 _IN_VAIN = {"refused": "refuses", "missing": "passes over"}
@@ -37,8 +40,24 @@ _SOURCES = {
     "words": "a Yes or No in the reply, and is 0 or 1",
 }
 """Ways to P(yes), as `models.network.elicitation` names them."""
-ALIKE = 20
+_OPTIONS = {
+    "max_tokens": "max_tokens (the same as max_completion_tokens is sent)",
+    "max_completion_tokens": "max_completion_tokens (the same as max_tokens is sent)",
+    "image_format": "PNG (images are sent as JPEG)",
+}
+ALIKE = 5
 """Calls after which answers that are all the same are worth a word."""
+NEARLY, MOST_NEARLY = 0.95, 20
+"""Share of answers that are the same from which on a model hardly looks, after so many calls."""
+NEAR = 0.02
+"""Probabilities that lie within this of each other are the same."""
+_BLIND = re.compile(
+    r"\b(?:no|without (?:an?|any|the)|(?:not|n't) (?:see|view|have|receive|find) (?:an?|any|the))"
+    r" (?:image|picture|photo|attachment)s?\b[^.]{0,30}\b(?:attached|provided|shown|in your|came)"
+    r"|\b(?:provide|attach|upload|share) the (?:image|picture|photo)\b",
+    re.IGNORECASE,
+)
+"""Words of a model that was shown no image."""
 
 
 def cautions(
@@ -61,9 +80,7 @@ def cautions(
         it="it" if lost_batches == 1 else "them",
         left_out=f"{left_out:,} of {images:,}" if left_out else "",
         fallen_back=fallen_back(facts.ways),
-        same=constant(facts, calls),
-        calls=f"{len(calls):,}",
-        mute=unanswered(calls),
+        of_answers=about_answers(facts, calls),
         quoted=repr,
         no_slice=no_slices(facts, calls),
         emptied=_names(targets, "emptied"),
@@ -94,33 +111,103 @@ def no_slices(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
     )
 
 
-def constant(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
-    """What was answered, in words, where a model answers the same about every image.
+def about_answers(facts: "Facts", calls: Sequence["CallRow"]) -> list[str]:
+    """Return the cautions that follow from the answers alone, which are quick to find."""
+    return [*filter(None, [same_answers(facts, calls), says_blind(calls), silence(calls)])]
 
-    Each concept may have an answer of its own. None where answers differ, where they are too few
-    to tell or scores of masks, and where all are right: every image may show the same.
+
+def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
+    """Return a sentence where a model answers all, or nearly all, about every image alike.
+
+    Each concept may have an answer of its own. "" where answers differ, where they are too few to
+    tell or scores of masks, and where a model that looks may answer so: all answers are right, or
+    they are nearly all the same and more of them right than of the best constant ones.
     """
     rates = facts.settings.oracle.rates
     rows = [row for call in calls for row in call.answers if _said(row) is not None]
-    if len({row.call for row in rows}) < ALIKE or "EFR" in rates:
-        return None
-    if dict(rates) == dict(SIDES) and all(row.answer == row.truth for row in rows):
-        return None
-    said = {(row.question % len(facts.space.concepts), _said(row)) for row in rows}
-    values = list(dict.fromkeys(" ".join(str(_said(row)).split()) for row in rows))
-    return some(values, NAMED) if len(said) == len({concept for concept, _ in said}) else None
+    asked = len({row.call for row in rows})
+    if asked < ALIKE or "EFR" in rates:
+        return ""
+    values: dict[int, list[float | str]] = {}
+    for row in rows:
+        values.setdefault(row.question % len(facts.space.concepts), []).append(_said(row) or 0.0)
+    common = sum(map(_alike, values.values()))
+    binary = dict(rates) == dict(SIDES)
+    if binary and all(row.answer == row.truth for row in rows):
+        return ""
+    names = some([" ".join(str(told[0]).split()) for told in values.values()][:NAMED], NAMED)
+    if common == len(rows):
+        return (
+            f"the model gave the same answer ({names}) in all {asked:,} calls, whatever the image: "
+            "so do the untouched model.py of avtt init and a model that is not shown its images, "
+            "and the rates then tell nothing"
+        )
+    if asked < MOST_NEARLY or common < NEARLY * len(rows) or (binary and _looks(facts, rows)):
+        return ""
+    return (
+        f"the model gave the same answer in {common:,} of {len(rows):,} answers, whatever the "
+        "image, and is right no more often than a constant answer: it hardly looks, or is hardly "
+        "shown its images; 'avtt plan SPEC.toml --probe' asks about a black and a white one"
+    )
 
 
-def unanswered(calls: Sequence["CallRow"]) -> dict[str, str]:
-    """Where more than half of what was asked went unanswered: how many questions were ``silent``,
-    and the commonest ``reason`` with its ``times``; else {}."""
+def _alike(told: Sequence[float | str]) -> int:
+    """Return how many of the answers are as the commonest one."""
+    words = Counter(one for one in told if isinstance(one, str))
+    numbers = np.sort([one for one in told if not isinstance(one, str)])
+    near = np.searchsorted(numbers, numbers + NEAR, side="right") - np.arange(len(numbers))
+    return max([*words.values(), int(near.max(initial=0))])
+
+
+def _looks(facts: "Facts", rows: Sequence["AnswerRow"]) -> bool:
+    """Return whether more answers are right than the best constant answer per concept would be."""
+    truths: dict[int, Counter[int | None]] = {}
+    for row in rows:
+        truths.setdefault(row.question % len(facts.space.concepts), Counter())[row.truth] += 1
+    best = sum(max(count.values()) for count in truths.values())
+    return (
+        sum((row.answer or 0.0) >= 0.5 if row.truth else (row.answer or 0.0) < 0.5 for row in rows)
+        > best
+    )
+
+
+def says_blind(calls: Sequence["CallRow"]) -> str:
+    """Return a sentence where replies in words say that no image came."""
+    said = [row.said for call in calls for row in call.answers if row.said]
+    blind = [text for text in said if _BLIND.search(text)]
+    if not blind:
+        return ""
+    return (
+        f"{len(blind):,} of {len(said):,} replies say that there is no image, such as "
+        f"{' '.join(blind[0].split())[:QUOTED]!r}: {remedy('no image')}"
+    )
+
+
+def silence(calls: Sequence["CallRow"]) -> str:
+    """Return how many questions went unanswered, and mostly why, as a sentence; "" for few."""
     rows = [row for call in calls for row in call.answers if row.loss is not None]
     reasons = [row.unanswered for row in rows if row.unanswered and not row.excluded]
-    if len(reasons) <= MUTE * len(rows):
-        return {}
+    if not reasons or len(reasons) < SILENT * len(rows):
+        return ""
     often, times = Counter(reasons).most_common(1)[0]
-    silent = f"{len(reasons):,} of {len(rows):,}"
-    return {"silent": silent, "times": f"{times:,}", "reason": repr(often[:QUOTED])}
+    share = f"{len(reasons):,} of {len(rows):,} questions ({100 * len(reasons) / len(rows):.1f} %)"
+    many = len(reasons) > MUTE * len(rows)
+    tells = (
+        "the rates tell of that, and nothing is certified"
+        if many
+        else "no rate tells what the model sees there"
+    )
+    return (
+        f"{share} went unanswered, most often ({times:,} times) with {often[:QUOTED]!r}: {tells}; "
+        f"to mend it, {remedy(often)}"
+    )
+
+
+def is_mute(calls: Sequence["CallRow"]) -> bool:
+    """Return whether so much went unanswered that nothing is certified."""
+    rows = [row for call in calls for row in call.answers if row.loss is not None]
+    silent = sum(row.unanswered is not None and not row.excluded for row in rows)
+    return silent > MUTE * len(rows)
 
 
 def _said(row: "AnswerRow") -> float | str | None:
@@ -149,6 +236,9 @@ def fallen_back(ways: "Mapping[str, WayFacts]") -> list[str]:
         tried = [f"{_IN_VAIN[why]} {_ASKED[name]}" for name, why in vain.items()]
         if tried:
             found.append(f"{server} {' and '.join(tried)}, so P(yes) comes from {_SOURCES[source]}")
+        if way.without:
+            names = some([_OPTIONS.get(name, name) for name in way.without], len(way.without))
+            found.append(f"{server} refuses {names}, so requests do without from then on")
         if way.partly:
             found.append(
                 f"{server} left {_ASKED[source]} out of replies although asked for: those were "

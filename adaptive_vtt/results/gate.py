@@ -28,6 +28,7 @@ from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as Standing
 from ..utils.figures import beside, outward, percent
+from .cautions import is_mute, silence
 from .difference import brief, names_of, point_span, told
 from .result import Result, summarise
 
@@ -133,11 +134,12 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Gate:
-    """All ``rulings``, and the ``promise`` that they rest on."""
+    """All ``rulings``, the ``promise`` that they rest on, and the ``warnings`` of the audit."""
 
     rulings: tuple[Ruling, ...]
     promise: str
     where: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def state(self) -> State:
@@ -173,6 +175,9 @@ class Gate:
             elif ruling.state == "open":
                 ElementTree.SubElement(case, "skipped", message=told)
             ElementTree.SubElement(case, "system-out").text = told
+        if self.warnings:
+            told = "\n".join(f"warning: {warning}" for warning in self.warnings)
+            ElementTree.SubElement(suite, "system-err").text = _xml(told)
         ElementTree.indent(suite)
         return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
 
@@ -184,7 +189,9 @@ class Gate:
             for r in self.rulings
         ]
         head = "| | rule | target | estimate | certified | |\n|---|---|---|---:|---|---|"
-        return "\n".join([f"## Gate: {self.state}", "", head, *rows, "", f"{self.promise}.", ""])
+        warnings = [f"- **Warning:** {_cell(warning)}." for warning in self.warnings]
+        end = [f"{self.promise}.", "", *warnings, *[""] * bool(warnings)]
+        return "\n".join([f"## Gate: {self.state}", "", head, *rows, "", *end])
 
 
 def gate(
@@ -215,9 +222,11 @@ def gate(
     result = summarise(journal)
     by_bets = all(_by_bets(rule, certificate) for rule in parsed)
     rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]
+    if is_mute(calls := journal.calls()):
+        rulings = [replace(ruling, state="open", note=silence(calls)) for ruling in rulings]
     model = brief(names_of(facts)[1])
     rulings = [replace(r, model=model) if r.rule.versus else r for r in rulings]
-    return Gate(tuple(rulings), _promise(certificate, rulings), where)
+    return Gate(tuple(rulings), _promise(certificate, rulings), where, result.warnings)
 
 
 def _decides(rule: Rule, limit: float | None) -> bool:

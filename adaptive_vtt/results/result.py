@@ -35,7 +35,7 @@ from ..utils.figures import USD, Bar, figure, money, on_page, table_html
 from ..utils.files import write_text
 from . import census
 from .beliefs import PLOTS, Told, plotted
-from .cautions import cautions
+from .cautions import cautions, is_mute
 from .opening import sentence
 from .outcomes import FAILED as FAILED
 from .outcomes import METRICS as METRICS
@@ -420,6 +420,8 @@ def _certified(
             excluded[k] += len(out.intersection(members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
     table = table.astype({name: "Int64" for name in COLUMNS if name in table})
+    if is_mute(calls):
+        table["certified"] = False
     return _identified(table, certificate.ids)
 
 

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from ..journal.files import JOURNAL, holder, lock_taken
 from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
+from .cautions import about_answers, is_mute
 from .difference import told_of
 from .way_on import beyond_limits, way
 
@@ -115,6 +116,7 @@ class Rates:
     is; ``sure`` is the probability with which its intervals hold, in the way of ``guarantee``.
     ``compared``: what a comparison of two models says of its first target, in words; its rates may
     be those of pairs, 1/2 where both err alike, and no error rates. "": an audit of one model.
+    ``warnings``: what the answers alone warn of (``cautions.about_answers``).
     """
 
     head: str
@@ -125,6 +127,7 @@ class Rates:
     guarantee: Guarantee
     rows: tuple[Rate, ...]
     compared: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def certified(self) -> int:
@@ -245,6 +248,9 @@ def read_rates(folder: Path) -> Rates:
         facts = read_facts(journal.facts())
         certificate, oracle = facts.certificate, facts.settings.oracle
         rows = _rows(certificate, facts, journal) if certificate else ()
+        calls = journal.calls()
+        if is_mute(calls):
+            rows = tuple(replace(row, certified=False) for row in rows)
         return Rates(
             head=journal.head,
             space=facts.space.fingerprint,
@@ -254,6 +260,7 @@ def read_rates(folder: Path) -> Rates:
             guarantee=certificate.guarantee if certificate else "all",
             rows=rows,
             compared=_compared(facts, rows[0]) if rows else "",
+            warnings=tuple(about_answers(facts, calls)),
         )
 
 

@@ -81,7 +81,8 @@ def test_a_probability_is_given_to_a_tool_that_has_to_be_used():
 
 def test_all_of_an_image_in_one_list_and_questions_in_words():
     said, _, _ = asked(used(**{"1": 0.1, "2": 7}), TWO, answers="all")
-    assert said == Answer((0.1, Unanswered("no answer")), USED)
+    why = "no answer: expected a probability from 0 to 1, got 7"
+    assert said == Answer((0.1, Unanswered(why)), USED)
     said, (request,), _ = asked(message(" B. Stomach "), ASK)
     assert said == Answer(("B. Stomach",), USED)
     assert "tools" not in request

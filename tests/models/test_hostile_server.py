@@ -46,9 +46,6 @@ from tests.helpers.loopback import Said, serving
 
 MALFORMED: dict[str, tuple[bytes, float]] = {
     "choices: [null]": (completion([None]), COUNTED),
-    "content: an object, usage: text": (completion({"content": {"a": 1}}, "many"), WORST),
-    "content: empty, and no text": (completion({"content": []}), COUNTED),
-    "refusal: an object": (completion({"refusal": {"why": "no"}}), COUNTED),
     "a list": (b"[1]", WORST),
     "40,000 deep": (LESS_DEEP, WORST),
 }
@@ -174,7 +171,7 @@ def test_where_none_of_the_first_calls_is_answered_the_audit_ends_and_names_why(
         with begun() as audit:
             with pytest.raises(ModelError, match=rf"(\d+) of \1 calls .*{why}.* none was answered"):
                 audit.run()
-            assert 20 <= len(audit.journal.calls()) < 20 + 8
+            assert 10 <= len(audit.journal.calls()) < 10 + 8
             broken = False
             with begun(journal=audit.journal) as again:
                 assert again.run().calls == 60
@@ -183,14 +180,21 @@ def test_where_none_of_the_first_calls_is_answered_the_audit_ends_and_names_why(
             assert audit.run().calls == 60
 
 
-def test_an_audit_that_had_answers_goes_on_when_resumed_at_a_server_that_gives_none() -> None:
+def test_an_audit_that_had_answers_ends_when_resumed_at_a_server_that_gives_none() -> None:
     broken = False
     with serving(lambda *_: said({"q" if broken else "p": 0.5})) as url:
         journal = MemoryJournal()
         for budget in (5, 40):
             model = http(url, retries=Retries(times=0))
-            with Audit(space(40), model, budget=budget, journal=journal, **PLAIN) as audit:
-                assert audit.run().calls == budget
+            with (
+                closing(model),
+                Audit(space(40), model, budget=budget, journal=journal, **PLAIN) as audit,
+            ):
+                if broken:
+                    with pytest.raises(ModelError, match=r"20 of 20 calls .* more than half"):
+                        audit.run()
+                else:
+                    assert audit.run().calls == budget
             broken = True
 
 

@@ -123,7 +123,7 @@ def malformed(reply: Any, **options: Any) -> str:
 
 
 def test_of_several_values_those_that_are_none_stay_unanswered() -> None:
-    answer = Answer((0.5, Unanswered("no answer: str")))
+    answer = Answer((0.5, Unanswered("no answer")))
     assert asked({"p": [0.5, "high"]}, response="p") == answer
 
 

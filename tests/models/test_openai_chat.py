@@ -23,7 +23,7 @@ from adaptive_vtt.models import (
 )
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.prompt_templates import Template
-from adaptive_vtt.models.replies import stated_in
+from adaptive_vtt.models.network.shapes import stated_in
 from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.left_open import left, opened
@@ -124,7 +124,8 @@ def test_p_yes_comes_from_log_probabilities_where_there_are_any() -> None:
 def test_a_structured_reply_states_probabilities() -> None:
     reply = completion('{"1": 0.25, "2": 7}')
     answer, seen, _ = asked(reply, TWO, answers="all", yes_from="structured")
-    assert answer == Answer((0.25, Unanswered("no answer")))
+    why = "no answer: expected a probability from 0 to 1, got 7"
+    assert answer == Answer((0.25, Unanswered(why)))
     schema = seen[0]["response_format"]["json_schema"]
     assert schema["strict"] is True
     assert schema["schema"]["required"] == ["1", "2"]
@@ -160,7 +161,7 @@ def test_refusals_are_recognised(reply: Any, reason: str) -> None:
 
 
 def test_no_words_are_no_answer() -> None:
-    assert asked(completion(""), ASK)[0] == Answer((Unanswered("no answer"),))
+    assert asked(completion(""), ASK)[0] == Unanswered("an empty reply")
 
 
 @pytest.mark.parametrize(
@@ -175,13 +176,13 @@ def test_errors_that_stay_end_the_audit(reply: Any, message: str) -> None:
         asked(lambda request: reply, ONE)
 
 
-def test_an_error_in_place_of_choices_is_a_reply_that_broke_off() -> None:
+def test_an_error_in_place_of_choices_is_treated_as_the_status_that_it_names() -> None:
     replies: list[Any] = [{"error": "busy"}, completion("Yes")]
     prices, patience = Prices(per_call=1.0), Retries(first_wait=0.01)
     options: dict[str, Any] = {"prices": prices, "retries": patience, "yes_from": "words"}
     answer, _, model = asked(lambda request: replies.pop(0), ONE, **options)
     assert answer == Answer((1.0,), 2.0)
-    assert model.statistics()["failures"] == {"truncated": 1}
+    assert model.statistics()["failures"] == {"http 503": 1}
 
 
 def test_a_model_that_is_dropped_leaves_nothing_open() -> None:
@@ -257,9 +258,66 @@ def test_log_probabilities_need_one_question_per_call() -> None:
 # -- reading replies -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ['{"p": "high"}', '{"p": 1.5}', '{"p": null}'])
+@pytest.mark.parametrize("text", ['{"p": "high"}', '{"p": 1.5}', '{"p": null}', '{"p": "120 %"}'])
 def test_stated_probabilities_that_are_none_are_no_answer(text: str) -> None:
-    assert stated_in(text, ["p"]) == (Unanswered("no answer"),)
+    (value,) = stated_in(text, ["p"]) or (0.0,)
+    assert isinstance(value, Unanswered)
+    assert value.reason.startswith("no answer")
+
+
+@pytest.mark.parametrize("number", ["0.85", '"0.85"', '"85 %"', '"85%"', '"0,85"', '"85 percent"'])
+def test_a_stated_probability_may_be_text_or_per_cent(number: str) -> None:
+    assert stated_in(f'{{"p": {number}}}', ["p"]) == (0.85,)
+
+
+PARTS = [{"type": "thinking", "thinking": "Yes or no?"}, {"type": "text", "text": "No"}]
+CALLED = {"tool_calls": [{"function": {"name": "zoom"}}]}
+THOUGHT = {"reasoning_content": "Let me look."}
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "value"),
+    [
+        (PARTS, {}, 0.0),
+        (["No"], {}, 0.0),
+        ({"type": "text", "text": "Yes"}, {}, 1.0),
+        (None, {"message": CALLED}, "called a tool"),
+        (None, {"message": THOUGHT}, "only reasoning"),
+        ("", {"message": THOUGHT, "finish_reason": "length"}, "cut off at max_tokens = 512; raise"),
+        ("Yes, but then again no", {"finish_reason": "length"}, 1.0),
+        ("Let me see. It may be yes", {"finish_reason": "length"}, "cut off at max_tokens = 512"),
+        ("", {"finish_reason": "content_filter"}, "content filter"),
+        ("", {}, "empty"),
+        ([{"type": "refusal", "refusal": "I will not"}], {}, "refused: I will not"),
+    ],
+)
+def test_every_shape_of_a_reply_has_a_reading_or_a_reason(
+    content: Any, fields: Any, value: Any
+) -> None:
+    answer, _, _ = asked(completion(content, **fields), ONE, yes_from="words")
+    told = answer.values[0] if isinstance(answer, Answer) else answer
+    if isinstance(value, float):
+        assert told == value
+    else:
+        assert isinstance(told, Unanswered)
+        assert value in told.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"code": 429, "message": "x"}, 429), ({"message": "overloaded"}, 503),
+        ({"code": "rate_limit_exceeded"}, 429), ("what happened?", 500),
+    ],
+)  # fmt: skip
+def test_an_error_within_a_reply_is_the_status_that_it_names(error: Any, status: int) -> None:
+    replies = [{"choices": [{"error": error, "message": {"content": ""}}]}, {"error": error}]
+    options: dict[str, Any] = {"retries": Retries(times=2, first_wait=0.001), "yes_from": "words"}
+    options["prices"] = Prices(per_call=1.0)
+    said = [*replies, completion("Yes")]
+    answer, _, model = asked(lambda request: said.pop(0), ONE, **options)
+    assert answer == Answer((1.0,), 1.0 if status == 429 else 3.0)
+    assert model.statistics()["failures"] == {f"http {status}": 2}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[0.5]", '{"q": 0.5}', "[[[{" * 9999])

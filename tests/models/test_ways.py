@@ -154,15 +154,65 @@ def test_without_a_further_attempt_the_reply_counts_as_it_is():
         assert model.ask([ONE]) == [Answer((1.0,), PRICE)]
 
 
-@pytest.mark.parametrize(
-    ("refused", "options"), [("temperature", {}), ("logprobs", {"yes_from": "logprobs"})]
-)
-def test_a_request_refused_in_every_way_that_is_allowed_is_quoted(refused: str, options: Any):
+def test_a_request_refused_in_every_way_that_is_allowed_is_quoted():
     with (
-        asked(fussy(refused), **options) as (model, _),
-        pytest.raises(ModelError, match=f"http 400: unknown field {refused}"),
+        asked(fussy("logprobs"), yes_from="logprobs") as (model, _),
+        pytest.raises(ModelError, match="http 400: unknown field logprobs"),
     ):
         model.ask([ONE])
+    assert model.elicitation() == {}  # nothing is left out that was not at fault
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("status", [400, 403, 404, 415, 422, 501])
+@pytest.mark.parametrize("words", ["{name} is not taken", "bad request"])
+@pytest.mark.parametrize("name", ["temperature", "max_tokens", "seed"])
+def test_an_option_that_is_refused_is_left_out_at_no_cost_and_kept_so(
+    name: str, words: str, status: int, batch: bool
+):
+    def reply(request: dict[str, Any]) -> Any:
+        if name in request:
+            return status, {"error": {"message": words.format(name=name)}}
+        return completion("Yes", logprobs={"content": [token("Yes", Yes=0.8, No=0.2)]})
+
+    options = {"options": {"temperature": 0, "seed": 3}}
+    with asked(reply, batch, **options) as (model, seen):
+        assert model.ask([ONE, ASK]) == [
+            Answer((pytest.approx(0.8),), PRICE),
+            Answer(("Yes",), PRICE),
+        ]
+        kept = model.elicitation()[""]
+        assert name in kept.without
+        assert kept.yes_from == "logprobs"
+    assert len(seen) <= (14 if batch else 8)
+    assert ("max_completion_tokens" in seen[-1]) == ("max_tokens" in kept.without)
+    with asked(reply, **options) as (again, seen):
+        again.keep_to({"": kept})
+        again.ask([ONE])
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_key_or_a_model_that_is_wrong_stays_wrong(status: int):
+    with (
+        asked(lambda _: (status, {"error": {"message": "no"}})) as (model, seen),
+        pytest.raises(ModelError, match=f"http {status}: "),
+    ):
+        model.ask([ONE])
+    assert len(seen) <= (1 if status == 401 else 8)
+    assert model.statistics()["cost"] == 0
+
+
+def test_a_server_that_refuses_png_is_sent_jpeg():
+    def reply(request: dict[str, Any]) -> Any:
+        if "image/png" in json.dumps(request):
+            return 400, {"error": {"message": "unsupported image format: image/png"}}
+        return completion("Yes", logprobs={"content": [token("Yes", Yes=0.8, No=0.2)]})
+
+    with asked(reply) as (model, seen):
+        assert isinstance(model.ask([ONE])[0], Answer)
+        assert model.elicitation()[""].without == ("image_format",)
+    assert len(seen) == 2
 
 
 def test_the_only_way_that_was_allowed_is_kept_and_its_lack_is_said():

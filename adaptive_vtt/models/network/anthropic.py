@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from ...types import JsonObject, Prompt, Unanswered
 from ...utils.options import Option
-from ..replies import REFUSED, in_words, names_in, schema_of, stated, stated_in, words_in
+from ..replies import REFUSED, in_words, names_in, schema_of
 from .attempts import Reply, Trouble, of_status, reading
 from .chat import WORDS, ChatEndpoint, MaxTokens, ModelName, PerCall, Provider, Received, lacks
 from .elicitation import Elicitation
@@ -26,6 +26,7 @@ from .http import fields_of, host_of, read_or_none, words_of
 from .keys import QUERY
 from .prices import Usage
 from .prompt_templates import Template
+from .shapes import spoken, stated, stated_in, text_of
 
 ADDRESS = "https://api.anthropic.com"
 ELICITATIONS = ("structured", "stated", WORDS)
@@ -45,6 +46,7 @@ class AnthropicProtocol(Provider):
     """
 
     library, client = "anthropic", "AsyncAnthropic"
+    _kept = (*Provider._kept, "max_tokens")
 
     def __init__(
         self,
@@ -124,7 +126,8 @@ class AnthropicProtocol(Provider):
     def _reply(self, message: Mapping[str, Any], prompt: Prompt, way: str) -> Reply:
         usage = self._used(message)
         with reading(usage):
-            return self._replied(_received(message, prompt, way, self.template), prompt, way, usage)
+            received = _received(message, prompt, way, self.template, self.longest)
+            return self._replied(received, prompt, way, usage)
 
 
 class AnthropicMessages(ChatEndpoint, AnthropicProtocol):
@@ -137,12 +140,15 @@ class AnthropicMessages(ChatEndpoint, AnthropicProtocol):
         return self._client.messages.with_raw_response.create(**request)
 
 
-def _received(message: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Received:
+def _received(
+    message: Mapping[str, Any], prompt: Prompt, way: str, template: Template, longest: int
+) -> Received:
     """What a message says; any exception means that it is malformed."""
-    text = "".join(part["text"] for part in message["content"] if part["type"] == "text")
-    if message.get("stop_reason") == "refusal":
+    text, ended = text_of(message["content"]), message.get("stop_reason")
+    if ended == "refusal":
         return Received(Unanswered(f"{REFUSED}{text or 'the model declined'}"), None)
-    words, names = words_in(text, prompt, template), names_in(prompt)
+    names = names_in(prompt)
+    words = spoken(text, prompt, template, cut=longest if ended == "max_tokens" else None)
     if way == WORDS or in_words(prompt):
         return Received(words, True)
     if way == "structured":
@@ -152,4 +158,4 @@ def _received(message: Mapping[str, Any], prompt: Prompt, way: str, template: Te
         said = stated_in(text, names)
     if said is not None:
         return Received(said, True)
-    return Received(words, lacks(text, cut=message.get("stop_reason") == "max_tokens"))
+    return Received(words, lacks(text, cut=ended == "max_tokens"))

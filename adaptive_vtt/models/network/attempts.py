@@ -30,6 +30,8 @@ MALFORMED, TOO_LONG = "malformed reply", "reply too long"
 REPLIED = (MALFORMED, TOO_LONG)
 """Kinds of trouble in which the server did reply, so that it is neither down nor unreachable."""
 RETRIED = (408, 409, 429)
+NOT_IMPLEMENTED = 501
+"""A refusal: nothing was computed."""
 HOPELESS = {
     401: "the key is wrong or missing",
     402: "the account has no funds left",
@@ -90,8 +92,17 @@ def reading(usage: Usage | None = None) -> Iterator[None]:
         detail = one_line(error)[:QUOTED]
         raise Trouble(MALFORMED, detail, then="leave", billed=True, usage=usage) from None
     except Exception as error:  # a reply may be wrong in ways nobody thought of
-        detail = f"{type(error).__name__}: {one_line(error)}"[:QUOTED]
+        detail = _in_words(error)[:QUOTED]
         raise Trouble(MALFORMED, detail, billed=True, usage=usage) from None
+
+
+def _in_words(error: Exception) -> str:
+    """Return what is wrong with a reply, without the names of Python's types."""
+    if isinstance(error, KeyError):
+        return f"it lacks {one_line(error)}"
+    if isinstance(error, TypeError | AttributeError | IndexError):
+        return "it has another form than was expected"
+    return one_line(error)
 
 
 def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
@@ -102,7 +113,7 @@ def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
     """
     if status in HOPELESS:
         return Trouble(f"http {status}", f"{HOPELESS[status]}: {detail}", then="stop", refused=True)
-    failed = status >= 500 or status == 408
+    failed = (status >= 500 and status != NOT_IMPLEMENTED) or status == 408
     if status in RETRIED or failed:
         asked = retry_after(headers.get("retry-after"), datetime.now(UTC))
         return Trouble(f"http {status}", detail, asked=asked, billed=failed, refused=not failed)

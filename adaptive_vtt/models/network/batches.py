@@ -269,7 +269,8 @@ class OpenAIBatch(OpenAIProtocol):
     def _submit(self, prompts: Mapping[int, Prompt], sent: Sent) -> BatchFacts:
         """Return a batch of these calls, in the record before it is sent; without an id where
         nobody said whether it arrived."""
-        form = self._elicitation.now
+        # the way to P(yes), and what is left out of requests
+        form = "|".join([self._elicitation.now, *self._elicitation.without])
         requests = {number: self.request(prompt, form) for number, prompt in prompts.items()}
         text = json.dumps([*requests.items()]).encode()
         # the random digits: no two batches are marked alike
@@ -435,7 +436,8 @@ class OpenAIBatch(OpenAIProtocol):
     def _fail(self, call: _Call, trouble: Trouble, form: str) -> None:
         """Pay for an attempt that failed as it may have been billed; end the call where none is
         left."""
-        if self._refuses(WORDS if in_words(call.prompt) else form, trouble):
+        without = form.split("|")[1:]
+        if not trouble.billed and self._refuses(_way(form, call.prompt), without, trouble):
             return  # it is asked again in another way
         last = trouble.then == "leave" or call.failures == self.retries.times
         if last and trouble.reply is not None:
@@ -452,7 +454,7 @@ class OpenAIBatch(OpenAIProtocol):
     # -- what goes over the wire -----------------------------------------------------------
 
     def request(self, prompt: Prompt, form: str) -> JsonObject:
-        return self.worded(WORDS if in_words(prompt) else form, self.prepare(prompt), prompt)
+        return self._allowed(self.worded(_way(form, prompt), self.prepare(prompt), prompt))
 
     async def upload(self, requests: Mapping[str, Any]) -> Any:
         """Send a file of requests, by name, of which a batch can be made; this costs nothing."""
@@ -531,9 +533,9 @@ class OpenAIBatch(OpenAIProtocol):
         status, body = response["status_code"], response["body"]
         if status != 200:
             raise self._refusal(status, json.dumps(body).encode(), {})
-        if form not in ELICITATIONS:
+        if form.partition("|")[0] not in ELICITATIONS:
             raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
-        return self._reply(body, prompt, WORDS if in_words(prompt) else form)
+        return self._reply(body, prompt, _way(form, prompt))
 
     @property
     def _service(self) -> Any:
@@ -542,7 +544,7 @@ class OpenAIBatch(OpenAIProtocol):
     async def _said(self, exchange: Awaitable[Any]) -> JsonObject:
         reply = parsed(await self._body(exchange))
         if not isinstance(reply, dict):
-            raise TypeError(f"expected a JSON object, got {type(reply).__name__}")
+            raise ValueError("expected a JSON object, got something else")
         return reply
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
@@ -570,3 +572,7 @@ def _why(errors: Any) -> str:
     listed = fields_of(errors).get("data")
     first = listed[0] if isinstance(listed, list) and listed else None
     return str(first.get("message")) if isinstance(first, dict) else "no reason was given"
+
+
+def _way(form: str, prompt: Prompt) -> str:
+    return WORDS if in_words(prompt) else form.partition("|")[0]

@@ -1,6 +1,8 @@
 """What the chat models of all providers share: the words of prompts, and the way to P(yes)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -11,7 +13,7 @@ from ...utils.options import Group, Option
 from ..replies import in_words
 from ..yes_no import declines
 from .attempts import Reply, Trouble
-from .elicitation import Elicitation, kind
+from .elicitation import IMAGE, LIMITS, Elicitation, is_named, kind
 from .endpoint import Endpoint
 from .http import MAX_REPLY_BYTES, Encoding, MaxReplyBytes, client_options, lost_in, parsed
 from .keys import Key, from_environment, texts_of_options, texts_of_query, written_out
@@ -28,7 +30,12 @@ _MISSING = {
     "stated": "no stated probability",
 }
 """The kinds of trouble with a reply that lacks what was asked for."""
-_REFUSED = ("http 400", "http 422")
+_NOT_THE_REQUEST = ("http 401", "http 402", "http 407", "http 408", "http 409", "http 429")
+"""Refusals that no other request would escape."""
+_MAYBE = ("http 403", "http 404")
+"""The same, or refusals of an option: one repetition without it decides."""
+_STATUSES = range(400, 502)
+"""Of refusals: servers know no better one for an option than 403, 404, 500 or 501."""
 _APART = ("extra_headers", "extra_query")
 
 
@@ -61,6 +68,8 @@ class Chat(Paid):
 
     _options: dict[str, Any]
     """What goes into every request as it is."""
+    _kept: ClassVar[tuple[str, ...]] = ("model", "extra_headers", "extra_query", "extra_body")
+    """Options without which nothing could be asked."""
 
     def __init__(
         self,
@@ -79,9 +88,20 @@ class Chat(Paid):
     ) -> None:
         paid.setdefault("name", model)
         super().__init__(bound=Usage(max_input_tokens, max_tokens), **paid)
-        self.template, self._encoding = template, encoding or Encoding()
+        self.template, self._wanted_encoding = template, encoding or Encoding()
         self._elicitation = elicitation
         self.hard_answers = elicitation.now == WORDS
+
+    @property
+    def _encoding(self) -> Encoding:
+        """How images are sent: as JPEG where the server refuses PNG."""
+        refused = IMAGE in self._elicitation.without
+        return replace(self._wanted_encoding, format="jpeg") if refused else self._wanted_encoding
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest reply that is asked for."""
+        return self._given.output
 
     @property
     def template_hash(self) -> str:  # type: ignore[override]  # follows from the template
@@ -133,21 +153,83 @@ class Chat(Paid):
     async def _asked(self, prompt: Prompt, exchange: Callable[[str], Awaitable[Reply]]) -> Reply:
         """What ``exchange`` brings in the way that works: in the next one where one is refused."""
         while True:
-            way = self._way(prompt)
+            way, without = self._way(prompt), self._elicitation.without
             try:
                 return await exchange(way)
             except Trouble as trouble:
-                if not self._refuses(way, trouble):
+                if not self._refuses(way, without, trouble):
                     raise
-                if trouble.usage is not None or self._refused is None:
+                if trouble.usage is not None or trouble.billed or self._refused is None:
                     trouble.then = "again"  # it is paid for, so it counts as an attempt
                     raise
 
-    def _refuses(self, way: str, trouble: Trouble) -> bool:
-        """Whether a request is to be sent again for P(yes) in another way, as this was refused."""
-        if trouble.kind not in _REFUSED or trouble.then == "stop" or way == WORDS:
+    def _refuses(  # noqa: PLR0911 - a step each
+        self, way: str, without: Sequence[str], trouble: Trouble
+    ) -> bool:
+        """Whether a request is to be sent again in another way, or without an option, as this one,
+        sent ``without`` some, was refused.
+
+        What the refusal names is left out first. One that names nothing may be about the way to
+        P(yes), so the next is taken; where all are refused, about any option, so all are left out.
+        """
+        ways = self._elicitation
+        if not _may_be_about_options(trouble):
             return False
-        return self._elicitation.gives_way(way, "refused")
+        if len(ways.without) > len(without):
+            return True  # another call found out what is refused
+        names = [] if self._answered else [*self._options, *self._droppable]
+        open_ = [name for name in names if name not in without and name not in self._kept]
+        open_ = [n for n in open_ if n not in LIMITS or not set(LIMITS) & set(without)]
+        named = [name for name in open_ if is_named(name, trouble.detail)]
+        about_way = way != WORDS and is_named(kind(way), trouble.detail)
+        if trouble.kind == "http 500" and not (named or about_way):
+            return False
+        if named and not about_way:
+            ways.leaves_out(named)
+            return True
+        if way != WORDS and ways.gives_way(way, "refused"):
+            return True
+        open_ = [name for name in open_ if name != IMAGE]
+        if open_ and not ways.settled:
+            ways.leaves_out(open_)
+            return True
+        if not (self._answered or ways.settled):
+            ways.without = ()  # nothing helped, so it is no option that is refused
+            ways.begins_again()
+        return False
+
+    @property
+    def _droppable(self) -> list[str]:
+        """What is left out though it is no option of a request."""
+        return [IMAGE] if self._wanted_encoding.format == "png" else []
+
+    async def _prepared(self, request: Any, prompt: Prompt) -> Any:
+        """The request, prepared again where its image is to be sent otherwise than before."""
+        if IMAGE not in self._elicitation.without:
+            return request
+        return await asyncio.to_thread(self.prepare, prompt)
+
+    def prepare(self, prompt: Prompt) -> Any:
+        raise TypeError(f"{type(self).__name__} defines no prepare")
+
+    def _allowed(self, request: JsonObject) -> JsonObject:
+        """The request without the options that the server refuses."""
+        without = self._elicitation.without
+        allowed = {name: value for name, value in request.items() if name not in without}
+        for name, other in (LIMITS, LIMITS[::-1]):
+            if name in without and name in request:
+                allowed[other] = request[name]
+        return allowed
+
+
+def _may_be_about_options(trouble: Trouble) -> bool:
+    """Whether a status may refuse an option, not the caller or the number of calls."""
+    status = trouble.kind.removeprefix("http ")
+    if not status.isdecimal() or int(status) not in _STATUSES:
+        return False
+    if trouble.kind in _NOT_THE_REQUEST:
+        return False
+    return trouble.then != "stop" or trouble.kind in _MAYBE
 
 
 class Provider(Chat):
@@ -222,8 +304,8 @@ class ChatEndpoint(Provider, Endpoint):
 
     async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         async def exchange(way: str) -> Reply:
-            body = await self._body(self.created(self.worded(way, request, prompt)))
-            return self._reply(parsed(body), prompt, way)
+            allowed = self._allowed(self.worded(way, await self._prepared(request, prompt), prompt))
+            return self._reply(parsed(await self._body(self.created(allowed))), prompt, way)
 
         return await self._asked(prompt, exchange)
 

@@ -4,9 +4,12 @@ The first call that wants P(yes) finds out. A way that the server refuses gives 
 so does one that the server passes over in silence, so that the reply lacks what was asked for.
 The first way that works is kept for good, and journaled: answers got in two ways would be those of
 two models. A name may have a variant, "logprobs-5": the same way, asked for with less.
+
+Options of requests go the same way: what a server refuses is left out from then on.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from ...errors import InputError
 from ...journal.facts import WayFacts, Why
@@ -19,6 +22,7 @@ class Elicitation:
         self._names, self._left = tuple(names), list(names)
         self._instead: dict[str, Why] = {}
         self.settled = self._partly = False
+        self.without: tuple[str, ...] = ()
 
     @property
     def now(self) -> str:
@@ -46,15 +50,35 @@ class Elicitation:
         self._instead[way], self._left = why, rest
         return True
 
+    def leaves_out(self, options: Iterable[str]) -> None:
+        """Leave these options out of requests from now on; begin again with the first way, which
+        may have been refused for their sake."""
+        self.without = tuple(dict.fromkeys([*self.without, *options]))
+        self.begins_again()
+
+    def begins_again(self) -> None:
+        """Ask in the first way again, unless one was found."""
+        if not self.settled:
+            self._left, self._instead = list(self._names), {}
+
     def facts(self) -> WayFacts | None:
         """For the journal; None while nothing is settled."""
-        if not (self.settled or self._partly):
+        settled = self.settled or self._partly
+        if not (settled or self.without):
             return None
-        return WayFacts(yes_from=self.now, instead=self._instead, partly=self._partly)
+        return WayFacts(
+            yes_from=self.now if settled else "",
+            instead=self._instead if settled else {},
+            partly=self._partly,
+            without=self.without,
+        )
 
     def keep_to(self, found: WayFacts) -> None:
         """The way in which an audit that goes on was asked before. Raises InputError where that is
         none of these."""
+        self.without = found.without
+        if not found.yes_from:
+            return
         if found.yes_from not in self._names:
             raise InputError(
                 f"model.yes_from: expected the way in which this audit was asked before, "
@@ -69,3 +93,23 @@ class Elicitation:
 def kind(way: str) -> str:
     """The way of which this is a variant, or itself."""
     return way.partition("-")[0]
+
+
+LIMITS = ("max_tokens", "max_completion_tokens")
+"""Names of the longest reply: a server that refuses one is given the other, never none, as that
+bounds what a call can cost."""
+IMAGE = "image_format"
+_WORDS = {
+    "max_tokens": r"max[_ ](?:completion[_ ])?(?:output[_ ])?tokens",
+    "max_completion_tokens": r"max[_ ]completion[_ ]tokens",
+    IMAGE: r"image[_ ](?:format|type)|media[_ ]?type|mime|\bpng\b|unsupported image",
+    "logprobs": r"log[ _-]?prob|logit",
+    "structured": r"response[_ ]format|json|schema|structured|tool",
+}
+"""How refusals call what they refuse, where that is not the option's own name."""
+
+
+def is_named(option: str, refusal: str) -> bool:
+    """Return whether the words of a refusal are about an option, or a way."""
+    pattern = _WORDS.get(option, re.escape(option).replace("_", "[_ ]"))
+    return bool(re.search(pattern, refusal, re.IGNORECASE))

@@ -12,6 +12,7 @@ from .attempts import MALFORMED, QUOTED, Reply, Trouble, reading
 from .http import Encoding, HttpEndpoint
 from .keys import QUERY, Key, texts, written_out
 from .prices import Usage
+from .shapes import probability
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -159,7 +160,9 @@ def _aligned(found: Any, prompt: Prompt, path: str) -> list[Any]:
 
 def _is_value(found: Any, *, words: bool) -> bool:
     """Whether this says something: null says that there is no answer."""
-    return found is None or isinstance(found, (str, int, float) if words else (int, float))
+    if isinstance(found, str) and not words:
+        return not isinstance(probability(found), Unanswered)
+    return found is None or isinstance(found, str | int | float)
 
 
 def _value(found: Any, *, words: bool) -> Value:
@@ -171,7 +174,7 @@ def _value(found: Any, *, words: bool) -> Value:
         return float(found)
     if words and isinstance(found, str | int | float):
         return str(found)
-    return Unanswered(f"no answer: {type(found).__name__}")
+    return probability(found) if isinstance(found, str) else Unanswered("no answer: no number")
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:

@@ -151,7 +151,7 @@ class InspectModel(Chat, Endpoint):
             asked = {} if number is None else {"logprobs": True, "top_logprobs": number}
             try:
                 output = await self._model.generate(
-                    request, config=self._config(asked), cache=False
+                    await self._prepared(request, prompt), config=self._config(asked), cache=False
                 )
             except Exception as error:  # each provider has errors of its own
                 raise trouble_of(error) from None
@@ -169,7 +169,7 @@ class InspectModel(Chat, Endpoint):
                 raise InputError(f"model.options: expected no {name}, which an audit sets{instead}")
             check_known("option", name, GenerateConfig.model_fields, "model.options")
         try:
-            return GenerateConfig(**{**self._options, **self._settings, **asked})
+            return GenerateConfig(**{**self._allowed(self._options), **self._settings, **asked})
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
@@ -181,7 +181,7 @@ class InspectModel(Chat, Endpoint):
             if not output.choices:
                 detail = f"expected a choice, got {output.error or 'none'}"
                 raise Trouble("truncated", detail, billed=True, usage=usage)
-            found = received(_choice(output), prompt, way, self.template)
+            found = received(_choice(output), prompt, way, self.template, self.longest)
             return self._replied(found, prompt, way, usage)
 
     def _used(self, usage: "ModelUsage | None") -> Usage | None:
@@ -213,8 +213,13 @@ def value_of(output: "ModelOutput", prompt: Prompt, template: Template) -> Value
     """What an output says of a prompt with one question: P(yes), from log-probabilities where there
     are any, or words."""
     way = WORDS if in_words(prompt) else "logprobs"
-    said = received(_choice(output), prompt, way, template).said
+    said = received(_choice(output), prompt, way, template, output_tokens(output)).said
     return said[0] if isinstance(said, tuple) else said
+
+
+def output_tokens(output: "ModelOutput") -> int:
+    """Return how long an output is; 0 where that was not counted."""
+    return 0 if output.usage is None else output.usage.output_tokens
 
 
 def trouble_of(error: Exception) -> Trouble:
@@ -230,7 +235,7 @@ def trouble_of(error: Exception) -> Trouble:
     for cause in causes:
         if type(cause).__module__.startswith(_CONNECTIONS):
             return lost(cause)
-    detail = f"{type(causes[0]).__name__}: {one_line(causes[0])}"[:QUOTED]
+    detail = one_line(causes[0])[:QUOTED]
     return Trouble("provider error", detail, billed=True)
 
 

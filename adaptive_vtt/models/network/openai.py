@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from ...errors import InputError
 from ...types import JsonObject, Prompt, Unanswered
 from ...utils.options import Option
-from ..replies import REFUSED, are_weighed, names_in, schema_of, stated_in, words_in
+from ..replies import REFUSED, are_weighed, names_in, schema_of
 from ..yes_no import p_yes
 from .attempts import Reply, Trouble, of_status, reading
 from .chat import WORDS, ChatEndpoint, MaxTokens, ModelName, PerCall, Provider, Received, lacks
@@ -29,6 +29,7 @@ from .http import fields_of, host_of, read_or_none, words_of
 from .keys import QUERY
 from .prices import Usage
 from .prompt_templates import Template
+from .shapes import refusal_in, spoken, stated_in, status_of, text_of, unsaid
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]
 ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
@@ -137,20 +138,34 @@ class OpenAIProtocol(Provider):
             trouble = Trouble("content filter", then="leave", billed=True, reply=said)
             trouble.usage = said.usage  # limits of tokens per minute go by it
             return trouble
-        trouble = refused(status, code, words_of(body), headers)
+        words, named = words_of(body), fields_of(fields_of(found).get("error")).get("param")
+        if isinstance(named, str) and named not in words:
+            words = f"{words} ({named})"
+        trouble = refused(status, code, words, headers)
         trouble.usage = usage
         return trouble
 
     def _reply(self, said: Any, prompt: Prompt, way: str) -> Reply:
         usage = self._used(said)
         with reading(usage):
+            if not isinstance(said, dict):
+                raise ValueError("expected a JSON object, got something else")
             choices = said.get("choices")
-            if not choices:
+            if choices and not (isinstance(choices, list) and isinstance(choices[0], dict)):
+                raise ValueError("expected a list of objects as its choices, got something else")
+            choice = choices[0] if choices else None
+            error = (said if choice is None else choice).get("error")
+            if error:  # a gateway's, of whoever it asked
+                body = json.dumps({"error": error, "usage": said.get("usage")})
+                raise self._refusal(status_of(error), body.encode(), {})
+            if choice is None:
                 detail = f"expected a chat completion, got {words_of(json.dumps(said).encode())}"
                 raise Trouble("truncated", detail, billed=True, usage=usage)
-            return self._replied(
-                received(choices[0], prompt, way, self.template), prompt, way, usage
-            )
+            if choice.get("finish_reason") == "error":
+                detail = "the reply ended in an error"
+                raise Trouble("provider error", detail, billed=True, usage=usage)
+            found = received(choice, prompt, way, self.template, self.longest)
+            return self._replied(found, prompt, way, usage)
 
 
 class OpenAIChat(ChatEndpoint, OpenAIProtocol):
@@ -174,30 +189,29 @@ def elicitations_of(ways: Sequence[str], yes_from: YesFrom, answers: str) -> lis
 # -- what came back ------------------------------------------------------------------------
 
 
-def received(choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Received:
+def received(
+    choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template, longest: int
+) -> Received:
     """What a reply's first choice says; any exception means that it is malformed."""
     message, ended = choice["message"], choice.get("finish_reason")
-    if message.get("refusal"):
-        return Received(Unanswered(f"{REFUSED}{_text(message['refusal'])}"), None)
+    if (refusal := refusal_in(message)) is not None:
+        return Received(Unanswered(f"{REFUSED}{refusal}"), None)
     if ended == "content_filter":
         return Received(_FILTERED, None)
-    text = "" if message.get("content") is None else _text(message["content"])
-    said, wanted = words_in(text, prompt, template), False
+    text, cut = text_of(message.get("content")), longest if ended == "length" else None
+    if cut is None and not text.strip():
+        return Received(unsaid(message), True if way == WORDS else None)
+    said, wanted = spoken(text, prompt, template, cut=cut), False
     if way == WORDS:
         return Received(said, True)
     if way in ALTERNATIVES:
         tokens = (choice.get("logprobs") or {}).get("content") or ()
         value, wanted = p_yes(tokens, prompt.concepts[0]), are_weighed(tokens)
-        said = said if value is None else (value,)
+        begun = isinstance(said, tuple) and not isinstance(said[0], Unanswered)
+        said = said if value is None or not (cut is None or begun) else (value,)
     elif (found := stated_in(text, names_in(prompt))) is not None:
         said, wanted = found, True
-    return Received(said, wanted or lacks(text, cut=ended == "length"))
-
-
-def _text(said: object) -> str:
-    if not isinstance(said, str):
-        raise TypeError(f"expected words, got {type(said).__name__}")
-    return said
+    return Received(said, wanted or lacks(text, cut=cut is not None))
 
 
 def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -> Trouble:

@@ -96,6 +96,7 @@ def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
         yield f"{rates.certified} of {run.targets} targets certified (not verified)"
         if rates.compared:
             yield rates.compared
+        yield from (f"warning: {warning}" for warning in rates.warnings)
     if run.state != "running":
         yield run.took
     yield f"cost {money(run.cost, run.currency)}"

@@ -1,0 +1,143 @@
+"""Shapes of replies: text in parts, reasoning beside it, numbers as text, errors within.
+
+Each shape has a reading, or a reason of its own for which the question stays unanswered.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...types import Prompt, Unanswered, Value
+from ..replies import in_words, words_in
+from ..reply_frames import NO_ANSWER, without_thinking
+from .http import fields_of
+from .prompt_templates import Template
+
+EMPTY = Unanswered("an empty reply")
+ONLY_REASONING = Unanswered("only reasoning came, and no answer after it")
+TOOL = Unanswered("the model called a tool instead of answering")
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+_NUMBER = re.compile(r"\s*(\d+(?:[.,]\d+)?|[.,]\d+)\s*(%|per ?cent)?\s*")
+_OBJECT = re.compile(r"\{[^{}]*\}")
+_STATUSES = (
+    (r"insufficient_quota|billing|credit", 402),
+    (r"api[_ ]key|authenti|unauthori[sz]ed", 401),
+    (r"permission|forbidden", 403),
+    (r"rate[_ ]?limit|too[_ ]many|quota|resource[_ ]exhausted", 429),
+    (r"overload|busy|unavailable|capacity", 503),
+    (r"time[_ ]?d?[_ ]?out", 408),
+    (r"invalid[_ ]request|bad[_ ]request|unsupported", 400),
+)
+"""Statuses of errors that come with none, by their words."""
+
+
+def cut_off(longest: int) -> Unanswered:
+    """Return why a reply that reached the longest length is none."""
+    return Unanswered(f"cut off at max_tokens = {longest}; raise it")
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message's content: words, or parts of which those that think, call or
+    show something are no text. Raise ValueError for anything else."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        content = [content]
+    if isinstance(content, bool | int | float):
+        return json.dumps(content)
+    if not isinstance(content, Sequence):
+        raise ValueError("its content is neither text nor a list of parts")
+    parts = [{"text": part} if isinstance(part, str) else fields_of(part) for part in content]
+    texts = (part.get("text") for part in parts if part.get("type", "text").endswith("text"))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def unsaid(message: Mapping[str, Any]) -> Unanswered:
+    """Return why a message without any text is no answer."""
+    if message.get("tool_calls") or message.get("function_call"):
+        return TOOL
+    parts = message.get("content")
+    thought = isinstance(parts, list) and bool(parts)
+    return ONLY_REASONING if thought or any(map(message.get, _REASONING)) else EMPTY
+
+
+def refusal_in(message: Mapping[str, Any]) -> str | None:
+    """Return the words of a refusal that stands beside the content, or in a part of it."""
+    parts = message.get("content")
+    parts = parts if isinstance(parts, list) else []
+    for refusal in (message.get("refusal"), *(fields_of(p).get("refusal") for p in parts)):
+        if refusal:
+            return refusal if isinstance(refusal, str) else "the model declined"
+    return None
+
+
+def spoken(
+    text: str, prompt: Prompt, template: Template, *, cut: int | None
+) -> tuple[Value, ...] | Unanswered:
+    """Return what a reply in words says. ``cut``: the length at which it broke off, of which only
+    an answer that it begins with counts, as reasons come before other ones."""
+    if cut is None:
+        return words_in(text, prompt, template)
+    if not text.strip():
+        return cut_off(cut)
+    if in_words(prompt):
+        return words_in(text, prompt, template)
+    answer = without_thinking(text)
+    begins = "" if isinstance(answer, Unanswered) else answer
+    if len(prompt.concepts) == 1:
+        begins = "".join(begins.split()[:1])
+    values = words_in(begins, prompt, template)
+    return tuple(cut_off(cut) if isinstance(value, Unanswered) else value for value in values)
+
+
+def stated_in(text: str, names: Sequence[str]) -> tuple[Value, ...] | None:
+    """Return the probabilities under ``names`` in the JSON of a reply, or the last of it in its
+    words; None where there is none with such a name."""
+    for found in (text, *_OBJECT.findall(text)[-1:]):
+        try:
+            values = stated(json.loads(found), names)
+        except (ValueError, RecursionError):
+            continue
+        if values is not None:
+            return values
+    return None
+
+
+def stated(said: object, names: Sequence[str]) -> tuple[Value, ...] | None:
+    """Return the probabilities under ``names`` of an object, where numbers may be text or per cent;
+    None where it has none of the names."""
+    if not isinstance(said, Mapping) or said.keys().isdisjoint(names):
+        return None
+    return tuple(probability(said.get(name)) for name in names)
+
+
+def probability(value: object) -> Value:
+    """Return a number from 0 to 1 as a server may write it, or why it is none."""
+    if value is None:
+        return Unanswered(NO_ANSWER)
+    if isinstance(value, str):
+        number = _NUMBER.fullmatch(value)
+        if number is None:
+            word = {"yes": 1.0, "no": 0.0}.get(value.strip(" .").lower())
+            return Unanswered(NO_ANSWER) if word is None else word
+        value = float(number[1].replace(",", ".")) / (100 if number[2] else 1)
+    if isinstance(value, int | float) and 0 <= value <= 1:
+        return float(value)
+    shown = json.dumps(value)[:40] if isinstance(value, int | float) else "something else"
+    return Unanswered(f"{NO_ANSWER}: expected a probability from 0 to 1, got {shown}")
+
+
+def status_of(error: object) -> int:
+    """Return the HTTP status that an error within a reply names; 500 where it names none."""
+    fields = fields_of(error)
+    for name in ("status", "code", "status_code"):
+        number = fields.get(name)
+        if isinstance(number, str) and number.isdecimal():
+            number = int(number)
+        if isinstance(number, int) and 400 <= number < 600:
+            return number
+    words = json.dumps(error).lower()
+    return next((status for pattern, status in _STATUSES if re.search(pattern, words)), 500)
