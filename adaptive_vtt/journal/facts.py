@@ -497,7 +497,7 @@ def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         tag = first.get("ctx", {}).get("discriminator", "")  # of a target's family, in quotes
-        where = ".".join(str(part) for part in (*first["loc"], *filter(None, [tag.strip("'")])))
+        where = ".".join(filter(None, [*map(str, first["loc"]), tag.strip("'")]))
         raise JournalError(
             f"journal: the fact {where!r} is damaged: {first['msg'].lower()}, got "
             f"{str(first['input'])[:60]!r}; restore the journal from a copy"
@@ -510,10 +510,9 @@ def _joined(raw: Mapping[str, Any]) -> JsonObject:
     space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
     if not (isinstance(space, dict) and isinstance(settings, dict)):
         return found
-    found["protocol"] = protocol_of(raw)
     found["begun_with"] = {**settings, "certificate": without_ids(certificate)}
     found["certificate"] = _with_slices(certificate, raw.get("slices"))
-    return found
+    return {**found, "protocol": protocol_of(raw)}
 
 
 def _with_slices(certificate: Any, slices: Any) -> Any:

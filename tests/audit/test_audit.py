@@ -86,7 +86,7 @@ def test_unknown_truths_are_never_drawn_and_never_judged(labels: pd.DataFrame) -
 
 
 def test_unanswered_counts_as_wrong_and_teaches_nothing(space: QuestionSpace) -> None:
-    audit = finished(space, model=ScriptedModel(refuse=1.0), budget=10)
+    audit = finished(space, model=ScriptedModel(refuse=1.0), budget=10, fail_on_error=1)
     rows = [a for call in audit.journal.calls() for a in call.answers]
     assert {(a.answer, a.unanswered, a.loss, a.coordinate) for a in rows} == {
         (None, "refused", 1.0, None)

@@ -221,7 +221,8 @@ def test_names_and_answers_are_shown_and_never_run(tmp_path: Path):
             return Unanswered(HOSTILE, 1.0)
 
     a, b = Saying(HOSTILE, 1.0), Refusing(f"{HOSTILE} 2", 1.0)
-    with Versus(questions, a, b, journal=tmp_path / "j.db", budget=12, **PLAIN) as versus:
+    options = {"budget": 12, "fail_on_error": 1, **PLAIN}
+    with Versus(questions, a, b, journal=tmp_path / "j.db", **options) as versus:
         versus.run()
         write_report(versus.audit.journal, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
