@@ -15,10 +15,10 @@ from ..journal.facts import BatchFacts, WayFacts, read_facts
 from ..journal.rows import CallRow
 from ..models.base import BatchModel, ModelDefaults
 from ..models.checking import name_of
+from ..models.unanswered import FEWEST, FIRST, MUTE, remedy
 from ..types import Answer, PairedAnswer, Unanswered, Value
 from .call_queue import number_of
 from .loop import Hook, Loop
-from .unanswered import FEWEST, FIRST, MUTE, remedy
 
 Bounds = Mapping[str, tuple[int, int]]
 

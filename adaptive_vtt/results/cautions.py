@@ -11,9 +11,9 @@ import pandas as pd
 
 from ..engine.options import FIRST_LOOK
 from ..engine.repeat_probes import TOLERANCE, Repeated
-from ..engine.unanswered import MUTE, remedy
 from ..errors import some
 from ..models.network.elicitation import kind
+from ..models.unanswered import MUTE, remedy
 from ..types import SIDES
 from ..utils.web import sentences
 

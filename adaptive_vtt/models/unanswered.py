@@ -15,7 +15,7 @@ would tell of the silence, and little of what the model sees."""
 def remedy(reason: str) -> str:
     """Return what may be done about questions that went unanswered for this reason: the first line
     of remedies.txt of which the pattern is found in it."""
-    for line in Path(__file__).with_name("remedies.txt").read_text("utf-8").splitlines():
+    for line in (Path(__file__).parent / "data" / "remedies.txt").read_text("utf-8").splitlines():
         pattern, what = line.split("\t")
         if re.search(pattern, reason):
             return what
