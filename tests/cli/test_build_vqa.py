@@ -288,7 +288,7 @@ def test_the_command_chain_with_the_demo_endpoint(
     with demo_server(fake) as server:
         text = (questions / "SPEC.toml").read_text()
         text = text.replace("http://127.0.0.1:8008/v1", f"{server.url}/v1")
-        text = text.replace("demo-endoscopist", server.model)
+        text = text.replace("demo-classifier", server.model)
         write_text(questions / "mine.toml", text)
         out = str(tmp_path / "run")
         assert run("audit", str(questions / "mine.toml"), "--budget", "25", "--out", out) == 0
