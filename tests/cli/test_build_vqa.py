@@ -304,7 +304,7 @@ def test_the_command_chain_with_the_demo_endpoint(
     assert run("export", out, "--tsv", str(tsv)) == 2
     assert "wrong.tsv: stands there already; nothing was written" in capsys.readouterr().err
     assert run("export", out) == 2
-    assert "--tsv FILE.tsv or --corrupted OUT, got none of them" in capsys.readouterr().err
+    assert "--mix OUT or --questions SPEC.toml, got none of them" in capsys.readouterr().err
     assert run("export", out, "--failures", str(tmp_path / "g"), "--all") == 2
     assert "--all: expected --tsv FILE.tsv beside it" in capsys.readouterr().err
     assert run("export", out, "--tsv", "new.tsv", "--image-format", "gif") == 2
