@@ -55,7 +55,8 @@ def test_a_refusal_ends_a_new_audit_but_not_one_whose_journal_holds_answers(
 ) -> None:
     def refused(path: Path, first: int, budget: int) -> int:
         model = Refusing(first)
-        with closing(model), Audit(space, model, budget=budget, journal=path) as audit:
+        options = {"budget": budget, "journal": path, "fail_on_error": 1}
+        with closing(model), Audit(space, model, **options) as audit:
             audit.run()
             answers = [answer for call in audit.journal.calls() for answer in call.answers]
             return sum(answer.unanswered == "http 400" for answer in answers)

@@ -191,7 +191,7 @@ def test_an_audit_that_had_answers_ends_when_resumed_at_a_server_that_gives_none
                 Audit(space(40), model, budget=budget, journal=journal, **PLAIN) as audit,
             ):
                 if broken:
-                    with pytest.raises(ModelError, match=r"20 of 20 calls .* more than half"):
+                    with pytest.raises(ModelError, match=r"(\d+) of \1 calls .* more than half"):
                         audit.run()
                 else:
                     assert audit.run().calls == budget

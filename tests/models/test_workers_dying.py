@@ -21,6 +21,7 @@ from tests.helpers.worked import DEADLY, Mortal, audit, mortal, poisoned, prompt
 
 def test_a_question_that_workers_die_of_is_unanswered_and_no_other() -> None:
     model = mortal([Mortal(poisoned) for _ in range(2)])
+    model.trusted = True  # else the audit ends where all workers die of their first question
     made = audit(model, budget=80)
     table = [(a.question, a.unanswered) for c in made.journal.calls() for a in c.answers]
     dead = {space().question(q).sample_id for q, why in table if why == "3 workers died of it"}
