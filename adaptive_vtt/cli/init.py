@@ -26,7 +26,8 @@ from ..config import Spec
 from ..config.section import Section, kind_name, kinds_of, shown_default
 from ..datasets import Dataset
 from ..datasets.base import adapted_dataset
-from ..datasets.recognition import TABLES, Layout, recognised
+from ..datasets.formats.table_file import TABLES
+from ..datasets.recognition import Layout, recognised
 from ..datasets.scanning import ENDINGS
 from ..errors import InputError, check_known
 from ..models.local.model_files import lines
@@ -70,7 +71,7 @@ def init(
     """Write a SPEC.toml and a model.py to start from.
 
     Class folders, images beside masks, a table of labels (CSV, TSV, Parquet)
-    beside images, images alone, PASCAL VOC, COCO's JSON, MedMNIST's .npz,
+    beside images, images alone, PASCAL VOC, COCO, YOLO, MedMNIST's .npz,
     EndoBench's table and Hugging Face's folders are recognised.
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
@@ -254,7 +255,14 @@ def first(
     Raises InputError for data that cannot be used."""
     if layout.kind == "masks":  # a frame that shows nothing has nothing to lose sight of
         layout = replace(layout, options={**layout.options, "empty": "skip"})
+    if layout.kind == "table" and "images" not in layout.options:
+        raise InputError(
+            f"{layout.path}: found none of its images: no column has names of image files in "
+            f"{str(layout.path.parent)!r} or below; write their names into a column, or put the "
+            "table beside their folder"
+        )
     layout, dataset = _loaded(layout)
+    dataset.sample(0)  # an audit reads that, too
     oracle, code = _oracle(layout, dataset), _model(layout, dataset)
     named: Table = {"target": "model.py:predict"}
     if model is not None and model.suffix == ".onnx":
@@ -284,7 +292,7 @@ def _loaded(layout: Layout) -> tuple[Layout, Dataset]:
     try:
         return layout, layout.load()
     except InputError:
-        if layout.kind == "table" and "images" in layout.options:
+        if layout.kind in ("table", "coco", "voc", "yolo"):
             without = replace(layout, options={**layout.options, "broken": "skip"})
             with suppress(InputError):  # the first error is the one to tell of
                 return without, without.load()
@@ -309,7 +317,11 @@ def _targets(layout: Layout, oracle: str | None) -> list[str]:
 def _dataset(layout: Layout, base: Path) -> Table:
     path = seen_from(base, layout.path)
     options = {
-        name: seen_from(base, value) if isinstance(value, Path) else value
+        name: [seen_from(base, each) for each in value]
+        if isinstance(value, list) and any(isinstance(each, Path) for each in value)
+        else seen_from(base, value)
+        if isinstance(value, Path)
+        else value
         for name, value in layout.options.items()
     }
     if layout.kind == "table":
@@ -385,15 +397,11 @@ def _found(layout: Layout, dataset: Dataset) -> str:
         "table": f"with a table of labels ({shown})",
         "voc": f"with boxes ({shown})",
         "coco": f"with boxes ({shown})",
+        "yolo": f"with boxes ({shown})",
         "medmnist": f"of a MedMNIST archive ({shown})",
         "endobench": f"with questions in words ({shown})",
         "hugging-face": f"of a Hugging Face dataset ({shown})",
     }
-    if layout.kind == "table" and not {"images", "file_column"} & set(layout.options):
-        return (
-            f"a table of {len(dataset)} samples ({shown}), and none of their images beside it: "
-            'name their folder by images = "..." in [dataset]'
-        )
     return f"{len(dataset)} images {what[layout.kind]}{beside}"
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .formats.medvqa import from_medvqa
     from .formats.table_file import read_table
     from .formats.voc import from_voc
+    from .formats.yolo import from_yolo
     from .recognition import as_dataset, recognised
     from .regions import grid_regions, object_regions
     from .table import TableDataset, from_table
@@ -44,6 +45,7 @@ __all__ = [
     "from_medvqa",
     "from_table",
     "from_voc",
+    "from_yolo",
     "grid_regions",
     "medmnist_sets",
     "object_regions",
@@ -69,6 +71,7 @@ REGISTRY = Registry(
         "medvqa": f"{_FORMATS}.medvqa:from_medvqa",
         "coco": f"{_FORMATS}.coco:from_coco",
         "voc": f"{_FORMATS}.voc:from_voc",
+        "yolo": f"{_FORMATS}.yolo:from_yolo",
         "hugging-face": f"{_FORMATS}.hugging_face:from_hugging_face",
         "images": f"{_FORMATS}.folders:from_images",
     },

@@ -7,6 +7,7 @@ them, so that Python and ``avtt init`` understand the same folders.
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,21 +20,36 @@ import pandas as pd
 from ..errors import InputError, listed, some, unknown
 from ..utils.tables import MAX_HEADER
 from .base import Dataset
-from .formats.coco import from_coco
+from .formats.coco import PARTS, from_coco
 from .formats.endobench import NEEDED, from_endobench
-from .formats.folders import NOTHING, from_class_folders, from_images, from_masks, mask_layouts
+from .formats.folders import (
+    NOTHING,
+    class_places,
+    from_class_folders,
+    from_images,
+    from_masks,
+    mask_layouts,
+)
+from .formats.foreign import foreign_labels
 from .formats.hugging_face import from_hugging_face
 from .formats.image_rows import parquet_file
 from .formats.medmnist import from_medmnist
-from .formats.table_file import EMPTY, odd_label, read_rows, read_table
+from .formats.table_file import (
+    EMPTY,
+    TABLES,
+    find_image,
+    odd_cells,
+    odd_label,
+    read_rows,
+    read_table,
+)
 from .formats.voc import from_voc
-from .scanning import ENDINGS, SPLITS, image_files
-from .table import Labels, as_labels, from_table, image_ids, not_labels
+from .formats.yolo import from_yolo, yolo_folders
+from .scanning import ENDINGS, NAMES, Folder, image_files
+from .table import Labels, as_labels, from_table, image_ids, label_cells
 
 Known = tuple[str, Path, dict[str, object], str]
 """A kind of dataset, its file or folder, its options, and what was left alone, as of a Layout."""
-COCO = ("images", "categories", "annotations")
-"""What the JSON of COCO's boxes holds."""
 
 
 def known_file(path: Path) -> Known | None:
@@ -49,10 +65,13 @@ def known_file(path: Path) -> Known | None:
 
 def known_folder(root: Path, pictures: list[Path]) -> Known | None:
     """The same of a folder; ``pictures``: the folders of image files in it."""
-    annotations = [*root.glob("instances*.json"), *root.glob("annotations/instances*.json")]
-    for file in sorted(annotations):
-        if (found := _coco(file, [*pictures, root])) is not None:
-            return found
+    files = sorted([*root.glob("*.json"), *root.glob("*/*.json")], key=split_rank)
+    while files:
+        file = files.pop(0)
+        if found := _coco(file, [file.parent, *pictures, root], last=not files):
+            others = [other for other in files if _coco(other, [root], last=False)]
+            said = f"{file.relative_to(root)} is read; {_left_alone(others)}" if others else ""
+            return (*found[:3], said)
     if pictures:
         return None
     archives = sorted(root.glob("*.npz"))
@@ -76,30 +95,27 @@ def _columns(path: Path) -> list[str]:
         return []
 
 
-def _coco(path: Path, folders: list[Path] | None = None) -> Known | None:
-    """``folders``: where the images may be; default: those beside the file, and one further up."""
+def _coco(path: Path, folders: list[Path] | None = None, last: bool = True) -> Known | None:
+    """``folders``: where the images may be; default: those beside the file, and one further up.
+    ``last``: whether to raise InputError where they are not."""
     try:
-        content = json.loads(path.read_bytes())
+        data = path.read_bytes()
+        content = json.loads(data) if all(f'"{part}"'.encode() in data for part in PARTS) else {}
         first = content["images"][0]["file_name"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    if not {*COCO} <= content.keys():
         return None
     if folders is None:
         parents = [path.parent, path.parent.parent]
         folders = [*parents, *(f for top in parents for f in sorted(top.iterdir()) if f.is_dir())]
     found = next((folder for folder in folders if (folder / first).is_file()), None)
-    if found is None:
+    if found is None and last:
         raise InputError(
             f"{path}: expected the folder with its images, such as {first!r}, beside it, found "
             'none; name both in [dataset]: kind = "coco", labels = ..., images = ...'
         )
-    return "coco", path, {"images": found}, ""
+    return None if found is None else ("coco", path, {"images": found}, "")
 
 
-TABLES = (".csv", ".tsv", ".parquet")
-CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")
-"""What columns that name a sample's class are usually called, in lower case."""
 VOC = ("Annotations", "JPEGImages")
 """The folders of a set in the layout of PASCAL VOC."""
 SHOWN = "object"
@@ -118,6 +134,7 @@ _READERS: Mapping[str, Callable[..., Dataset]] = {
     "voc": from_voc,
     "medmnist": from_medmnist,
     "coco": from_coco,
+    "yolo": from_yolo,
     "endobench": from_endobench,
     "hugging-face": from_hugging_face,
 }
@@ -208,7 +225,7 @@ def recognised(path: Path | str) -> Layout:
     """What the file or folder holds.
 
     Looked for in this order: images beside masks (``from_masks`` names the layouts); PASCAL VOC's
-    folders of annotations and images; COCO, MedMNIST, EndoBench and Hugging Face
+    folders of annotations and images; YOLO, COCO, MedMNIST, EndoBench and Hugging Face
     (``known_folder``); a table of labels, the file itself, the one called "labels" or the only one
     in the folder; one folder of images per class; images and nothing else, in the folder or in the
     only one below it.
@@ -217,34 +234,89 @@ def recognised(path: Path | str) -> Layout:
     root = Path(path)
     if not root.is_dir():
         return _of_file(root)
-    tables = [file for file in sorted(root.iterdir()) if file.suffix in TABLES]
-    labels = [file for file in tables if file.stem.lower() == LABELS]
-    tables = labels if len(labels) == 1 else tables
-    apart = _left_alone(tables)
-    if mask_layouts(root):
-        return Layout("masks", root, {"concept": SHOWN}, apart)
-    if all((root / name).is_dir() for name in VOC):
-        return Layout("voc", root, {}, apart)
-    folders = _image_folders(root)
-    if (known := known_folder(root, [*folders, *[root] * _are_loose(root)])) is not None:
-        return Layout(*known)
-    if len(tables) == 1 and (_are_loose(root) or len(folders) < 2):
-        return _table(tables[0])
-    kind, where = "images", root if _are_loose(root) else folders[0] if len(folders) == 1 else None
-    if len(folders) > 1 and not {folder.name.lower() for folder in folders} <= SPLITS:
-        kind, where = "classes", root
-    if where is not None:
-        return Layout(kind, where, {}, apart)
-    raise InputError(
-        f"{root}: expected one folder of images per class, folders images/ and masks/, a table of "
-        "labels (CSV or Parquet) beside images, or images; found none of these"
+    tables, apart = _tables(root)
+    foreign = foreign_labels(root)
+    folders, loose = _image_folders(root), _are_loose(root)
+    pictures = [*folders, *[root] * loose]
+    layout = _published(root, pictures)
+    classes = layout is None and not loose and len(folders) > 1 and _has_classes(folders, root)
+    if layout is None and len(tables) == 1 and not classes:
+        layout = _table(tables[0], pictures)
+    elif layout is None and classes:
+        layout, apart = Layout("classes", root, {}), _left_alone(tables)
+    elif layout is None and len(pictures) and (loose or len(folders) == 1) and len(tables) < 2:
+        layout = Layout("images", pictures[-1], {})
+    if layout is not None:
+        return replace(layout, apart="; ".join(filter(None, [layout.apart, apart, foreign])))
+    expected = (
+        "one folder of images per class, folders images/ and masks/, a table of labels (CSV or "
+        "Parquet) beside images, or images; found none of these"
     )
+    if len(tables) > 1:
+        expected = f"one table of labels, found {listed(t.name for t in tables)}; name one of them"
+    elif folders:
+        names = listed((str(folder.relative_to(root)) for folder in folders), 3)
+        expected = (
+            "one folder of images per class, or a table of labels beside them, found "
+            f"{len(folders)} folders of images, {names}, whose names are no classes; name one of "
+            "them to read images without labels"
+        )
+    raise InputError("; ".join(filter(None, [f"{root}: expected {expected}", foreign])))
+
+
+def _published(root: Path, pictures: list[Path]) -> Layout | None:
+    """Return what a folder holds that has a layout of its own; None where it has none."""
+    if mask_layouts(root):
+        return Layout("masks", root, {"concept": SHOWN})
+    if all((root / name).is_dir() for name in VOC):
+        return Layout("voc", root, {})
+    if yolo_folders(root):
+        return Layout("yolo", root, {})
+    known = known_folder(root, pictures)
+    return known and Layout(*known)
+
+
+def _has_classes(folders: list[Path], root: Path) -> bool:
+    """Return whether folders of images have two classes or more, with more images than classes."""
+    files = [file for folder in folders for file in image_files(folder, allow_outside=True)]
+    places = class_places(files, root)
+    named = [file for file in files if file.parent in places]
+    names = [file.relative_to(root).parts[places[file.parent]] for file in named]
+    return len({*names}) >= 2 and (len({*names}) < len(names) or len(names) < MANY)
+
+
+def _tables(root: Path) -> tuple[list[Path], str]:
+    """Return the tables of labels in a folder, or in its splits, and what is said of others: one
+    called "labels" or "metadata" is meant, or that of the split to be audited."""
+    files = [file for file in sorted(root.iterdir()) if file.suffix.lower() in TABLES]
+    found = files or [f for f in sorted(root.glob("*/metadata.*")) if f.suffix.lower() in TABLES]
+    chosen = [file for file in found if file.stem.lower() in (LABELS, "metadata")]
+    if len(chosen) != 1 and all(split_rank(file) < len(ORDER) for file in found):
+        chosen = sorted(found, key=split_rank)[:1]
+    if len(found) < 2 or len(chosen) != 1:
+        return found, ""
+    others = _left_alone([file for file in found if file not in chosen])
+    return chosen, f"{chosen[0].relative_to(root)} is read; {others}"
+
+
+ORDER = ("test", "val", "dev", "train")
+"""Which split is audited, where only one is."""
+
+
+def split_rank(path: Path) -> int:
+    """Return the place in ORDER of the split that the end of a path names; its length for none."""
+    words = re.split(r"[^a-z]+", "/".join(path.parts[-2:]).lower())
+    return next((k for k, n in enumerate(ORDER) if any(w.startswith(n) for w in words)), len(ORDER))
+
+
+MANY = 20
+"""Images from which on a class of each one's own is no class."""
 
 
 def _of_file(path: Path) -> Layout:
     if path.is_file() and (known := known_file(path)) is not None:
         return Layout(*known)
-    if path.is_file() and path.suffix in TABLES:
+    if path.is_file() and path.suffix.lower() in TABLES:
         return _table(path)
     raise InputError(
         f"{path}: expected a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST archive "
@@ -274,18 +346,21 @@ def _image_folders(root: Path) -> list[Path]:
 # -- tables ----------------------------------------------------------------------------
 
 
-def _table(path: Path) -> Layout:
+def _table(path: Path, image_folders: list[Path] | None = None) -> Layout:
     table = read_rows(path)
-    folders = [path.parent, *_image_folders(path.parent)]
-    pairs = [(c, f) for f in folders for c in table]
-    found = next((pair for pair in pairs if _names_files(table[pair[0]], pair[1])), None)
-    if found is None:  # where most files are there, the column is meant, and reading it says more
-        found = next((p for p in pairs if _names_files(table[p[0]], p[1], MOST)), None)
-    options: dict[str, Any] = {}
-    file = None
-    if found is not None:
-        file, folder = found
-        options["images"] = folder
+    below = _image_folders(path.parent) if image_folders is None else image_folders
+    places = [[folder] for folder in dict.fromkeys([path.parent, path.parent.parent, *below])]
+    # where most files are there, the column is meant, and reading it says more
+    shares = {
+        (column, tuple(folders)): _share_named(table[column], folders)
+        for folders in [*places, *[below] * (len(below) > 1)]
+        for column in table
+    }
+    best = max(shares, key=lambda pair: shares[pair], default=None)
+    file, options = None, dict[str, Any]()
+    if best is not None and shares[best] >= MOST:
+        file, folders = best[0], [*best[1]]
+        options["images"] = folders[0] if len(folders) == 1 else folders
     rest = _roles(table.drop(columns=[file] if file else []), str(path))
     if file is not None and table[file].is_unique:
         rest["metadata"] += [rest["id_column"]] if rest["id_column"] else []
@@ -298,9 +373,15 @@ def _table(path: Path) -> Layout:
             f"among {', '.join(map(str, table))}; {_twice(table.rename(columns=str), file)}"
         )
     odd = {name: told for name in rest["metadata"] if (told := odd_label(table[name]))}
-    apart = [f"column {name!r} was taken for metadata: {told}" for name, told in odd.items()]
+    said = [f"column {name!r} was taken for metadata: {told}" for name, told in odd.items()]
+    said += [
+        f"column {name!r}, called as classes are, was taken for metadata, as other columns hold 0 "
+        f'and 1: class_column = "{name}" in [dataset] asks about it'
+        for name in rest["metadata"]
+        if str(name).lower() in NAMES["class_columns"] and name not in odd
+    ]
     kept = {k: v for k, v in {**options, **rest}.items() if v}
-    return Layout("table", path, kept, "; ".join(apart))
+    return Layout("table", path, kept, "; ".join(said))
 
 
 def _twice(table: pd.DataFrame, column: Any) -> str:
@@ -315,13 +396,14 @@ def _twice(table: pd.DataFrame, column: Any) -> str:
 def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
     """A table in memory, one column of which names image files."""
     texts = table.rename(columns=str).astype(object)
-    files = [c for c in texts if _names_files(texts[c].astype(str), Path())]
+    files = [c for c in texts if _share_named(texts[c].astype(str), [Path()]) == 1]
     if not files:
         raise InputError(
             "data: expected a column of image files in the table of labels, found none among "
             f"{', '.join(map(str, texts))}; give the images as data and the table as labels="
         )
-    paths = [_file(Path(), name) for name in texts[files[0]].astype(str)]
+    here = Folder(Path(), allow_outside=True)
+    paths = [_file(here, name) for name in texts[files[0]].astype(str)]
     roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
     chosen = roles["class_column"] or roles["concepts"]
     if concepts and not roles["class_column"]:
@@ -347,9 +429,10 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
     values all repeat does.
     """
     known = table.mask(table.isin(EMPTY))
-    concepts = [c for c in known if known[c].notna().any() and not not_labels(known[c]).any()]
+    read = {c: label_cells(table[c]) for c in table}
+    concepts = [c for c in table if read[c].truths.notna().any() and not read[c].odd.any()]
     numbers = any(pd.to_numeric(known[c], errors="coerce").notna().any() for c in concepts)
-    if not numbers and any(str(c).lower() in CLASS_COLUMNS for c in known):
+    if not numbers and any(str(c).lower() in NAMES["class_columns"] for c in known):
         concepts = []
     unique = [c for c in known if c not in concepts and known[c].is_unique]
     id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
@@ -357,8 +440,8 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
     if not concepts and classes is None:
         raise InputError(
             f"{where}: expected a column of 0 and 1, or yes and no, per concept, or one that names "
-            f"the class, found neither among {', '.join(map(str, table))}; write labels so, or "
-            "call the column 'class', or name it: class_column = ... in [dataset]"
+            f"the class, found neither among {', '.join(map(str, table))}{odd_cells(table)}; write "
+            "labels so, or call the column 'class', or name it: class_column = ... in [dataset]"
         )
     others = [c for c in table if c not in (id_column, classes, *concepts)]
     return {
@@ -371,25 +454,22 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
 
 def _class_column(table: pd.DataFrame) -> str | None:
     """The column called as classes are, else the only one whose values all repeat."""
-    named = [c for c in table if str(c).lower() in CLASS_COLUMNS]
+    named = [c for c in table if str(c).lower() in NAMES["class_columns"]]
     repeating = [c for c in table if 2 <= table[c].nunique() <= len(table) / 2]
     return str(named[0]) if named else str(repeating[0]) if len(repeating) == 1 else None
 
 
-def _names_files(names: pd.Series, folder: Path, share: float = 1.0) -> bool:
-    """Whether at least this share of the first cells name image files of the folder."""
-    head = names.head(LOOKED_AT)
-    if share == 1:
-        return len(head) > 0 and all(_file(folder, str(name)) is not None for name in head)
-    found = sum(_file(folder, str(name)) is not None for name in head)
-    return found > 0 and found >= share * len(head)
+def _share_named(names: pd.Series, folders: list[Path]) -> float:
+    """Return the share of the first cells that name image files of the folders, 0..1."""
+    read = [Folder(folder, allow_outside=True) for folder in folders]
+    head = [str(name) for name in names.head(LOOKED_AT)]
+    return float(np.mean([any(_file(f, name) for f in read) for name in head])) if head else 0.0
 
 
-def _file(folder: Path, name: str) -> Path | None:
-    """The image file of that name, its ending left out or not; None where there is none."""
-    if not name:
+def _file(folder: Folder, name: str) -> Path | None:
+    """Return the image file of that name, or nearly that; None where it is missing."""
+    # os.path.isfile is False for names that no file may have, such as too long ones
+    if not name or not os.path.basename(name):
         return None
-    whole = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))  # "p0.v1" has no ending yet
-    paths = (folder / f"{name}{ending}" for ending in (*whole, *ENDINGS))
-    # Path.is_file raises for some names, such as too long ones
-    return next((path for path in paths if os.path.isfile(path)), None)
+    found = find_image(folder, name, "") or folder.near(name, "")
+    return found if found is not None and found.suffix.lower() in ENDINGS else None

@@ -2,12 +2,14 @@
 
 import os
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -16,12 +18,14 @@ from ..utils.files import REMEDY, holds, inside, instead
 from ..utils.image_files import read_image
 from ..utils.options import Option, at_base
 
-ENDINGS = (
-    *(".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"),
-    *(".gif", ".jpe", ".jfif", ".dib"),
-)
+_DATA = Path(__file__).parent / "formats" / "data" / "names.toml"
+NAMES = tomllib.loads(_DATA.read_text(encoding="utf-8"))
+"""Words that data folders and tables are written in."""
+ENDINGS = tuple(NAMES["endings"])
 """File name endings of images, in the order in which a name without one is tried."""
 
+_NUMBERED = re.compile(r"0*(\d+)(?:\.0)?(\.[a-z]+)?")
+"""A number that names a file, perhaps as a spreadsheet writes it, and the file's ending."""
 _NO_NAMES = ("", ".", "..")
 """Last parts of names that lead to a folder."""
 
@@ -34,8 +38,6 @@ OutsideOption = Annotated[bool, Option("names of files, and links, may lead out 
 FolderOption = Annotated[Path | str, Option("the folder", reads=at_base)]
 IMAGES = "folder of images within path (default: found by its usual name)"
 MASKS = "folder of masks within path (default: found by its usual name)"
-SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}
-"""Names of folders, in small letters, that part the images of a set and are no classes."""
 SplitOption = Annotated[str | None, Option("one folder such as test, of several (default: all)")]
 Classes = Literal["all", "own"]
 ClassesOption = Annotated[Classes, Option("ask an image about all classes, or about its own alone")]
@@ -92,6 +94,27 @@ class Folder:
                 return path
         return None
 
+    def near(self, name: str, where: str) -> Path | None:
+        """Return the only image called so but for slashes, letter case, Unicode form, its ending,
+        or zeros in front of a number; None for none, and for several."""
+        *parents, last = [part for part in name.replace("\\", "/").split("/") if part != "."]
+        parent = ""
+        for part in parents:
+            names = self._listing(parent).names.get(_folded(part), [])
+            if len(names) != 1:
+                return None
+            parent = os.path.join(parent, names[0])
+        listing = self._listing(parent)
+        known = [
+            real
+            for ending in ("", *ENDINGS)
+            for real in listing.names.get(_folded(last + ending), [])
+        ]
+        number = _NUMBERED.fullmatch(_folded(last))
+        if not known and number:
+            known = listing.numbers.get((number[1], number[2] or ""), [])
+        return self.file(os.path.join(parent, known[0]), where) if len(known) == 1 else None
+
     def images(self, below: str = "") -> list[Path]:
         """The image files right in it, or in a folder of it, 2 before 10.
 
@@ -125,13 +148,13 @@ class Folder:
             with suppress(OSError):
                 for entry in os.scandir(folder) if safe else ():
                     name = _folded(entry.name)
-                    found.names.add(name)
+                    found.names.setdefault(name, []).append(entry.name)
                     if entry.is_symlink():
                         found.links.add(name)
         return self._listings[parent]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Listing:
     """What a folder holds; ``inside``: whether it is where it may be, else it is not looked at.
 
@@ -139,8 +162,20 @@ class _Listing:
     """
 
     inside: bool
-    names: set[str] = field(default_factory=set)
+    names: dict[str, list[str]] = field(default_factory=dict)
     links: set[str] = field(default_factory=set)
+
+    @cached_property
+    def numbers(self) -> dict[tuple[str, str], list[str]]:
+        """Images called by a number, by the number without zeros in front, with and without their
+        ending."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for name, real in self.names.items():
+            number = _NUMBERED.fullmatch(name)
+            if number and number[2] in ENDINGS:
+                for ending in ("", number[2]):
+                    found.setdefault((number[1], ending), []).extend(real)
+        return found
 
 
 def _folded(name: str) -> str:
@@ -157,6 +192,30 @@ def split_remark(splits: Sequence[str]) -> dict[str, str]:
     learnt = any(name.lower().startswith("train") for name in counts)
     known = "; a model does better on images that it was trained on" if learnt else ""
     return {"splits": f"{used}{advice}{known}"}
+
+
+def is_split(name: str | None) -> bool:
+    """Return whether a folder of that name is a split, such as train."""
+    return name is not None and name.lower() in NAMES["splits"]
+
+
+def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, str]:
+    """Return a remark with the number of files per ending that lie in the folders and were not
+    used, {} where all were. Hidden ones, and those of audits, are left aside."""
+    known, counts = {os.path.abspath(path) for path in used}, Counter[str]()
+    for top in dict.fromkeys(folders):
+        for folder, below, names in os.walk(top):
+            below[:] = [] if "journal.db" in names else [n for n in below if n[0] not in "._"]
+            for name in () if "journal.db" in names else names:
+                ending = os.path.splitext(name)[1].lower()
+                other = os.path.abspath(os.path.join(folder, name)) not in known
+                if other and name[0] != "." and ending not in _ASIDE:
+                    counts[ending or "without an ending"] += 1
+    found = ", ".join(f"{number:,} {ending}" for ending, number in counts.most_common())
+    return {"not read": found} if found else {}
+
+
+_ASIDE = {".py", ".pyc", ".md", ".toml", ".html"}
 
 
 def natural(path: Path) -> tuple[Any, ...]:
@@ -187,6 +246,9 @@ def _is_broken(path: Path) -> bool:
     return False
 
 
+SKIP = "broken = 'skip' in [dataset] leaves such things out, and says so"
+
+
 class Reading:
     """What becomes of malformed entries, as ``broken`` says: an error, or skipped and remembered.
 
@@ -204,6 +266,7 @@ class Reading:
             return make()
         except InputError as error:
             if not self._skip:
-                raise
+                remedy = "" if SKIP in str(error) else f"; {SKIP}"
+                raise InputError(f"{error}{remedy}") from None
             self.skipped.append(str(error))
             return None

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import InputError, check_known, unknown
+from ..errors import InputError, check_known, some, unknown
 from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.files import as_path
 from ..utils.image_files import as_image, pixels_declared, read_image
 from ..utils.mask_values import as_mask, read_mask
 from .base import HeldTruths
-from .scanning import image_files
+from .scanning import NAMES, image_files
 
 Labels = pd.DataFrame | pd.Series | npt.NDArray[Any] | Sequence[Any]
 """n x C of 0, 1 or NaN, or n class names; see ``as_labels``."""
@@ -106,10 +106,47 @@ def _table(labels: pd.Series | npt.NDArray[Any] | Sequence[Any]) -> pd.DataFrame
     return one_per_class(column)
 
 
+@dataclass(frozen=True)
+class Cells:
+    """What the n cells of a column say: 1, 0 or NaN (unknown) each, and which are no labels."""
+
+    texts: pd.Series
+    truths: pd.Series
+    odd: pd.Series
+
+    @property
+    def remark(self) -> str:
+        """Return how cells other than 0 and 1 were read, with their counts; "" for none."""
+        parts = []
+        kinds = self.truths.map({1: "yes", 0: "no"}).fillna("unknown")[~self.odd]
+        for word in ("yes", "no", "unknown"):
+            counts = self.texts[kinds.index][kinds == word].value_counts()
+            counts = counts.drop(["0", "1", "0.0", "1.0", "nan"], errors="ignore")
+            if len(counts):
+                read = some([f"{t or 'empty'!r} ({n:,})" for t, n in counts.items()], 4)
+                parts.append(f"{read} as {word}")
+        return f"read {'; '.join(parts)}" if parts else ""
+
+
+def label_cells(cells: pd.Series) -> Cells:
+    """Read a column of labels: numbers, words in letters of any size, or nothing.
+
+    -1 is uncertain beside 0 and 1, as chest X-rays have it. Beside 1 alone it may mean No: it is
+    no label there.
+    """
+    texts = cells.astype(str).str.strip()
+    words = texts.str.casefold()
+    numbers = pd.to_numeric(words, errors="coerce")
+    truths = numbers.where(numbers.isin((0, 1))).fillna(words.map(WORDS)).astype(float)
+    missing = cells.isna() | words.isin(NAMES["missing"])
+    if (truths == 0).any():
+        missing |= numbers == -1
+    return Cells(texts, truths, truths.isna() & ~missing)
+
+
 def not_labels(cells: pd.Series) -> pd.Series:
-    """Whether each text is neither a label nor missing, bool."""
-    numbers = pd.to_numeric(cells, errors="coerce").isin((0, 1))
-    return ~(numbers | cells.isna() | cells.str.strip().str.lower().isin(LABELS))
+    """Return whether each cell is neither a label nor missing, bool."""
+    return label_cells(cells).odd
 
 
 class Rows(Protocol):
@@ -128,10 +165,8 @@ class Measured(Protocol):
         """Of one image; NaN where that cannot be told."""
 
 
-WORDS = {"true": 1, "yes": 1, "ja": 1, "false": 0, "no": 0, "nein": 0}
+WORDS = {**dict.fromkeys(NAMES["yes"], 1), **dict.fromkeys(NAMES["no"], 0)}
 """Words that may stand for labels, in letters of any size."""
-LABELS = frozenset({"0", "1", "0.0", "1.0", *WORDS})
-"""Cells of a column of labels, in small letters."""
 LEAVE_OUT = "broken = 'skip' in [dataset] leaves out files that cannot be read"
 ImageSource = Sequence[Any] | npt.NDArray[Any] | None
 MaskSource = Mapping[str, Sequence[Any]]
@@ -368,9 +403,8 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     try:
         values = labels.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
-        labels = labels.map(lambda c: WORDS.get(c.strip().lower(), c) if isinstance(c, str) else c)
-        values = labels.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float, copy=True)
-        values[np.isnan(values) & labels.notna().to_numpy()] = np.inf
+        columns = [label_cells(labels.iloc[:, k]) for k in range(labels.shape[1])]
+        values = np.column_stack([c.truths.mask(c.odd, np.inf) for c in columns])
     wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
     if wrong.any():
         row, column = map(int, np.argwhere(wrong)[0])

@@ -132,7 +132,7 @@ class MaskReading:
             raise unreadable_values(met_values(judged), where)
         return mask
 
-    def ignored(self, values: Values) -> Mask:
+    def ignored(self, values: Values, where: str = "") -> Mask:
         """Return H x W, True where nobody is to judge."""
         return matching(values, self.ignore)
 

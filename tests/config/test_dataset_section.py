@@ -23,11 +23,12 @@ def test_every_kind_of_dataset_is_reached_from_a_spec(isic: Path, idrid: Path) -
     medmnist(base, "octmnist")
     picture(base / "polyps" / "images" / "a.png")
     mask(base / "polyps" / "masks" / "a.png")
-    picture(base / "classes" / "ulcer" / "a.png")
+    for name in ("normal", "ulcer"):
+        picture(base / "classes" / name / "a.png")
     assert from_spec(base, kind="medmnist", path="octmnist.npz", classes="own").counts.sum() == 6
     assert len(from_spec(base, kind="medmnist", path=".", flag="octmnist", split="val")) == 6
     assert from_spec(base, kind="masks", path="polyps", concept="lesion").concepts == ("lesion",)
-    assert len(from_spec(base, kind="classes", path="classes", broken="skip")) == 1
+    assert len(from_spec(base, kind="classes", path="classes", broken="skip")) == 2
     assert len(from_spec(base, kind="isic", path=".")) == 2
     assert len(from_spec(base, kind="idrid", path=".", split="train")) == 1
     drawn = "adaptive_vtt.experiments.medtest.phantoms:frames"

@@ -14,6 +14,7 @@ from adaptive_vtt.datasets import (
     from_masks,
     from_medvqa,
     from_voc,
+    from_yolo,
     read_table,
 )
 from tests.helpers import annotated
@@ -67,6 +68,14 @@ def medvqa(folder: Path) -> Callable[[], Dataset]:
 
 def coco(folder: Path) -> Callable[[], Dataset]:
     return partial(from_coco, *annotated.coco(folder), outlines=True)
+
+
+def yolo(folder: Path) -> Callable[[], Dataset]:
+    for number, text in enumerate(("0 .5 .5 .2 .2\n1 .5 .5 .4 .4\n", "1 .3 .3 .2 .2\n", "")):
+        picture(folder / "images" / f"{number}.png", 20, 30)
+        (folder / "labels").mkdir(exist_ok=True)
+        (folder / "labels" / f"{number}.txt").write_text(text)
+    return partial(from_yolo, folder)
 
 
 def voc(folder: Path) -> Callable[[], Dataset]:

@@ -57,6 +57,7 @@ CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "medvqa": files.medvqa,
     "coco": files.coco,
     "voc": files.voc,
+    "yolo": files.yolo,
     "scenes": three_scenes,
     "hugging-face": hugging_face,
     "images": files.images,

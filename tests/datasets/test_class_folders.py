@@ -47,13 +47,13 @@ def test_class_in_several_splits_is_one_class(tmp_path: Path) -> None:
 
 def test_flat_and_uneven_class_folders(tmp_path: Path) -> None:
     picture(tmp_path / "polyps" / "a.jpg")
-    picture(tmp_path / "polyps" / "b.jpg")
+    picture(tmp_path / "ulcers" / "b.jpg")
     flat = datasets.from_class_folders(tmp_path)
     assert flat.sample(0).metadata == {"class": "polyps"}
     picture(tmp_path / "site" / "ward" / "esophagitis" / "c.jpg")
     uneven = datasets.from_class_folders(tmp_path)
-    assert uneven.metadata_values("level 1").tolist() == [None, None, "site"]
-    assert uneven.metadata_values("level 2").tolist() == [None, None, "ward"]
+    assert uneven.metadata_values("level 1").tolist() == [None, "site", None]
+    assert uneven.metadata_values("level 2").tolist() == [None, "ward", None]
 
 
 def test_image_beside_the_class_folders_is_named(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_reference_is_everything_or_so_many_random_samples(labels: pd.DataFrame)
     assert truths.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("value", [2, -1, 0.5, "maybe", "?", np.inf])
+@pytest.mark.parametrize("value", [2, 0.5, "maybe", "1?", np.inf])
 def test_label_that_is_neither_0_nor_1_nor_empty_is_named(value: Any) -> None:
     labels = pd.DataFrame({"drusen": [0, 1], "cyst": [1, value]}, index=["a", "b"], dtype=object)
     message = rf"expected 0, 1 or empty .*, got .*{str(value).replace('?', '.')}.* 'b', .*'cyst'"
@@ -273,7 +273,7 @@ def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path: Path)
             {"concepts": ["drusn"]},
             r"labels\.csv: unknown concept 'drusn'; did you mean 'drusen'. Expected one of cyst, ",
         ),
-        ("id,drusen\n1,1\n2,0\n3,?\n", {}, r"labels: expected 0, 1 .*got '\?' at sample '3'"),
+        ("id,drusen\n1,1\n2,0\n3,x\n", {}, r"labels: expected 0, 1 .*got 'x' at sample '3'"),
         ("id,drusen\n1,1\n2,2\n", {}, r"got '2' at sample '2', concept 'drusen'"),
         ("id,drusen\n1,1\n1,0\n", {}, r"labels\.csv: labels: sample id '1' stands twice"),
         ("id,drusen\n1,1,0,0\n2,0\n", {}, r"labels\.csv: cannot read .*2 fields in line 2, saw 4"),
@@ -295,5 +295,5 @@ def test_missing_and_unreadable_tables_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.csv: cannot read a table of labels: .*No such"):
         read_table(tmp_path / "gone.csv")
     (tmp_path / "labels.csv").write_bytes(b"id,drusen\n\xff\xfe\x00,1\n")
-    with pytest.raises(InputError, match=r"labels\.csv: cannot read a table of labels: .*codec"):
+    with pytest.raises(InputError, match=r"labels\.csv: cannot read .*save it as UTF-8"):
         read_table(tmp_path / "labels.csv")

@@ -35,6 +35,9 @@ def layout(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Callable[...
         (top / "masks").rmdir()
     for file in (images / "a.png", tmp_path / "private" / "b.png"):
         file.write_bytes(PICTURE)
+    if request.param == "classes":
+        (top / "dog").mkdir()
+        (top / "dog" / "c.png").write_bytes(PICTURE)
     if request.param == "masks":
         for name in "ab":
             (top / "masks" / f"{name}.png").write_bytes(png(np.full((8, 8), 255, np.uint8)))

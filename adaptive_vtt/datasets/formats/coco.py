@@ -25,7 +25,7 @@ from ...types import Box, JsonObject, Mask
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
-from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unreadable
+from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unread_remark, unreadable
 
 _FINE = 4
 """Factor by which polygons are drawn larger than the image, to be sampled at pixel centres: a drawn
@@ -158,7 +158,7 @@ def from_coco(
         if crowds or not entry.get("iscrowd", 0):
             picture.boxes.append(box)
     rows = list(kept.values())
-    return from_pictures(
+    dataset = from_pictures(
         rows,
         list(names.values()),
         str(path),
@@ -166,6 +166,9 @@ def from_coco(
         skipped=[*reading.skipped, *sorted(map(str, bad))],
         masks={n: _masks(rows, n, found, path) for n, found in drawn.items()} if outlines else None,
     )
+    used = [picture.file for picture in there.values()]
+    dataset.remarks = unread_remark([folder.path], [*used, path])
+    return dataset
 
 
 class _Thing(NamedTuple):

@@ -4,6 +4,7 @@ The images are grey, 28 x 28, uint8 in [0, 255]. Every image has one garment; th
 14 concepts follow from that garment through `CONCEPTS`, which data, training and model share.
 """
 
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,19 +16,8 @@ from ..table import TableDataset, from_table
 
 DATA_FILE = Path(__file__).parent / "data" / "fashion.npz"
 
-# In the order of Fashion-MNIST's class numbers 0 to 9.
-GARMENTS = (
-    "t-shirt",
-    "trouser",
-    "pullover",
-    "dress",
-    "coat",
-    "sandal",
-    "shirt",
-    "sneaker",
-    "bag",
-    "ankle boot",
-)
+_NAMES = tomllib.loads((DATA_FILE.with_suffix(".toml")).read_text(encoding="utf-8"))
+GARMENTS: tuple[str, ...] = tuple(_NAMES["garments"])
 
 
 class Concept(NamedTuple):
@@ -40,11 +30,10 @@ class Concept(NamedTuple):
 
 CONCEPTS: tuple[Concept, ...] = (
     *(Concept(garment, (garment,)) for garment in GARMENTS),
-    Concept("footwear", ("sandal", "sneaker", "ankle boot")),
-    Concept("upper body", ("t-shirt", "pullover", "coat", "shirt")),
-    # Dresses and shirts come with long and with short sleeves; the class does not say which.
-    Concept("long sleeves", ("pullover", "coat"), unknown=("dress", "shirt")),
-    Concept("covers legs", ("trouser", "dress")),
+    *(
+        Concept(name, tuple(answers["yes"]), tuple(answers.get("unknown", ())))
+        for name, answers in _NAMES["concepts"].items()
+    ),
 )
 CONCEPT_NAMES: tuple[str, ...] = tuple(concept.name for concept in CONCEPTS)
 

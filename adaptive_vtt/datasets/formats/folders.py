@@ -12,8 +12,9 @@ Beside masks, as polyp segmentation sets come:
     training set of PraNet  image/*.png         masks/*.png         (Fan et al., MICCAI 2020)
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -21,14 +22,13 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, check_known, some, unknown
+from ...errors import InputError, check_known, listed, some, unknown
 from ...types import Mask
 from ...utils.files import instead
 from ...utils.image_files import read_size
 from ...utils.mask_values import (
     MaskReading,
     listed_values,
-    matching,
     met_values,
     read_values,
     unreadable_values,
@@ -37,7 +37,7 @@ from ...utils.options import Option
 from ..scanning import (
     IMAGES,
     MASKS,
-    SPLITS,
+    NAMES,
     BrokenOption,
     ClassesOption,
     Folder,
@@ -46,8 +46,10 @@ from ..scanning import (
     SplitOption,
     each,
     image_files,
+    is_split,
     natural,
     split_remark,
+    unread_remark,
     unreadable,
 )
 from ..table import TableDataset, from_table, one_per_class, same_size
@@ -59,38 +61,87 @@ def from_class_folders(
     path: FolderOption,
     *,
     classes: ClassesOption = "all",
+    split: SplitOption = None,
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """A dataset of all images under ``path``: the folder that holds an image is its class.
 
-    One concept per class, in the order of their names. With ``classes`` "all" every image is
-    known to lack all classes but its own; with "own" only its own class is asked about, so that
-    "overall" is the share of images whose class is missed. A class that stands in several
-    places, say under train and test, is one class.
+    One concept per class, in the order of their names, numbers as numbers. With ``classes`` "all"
+    every image is known to lack all classes but its own; with "own" only its own class is asked
+    about, so that "overall" is the share of images whose class is missed. Splits, folders called
+    images, what lies beside those (masks, labels), and numbered studies are no classes.
 
     Sample ids are paths from ``path``. Metadata: ``class``, and the folders above it: ``tract``
     and ``group`` for HyperKvasir (whose ``path`` may also be the folder above labeled-images),
-    ``split`` for train, val, test, else ``level 1``, ``level 2`` ... Other files, such as
-    image-labels.csv, are left alone: the folders say the same.
+    ``split`` for train, val, test, else ``level 1``, ``level 2`` ...
+
+    Raises:
+        InputError: where no image is found, or all would be of one class.
     """
     check_known("value of classes", classes, ("all", "own"), "class folders")
     given = Path(path)
     top = given / HYPER_KVASIR if (given / HYPER_KVASIR).is_dir() else given
-    files = _files(top, Folder(top, allow_outside))
+    found = _files(top, Folder(top, allow_outside))
+    if split is not None:
+        known = {part for file in found for part in _parts(file, top) if is_split(part)}
+        check_known("split", split, sorted(known), str(given))
+        found = [file for file in found if split in _parts(file, top)]
+    places = class_places(found, top)
+    files = [file for file in found if file.parent in places]
     left_out = unreadable(files, broken, str(given))
     kept = [file for file in files if file not in left_out]
-    if not kept:
+    named = [_parts(file, top)[places[file.parent]] for file in kept]
+    if not kept and (files or not found):
         raise InputError(f"{given}: expected folders of images, one per class, found no image")
+    if len({*named}) < 2:
+        raise InputError(
+            f"{given}: expected a folder of images for each of two or more classes, found "
+            f"{listed({*named}) or 'none'} for all images; name their classes in a table of labels "
+            'beside them, or read them without labels: kind = "images" in [dataset]'
+        )
     ids = [file.relative_to(top).as_posix() for file in kept]
-    labels = one_per_class(pd.Series([file.parent.name for file in kept], ids))
-    return from_table(
+    labels = one_per_class(pd.Series(named, ids))
+    metadata = _metadata(kept, top, places).assign(**{"class": named})
+    dataset = from_table(
         kept,
         labels if classes == "all" else labels.replace(0, np.nan),
-        metadata=_metadata(kept, top),
+        metadata=metadata,
         skipped=sorted(map(str, left_out)),
         name=given.resolve().name,
     )
+    dataset.remarks = split_remark([*metadata.get("split", [])]) | unread_remark([top], files)
+    return dataset
+
+
+PICTURES, BESIDE = {*NAMES["pictures"]}, {*NAMES["beside"]}
+"""Names of folders of images, in small letters, and of those beside them, whose files are none."""
+_STUDY = re.compile(r"(study|series|session|visit|exam|scan|patient|subject|case|p)[ _-]*\d+")
+
+
+def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
+    """Return, by folder of images, which of the folders on its way from ``top`` is the class, for
+    folders that have one."""
+    ways = {file.parent: _parts(file, top) for file in files}
+    beside = defaultdict[tuple[str, ...], set[str]](set)
+    for way in ways.values():
+        for depth, part in enumerate(way):
+            beside[way[:depth]].add(part.lower())
+    places: dict[Path, int] = {}
+    for folder, way in ways.items():
+        names = [(part.lower(), beside[way[:depth]]) for depth, part in enumerate(way)]
+        plain = [
+            depth
+            for depth, (part, there) in enumerate(names)
+            if not (is_split(part) or part in PICTURES or all(map(_STUDY.fullmatch, there)))
+        ]
+        if plain and not any(part in BESIDE and PICTURES & there for part, there in names):
+            places[folder] = plain[-1]
+    return places
+
+
+def _parts(file: Path, top: Path) -> tuple[str, ...]:
+    return file.relative_to(top).parent.parts
 
 
 def _files(top: Path, data: Folder) -> list[Path]:
@@ -105,12 +156,14 @@ def _files(top: Path, data: Folder) -> list[Path]:
     return found or loose
 
 
-def _metadata(files: list[Path], top: Path) -> pd.DataFrame:
-    above = [file.relative_to(top).parent.parts[:-1] for file in files]
+def _metadata(files: list[Path], top: Path, places: Mapping[Path, int]) -> pd.DataFrame:
+    ways = [_parts(file, top) for file in files]
+    above = [way[: places[file.parent]] for file, way in zip(files, ways, strict=True)]
     depth = max(map(len, above))
     rows = [(*folders, *[None] * (depth - len(folders))) for folders in above]
     table = pd.DataFrame(rows, columns=_levels(rows, depth), dtype=object)
-    return table.assign(**{"class": [file.parent.name for file in files]})
+    splits = pd.Series([next(filter(is_split, way), None) for way in ways], dtype=object)
+    return table.assign(split=splits) if splits.any() and "split" not in table else table
 
 
 def _levels(rows: list[tuple[str | None, ...]], depth: int) -> list[str]:
@@ -118,20 +171,12 @@ def _levels(rows: list[tuple[str | None, ...]], depth: int) -> list[str]:
     names = [f"level {number + 1}" for number in range(depth)]
     if first and first <= {"upper-gi-tract", "lower-gi-tract"}:
         names[:2] = ["tract", "group"][:depth]
-    elif first and first <= SPLITS:
+    elif first and all(map(is_split, first)):
         names[0] = "split"
     return names
 
 
-LAYOUTS = (
-    ("images", "masks"),
-    ("image", "masks"),
-    ("image", "mask"),
-    ("images", "labels"),
-    ("Original", "Ground Truth"),
-    ("PNG/Original", "PNG/Ground Truth"),
-    ("TIF/Original", "TIF/Ground Truth"),
-)
+LAYOUTS = NAMES["masks"]
 
 Empty = Literal["refuse", "skip", "absent"]
 """An empty mask: an error, left out, or an image without the concept."""
@@ -140,36 +185,29 @@ MOST = 0.9
 """Share of masks from which on covering more than half of the image is remarked upon."""
 
 
-class _Pair(NamedTuple):
-    split: str
-    image: Path
-    mask: Path
+Place = tuple[str, Path, Path]
+"""The split of images, "" for none, their folder or file, and that of their masks."""
 
 
-def mask_layouts(root: Path, split: str | None = None) -> list[tuple[str, Path, Path]]:
+def mask_layouts(root: Path, split: str | None = None) -> list[Place]:
     """Return the splits ("" for none), folders of images and folders of masks below ``root``.
 
     A split may be the folder above images and masks, or a folder in each of the two.
     """
-    below = [path for path in sorted(root.iterdir()) if path.is_dir()] if root.is_dir() else []
-    splits = [path.name for path in below if path.name.lower() in SPLITS]
-    found: list[tuple[str, Path, Path]] = []
-    for image, mask in LAYOUTS:
-        pairs = [("", root / image, root / mask)]
-        inner = sorted((root / image).iterdir()) if (root / image).is_dir() else []
-        pairs += [
-            (s.name, s, root / mask / s.name)
-            for s in inner
-            if s.is_dir() and s.name.lower() in SPLITS
-        ]
-        pairs += [(name, root / name / image, root / name / mask) for name in splits]
-        there = [p for p in pairs if all(_any_image(folder) for folder in p[1:])]
-        found += there if not found else []
-    if split is None:
-        return found
-    if split not in {name for name, *_ in found}:
+    found: list[Place] = []
+    for images, masks in LAYOUTS:
+        below = sorted([*root.glob(f"*/{images}"), *root.glob(f"{images}/*")])
+        for folder in (root / images, *below):
+            place = folder.relative_to(root).as_posix()
+            name = place.replace(images, "", 1).strip("/")
+            pair = folder, root / place.replace(images, masks, 1)
+            if (not name or is_split(name)) and all(map(_any_image, pair)):
+                found.append((name, *pair))
+        if found:
+            break
+    if split is not None and split not in {name for name, *_ in found}:
         raise unknown("split", split, [name for name, *_ in found if name], str(root))
-    return [layout for layout in found if layout[0] == split]
+    return [layout for layout in found if split in (None, layout[0])]
 
 
 def _any_image(folder: Path) -> bool:
@@ -217,46 +255,51 @@ def from_masks(
     pairs = _pairs_of(root, images, masks, split, allow_outside)
     bad = unreadable([file for pair in pairs for file in pair[1:]], broken, str(root))
     pairs = [pair for pair in pairs if bad.isdisjoint(pair[1:])]
-    named = {
-        n: MaskReading(listed_values(v), tuple(ignore or ())) for n, v in (classes or {}).items()
+    named = {name: listed_values(value) for name, value in (classes or {}).items()}
+    readings = {
+        name: MaskReading(values, tuple(ignore or ()))
+        for name, values in (named or {concept: tuple(inside or ())}).items()
     }
-    readings = named or {concept: MaskReading(tuple(inside or ()), tuple(ignore or ()))}
     looks = each(lambda pair: _look(pair, readings), pairs)
-    _check_alike(looks, readings, root)
-    shown = np.array([look.shown for look in looks]).reshape(len(pairs), len(readings))
-    hollow = [k for k in range(len(pairs)) if not classes and not shown[k].any()]
-    if hollow and empty == "refuse":
+    hollow = [pair[2] for pair, look in zip(pairs, looks, strict=True) if not any(look.shown)]
+    if hollow and empty == "refuse" and not classes:
         raise InputError(
-            f"{str(pairs[hollow[0]].mask)!r}: expected a mask with something inside, got an "
-            f'empty one; {len(hollow)} of {len(pairs)} are, empty="skip" or "absent" takes them'
+            f"{str(hollow[0])!r}: expected a mask with something inside, got an empty one; "
+            f'{len(hollow)} of {len(pairs)} are, empty="skip" or "absent" takes them'
         )
-    kept = [k for k in range(len(pairs)) if empty != "skip" or k not in {*hollow}]
-    bad |= {pairs[k].mask for k in range(len(pairs)) if k not in {*kept}}
-    if not kept:
+    files = [file for pair in pairs for file in pair[1:]]
+    if empty == "skip" and not classes:
+        bad |= {*hollow}
+        looks = [look for look in looks if any(look.shown)]
+        pairs = [pair for pair in pairs if pair[2] not in bad]
+    if not pairs:
         raise InputError(f"{root}: expected images with masks, found none that can be used")
-    used, shown = [pairs[k] for k in kept], shown[kept]
-    several = len({pair.split for pair in pairs}) > 1
-    splits = [pair.split for pair in used]
+    splits = [name for name, *_ in pairs]
+    several = len({*splits}) > 1
+    ids = [f"{name}/{image.stem}" if several else image.stem for name, image, _ in pairs]
+    labels = pd.DataFrame([look.shown for look in looks], ids, [*readings], dtype=int)
     dataset = from_table(
-        [pair.image for pair in used],
-        pd.DataFrame(
-            shown.astype(int),
-            [f"{p.split}/{p.image.stem}" if several else p.image.stem for p in used],
-            [*readings],
-        ),
+        [image for _, image, _ in pairs],
+        labels,
         masks={
             name: [
-                partial(_read, pair.mask, reading) if there else None
-                for pair, there in zip(used, shown[:, column], strict=True)
+                partial(_read, mask, reading.mask) if there else None
+                for (*_, mask), there in zip(pairs, labels[name], strict=True)
             ]
-            for column, (name, reading) in enumerate(readings.items())
+            for name, reading in readings.items()
         },
-        ignored=[partial(_ignored, p.mask, tuple(ignore)) for p in used] if ignore else None,
+        ignored=[partial(_read, mask, next(iter(readings.values())).ignored) for *_, mask in pairs]
+        if ignore
+        else None,
         metadata=pd.DataFrame({"split": splits}) if any(splits) else None,
         skipped=sorted(map(str, bad)),
         name=root.resolve().name,
     )
-    dataset.remarks = _remarks([looks[k] for k in kept], splits, [*readings], len(used))
+    dataset.remarks = (
+        _remarks(looks, None if named or inside else root)
+        | split_remark(splits)
+        | unread_remark({file.parent for file in files}, [*files, *bad])
+    )
     return dataset
 
 
@@ -266,13 +309,12 @@ def _pairs_of(
     masks: Path | str | None,
     split: str | None,
     allow_outside: bool,
-) -> list[_Pair]:
+) -> list[Place]:
     if (images is None) != (masks is None):
         given = "images" if masks is None else "masks"
         raise InputError(f"{root}: expected both images= and masks= or neither, got {given}= alone")
     if images is not None and masks is not None:
-        folders = Folder(root / images, allow_outside), Folder(root / masks, allow_outside)
-        return _pairs("", *folders)
+        return _pairs("", *(Folder(root / part, allow_outside) for part in (images, masks)))
     if not root.is_dir():
         raise InputError(f"{root}: is no folder{instead(root)}")
     layouts = mask_layouts(root, split)
@@ -283,14 +325,12 @@ def _pairs_of(
         )
     return [
         pair
-        for name, image, mask in layouts
-        for pair in _pairs(
-            name, Folder(image, allow_outside, root), Folder(mask, allow_outside, root)
-        )
+        for name, *folders in layouts
+        for pair in _pairs(name, *(Folder(folder, allow_outside, root) for folder in folders))
     ]
 
 
-def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[_Pair]:
+def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]:
     images, masks = _by_stem(image_folder), _by_stem(mask_folder)
     for files, others, folder, kind in (
         (images, masks, mask_folder, "mask"),
@@ -302,7 +342,7 @@ def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[_Pair]
                 f"{str(alone[0])!r} has no {kind} of that name in {str(folder.path)!r}, and so "
                 f"have {len(alone)} of {len(files)}"
             )
-    return [_Pair(split, image, masks[stem]) for stem, image in images.items()]
+    return [(split, image, masks[stem]) for stem, image in images.items()]
 
 
 def _by_stem(folder: Folder) -> dict[str, Path]:
@@ -315,63 +355,48 @@ def _by_stem(folder: Folder) -> dict[str, Path]:
 
 
 class _Look(NamedTuple):
-    """What a mask's file holds: which concepts it shows, the share of the image inside any, its
-    values, whether they are noise, and those that no option names."""
+    """Which concepts a mask shows, the share of the image inside any, its values, and those that
+    are outside."""
 
     shown: list[bool]
     share: float
     met: set[str]
-    noise: bool
-    unnamed: set[str]
+    outside: set[str]
 
 
-def _look(pair: _Pair, readings: Mapping[str, MaskReading]) -> _Look:
-    where = f"{str(pair.mask)!r}"
-    values = read_values(pair.mask, where)
-    same_size(values.shape[:2], read_size(pair.image, where), where)
-    masks = [reading.mask(values, where) for reading in readings.values()]
-    covered = np.any(masks, axis=0)
-    ignored = next(iter(readings.values())).ignored(values)
-    met = met_values(values[~ignored][None])
-    told = any(reading.inside for reading in readings.values())
-    unnamed = met_values(values[~ignored & ~covered][None]) if told else set[str]()
-    shown = [bool(mask.any()) for mask in masks]
-    return _Look(shown, float(covered.mean()), met, len(met) > 2, unnamed)
+def _look(pair: Place, readings: Mapping[str, MaskReading]) -> _Look:
+    _, image, mask = pair
+    values = read_values(mask, repr(str(mask)))
+    same_size(values.shape[:2], read_size(image, repr(str(mask))), repr(str(mask)))
+    masks = [reading.mask(values, repr(str(mask))) for reading in readings.values()]
+    inside, ignored = np.any(masks, axis=0), next(iter(readings.values())).ignored(values)
+    met, outside = (met_values(values[part][None]) for part in (~ignored, ~ignored & ~inside))
+    return _Look([bool(mask.any()) for mask in masks], float(inside.mean()), met, outside)
 
 
-def _check_alike(looks: Sequence[_Look], readings: Mapping[str, MaskReading], root: Path) -> None:
-    """Raise InputError where masks of two values each have other ones together."""
-    if any(reading.inside for reading in readings.values()):
-        return
-    met = set[str]().union(*(look.met for look in looks if not look.noise))
-    lit = met - {"0", "#000000"}
-    if len(lit) > 1 and not all(value.isdigit() and int(value) > 127 for value in lit):
+def _remarks(looks: Sequence[_Look], root: Path | None) -> dict[str, str]:
+    """Return what masks are likely not to mean. ``root``: of masks whose values nobody named; raise
+    InputError where each has two values, and not the same ones."""
+    black, remarks = {"0", "#000000"}, {}
+    met = set[str]().union(*(look.met for look in looks if len(look.met) < 3))
+    if root and len(met - black) > 1 and not all(v.isdigit() and int(v) > 127 for v in met - black):
         raise unreadable_values(met, f"{root}, all masks together")
-
-
-def _remarks(
-    looks: Sequence[_Look], splits: Sequence[str], names: Sequence[str], count: int
-) -> dict[str, str]:
-    remarks = {}
     large = sum(look.share > 0.5 for look in looks)
-    if large >= MOST * count:
+    if large >= MOST * len(looks):
         remarks["masks"] = (
-            f"{large:,} of {count:,} cover more than half of their image: are they black on white? "
-            "Then inside = [0] in [dataset]"
+            f"{large:,} of {len(looks):,} cover more than half of their image: are they black on "
+            "white? Then inside = [0] in [dataset]"
         )
-    unnamed = Counter(value for look in looks for value in look.unnamed - {"0", "#000000"})
-    if unnamed:
+    unnamed = Counter(value for look in looks for value in look.outside - black)
+    if unnamed and not root:
         values = some([f"{value} (in {n:,})" for value, n in unnamed.most_common()], 6)
         remarks["values of masks"] = f"outside, as no option names them: {values}"
-    return remarks | split_remark(splits)
+    return remarks
 
 
-def _read(path: Path, reading: MaskReading) -> Mask:
-    return reading.mask(read_values(path, repr(str(path))), repr(str(path)))
-
-
-def _ignored(path: Path, ignore: tuple[int | str, ...]) -> Mask:
-    return matching(read_values(path, repr(str(path))), ignore)
+def _read(path: Path, reading: Callable[..., Mask]) -> Mask:
+    values = read_values(path, repr(str(path)))
+    return reading(values, repr(str(path)))
 
 
 NOTHING = "image"
@@ -388,7 +413,7 @@ def from_images(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """A dataset of the images right in ``path``, named by their files.
+    """Read the images right in ``path``, named by their files.
 
     It can be asked about where an oracle needs no truth: in captions, or for consistency.
     Raises InputError for a folder that is none, or holds no image.
@@ -399,9 +424,11 @@ def from_images(
     kept = [file for file in files if file not in left_out]
     if not kept:
         raise InputError(f"{folder}: expected a folder of images, found none in it")
-    return from_table(
+    dataset = from_table(
         kept,
         pd.DataFrame(np.nan, [file.name for file in kept], [*(concepts or [NOTHING])]),
         skipped=sorted(map(str, left_out)),
         name=folder.resolve().name,
     )
+    dataset.remarks = unread_remark([folder], files)
+    return dataset

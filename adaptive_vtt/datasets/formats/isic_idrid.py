@@ -12,6 +12,7 @@ means that the lesion is absent.
 """
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -54,40 +55,48 @@ def from_isic(
     top = Path(path)
     image_folder = _folder(top, images, "*_Input", "images")
     mask_folder = _folder(top, masks, "*Task2*GroundTruth*", "masks")
-    image_data, mask_data = (
-        Folder(path, allow_outside, top if given is None else None)
-        for path, given in ((image_folder, images), (mask_folder, masks))
-    )
+    image_data = Folder(image_folder, allow_outside, top if images is None else None)
+    mask_data = Folder(mask_folder, allow_outside, top if masks is None else None)
     table = {
-        image: [
-            mask_data.file(f"{image.stem}_attribute_{name}.png", str(image)) for name in ATTRIBUTES
-        ]
+        image: [mask_data.file(f"{image.stem}_attribute_{n}.png", str(image)) for n in ATTRIBUTES]
         for image in image_data.images()
     }
-    for mask in (mask for row in table.values() for mask in row):
+    attributes = [mask for row in table.values() for mask in row]
+    for mask in attributes:
         if not os.path.isfile(mask):
             raise InputError(f"mask {str(mask)!r} does not exist; an absent attribute has one, too")
-    bad = unreadable([f for image, row in table.items() for f in (image, *row)], broken, str(top))
-    table = {image: row for image, row in table.items() if bad.isdisjoint((image, *row))}
-    if not table:
-        raise InputError(f"{image_folder}: expected images, found none that can be used")
-    shown = each(
-        lambda mask: bool(read_mask(mask, repr(str(mask))).any()),
-        [mask for row in table.values() for mask in row],
-    )
-    count, names = len(ATTRIBUTES), [name.replace("_", " ") for name in ATTRIBUTES]
-    rows = [shown[at : at + count] for at in range(0, len(shown), count)]
-    masks_shown = [
-        [mask if present else None for mask, present in zip(files, row, strict=True)]
-        for files, row in zip(table.values(), rows, strict=True)
-    ]
-    labels = pd.DataFrame(rows, index=[image.stem for image in table], columns=names, dtype=int)
+    bad = unreadable([*table, *attributes], broken, str(top))
+    readable = [mask for mask in attributes if mask not in bad]
+    shown = each(lambda mask: bool(read_mask(mask, repr(str(mask))).any()), readable)
+    present = {mask for mask, there in zip(readable, shown, strict=True) if there}
+    names = [name.replace("_", " ") for name in ATTRIBUTES]
+    masks_of = {
+        image: {name: mask for name, mask in zip(names, row, strict=True) if mask in present}
+        for image, row in table.items()
+        if bad.isdisjoint((image, *row))
+    }
+    return _dataset(masks_of, names, image_folder, bad, "isic-2018-task-2")
+
+
+def _dataset(
+    masks_of: Mapping[Path, Mapping[str, Path]],
+    names: Sequence[str],
+    where: Path,
+    bad: set[Path],
+    name: str,
+    metadata: pd.DataFrame | None = None,
+) -> TableDataset:
+    """The dataset of images with masks of what they show, by name."""
+    if not masks_of or (metadata is not None and not any(masks_of.values())):
+        raise InputError(f"{where}: expected images with masks, found none that can be used")
+    labels = [[int(name in masks) for name in names] for masks in masks_of.values()]
     return from_table(
-        list(table),
-        labels,
-        masks={name: [row[at] for row in masks_shown] for at, name in enumerate(names)},
+        [*masks_of],
+        pd.DataFrame(labels, [image.stem for image in masks_of], [*names]),
+        masks={name: [masks.get(name) for masks in masks_of.values()] for name in names},
+        metadata=metadata,
         skipped=sorted(map(str, bad)),
-        name="isic-2018-task-2",
+        name=name,
     )
 
 
@@ -139,18 +148,9 @@ def from_idrid(
     files = [f for image, masks in table.items() for f in (image, *masks.values())]
     bad = unreadable(files, broken, str(top))
     kept = [(n, i) for n, i in rows if bad.isdisjoint((i, *table[i].values()))]
-    if not any(table[image] for _, image in kept):
-        raise InputError(f"{top}: expected images with masks, found none that can be used")
-    present = [[int(lesion in table[image]) for lesion in LESIONS] for _, image in kept]
-    ids = [image.stem for _, image in kept]
-    return from_table(
-        [image for _, image in kept],
-        pd.DataFrame(present, index=ids, columns=list(LESIONS)),
-        metadata=pd.DataFrame({"split": [name for name, _ in kept]}),
-        masks={lesion: [table[image].get(lesion) for _, image in kept] for lesion in LESIONS},
-        skipped=sorted(map(str, bad)),
-        name="idrid-segmentation",
-    )
+    metadata = pd.DataFrame({"split": [name for name, _ in kept]})
+    masks_of = {image: table[image] for _, image in kept}
+    return _dataset(masks_of, [*LESIONS], top, bad, "idrid-segmentation", metadata)
 
 
 def _masks_of(data: Folder, split: str, image: Path) -> dict[str, Path]:

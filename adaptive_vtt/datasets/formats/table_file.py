@@ -1,11 +1,14 @@
-"""A table of labels in a CSV or Parquet file beside a folder of images.
+"""A table of labels in a CSV, JSON Lines or Parquet file beside folders of images.
 
 Where the table, or its images, are other than expected, errors say what to write in [dataset].
 """
 
-from collections.abc import Sequence
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,21 +16,52 @@ import pandas as pd
 from ...errors import InputError, check_known, listed, some, unknown
 from ...utils.files import near_file, why_unread
 from ...utils.options import Option, at_base
-from ...utils.tables import MAX_HEADER, check_columns, check_width, restored
-from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, image_files, unreadable
-from ..table import TableDataset, from_table, not_labels, one_per_class
+from ...utils.table_text import csv_rows, json_lines
+from ...utils.tables import check_columns
+from ..scanning import (
+    ENDINGS,
+    BrokenOption,
+    Folder,
+    OutsideOption,
+    image_files,
+    unread_remark,
+    unreadable,
+)
+from ..table import TableDataset, from_table, label_cells, one_per_class
 from .image_rows import parquet_file
 
-EMPTY = ("", "NA", "NaN", "nan")
-"""Texts of a cell that mean "unknown"."""
-SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>", "#N/A", "?")
+"""Texts of a cell that mean "unknown", whatever the column; those of labels may be more."""
+TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
+"""Endings of tables."""
+
+
+def folders_at_base(value: str | list[str], base: Path) -> Path | list[Path]:
+    """Return one folder, several, or those that a pattern finds, from the folder of a SPEC.toml."""
+    if isinstance(value, list):
+        return [base / each for each in value]
+    if not any(sign in value for sign in "*?["):
+        return base / value
+    folders = [path for path in sorted(base.glob(value)) if path.is_dir()]
+    if not folders:
+        raise InputError(f"dataset.images: expected folders that match {value!r}, found none")
+    return folders
+
+
+Images = Path | str | Sequence[Path | str]
 
 
 def read_table(
-    labels: Annotated[Path | str, Option("CSV or .parquet with one row per sample", reads=at_base)],
+    labels: Annotated[
+        Path | str, Option("CSV, .jsonl or .parquet with one row per sample", reads=at_base)
+    ],
     images: Annotated[
-        Path | str | None,
-        Option("folder of images; leave out where answers are recorded", reads=at_base),
+        Images | None,
+        Option(
+            "folder of images, several, or a pattern; leave out where answers are recorded",
+            reads=folders_at_base,
+            type=str | list[str] | None,
+        ),
     ] = None,
     *,
     id_column: Annotated[str, Option("column of sample ids")] = "id",
@@ -46,97 +80,113 @@ def read_table(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """A dataset from a CSV (or .parquet) table of labels and a folder of images.
+    """Read a table of labels (CSV, JSON Lines, Parquet) and one or several folders of images.
 
     Cells of concepts may be yes and no, too; of ``class_column`` a concept per class is made.
-    ``broken``: "skip" leaves out rows whose file is missing, too, unless most are.
-    Raises InputError naming file, row or column; at once for over 10,000 columns.
+    ``broken``: "skip" leaves out rows whose file is missing, too, unless most are. Names match
+    files also where they differ in letter case, slashes, Unicode form or lost zeros, if only one
+    file is called so.
+
+    Raises:
+        InputError: naming file, row or column; at once for over 10,000 columns.
     """
     path = Path(labels)
     table = read_rows(path)
-    apart = [name for name in (file_column, class_column, *(metadata or [])) if name]
-    if id_column not in table:
-        error = unknown("column", id_column, list(map(str, table.columns)), str(path))
-        raise InputError(f"{error}{_advised_id_column(table, images)}")
-    for column in apart:
+    columns, described = list(map(str, table.columns)), metadata or []
+    for column in filter(None, [id_column, file_column, class_column, *described]):
         if column not in table:
-            raise unknown("column", column, list(map(str, table.columns)), str(path))
+            advice = _advised_id_column(table, images) if column == id_column else ""
+            raise InputError(f"{unknown('column', column, columns, str(path))}{advice}")
     known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
-    others = table.drop(columns=list({id_column, *apart}))
-    names = list(map(str, others.columns))
+    apart = {id_column, file_column, class_column, *described}
+    names = [name for name in columns if name not in apart]
     for concept in concepts or ():
         check_known("concept", concept, names, str(path))
     chosen = concepts or names
     if class_column is None:
-        _check_labels(others, chosen, images, path)
-    truths = known[chosen] if class_column is None else one_per_class(known[class_column])
-    files, skipped = None, list[str]()
+        _check_labels(table[names], chosen, images, path)
+        truths = table[chosen].set_axis(known.index).astype(object)
+    else:
+        truths = one_per_class(known[class_column])
+    taken = _Taken([], [], [])
     if images is not None:
-        folder = Folder(Path(images), allow_outside)
-        found, missing = _files(folder, table, id_column, file_column, path, broken)
-        bad = unreadable([file for file in found if file is not None], broken, str(path))
-        skipped = [*sorted(map(str, bad)), *missing]
-        files = [file for file in found if file is not None and file not in bad]
-        kept = [file is not None and file not in bad for file in found]
-        known, truths = known[kept], truths[kept]
+        taken = _files(images, table, id_column, file_column, path, broken, allow_outside)
+        known, truths = known[taken.kept], truths[taken.kept]
     try:
         dataset = from_table(
-            files,
+            None if images is None else taken.files,
             truths,
             metadata=known[metadata] if metadata else None,
-            skipped=skipped,
+            skipped=taken.skipped,
             name=path.stem,
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    roles = {id_column: "names the samples", class_column: "names the class of each"}
-    roles |= {file_column or id_column: "names the images"} if images is not None else {}
-    left = [name for name in names if name not in chosen] if class_column is None else names
-    roles |= {name: "left out" for name in left}
-    roles |= {
-        name: f"metadata: {odd}" for name in metadata or () if (odd := odd_label(table[name]))
-    }
-    if class_column is None and concepts is None:
-        roles |= {name: COULD_BE_ASKED for name in metadata or () if _all_labels(table[name])}
-    dataset.remarks = {str(name): roles[name] for name in table if name in roles}
+    roles: dict[str | None, str] = dict.fromkeys(described, "metadata")
+    roles |= dict.fromkeys(chosen if class_column is None else (), "concept")
+    unclassed = int(known[class_column].isna().sum()) if class_column else 0
+    more = f"; {unclassed:,} unknown" if unclassed else ""
+    roles |= {class_column: f"names the class of each{more}", id_column: "names the samples"}
+    if images is not None:
+        roles[file_column or id_column] = f"names the images{taken.near}"
+    dataset.remarks = _remarks(table, roles, class_column is None and concepts is None)
+    dataset.remarks |= taken.unread
     return dataset
+
+
+def _remarks(table: pd.DataFrame, roles: Mapping[str | None, str], asked: bool) -> dict[str, str]:
+    """Return what became of each column, in their order. ``asked``: whether all labels are meant to
+    be asked about."""
+    remarks = {}
+    for name, cells in table.rename(columns=str).items():
+        role = roles.get(str(name), "left out")
+        if role == "concept":
+            role = label_cells(cells).remark
+        elif role == "metadata":
+            odd, read = odd_label(cells), label_cells(cells)
+            could = asked and read.truths.nunique() > 1 and not read.odd.any()
+            role = f"metadata: {odd}" if odd else COULD_BE_ASKED if could else ""
+        if role:
+            remarks[str(name)] = role
+    return remarks
 
 
 COULD_BE_ASKED = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
 """Of a column of metadata with 0 and 1 (or yes and no), such as one whose odd cell was mended."""
 
 
-def _all_labels(cells: "pd.Series[str]") -> bool:
-    """Whether all cells but empty ones are labels, of both kinds."""
-    known = cells[~cells.isin(EMPTY)]
-    return known.nunique() > 1 and not not_labels(known).any()
-
-
 def odd_label(cells: "pd.Series[str]") -> str:
-    """Of a column nearly all of whose cells are labels, which one is none; "" for any other."""
-    known = cells[~cells.isin(EMPTY)]
-    odd = not_labels(known)
-    if not odd.any() or odd.mean() > FEW:
+    """Return which cell of a column that mostly holds labels is none; "" for any other column."""
+    read = label_cells(cells)
+    odd, known = int(read.odd.sum()), int(read.truths.notna().sum())
+    if not odd or known < odd or (read.truths.nunique() < 2 and odd > FEW * (odd + known)):
         return ""
-    row = int(np.flatnonzero(not_labels(cells.mask(cells.isin(EMPTY))))[0])
-    rest = known[~odd]
-    more = f", {odd.sum() - 1} more rows are like that" if odd.sum() > 1 else ""
-    words = "0 or 1" if pd.to_numeric(rest, errors="coerce").notna().all() else "yes or no"
-    return f"row {row + 1} holds {cells.iloc[row]!r}{more}, the other {len(rest)} are {words}"
+    row = int(np.flatnonzero(read.odd)[0])
+    more = f", {odd - 1} more rows are like that" if odd > 1 else ""
+    numbers = pd.to_numeric(cells[read.truths.notna()], errors="coerce").notna().all()
+    text = f"row {row + 1} holds {cells.iloc[row]!r}{more}, the other {known} are "
+    return text + ("0 or 1" if numbers else "yes or no")
 
 
-def _odd_cells(table: pd.DataFrame) -> str:
-    """What else is to be mended, to be told beside another error."""
+FEW = 0.2
+"""Share of the cells of a column up to which those that are no labels are likely mistakes, where
+its labels are all alike."""
+
+
+def odd_cells(table: pd.DataFrame) -> str:
+    """Return what else is to be mended, to be told beside another error."""
     odd = {str(name): odd_label(table[name]) for name in table}
-    return "".join(f"; also column {name!r}: {told}" for name, told in odd.items() if told)
+    return "".join(f"; also column {name!r}: {text}" for name, text in odd.items() if text)
 
 
 def _check_labels(
-    table: pd.DataFrame, chosen: list[str], images: Path | str | None, path: Path
+    table: pd.DataFrame, chosen: list[str], images: Images | None, path: Path
 ) -> None:
-    """Raises InputError where the cells of a column are mostly no labels: it has another use."""
-    if odd := _not_labels(table.replace(list(EMPTY), ""), chosen):
-        row = int(np.flatnonzero(~table[odd[0]].isin(EMPTY))[0])
+    """Raise InputError where the cells of a column are mostly no labels: it has another use."""
+    read = {name: label_cells(table[name]) for name in chosen}
+    odd = [n for n, r in read.items() if r.odd.sum() > r.truths.notna().sum()]
+    if odd:
+        row = int(np.flatnonzero(read[odd[0]].odd)[0])
         raise InputError(
             f"{path}: labels: expected 0, 1 or empty (unknown), got "
             f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
@@ -144,78 +194,100 @@ def _check_labels(
         )
 
 
+class _Taken(NamedTuple):
+    """The image files, whether each row is kept, the names of those left out, how names differ
+    from files, and what of the folders was not read."""
+
+    files: list[Path]
+    kept: list[bool]
+    skipped: list[str]
+    near: str = ""
+    unread: Mapping[str, str] = MappingProxyType({})
+
+
 def _files(
-    folder: Folder,
+    images: Images,
     table: pd.DataFrame,
     id_column: str,
     file_column: str | None,
     path: Path,
     broken: str,
-) -> tuple[list[Path | None], list[str]]:
-    """The image file of every row, None where it is missing, and what those are called.
-
-    Raises InputError where one is missing, unless ``broken`` is "skip" and most are there.
-    """
+    allow_outside: bool,
+) -> _Taken:
+    """Raise InputError where most images are missing, or any unless ``broken`` is "skip"."""
+    several = [images] if isinstance(images, str | Path) else [*images]
+    folders = [Folder(Path(folder), allow_outside) for folder in several]
     names, ids = table[file_column or id_column], table[id_column]
-    found = [_find(folder, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
-    missing = [row for row, file in enumerate(found, start=1) if file is None]
+    found = [_of_row(folders, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
+    files = [file for file, _ in found if file is not None]
+    missing = [row for row, (file, _) in enumerate(found) if file is None]
     few = 2 * len(missing) < len(table)
-    if few and broken == "skip":
-        return found, [f"{folder.path / names.iloc[row - 1]} (missing)" for row in missing]
-    if missing and few:
-        told = some([f"{names.iloc[row - 1]} (row {row})" for row in missing], 5)
+    if missing and few and broken != "skip":
+        rows = some([f"{names.iloc[row]} (row {row + 1})" for row in missing], 5)
         raise InputError(
-            f"{path}: {len(table) - len(missing):,} of {len(table):,} images found in "
-            f"{str(folder.path)!r}, missing: {told}; mend the name, remove the row, or leave such "
-            "rows out by broken = 'skip' (in [dataset], or of read_table); rows are counted "
-            "below the header" + _odd_cells(table)
+            f"{path}: {len(files):,} of {len(table):,} images found in "
+            f"{listed((str(folder.path) for folder in folders), 2)}, missing: {rows}; mend the "
+            "name, remove the row, or leave such rows out by broken = 'skip' (in [dataset], or of "
+            f"read_table); rows are counted below the header{odd_cells(table)}"
         )
-    if missing:
-        sample, name = ids.iloc[missing[0] - 1], names.iloc[missing[0] - 1]
-        said = f"sample {sample!r}: image file {str(folder.path / name)!r} does not exist"
+    if missing and not few:
+        folder, name = folders[0].path, names.iloc[missing[0]]
+        sample = ids.iloc[missing[0]]
+        text = f"sample {sample!r}: image file {str(folder / name)!r} does not exist"
         if len(missing) > 1:
-            said += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
-        raise InputError(said + _where_images_are(folder.path, Path(name), table))
-    return found, []
+            text += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
+        raise InputError(text + _where_images_are(folder, Path(name), table))
+    bad = unreadable(files, broken, str(path))
+    left_out = [*sorted(map(str, bad))]
+    left_out += [f"{folders[0].path / names.iloc[row]} (missing)" for row in missing]
+    return _Taken(
+        [file for file in files if file not in bad],
+        [file is not None and file not in bad for file, _ in found],
+        left_out,
+        _near(found, names, path),
+        unread_remark([folder.path for folder in folders], [*files, path]),
+    )
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
-    delimiter = _delimiter(path)
-    check_width(path, delimiter)
-    try:
-        # all text and no header, so that the ids 007 and NA stay what they are, and a column
-        # that stands twice is seen; labels become numbers later
-        rows = pd.read_csv(
-            path,
-            sep=delimiter,
-            header=None,
-            skipinitialspace=True,
-            dtype=str,
-            keep_default_na=False,
+def _near(found: Sequence[tuple[Path | None, bool]], names: "pd.Series[str]", path: Path) -> str:
+    """Return how names differ from their files. Raise InputError where two rows name one file."""
+    rows = [row for row, (file, exact) in enumerate(found) if file is not None and not exact]
+    counts = Counter(str(file) for file, _ in found)
+    for row in rows:
+        if counts[str(found[row][0])] > 1:
+            raise InputError(
+                f"{path}, row {row + 1}: {names.iloc[row]!r} is nearest to "
+                f"{os.path.basename(str(found[row][0]))!r}, which another row names, too; write "
+                "names as their files are called"
+            )
+    if not rows:
+        return ""
+    name, file = names.iloc[rows[0]], found[rows[0]][0]
+    return (
+        f"; {len(rows):,} differ from their files in letter case, slashes, Unicode form or zeros "
+        f"in front, as {name!r} from {file and file.name!r}"
+    )
+
+
+def _of_row(folders: Sequence[Folder], name: str, where: str) -> tuple[Path | None, bool]:
+    """Return the file of that name, and whether it is called just so."""
+    exact = [file for folder in folders if (file := find_image(folder, name, where))]
+    if len(exact) > 1:
+        raise InputError(
+            f"{where}: {name!r} is in {len(exact)} of the folders, {str(exact[0])!r} and "
+            f"{str(exact[1])!r}; write the folder in the name"
         )
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        said = why_unread(path, error)
-        if path.suffix.lower() in SPREADSHEETS:
-            said += "; save the spreadsheet as CSV"
-        raise InputError(f"{path}: cannot read a table of labels: {said}") from None
-    columns = rows.iloc[0]
-    if columns.duplicated().any():
-        raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
-    return restored(rows.iloc[1:].set_axis(columns.tolist(), axis=1))
+    if exact:
+        return exact[0], True
+    near = [file for folder in folders if (file := folder.near(name, where))]
+    return (near[0] if len(near) == 1 else None), False
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """All columns of a CSV or .parquet file, every cell a text ("" where it is empty)."""
-    return _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-
-
-def _delimiter(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header = file.readline(MAX_HEADER)
-    except (OSError, UnicodeDecodeError):
-        return ","  # said when the table is read
-    return next((d for d in (",", ";", "\t") if d in header), ",")
+    """Return all columns of a table, every cell a text ("" where it is empty)."""
+    if path.suffix.lower() == ".parquet":
+        return _read_parquet(path)
+    return json_lines(path).map(_text) if path.suffix.lower() == ".jsonl" else csv_rows(path)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -230,20 +302,20 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _text(cell: object) -> str:
+    if isinstance(cell, list | dict | np.ndarray):
+        return str(cell)
     if cell is None or cell is pd.NA or cell != cell:
         return ""
     return str(int(cell)) if isinstance(cell, bool | np.bool_) else str(cell)
 
 
-FEW = 0.2
-"""Share of the cells of a column up to which those that are no labels are likely mistakes."""
 LOOKED_AT = 20
 """Rows that are looked at to guess what a column is."""
 ID_NAMES = ("id", "image", "file", "name", "path", "sample")
 """Parts of the names of columns that are likely to name samples."""
 
 
-def _advised_id_column(table: pd.DataFrame, images: Path | str | None) -> str:
+def _advised_id_column(table: pd.DataFrame, images: Images | None) -> str:
     """How to say which column names the samples."""
     names = [str(name) for name in table.columns]
     unique = [name for name in names if table[name].is_unique and (table[name] != "").all()]
@@ -255,26 +327,23 @@ def _advised_id_column(table: pd.DataFrame, images: Path | str | None) -> str:
     return f"; say which column names the samples: id_column = {said} in [dataset]"
 
 
-def _are_files(cells: "pd.Series[str]", images: Path | str) -> bool:
-    folder = Folder(Path(images), allow_outside=False)
+def _are_files(cells: "pd.Series[str]", images: Images) -> bool:
+    several = [images] if isinstance(images, str | Path) else images
+    folders = [Folder(Path(folder), allow_outside=False) for folder in several]
     try:
-        return all(_find(folder, name, "") is not None for name in cells[:LOOKED_AT])
+        return all(_of_row(folders, name, "")[0] is not None for name in cells[:LOOKED_AT])
     except InputError:  # one leads out of the folder
         return False
 
 
-def _find(folder: Folder, name: str, where: str) -> Path | None:
-    return folder.find((f"{name}{ending}" for ending in ("", *ENDINGS)), where)
-
-
-def _not_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns most of whose cells are no labels."""
-    said = {name: table[name][table[name] != ""] for name in columns}
-    return [name for name, cells in said.items() if len(cells) and not_labels(cells).mean() > 0.5]
+def find_image(folder: Folder, name: str, where: str) -> Path | None:
+    """Return the image file of that name, its ending left out or not; None where it is missing."""
+    whole = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))  # "p0.v1" has no ending yet
+    return folder.find((f"{name}{ending}" for ending in (*whole, *ENDINGS, "")), where)
 
 
 def _advised_use(
-    table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str], images: Path | str | None
+    table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str], images: Images | None
 ) -> str:
     """What to do about columns that are no labels, among those taken for concepts."""
     for name in odd:
@@ -294,19 +363,14 @@ def _where_images_are(folder: Path, name: Path, table: pd.DataFrame) -> str:
     if not folder.is_dir():
         hint = near_file(folder) or "; say where the images are by images = ... in [dataset]"
         return f"; {str(folder)!r} is no folder{hint}"
-    there = image_files(folder, allow_outside=True)
+    there = [file.name for file in image_files(folder, allow_outside=True)]
     if not there:
         return f"; {str(folder)!r} holds no image ({', '.join(ENDINGS)})"
     for column in map(str, table.columns):
         if _are_files(table[column], folder):
-            return (
-                f'; the column of file names is to be said: file_column = "{column}" in [dataset]'
-            )
+            return f'; name the column of file names: file_column = "{column}" in [dataset]'
     depth = len(name.parent.parts)
     if depth and folder.parts[-depth:] == name.parent.parts:
         above = str(folder.parents[depth - 1])
         return f"; names in the table start above that folder: images = {above!r} in [dataset]"
-    return (
-        f"; expected a file of that name, with or without one of {', '.join(ENDINGS)}; the folder "
-        f"has {listed([p.name for p in there], 3)}"
-    )
+    return f"; expected a file of that name, whatever its ending; the folder has {listed(there, 3)}"

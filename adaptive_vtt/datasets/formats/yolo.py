@@ -1,0 +1,159 @@
+"""YOLO: a text file of boxes, or of outlines, per image, as Ultralytics' tools write them.
+
+    data.yaml    {train,val,test}/images/1.jpg      {train,val,test}/labels/1.txt
+    data.yaml    images/{train,val,test}/1.jpg      labels/{train,val,test}/1.txt
+
+A line is the number of a class, then the box (middle x and y, width and height) or an outline
+(x and y of each corner), as shares of the image. An image without a file shows nothing. The names
+of classes stand in a .yaml, or line by line in classes.txt or obj.names.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+
+from ...errors import InputError
+from ...types import Box
+from ...utils.files import contents
+from ...utils.image_files import read_size
+from ..boxed import BoxedDataset, Picture, from_pictures, show, within
+from ..scanning import (
+    BrokenOption,
+    Folder,
+    FolderOption,
+    OutsideOption,
+    Reading,
+    SplitOption,
+    image_files,
+    is_split,
+    split_remark,
+    unread_remark,
+    unreadable,
+)
+
+NAMES = ("*.yaml", "*.yml", "classes.txt", "obj.names", "labels/classes.txt")
+"""Files that name the classes."""
+_LINE = re.compile(rb"\d+( +[\d.eE+-]+){4,}\s")
+
+
+def yolo_folders(root: Path) -> list[tuple[str, Path, Path]]:
+    """Return the splits ("" for none), folders of images and folders of labels below ``root``."""
+    found = []
+    for folder in sorted(path for path in (root, *root.rglob("*")) if path.is_dir()):
+        *above, last = ("", *folder.relative_to(root).as_posix().rpartition("images"))
+        labels = root / f"{above[1]}labels{last}" if above[2] else folder
+        texts = (contents(file)[:9999] + b"\n" for file in sorted(labels.glob("*.txt")))
+        if any(map(_LINE.match, texts)) and image_files(folder, allow_outside=True):
+            found.append(
+                (next(filter(is_split, folder.relative_to(root).parts), ""), folder, labels)
+            )
+    return found
+
+
+def from_yolo(
+    path: FolderOption,
+    *,
+    split: SplitOption = None,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
+) -> BoxedDataset:
+    """Read a folder of images with YOLO's text files.
+
+    Concepts are the classes that any image shows, by number. ``broken``: "skip" leaves out lines
+    that cannot be read; the class that they name, or any, is unknown in their image.
+
+    Raises:
+        InputError: naming file, line and what was expected; where no image has labels.
+    """
+    top, reading = Path(path), Reading(broken, "YOLO")
+    places = [place for place in yolo_folders(top) if split in (None, place[0])]
+    if not places:
+        of = f" of the split {split!r}" if split else ""
+        raise InputError(f"{top}: expected images{of} with YOLO's labels (.txt), found none")
+    rows = [
+        (name, file, Folder(labels, allow_outside, top).file(f"{file.stem}.txt", str(labels)))
+        for name, images, labels in places
+        for file in Folder(images, allow_outside, top).images()
+    ]
+    bad = unreadable([file for _, file, _ in rows], broken, str(top))
+    names, pictures = class_names(top), []
+    for _, file, text in rows:
+        if file not in bad:
+            key = file.relative_to(top).as_posix() if len(places) > 1 else file.stem
+            pictures.append(Picture(key, file, *read_size(file, str(file))))
+            lines = contents(text).decode(errors="replace").splitlines() if text.is_file() else []
+            for number, line in enumerate(lines, start=1):
+                _add(pictures[-1], line.split(), names, reading, f"{text}, line {number}")
+    shown = {label for picture in pictures for label in picture.truth}
+    others = sorted(shown - {*names.values()}, key=lambda label: int(label.split()[1]))
+    skipped = [*reading.skipped, *sorted(map(str, bad))]
+    dataset = from_pictures(
+        pictures, [*names.values(), *others], str(top), name=top.resolve().name, skipped=skipped
+    )
+    used = [each for _, *files in rows for each in files]
+    used += [file for pattern in NAMES for file in top.rglob(pattern)]
+    splits = [name for name, file, _ in rows if file not in bad]
+    dataset.remarks = split_remark(splits) | unread_remark([top], used)
+    return dataset
+
+
+def _add(
+    picture: Picture, words: list[str], names: Mapping[int, str], reading: Reading, where: str
+) -> None:
+    """Add what a line says to what a picture shows."""
+    if words:
+        label = reading.attempt(partial(_label, words[0], names, where)) or ""
+        box = reading.attempt(partial(_box, words[1:], label, picture, where)) if label else None
+        if box is None:  # something is there, though nobody knows where
+            picture.doubt(label)
+        else:
+            show(picture, label)
+            picture.boxes.append(box)
+
+
+def _label(word: str, names: Mapping[int, str], where: str) -> str:
+    number = int(word) if word.isdecimal() else -1
+    if number < 0 or (names and number not in names):
+        known = f" from 0 to {max(names)}" if names else ""
+        raise InputError(f"{where}: expected the number of a class{known}, got {word[:40]!r}")
+    return names.get(number, f"class {number}")
+
+
+def _box(words: list[str], label: str, picture: Picture, where: str) -> Box:
+    try:
+        x, y, across, down, *more = map(float, words)
+    except ValueError:
+        raise InputError(f"{where}: expected 4 numbers or more, got {words[:6]}") from None
+    edges = x - across / 2, y - down / 2, x + across / 2, y + down / 2
+    if len(more) > 1:  # an outline; a fifth number alone is a detector's score
+        xs, ys = (x, across, *more[::2]), (y, down, *more[1::2])
+        edges = min(xs), min(ys), max(xs), max(ys)
+    sides = [e * (picture.height if k % 2 else picture.width) for k, e in enumerate(edges)]
+    return within(Box(label, *sides), picture.height, picture.width, where)
+
+
+def class_names(top: Path) -> dict[int, str]:
+    """Return the names of classes by number, {} where no file of the folder names them."""
+    for file in (file for pattern in NAMES for file in sorted(top.glob(pattern))):
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        if file.suffix not in (".yaml", ".yml"):
+            return {number: line.strip() for number, line in enumerate(lines) if line.strip()}
+        if names := _yaml_names([re.sub(r"(^|\s)#.*", "", line).rstrip() for line in lines]):
+            return names
+    return {}
+
+
+def _yaml_names(lines: list[str]) -> dict[int, str]:
+    """Return what ``names:`` holds, a list or a table, on its line or on those below it."""
+    start = next((k for k, line in enumerate(lines) if line.startswith("names:")), len(lines))
+    own = "".join(lines[start : start + 1]).removeprefix("names:").strip()
+    below = takewhile(lambda line: not line or line[0] in " \t-]}", lines[start + 1 :])
+    texts = [own, *below] if own else []
+    cells = [cell for text in texts for cell in text.strip().strip("[]{}").split(",")] or [*below]
+    names: dict[int, str] = {}
+    for cell in filter(None, (cell.strip().removeprefix("- ").strip() for cell in cells)):
+        number, _, name = cell.partition(":") if re.match(r"\d+\s*:", cell) else ("", "", cell)
+        names[int(number) if number else len(names)] = name.strip().strip("\"'")
+    return names

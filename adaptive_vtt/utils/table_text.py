@@ -1,0 +1,120 @@
+"""Text of tables: CSV of whatever delimiter, in UTF-8 or UTF-16, and JSON Lines."""
+
+import codecs
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from .files import why_unread
+from .tables import MAX_HEADER, check_columns, restored
+
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+SAMPLE = 50
+"""Lines from which the delimiter of a table is found, its header among them."""
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def csv_rows(path: Path) -> pd.DataFrame:
+    """Return all columns of a CSV, every cell a text; its delimiter and encoding are found."""
+    text = table_text(path)
+    try:
+        first, _, rest = text.partition("\n")
+        named = first.strip().strip('"').lower().startswith("sep=")
+        delimiter = first.strip().strip('"')[4:5] or "\t" if named else found_delimiter(text)
+        text = rest if named else text
+        header = text[:MAX_HEADER].partition("\n")[0]
+        if len(header) == MAX_HEADER:
+            raise InputError(
+                f"{path}: expected a header of fewer than {MAX_HEADER} characters, got a longer "
+                "line"
+            )
+        # cells with delimiters in quotes count as several: a bound is enough
+        check_columns(header.count(delimiter) + 1, path)
+        # all text and no header, so that the ids 007 and NA stay what they are, and a column
+        # that stands twice is seen; labels become numbers later
+        rows = pd.read_csv(
+            io.StringIO(text),
+            sep=delimiter,
+            header=None,
+            skipinitialspace=True,
+            dtype=str,
+            keep_default_na=False,
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise InputError(
+            f"{path}: cannot read a table of labels: {why_unread(path, error)}"
+        ) from None
+    columns = rows.iloc[0].str.strip()
+    if columns.duplicated().any():
+        raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
+    return restored(rows.iloc[1:].set_axis(columns.tolist(), axis=1))
+
+
+def table_text(path: Path) -> str:
+    """Return the text of a table in UTF-8 or UTF-16. Raise InputError for any other encoding."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        text = f"{path}: cannot read a table of labels: {why_unread(path, error)}"
+        raise InputError(text) from None
+    encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), "")
+    nulls = data[0:1000:2].count(0), data[1:1000:2].count(0)
+    if not encoding and max(nulls) > min(len(data), 1000) / 3 > 3 * min(nulls):
+        encoding = "utf-16-be" if nulls[0] > nulls[1] else "utf-16-le"  # without its mark
+    try:
+        if path.suffix.lower() in SPREADSHEETS or data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):
+            raise InputError(
+                f"{path}: cannot read a table of labels: it is a spreadsheet; save the spreadsheet "
+                "as CSV (UTF-8)"
+            )
+        return data.decode(encoding or "utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path}: cannot read a table of labels: line {line} is no UTF-8, the file is likely "
+            "in a code page of Windows; save it as UTF-8 (in Excel: CSV UTF-8)"
+        ) from None
+
+
+def found_delimiter(text: str) -> str:
+    """Return the one of comma, semicolon, tab and bar that parts the header and the first rows
+    into equally many cells; of several, the one that makes the most."""
+    best, most = ",", (0.0, 1)
+    for delimiter in ",;\t|":
+        lines = [line for line in text[:MAX_HEADER].split("\n", SAMPLE)[:SAMPLE] if line.strip()]
+        try:
+            rows = [*csv.reader(lines, delimiter=delimiter, skipinitialspace=True)]
+        except csv.Error:
+            continue
+        width = len(rows[0]) if rows else 1
+        alike = float(np.mean([len(row) == width for row in rows])) if width > 1 else 0.0
+        if (alike, width) > most:
+            best, most = delimiter, (alike, width)
+    return best
+
+
+def json_lines(path: Path) -> pd.DataFrame:
+    """Return a table whose rows are JSON objects, one a line; a missing cell is NaN."""
+    rows = []
+    for number, line in enumerate(table_text(path).split("\n"), start=1):
+        try:
+            row = json.loads(line) if line.strip() else {}
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {number}: expected a JSON object, got {line[:60]!r}")
+        rows += [row] if row else []
+    table = pd.DataFrame(rows, dtype=object)
+    check_columns(table.shape[1], path)
+    return table.rename(columns=str)
