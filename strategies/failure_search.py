@@ -64,7 +64,13 @@ class FailureSearch:
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         gp = question_gp(belief, "failure-search")
-        discount = self._discount(candidates, belief)
+        # (n,): ``again`` for a (sample, concept) that failed before, else 1
+        discount = torch.ones(len(candidates), dtype=torch.float64)
+        if belief.failed:
+            concepts = len(belief.space.concepts)
+            failed = torch.tensor([sample * concepts + c for sample, c in belief.failed])
+            known = torch.isin(candidates.sample * concepts + candidates.concept, failed)
+            discount[known] = self.again
         bound = expected_losses(candidates, belief, "failure-search").clone()
         high = (bound * discount).topk(min(self.bounded // 2, len(bound))).indices
         some = some_calls(candidates, self.bounded - self.bounded // 2, len(gp))
@@ -73,13 +79,3 @@ class FailureSearch:
         bound[places] += self.beta * latent.sqrt()
         worth = per_call(candidates, bound.clamp(0, 1) * discount)
         return per_question(candidates, sharpened(worth, self.power))
-
-    def _discount(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        """(n,): ``again`` for a (sample, concept) that failed before, else 1."""
-        discount = torch.ones(len(candidates), dtype=torch.float64)
-        if belief.failed:
-            concepts = len(belief.space.concepts)
-            failed = torch.tensor([sample * concepts + c for sample, c in belief.failed])
-            known = torch.isin(candidates.sample * concepts + candidates.concept, failed)
-            discount[known] = self.again
-        return discount

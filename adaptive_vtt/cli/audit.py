@@ -32,9 +32,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         Path | None,
         arg("What to audit: images, model, questions. 'avtt init DIR' writes one.", "SPEC.toml"),
     ] = None,
-    demo: Annotated[
-        bool, opt("Audit the bundled model on bundled images instead.", flags="--demo")
-    ] = False,
+    demo: Annotated[bool, opt("Audit the bundled model on bundled images instead.")] = False,
     budget: Annotated[int | None, field("audit.budget", "CALLS", ENDS)] = None,
     max_cost: Annotated[float | None, field("audit.max_cost", "MONEY", ENDS)] = None,
     half_width: Annotated[float | None, field("certify.half_width", "SHARE", ENDS)] = None,
@@ -44,7 +42,6 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         bool,
         opt(
             "Certify nothing: look for what is uncertain, as the paper does.",
-            flags="--explore",
             rich_help_panel=CERTIFIES,
         ),
     ] = False,
@@ -52,7 +49,6 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         bool,
         opt(
             "Exit with 3 where a target is open or invalidated in the end, for scripts.",
-            flags="--require-certified",
             rich_help_panel=CERTIFIES,
         ),
     ] = False,
@@ -79,7 +75,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     ] = None,
     sets: Set = None,
     dry_run: Annotated[
-        bool, opt("Estimate calls and cost as 'avtt plan' does; ask nothing.", flags="--dry-run")
+        bool, opt("Estimate calls and cost as 'avtt plan' does; ask nothing.")
     ] = False,
     out: Out = Path("runs/audit"),
     plotly: Plotly = "inline",

@@ -25,9 +25,7 @@ def census(
     spec: Annotated[
         Path | None, arg("What to ask about. 'avtt init DIR' writes one.", "SPEC.toml")
     ] = None,
-    demo: Annotated[
-        bool, opt("Ask the bundled model about bundled images instead.", flags="--demo")
-    ] = False,
+    demo: Annotated[bool, opt("Ask the bundled model about bundled images instead.")] = False,
     budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
     max_cost: Annotated[float | None, field("audit.max_cost", "MONEY")] = None,
     processes: Annotated[int | None, field("audit.processes", "NUMBER")] = None,

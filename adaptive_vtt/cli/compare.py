@@ -54,7 +54,7 @@ def compare(
     spec: Annotated[
         Path | None, arg("What to audit; its model must cost nothing.", "SPEC.toml")
     ] = None,
-    demo: Annotated[bool, opt("Compare on the bundled model.", flags="--demo")] = False,
+    demo: Annotated[bool, opt("Compare on the bundled model.")] = False,
     strategies: Annotated[
         str | None,
         opt(
@@ -74,9 +74,7 @@ def compare(
     budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
     exhaust: Annotated[
         bool,
-        opt(
-            "Ask the model everything once, to compare estimates with the truth.", flags="--exhaust"
-        ),
+        opt("Ask the model everything once, to compare estimates with the truth."),
     ] = False,
     executor: Annotated[
         str,

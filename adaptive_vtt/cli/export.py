@@ -116,21 +116,14 @@ def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
     ] = None,
     sources: Annotated[
         bool,
-        opt(
-            "With --questions: only the images as they are, for captions in \\[space].",
-            flags="--sources",
-        ),
+        opt("With --questions: only the images as they are, for captions in \\[space]."),
     ] = False,
-    hidden: Annotated[
-        bool, opt("With --sources: their versions with a box hidden, too.", flags="--hidden")
-    ] = False,
+    hidden: Annotated[bool, opt("With --sources: their versions with a box hidden, too.")] = False,
     coco: Annotated[
         bool,
-        opt("With --failures or --disagreements: also as COCO's JSON, coco.json.", flags="--coco"),
+        opt("With --failures or --disagreements: also as COCO's JSON, coco.json."),
     ] = False,
-    fiftyone: Annotated[
-        bool, opt("With these: also for FiftyOne, fiftyone.json.", flags="--fiftyone")
-    ] = False,
+    fiftyone: Annotated[bool, opt("With these: also for FiftyOne, fiftyone.json.")] = False,
     run_code: RunCode = False,
     as_json: Json = False,
 ) -> None:

@@ -37,19 +37,14 @@ def label(  # noqa: C901, PLR0912 - a command's options
     directory: Annotated[
         Path, arg("Folder that an audit or build-vqa wrote, or a TSV of questions.", "DIR")
     ],
-    reader: Annotated[
-        str | None, opt("Who labels: writes a page for this person.", "NAME", flags="--reader")
-    ] = None,
+    reader: Annotated[str | None, opt("Who labels: writes a page for this person.", "NAME")] = None,
     realism: Annotated[
         bool,
-        opt(
-            "Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?",
-            flags="--realism",
-        ),
+        opt("Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?"),
     ] = False,
     questions: Annotated[
         bool,
-        opt("People answer what the model was asked, in that order.", flags="--questions"),
+        opt("People answer what the model was asked, in that order."),
     ] = False,
     sample: Annotated[
         int | None,
@@ -62,9 +57,7 @@ def label(  # noqa: C901, PLR0912 - a command's options
         bool, opt("Also everything in all follow-ups; all pairs.", flags="--all")
     ] = False,
     take: Annotated[Path | None, opt("Add the answers that such a page saved.", "FILE")] = None,
-    summary: Annotated[
-        bool, opt("Say what the answers of all readers come to.", flags="--summary")
-    ] = False,
+    summary: Annotated[bool, opt("Say what the answers of all readers come to.")] = False,
     out: Annotated[
         Path | None, opt("Of questions: write those that were accepted here, a new folder.")
     ] = None,

@@ -48,9 +48,13 @@ def list_parts(
         _list_family(family, as_json)
         return
     if kind == SPECS:
-        _list_specs(as_json)
+        from .init import about, bundled  # all else is quicker without
+
+        _print({name: about(text) for name, text in bundled().items()}, as_json)
         return
-    entries = [*_registry(kind).entries(), *_compared(kind)]
+    check_known("kind", kind, KINDS)
+    found: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY
+    entries = [*found.entries(), *_compared(kind)]
     if as_json:
         typer.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
         return
@@ -84,12 +88,6 @@ def _list_family(family: str, as_json: bool) -> None:
         typer.echo(folded(member.about, f"{member.name:{wide}}  {severities:9}  "))
 
 
-def _list_specs(as_json: bool) -> None:
-    from .init import about, bundled  # all else is quicker without
-
-    _print({name: about(text) for name, text in bundled().items()}, as_json)
-
-
 def _print(told: Mapping[str, str], as_json: bool) -> None:
     if as_json:
         entries = [{"name": name, "about": said} for name, said in told.items()]
@@ -98,12 +96,6 @@ def _print(told: Mapping[str, str], as_json: bool) -> None:
     wide = max(map(len, told))
     for name, said in told.items():
         typer.echo(folded(said, f"{name:{wide}}  "))
-
-
-def _registry(kind: str) -> "Registry":
-    check_known("kind", kind, KINDS)
-    found: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY
-    return found
 
 
 def _line(entry: "Entry", wide: int) -> str:

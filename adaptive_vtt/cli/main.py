@@ -6,7 +6,7 @@ A command's file, and with it what it needs, is imported when it is called.
 import sys
 from importlib import import_module
 from itertools import pairwise
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -89,6 +89,10 @@ def command(name: str) -> Any:
         return typer.main.get_command(module.app)
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     called = module.list_parts if name == "list" else getattr(module, word)
+    for parameter, kind in get_type_hints(called, include_extras=True).items():
+        for option in getattr(kind, "__metadata__", ()):
+            if kind.__origin__ is bool and option.default is ...:  # else typer adds --no-...
+                option.default = f"--{parameter.replace('_', '-')}"
     alone.command(name)(called)
     return typer.main.get_command(alone)
 

@@ -41,9 +41,7 @@ Plotly = Annotated[
     ),
 ]
 
-RunCode = Annotated[
-    bool, opt("Run datasets, relations and oracles of the spec that are code.", flags="--run-code")
-]
+RunCode = Annotated[bool, opt("Run datasets, relations and oracles of the spec that are code.")]
 """Of commands that build a run folder's space again, which otherwise run nothing of it."""
 
 

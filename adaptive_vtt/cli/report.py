@@ -19,8 +19,7 @@ def report(
         bool,
         opt(
             "Also tables/NAME.csv and .tex: targets, derived figures, and all per "
-            "perturbation and concept.",
-            flags="--tables",
+            "perturbation and concept."
         ),
     ] = False,
     open_it: Open = False,

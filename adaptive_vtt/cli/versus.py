@@ -115,9 +115,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     seed: Annotated[
         int | None, opt("Same seed, same comparison. Default: a new one.", "NUMBER")
     ] = None,
-    require_decided: Annotated[
-        bool, opt("Exit with 4 where a target stays open.", flags="--require-decided")
-    ] = False,
+    require_decided: Annotated[bool, opt("Exit with 4 where a target stays open.")] = False,
     out: Annotated[
         Path, opt("Folder to write journal.db, result.json and report.html into.")
     ] = Path("runs/versus"),
@@ -216,7 +214,12 @@ def _refuse_audit(out: Path) -> None:
 
 def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path) -> Versus:
     kept = notes_of(a[0], os.path.abspath(a[1]))
-    space = _same_space(a, b)
+    space, other = build_space(*a), build_space(*b)
+    if difference := differs(space, other):
+        raise InputError(
+            f"versus: expected two specs that ask the same questions, got {difference}; only the "
+            "[model] sections may differ"
+        )
     known = asked.recorded_a is not None
     alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
     _, model_a, options = build_parts(alone, a[1], space, code=not known)
@@ -251,16 +254,6 @@ def _files(*specs: tuple[Spec, Path]) -> dict[str, list[str]]:
         above = os.path.commonpath(files)
         found = [file.relative_to(above).as_posix() for file in files]
     return {"files": found}
-
-
-def _same_space(a: tuple[Spec, Path], b: tuple[Spec, Path]) -> QuestionSpace:
-    space, other = build_space(*a), build_space(*b)
-    if difference := differs(space, other):
-        raise InputError(
-            f"versus: expected two specs that ask the same questions, got {difference}; only the "
-            "[model] sections may differ"
-        )
-    return space
 
 
 def _gated(asked: Asked, ids: list[TargetId]) -> Gated | None:

@@ -84,7 +84,11 @@ def _spec_of(facts: Facts, directory: Path | str, model: str | None) -> tuple[Sp
     path = str(Path(directory) / JOURNAL)
     spec, base = spec_of(facts, path, in_python(facts, directory))
     check_program(facts, spec, path)
-    _refuse_model(model, spec)
+    if model is not None:
+        raise InputError(
+            f"--model: expected none, as the run's SPEC.toml names its model (kind "
+            f"{spec.model.kind!r}), got {model!r}; leave it out"
+        )
     return spec, base
 
 
@@ -166,15 +170,6 @@ def _of_python(
     source = model if named else load_object(model)
     notes = {"call": {**call, **changes}}
     return called_again(call, source, journal=journal, notes=notes, **changes, **given)
-
-
-def _refuse_model(model: str | None, spec: Spec) -> None:
-    """Raises InputError for a model beside a spec, which names it."""
-    if model is not None:
-        raise InputError(
-            f"--model: expected none, as the run's SPEC.toml names its model (kind "
-            f"{spec.model.kind!r}), got {model!r}; leave it out"
-        )
 
 
 def in_python(facts: Facts, directory: Path | str) -> str:
@@ -266,12 +261,6 @@ def rejudge_folder(
         facts = read_facts(journal.facts())
     spec, base = spec_of(facts, str(where), JUDGE_OTHERWISE)
     check_program(facts, spec, str(where), judge=False)
-    spec = _with_oracle(spec, oracle, changes)
-    notes = notes_of(spec, facts.base)
-    return rejudge(directory, build_space(spec, base), out=out, notes=notes)
-
-
-def _with_oracle(spec: Spec, oracle: str | None, changes: Mapping[str, Any]) -> Spec:
     if other := [name for name in changes if name != "oracle"]:
         raise InputError(
             f"--set: expected oracle.FIELD, as nothing else may change, got {other[0]!r}"
@@ -282,7 +271,9 @@ def _with_oracle(spec: Spec, oracle: str | None, changes: Mapping[str, Any]) -> 
     section = merged({"oracle": before}, changes)["oracle"]
     if isinstance(section, dict) and section.get("judge") is False:  # the rule alone
         del section["judge"]
-    return parse_spec({**table, "oracle": section}, "rejudge")
+    spec = parse_spec({**table, "oracle": section}, "rejudge")
+    notes = notes_of(spec, facts.base)
+    return rejudge(directory, build_space(spec, base), out=out, notes=notes)
 
 
 def _from_here(oracle: str) -> str:

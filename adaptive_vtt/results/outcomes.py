@@ -119,10 +119,6 @@ def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:
         unanswered=~said,
     )
     counts = parts.groupby(keys, sort=False).sum()
-    return counts.join(_metrics(counts))
-
-
-def _metrics(counts: pd.DataFrame) -> pd.DataFrame:
     tn, fp, fn, tp = (counts[c].astype(float) for c in ("tn", "fp", "fn", "tp"))
     total = tn + fp + fn + tp
     chance = (tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)
@@ -133,4 +129,4 @@ def _metrics(counts: pd.DataFrame) -> pd.DataFrame:
         "f1": 2 * tp / (2 * tp + fp + fn),
         "kappa": ((tp + tn) * total - chance) / (total**2 - chance),
     }
-    return pd.DataFrame(figures).replace([np.inf, -np.inf], np.nan)
+    return counts.join(pd.DataFrame(figures).replace([np.inf, -np.inf], np.nan))

@@ -5,7 +5,7 @@ do are written with an apostrophe before them, and read back without it; numbers
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Number
 from pathlib import Path
 from types import MappingProxyType
@@ -74,12 +74,6 @@ def write_tables(
         columns = [column for column in for_paper.get(name, table) if column in table]
         write_text(folder / TABLES / f"{name}.csv", csv_text(table))
         write_text(folder / TABLES / f"{name}.tex", latex(table[columns], name))
-
-
-def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows, the header first, as a CSV file; texts made ``inert``."""
-    header, *body = rows
-    return csv_text(pd.DataFrame(body, columns=[*header]))
 
 
 def restored(table: pd.DataFrame) -> pd.DataFrame:

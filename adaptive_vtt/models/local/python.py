@@ -253,7 +253,8 @@ def as_model(found: Any, target: str, output: Output | None = None) -> ModelUnde
                 "an object whose 'ask' gives answers; leave it out"
             )
         return found
-    if _is_torch_module(found):
+    torch = sys.modules.get("torch")  # a torch module cannot exist before torch is imported
+    if torch is not None and isinstance(found, torch.nn.Module):
         return TorchModel(found, name=target, output=output or "logits")
     if callable(found):
         return PythonModel(found, name=target, output=output or "probabilities")
@@ -267,11 +268,6 @@ def as_model(found: Any, target: str, output: Output | None = None) -> ModelUnde
         f"model {target!r}: expected a callable, a torch module or an object with 'ask', "
         f"got {type(found).__name__}; {remedy}"
     )
-
-
-def _is_torch_module(found: object) -> bool:
-    torch = sys.modules.get("torch")  # a torch module cannot exist before torch is imported
-    return torch is not None and isinstance(found, torch.nn.Module)
 
 
 def _of_file(path: Path) -> ModelUnderTest:

@@ -78,12 +78,22 @@ def compare(a: Rates, b: Rates) -> Comparison:
     """The targets that both runs have, in the order of A's certificate."""
     theirs = {row.id: row for row in b.rows}
     pairs = tuple(Pair(r.id.name, r, theirs[r.id]) for r in a.rows if r.id in theirs)
+    found = []
+    if a.space != b.space:
+        found.append(
+            "the questions are not the same (other images, labels, relations or seeds of "
+            "follow-ups), so that rates may differ because of the questions"
+        )
+    if a.oracle != b.oracle:
+        found.append("answers were judged by different oracles, so that a loss is another thing")
+    if a.unanswered != b.unanswered:
+        found.append("unanswered questions count differently")
     return Comparison(
         pairs,
         together([a, b]),
         "each" in (a.guarantee, b.guarantee),
         len(a.rows) + len(b.rows) - 2 * len(pairs),
-        tuple(_unlike(a, b)),
+        tuple(found),
     )
 
 
@@ -120,17 +130,3 @@ def figure(found: Comparison, names: tuple[str, str]) -> JsonObject:
 def together(runs: Sequence[Rates]) -> float:
     """The probability, at least, with which the promises of all ``runs`` hold: the union bound."""
     return max(0.0, 1 - sum(1 - run.sure for run in runs))
-
-
-def _unlike(a: Rates, b: Rates) -> list[str]:
-    found = []
-    if a.space != b.space:
-        found.append(
-            "the questions are not the same (other images, labels, relations or seeds of "
-            "follow-ups), so that rates may differ because of the questions"
-        )
-    if a.oracle != b.oracle:
-        found.append("answers were judged by different oracles, so that a loss is another thing")
-    if a.unanswered != b.unanswered:
-        found.append("unanswered questions count differently")
-    return found
