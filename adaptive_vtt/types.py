@@ -210,6 +210,8 @@ class Unanswered:
     cost: float = 0.0
     unconfirmed: float = field(default=0.0, compare=False)
     """The part of ``cost`` that nobody confirmed: it may not have been charged."""
+    reply: str = field(default="", compare=False, repr=False)
+    """As of ``Answer``."""
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,8 @@ class Answer:
     cost: float = 0.0
     unconfirmed: float = field(default=0.0, compare=False)
     """As of ``Unanswered``."""
+    reply: str = field(default="", compare=False)
+    """The words that a chat model replied, before anything was read in them; "" of other models."""
 
     def __repr__(self) -> str:
         said = (f"mask {_size(v)}" if isinstance(v, np.ndarray) else repr(v) for v in self.values)

@@ -151,6 +151,7 @@ COLUMNS = (
     "loss",
     "unanswered",
     "said",
+    "reply",
     "draw",
     "call",
     "question",
@@ -192,9 +193,13 @@ class Inspection:
     def failures(self) -> pd.DataFrame:
         with self._reading() as journal:
             table = outcomes(journal)
-            said = {a.question: a.said for call in journal.calls() for a in call.answers}
+            rows = [(a, call.reply) for call in journal.calls() for a in call.answers]
         wrong = table[table["loss"] >= FAILED].reset_index(drop=True)
-        told = wrong.assign(said=wrong["question"].map(said))[[*COLUMNS]]
+        words = {
+            "said": wrong["question"].map({a.question: a.said for a, _ in rows}),
+            "reply": wrong["question"].map({a.question: reply or None for a, reply in rows}),
+        }
+        told = wrong.assign(**words)[[*COLUMNS]]
         if self._space is None:
             return told
         sources = self._space.numbering.parts(told["question"].to_numpy(np.int64))[0]

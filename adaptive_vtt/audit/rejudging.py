@@ -41,7 +41,7 @@ from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError
 from ..families import Misclassified, OfConcept, OfRelationConcept, TargetId
 from ..journal import Journal, SQLiteJournal, open_journal, read_journal
-from ..journal.answer_json import from_json
+from ..journal.answer_json import from_json, to_json
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..journal.rows import CallRow, DrawRow, JudgingRow, SourceRow
@@ -50,6 +50,7 @@ from ..results.result import Result, summarise
 from ..space import QuestionSpace
 from ..types import Answer, JsonObject, Value
 from .inspection import Inspection
+from .rereading import Rereading
 
 ENDED = "judged anew: nothing was asked"
 SPEC = ("spec", "base", "program", "parts")
@@ -91,6 +92,7 @@ def rejudge(
     *,
     out: Path | str | None = None,
     notes: Mapping[str, Any] | None = None,
+    reading: Rereading | None = None,
 ) -> Result:
     """What an audit's answers come to under the oracle of ``space``; nothing is asked.
 
@@ -99,6 +101,8 @@ def rejudge(
     - ``out``: a new folder for journal.db, result.json and report.html. Default None: the result
       alone.
     - ``notes``: as in ``Audit``.
+    - ``reading``: how the replies of a chat model, as far as the journal keeps them, are read
+      anew. Default None: what was read in them stays.
 
     Intervals hold if the oracle was chosen without looking at these answers; see above. Raises
     InputError where the new losses would not be those of the same targets, or the journal does
@@ -112,12 +116,13 @@ def rejudge(
         told = _trouble(journal)
     _check_same(then, space)
     judge = Judge(space, then.facts.settings.answers, keep_masks=True)
-    rows = _judged(then, judge)
+    sources = _sources(then, judge, reading)
+    rows = _judged(then, judge, reading)
     facts = _facts(then, judge, rows) | dict(notes or {})
     facts["warnings"] = [*then.facts.warnings, *told]
     with closing(open_journal(None if folder is None else folder / JOURNAL)) as made:
         made.add_draws(then.draws)
-        made.add_sources(then.sources)
+        made.add_sources(sources)
         made.add_judging(then.judging if space.oracle.judge_by is not None else [])
         made.add_calls(rows)
         made.set_facts(**facts)  # last: until then the folder holds no audit
@@ -230,17 +235,31 @@ def _name(space: QuestionSpace) -> str:
 # -- losses --------------------------------------------------------------------------------
 
 
-def _judged(then: _Audit, judge: Judge) -> list[CallRow]:
+def _sources(then: _Audit, judge: Judge, reading: Rereading | None) -> list[SourceRow]:
+    """The answers about source images, read anew where that is wanted; the judge knows them."""
+    rows = []
+    for row in then.sources:  # those of versions come last, and follow from the others
+        if reading is not None and row.reply:
+            prompt = judge.sources.prompt(row.source)
+            before = tuple(from_json(said, "journal: sources") for said in row.answers)
+            values = reading.values(row.reply, prompt, before)
+            row = replace(row, answers=tuple(map(to_json, values)))
+        judge.sources.know(row)
+        rows.append(row)
+    return rows
+
+
+def _judged(then: _Audit, judge: Judge, reading: Rereading | None) -> list[CallRow]:
     """The calls with their answers judged anew; raises InputError where that takes what the journal
     does not hold."""
-    for source in then.sources:
-        judge.sources.know(source)
     rows, said = [], _verdicts(then, judge.space)
     for call in then.calls:
         _check_source(then, judge, call.call)
         values = values_of(judge.space, judge.answers, call)
+        if reading is not None and call.reply:
+            values = reading.values(call.reply, judge.prompt(call.call), values)
         _check_kinds(then, judge.space, values)
-        answer = Answer(values, call.cost)
+        answer = Answer(values, call.cost, call.unconfirmed, call.reply)
         mine = _said_of(then, judge, call.call, answer, said)
         row = judge.row(call.call, answer, call.elapsed, mine)
         if any(value is LOST for value in values):

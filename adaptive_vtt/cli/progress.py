@@ -29,6 +29,7 @@ from ..engine.options import Certify
 from ..journal.facts import CertificateFacts, goal_reached
 from ..models.base import ConcurrentModel
 from ..results.cautions import fallen_back
+from ..results.replies import readings
 from ..results.result import Result
 from ..results.way_on import forecast, in_money
 from ..utils.figures import beside, in_points, money, outward, percent, shorten, span, tenths
@@ -45,6 +46,8 @@ NOTHING_CHECKED = (
     "so no rule could be broken: objects have to be located, by annotated boxes or a [detector] "
     "section, and by names that are understood"
 )
+REPLIES, FIRST_CALLS = 3, 50
+"""Replies that are shown while an audit runs, of its first calls: later ones need no reading."""
 SHOWN = 12
 """Targets that are printed at the end, at most; all are in the report."""
 SOON = 0.05
@@ -102,6 +105,7 @@ class Live:
         self._since = time.monotonic()
         self._next = FIRST
         self._told = False
+        self._replies = 0  # how many were shown
         self._cautioned: list[str] = []  # what was said while it ran
         self._redrawn = self.console.is_terminal and not self.console.is_dumb_terminal
         columns = [BarColumn(bar_width=BAR)] if self.console.width >= WIDE else []
@@ -138,6 +142,7 @@ class Live:
         """Takes note of where the audit stands; writes a line where that is due."""
         heed()
         self._tell_trouble()
+        self._show_replies(step.state.calls)
         self._step = step
         share = self._share(step)
         self._began = share if self._began is None else self._began
@@ -175,6 +180,14 @@ class Live:
     def _share(self, step: Step) -> float | None:
         audit = self._audit
         return share_done(step.state, step.cost, audit.certify, audit.limits, exact=audit.exact)
+
+    def _show_replies(self, calls: int) -> None:
+        """The first replies of a chat model, and how they were read."""
+        if self._replies < REPLIES and calls <= FIRST_CALLS:
+            first = readings(self._audit.journal.calls(), REPLIES)
+            for one in first[self._replies :]:
+                self.console.print(f"reply: {shorten(one.shown, 100)!r}, read as {one.as_read}")
+            self._replies = len(first)
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the

@@ -40,19 +40,35 @@ def rejudge(
             flags="--set",
         ),
     ] = None,
+    template: Annotated[
+        str | None,
+        opt(
+            "Template by which a reply to several questions is split among them. Default: the "
+            "audit's.",
+            "NAME",
+        ),
+    ] = None,
+    reading: Annotated[
+        str | None,
+        opt(
+            "Function that reads kept replies: given a reply and a concept, it returns True or "
+            "False, P(yes), words, or None for no answer. Default: our own rules.",
+            "FILE.PY:NAME",
+        ),
+    ] = None,
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
     """Judge an audit's answers by another oracle; ask nothing.
 
-    DIR is verified first, and not changed. Intervals hold for an oracle that was
-    chosen without looking at these answers; a threshold tuned on them needs
-    another audit. The dataset and the oracle are run where they are code, the
-    model is not.
+    Replies of a chat model are kept, and read anew. DIR is verified first, and not
+    changed. Intervals hold for an oracle that was chosen without looking at these
+    answers; a threshold tuned on them needs another audit. The dataset, the oracle
+    and the function that reads replies are run where they are code, the model is not.
 
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
     """
-    result = rejudge_folder(directory, oracle, settings(sets), out)
+    result = rejudge_folder(directory, oracle, settings(sets), out, template=template, rule=reading)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
 from ..audit.rejudging import rejudge
+from ..audit.rereading import Rereading
 from ..audit.shortcut import called_again
 from ..engine.endpoint import give_up as give_up_batch
 from ..engine.judge import with_answers
@@ -16,6 +17,9 @@ from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
+from ..models.network.chat import WORDS
+from ..models.network.elicitation import kind as yes_from
+from ..models.network.prompt_templates import template as named_template
 from ..oracles.findings import cost_of
 from ..results.gate import asked_later
 from ..results.result import Result
@@ -246,15 +250,23 @@ def space_of(
 
 
 def rejudge_folder(
-    directory: Path, oracle: str | None, changes: Mapping[str, Any], out: Path
+    directory: Path,
+    oracle: str | None,
+    changes: Mapping[str, Any],
+    out: Path,
+    *,
+    template: str | None = None,
+    rule: str | None = None,
 ) -> Result:
     """The answers in the run folder ``directory`` under another oracle, in the new folder ``out``.
 
     ``oracle``: its name, of a built-in one or of code, a file starting here; None: the audit's,
     whose fields then stay but for those that are given. ``changes``: the table of a SPEC.toml that
     holds those, under "oracle". Dataset, relations and oracle are built, and run where they are
-    code, those of the audit only if they are as they were; the model is not. Raises InputError for
-    fields that are none, and whatever ``rejudge`` raises.
+    code, those of the audit only if they are as they were; the model is not. Kept replies are read
+    anew: by the ``template`` of that name (None: the audit's), and by the ``rule``, code that
+    ``Rereading`` describes (None: by ours). Raises InputError for fields that are none, and
+    whatever ``rejudge`` raises.
     """
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:
@@ -272,8 +284,14 @@ def rejudge_folder(
     if isinstance(section, dict) and section.get("judge") is False:  # the rule alone
         del section["judge"]
     spec = parse_spec({**table, "oracle": section}, "rejudge")
-    notes = notes_of(spec, facts.base)
-    return rejudge(directory, build_space(spec, base), out=out, notes=notes)
+    notes, space = notes_of(spec, facts.base), build_space(spec, base)
+    own = named_template(getattr(spec.model, "template", None) or "zero-shot", base)
+    reading = Rereading(
+        own if template is None else named_template(template),
+        None if rule is None else load_object(rule, what="reading"),
+        all(yes_from(way.yes_from) == WORDS for way in facts.ways.values()),
+    )
+    return rejudge(directory, space, out=out, notes=notes, reading=reading)
 
 
 def _from_here(oracle: str) -> str:

@@ -118,7 +118,8 @@ class SourceCalls:
         count = 1 if self.answers == "one" else len(self.space.asked)
         values = (answer,) * count if isinstance(answer, Unanswered) else answer.values
         said = (to_json(value) for value in values)
-        return SourceRow(number, tuple(said), answer.cost, elapsed, answer.unconfirmed)
+        paid = answer.cost, elapsed, answer.unconfirmed
+        return SourceRow(number, tuple(said), *paid, answer.reply)
 
     def know(self, row: SourceRow) -> None:
         """Keeps the answer, to judge follow-ups by."""
@@ -324,7 +325,8 @@ class Judge:
         losses = [r.loss for r in rows if r.loss is not None]
         shown = any(loss != ALIKE if paired else loss >= 0.5 for loss in losses)
         pictures = self._picture(call) if shown else None
-        return CallRow(call, answer.cost, elapsed, rows, pictures, answer.unconfirmed)
+        paid = answer.cost, elapsed, rows, pictures, answer.unconfirmed
+        return CallRow(call, *paid, answer.reply)
 
     def rows(self, answers: Answers, elapsed: float) -> tuple[list[CallRow], dict[int, Exception]]:
         """Rows of what could be judged, by call why the rest could not.

@@ -296,7 +296,7 @@ class Judging(Hook):
         for row in rows:
             if row.received and row.call not in calls:
                 values = tuple(from_json(said, "journal: judging") for said in row.said)
-                answer = Answer(values, row.cost, row.unconfirmed)
+                answer = Answer(values, row.cost, row.unconfirmed, row.reply)
                 self._open[row.call] = _Open(answer, self._to_ask(row.call, answer))
                 self._budget.pay(row.cost)
             elif row.call in self._open:
@@ -320,7 +320,7 @@ class Judging(Hook):
     ) -> JudgingRow:
         """``by``: the answer or reply that was paid for, ``at`` so many seconds of audit."""
         self._rows += 1
-        paid = by.cost, at, by.unconfirmed
+        paid = by.cost, at, by.unconfirmed, by.reply
         return JudgingRow(self._rows - 1, call, question, asked, said, *paid)
 
 

@@ -81,7 +81,8 @@ class RepeatProbes(Hook):
             for row in rows
             if row.loss is not None and row.question not in open_
         )
-        return SourceRow(-1 - call, judged, answer.cost, elapsed, answer.unconfirmed)
+        paid = answer.cost, elapsed, answer.unconfirmed
+        return SourceRow(-1 - call, judged, *paid, answer.reply)
 
     def received(self, row: SourceRow) -> None:
         """The answer is in the journal."""

@@ -170,8 +170,8 @@ def _call(row: CallRow) -> list[Any]:
     return [row.call, *_paid(row), answers, pictures]
 
 
-def _paid(row: CallRow | SourceRow | JudgingRow) -> list[float | None]:
-    return [_real(row.cost), _real(row.unconfirmed), _real(row.elapsed)]
+def _paid(row: CallRow | SourceRow | JudgingRow) -> list[float | str | None]:
+    return [_real(row.cost), _real(row.unconfirmed), _real(row.elapsed), row.reply]
 
 
 class _Kind(NamedTuple):

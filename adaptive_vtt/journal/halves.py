@@ -21,7 +21,7 @@ from .answer_json import from_json, to_json
 Said = Answer | Unanswered
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS answers (about TEXT, side TEXT, prompt TEXT, time INTEGER,"
-    " said TEXT, cost REAL, unconfirmed REAL, PRIMARY KEY (about, side, prompt, time))"
+    " said TEXT, cost REAL, unconfirmed REAL, reply TEXT, PRIMARY KEY (about, side, prompt, time))"
 )
 
 
@@ -62,12 +62,12 @@ class HalfStore:
         """On the disk when this returns. Raises JournalError where it cannot be written."""
         key = _key(prompt)
         whole = said.reason if isinstance(said, Unanswered) else [to_json(v) for v in said.values]
-        paid = said.cost, said.unconfirmed
+        paid = said.cost, said.unconfirmed, said.reply
         row = (self._about, side, key, self._whole[key], json.dumps(whole), *paid)
         try:
             with self._lock:
                 self._file.execute(
-                    "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", row
+                    "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
                 )
         except sqlite3.Error as error:
             raise JournalError(f"{self._path}: cannot be written: {one_line(error)}") from None
@@ -87,8 +87,8 @@ class HalfStore:
     def _recall(self) -> None:
         """Reads what is not journaled yet, the oldest of each prompt, and lets go of the rest."""
         wanted = (
-            "SELECT side, prompt, time, said, cost, unconfirmed FROM answers WHERE about = ? "
-            "ORDER BY time"
+            "SELECT side, prompt, time, said, cost, unconfirmed, reply FROM answers "
+            "WHERE about = ? ORDER BY time"
         )
         gone = []
         for side, key, time, said, *paid in self._file.execute(wanted, (self._about,)).fetchall():
@@ -141,8 +141,10 @@ def _opened(path: Path | None) -> sqlite3.Connection:
 
 def _read(said: Any, paid: list[Any], key: str) -> Said:
     """What ``keep`` wrote; raises ValueError, TypeError or JournalError for anything else."""
-    if not all(isinstance(cost, float) and 0 <= cost < math.inf for cost in paid):
+    if not all(isinstance(cost, float) and 0 <= cost < math.inf for cost in paid[:2]):
         raise ValueError(f"a cost of {paid!r}")
+    if not isinstance(paid[2], str):
+        raise ValueError("a reply that is no text")
     values = json.loads(said)
     if isinstance(values, str):
         return Unanswered(values, *paid)

@@ -106,7 +106,7 @@ class CallRow:
     """One paid answer as journaled, with the answers it brought and, maybe, its pictures.
 
     ``unconfirmed``: the part of ``cost`` that no server confirmed, so that it may not have been
-    charged; so of the other rows.
+    charged; ``reply``: the words that a chat model replied. So of the other rows.
     """
 
     call: int
@@ -115,6 +115,7 @@ class CallRow:
     answers: tuple[AnswerRow, ...]
     pictures: tuple[bytes, bytes] | None = None
     unconfirmed: float = 0.0
+    reply: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ class SourceRow:
     cost: float
     elapsed: float
     unconfirmed: float = 0.0
+    reply: str = ""
 
     @property
     def repeat_probe(self) -> bool:
@@ -154,6 +156,7 @@ class JudgingRow:
     cost: float
     elapsed: float
     unconfirmed: float = 0.0
+    reply: str = ""
 
     @property
     def received(self) -> bool:

@@ -28,7 +28,7 @@ from .rows import (
 
 AnyRow = TypeVar("AnyRow", bound=Row)
 Made = TypeVar("Made")
-VERSION = 6
+VERSION = 7
 SCHEMA = """
 CREATE TABLE facts (          -- the audit's settings, its space, and how it ended; a log
   position INTEGER PRIMARY KEY,  -- 0, 1, 2 ...; the last row of a name is its value now
@@ -64,7 +64,8 @@ CREATE TABLE calls (          -- one paid answer each
   call INTEGER NOT NULL UNIQUE REFERENCES draws (call),
   cost REAL NOT NULL,
   unconfirmed REAL NOT NULL DEFAULT 0,  -- the part of it that no server confirmed
-  elapsed REAL NOT NULL
+  elapsed REAL NOT NULL,
+  reply TEXT NOT NULL         -- the words that a chat model replied; '' of other models
 );
 CREATE TABLE answers (        -- one row per question that a call answered
   question INTEGER PRIMARY KEY,
@@ -83,7 +84,8 @@ CREATE TABLE sources (        -- answers about source images, where the oracle n
   answers TEXT NOT NULL,      -- one per concept sent, JSON (answer_json.py)
   cost REAL NOT NULL,
   unconfirmed REAL NOT NULL DEFAULT 0,
-  elapsed REAL NOT NULL
+  elapsed REAL NOT NULL,
+  reply TEXT NOT NULL
 );
 CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the report
   call INTEGER PRIMARY KEY REFERENCES calls (call),
@@ -99,6 +101,7 @@ CREATE TABLE judging (        -- where a judge model is asked
   cost REAL NOT NULL,
   unconfirmed REAL NOT NULL DEFAULT 0,
   elapsed REAL NOT NULL,
+  reply TEXT NOT NULL,
   UNIQUE (call, question)
 );
 CREATE TABLE beliefs (        -- what was believed, at checkpoints
@@ -142,7 +145,7 @@ class Step:
         self._insert("moves", moves)
 
     def add_calls(self, rows: Sequence[CallRow]) -> None:
-        paid = ("call", "cost", "unconfirmed", "elapsed")
+        paid = ("call", "cost", "unconfirmed", "elapsed", "reply")
         self._insert("calls", [{name: getattr(row, name) for name in paid} for row in rows])
         answers = [
             {**vars(a), "details": json.dumps(a.details)} if a.details is not None else vars(a)
@@ -378,7 +381,7 @@ class SQLiteJournal:
                 row.append(details)
                 answers.setdefault(row[1], []).append(AnswerRow(*row))
             rows = self._read(
-                "SELECT call, cost, unconfirmed, elapsed FROM calls ORDER BY position"
+                "SELECT call, cost, unconfirmed, elapsed, reply FROM calls ORDER BY position"
             )
             return [CallRow(**row, answers=tuple(answers.get(row["call"], []))) for row in rows]
 

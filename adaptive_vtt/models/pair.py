@@ -249,7 +249,9 @@ def joined(prompt: Prompt, a: Said, b: Said) -> Answer:
         check_answer(said, prompt, name)
     values = zip(_values(a, prompt), _values(b, prompt), strict=True)
     unconfirmed = a.unconfirmed + b.unconfirmed
-    return Answer(tuple(PairedAnswer(*two) for two in values), a.cost + b.cost, unconfirmed)
+    replies = [f"{name}: {said.reply}" for name, said in (("A", a), ("B", b)) if said.reply]
+    paired = tuple(PairedAnswer(*two) for two in values)
+    return Answer(paired, a.cost + b.cost, unconfirmed, "\n".join(replies))
 
 
 def _values(said: Said, prompt: Prompt) -> tuple[Value, ...]:

@@ -13,6 +13,10 @@ from .patterns import Patterns, read_table
 
 NO_ANSWER = "no answer"
 CUT_OFF = "cut off while thinking"
+MORE = " [...]"
+"""After a kept reply, or in the midst of it, where some of its words are missing."""
+KEPT = 2000
+"""Characters of a reply that are kept, at most."""
 
 _PATTERNS = Patterns(read_table("reply_frames.toml"), {})
 _ONE = _PATTERNS.one
@@ -37,6 +41,14 @@ def answer_in(reply: str, names: Sequence[str] = ()) -> str | Unanswered:
         text = _framed(text, list(_values(text, names)))
     text = _blank(text, (mark.span() for mark in _ONE["marks"].finditer(text)))
     return text if text.strip() else Unanswered(NO_ANSWER)
+
+
+def kept(reply: str) -> str:
+    """Return a reply as it is journaled: of a long one the beginning, and the end, which answers
+    where reasons come first."""
+    if len(reply) <= KEPT:
+        return reply
+    return f"{reply[: KEPT // 4]}{MORE} {reply[len(MORE) + 1 - KEPT * 3 // 4 :]}"
 
 
 def without_thinking(reply: str) -> str | Unanswered:

@@ -13,6 +13,7 @@ thinking, or passed over, gives place to the next (`elicitation.py`). Questions 
 answered in words.
 """
 
+import json
 from collections.abc import Awaitable, Mapping
 from typing import Annotated, Any, Literal
 
@@ -26,7 +27,7 @@ from .http import fields_of, host_of, read_or_none, words_of
 from .keys import QUERY
 from .prices import Usage
 from .prompt_templates import Template
-from .shapes import spoken, stated, stated_in, text_of
+from .shapes import spoken, stated, stated_in, text_of, words_of_message
 
 ADDRESS = "https://api.anthropic.com"
 ELICITATIONS = ("structured", "stated", WORDS)
@@ -146,16 +147,17 @@ def _received(
     """What a message says; any exception means that it is malformed."""
     text, ended = text_of(message["content"]), message.get("stop_reason")
     if ended == "refusal":
-        return Received(Unanswered(f"{REFUSED}{text or 'the model declined'}"), None)
-    names = names_in(prompt)
+        return Received(Unanswered(f"{REFUSED}{text or 'the model declined'}"), None, text)
+    kept, names = words_of_message(message, text, cut=ended == "max_tokens"), names_in(prompt)
     words = spoken(text, prompt, template, cut=longest if ended == "max_tokens" else None)
     if way == WORDS or in_words(prompt):
-        return Received(words, True)
+        return Received(words, True, kept)
     if way == "structured":
         used = [part["input"] for part in message["content"] if part["type"] == "tool_use"]
         said = stated(used[0], names) if used else None
+        kept = json.dumps(used[0]) if used else kept
     else:
         said = stated_in(text, names)
     if said is not None:
-        return Received(said, True)
-    return Received(words, lacks(text, cut=ended == "max_tokens"))
+        return Received(said, True, kept)
+    return Received(words, lacks(text, cut=ended == "max_tokens"), kept)

@@ -17,10 +17,12 @@ class Reply:
     """What the model said, one value per concept, and the tokens that the server counted.
 
     ``usage`` is None where the server does not count: such a reply costs the most it can.
+    ``text``: its words as they came.
     """
 
     said: tuple[Value, ...] | Unanswered
     usage: Usage | None = None
+    text: str = ""
 
 
 Next = Literal["again", "leave", "stop"]

@@ -41,10 +41,11 @@ _APART = ("extra_headers", "extra_query")
 
 class Received(NamedTuple):
     """What a reply says, and whether ``wanted``, what was asked for, is in it; None: the reply
-    cannot tell, since it was refused, say, or cut."""
+    cannot tell, since it was refused, say, or cut. ``text``: its words as they came."""
 
     said: tuple[Value, ...] | Unanswered
     wanted: bool | None
+    text: str
 
 
 WORDING = (
@@ -139,7 +140,7 @@ class Chat(Paid):
 
     def _replied(self, received: Received, prompt: Prompt, way: str, usage: Usage | None) -> Reply:
         """The reply; raises Trouble where it lacks what was asked for and there is another way."""
-        reply = Reply(received.said, usage)
+        reply = Reply(received.said, usage, received.text)
         if in_words(prompt) or received.wanted is None:
             return reply
         if received.wanted:

@@ -29,7 +29,15 @@ from .http import fields_of, host_of, read_or_none, words_of
 from .keys import QUERY
 from .prices import Usage
 from .prompt_templates import Template
-from .shapes import refusal_in, spoken, stated_in, status_of, text_of, unsaid
+from .shapes import (
+    refusal_in,
+    spoken,
+    stated_in,
+    status_of,
+    text_of,
+    unsaid,
+    words_of_message,
+)
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]
 ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
@@ -195,15 +203,16 @@ def received(
     """What a reply's first choice says; any exception means that it is malformed."""
     message, ended = choice["message"], choice.get("finish_reason")
     if (refusal := refusal_in(message)) is not None:
-        return Received(Unanswered(f"{REFUSED}{refusal}"), None)
-    if ended == "content_filter":
-        return Received(_FILTERED, None)
+        return Received(Unanswered(f"{REFUSED}{refusal}"), None, refusal)
     text, cut = text_of(message.get("content")), longest if ended == "length" else None
+    words = words_of_message(message, text, cut=cut is not None)
+    if ended == "content_filter":
+        return Received(_FILTERED, None, words)
     if cut is None and not text.strip():
-        return Received(unsaid(message), True if way == WORDS else None)
+        return Received(unsaid(message), True if way == WORDS else None, words)
     said, wanted = spoken(text, prompt, template, cut=cut), False
     if way == WORDS:
-        return Received(said, True)
+        return Received(said, True, words)
     if way in ALTERNATIVES:
         tokens = (choice.get("logprobs") or {}).get("content") or ()
         value, wanted = p_yes(tokens, prompt.concepts[0]), are_weighed(tokens)
@@ -211,7 +220,7 @@ def received(
         said = said if value is None or not (cut is None or begun) else (value,)
     elif (found := stated_in(text, names_in(prompt))) is not None:
         said, wanted = found, True
-    return Received(said, wanted or lacks(text, cut=cut is not None))
+    return Received(said, wanted or lacks(text, cut=cut is not None), words)
 
 
 def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -> Trouble:

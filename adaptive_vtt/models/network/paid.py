@@ -33,6 +33,7 @@ from ...types import Answer, CallMode, JsonObject, Prompt, Unanswered, Value
 from ...utils.options import Group, Option
 from ..base import ModelDefaults, NotCharged, PriceGuess
 from ..checking import check_answer
+from ..reply_frames import kept
 from .attempts import MALFORMED, REPLIED, Reply, Trouble
 from .background import Background
 from .keys import Key, scrubbed, shows
@@ -258,11 +259,12 @@ class Paid(ModelDefaults):
         self._answered = True
         unconfirmed = reply.usage is None and self._per_token
         bill = spent + self._bill(reply.usage, unconfirmed=unconfirmed)
+        text = kept(writable(scrubbed(reply.text, self._keys)))  # half a key would stay in it
         if isinstance(reply.said, Unanswered):
             reason = writable(scrubbed(reply.said.reason, self._keys))
-            return Unanswered(reason, bill.cost, bill.unconfirmed)
+            return Unanswered(reason, bill.cost, bill.unconfirmed, text)
         values = tuple(self._without_keys(value) for value in reply.said)
-        return Answer(values, bill.cost, bill.unconfirmed)
+        return Answer(values, bill.cost, bill.unconfirmed, text)
 
     def _without_keys(self, value: Value) -> Value:
         """A value as it may be journaled: a server may echo whatever it was sent."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...types import Prompt, Unanswered, Value
 from ..replies import in_words, words_in
-from ..reply_frames import NO_ANSWER, without_thinking
+from ..reply_frames import MORE, NO_ANSWER, without_thinking
 from .http import fields_of
 from .prompt_templates import Template
 
@@ -62,6 +62,14 @@ def unsaid(message: Mapping[str, Any]) -> Unanswered:
     parts = message.get("content")
     thought = isinstance(parts, list) and bool(parts)
     return ONLY_REASONING if thought or any(map(message.get, _REASONING)) else EMPTY
+
+
+def words_of_message(message: Mapping[str, Any], text: str, *, cut: bool) -> str:
+    """Return the words of a reply to keep: its ``text``, or, where it has none, its reasoning."""
+    if text.strip():
+        return text + MORE * cut
+    thought = next((t for t in map(message.get, _REASONING) if isinstance(t, str) and t), "")
+    return thought and thought + MORE
 
 
 def refusal_in(message: Mapping[str, Any]) -> str | None:

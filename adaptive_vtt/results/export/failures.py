@@ -199,9 +199,9 @@ def export_failures(
                             FiftyOneImageClassificationDataset has them
 
     Where questions are in words, failures.csv also says what was asked, with which options, what
-    is right and what was said; of multiple choice, questions.tsv holds the questions with their
-    images as EndoBench's table does, and is what is read back, in place of labels.csv, which would
-    say of every question that it was asked.
+    is right and what was said; of a chat model, the reply as it came. Of multiple choice,
+    questions.tsv holds the questions with their images as EndoBench's table does, and is what is
+    read back, in place of labels.csv, which would say of every question that it was asked.
 
     Raises InputError for a folder in use, a loss out of range, samples without images, and
     where nothing failed; JournalError for a journal of another space.
@@ -212,6 +212,10 @@ def export_failures(
         raise InputError(f"export: no answer has a loss of {least_loss:g} or more")
     answers, words = in_words(table, journal)
     columns = [*ANSWER_COLUMNS, *words]
+    replies = {call.call: call.reply for call in journal.calls() if call.reply}
+    if replies:
+        answers = answers.assign(reply=answers["call"].map(replies).fillna(""))
+        columns.append("reply")
     return write_dataset(space, answers, Path(out), "failures.csv", columns, formats)
 
 

@@ -21,6 +21,7 @@ from . import (
     headline,
     people,
     perturbations,
+    replies,
 )
 from .beside_journal import baselines, said_of_realism
 from .evidence import Evidence
@@ -49,6 +50,7 @@ def _appendix(*makers: Maker) -> Part:
     return Part("appendix", "Appendix", "Appendix", whole, folded=True)
 
 
+REPLIES = Part("said", "Replies", "Replies", (replies.section,))
 LEARNT = (answer_gps.answers_section, answer_gps.uncertainty_section)
 FORETOLD = (believed.section, believed.images, believed.trust)
 PARTS = (
@@ -70,6 +72,7 @@ PARTS = (
             people.realism_section,
         ),
     ),
+    REPLIES,
     Part("believes", "Beliefs", "What it believes", (*FORETOLD, *LEARNT)),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part(
@@ -91,6 +94,7 @@ COUNTED = (
         (census.map_section, census.section, certified.derived_section),
     ),
     PARTS[1],
+    REPLIES,
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
     _appendix(conditions.counts_section, appendix.asked_section),

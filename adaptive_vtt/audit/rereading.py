@@ -1,0 +1,62 @@
+"""Kept replies of a chat model, read anew: by today's rules, another template, or a function.
+
+A reply of which some words are missing, and one that a server refused, is not read again: its
+journaled answer stays. So does a number that came from log-probabilities or from a stated
+probability, unless a function reads the reply.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import InputError
+from ..models.network.prompt_templates import TEMPLATES, Template
+from ..models.replies import REFUSED, words_in
+from ..models.reply_frames import MORE, NO_ANSWER
+from ..types import Prompt, Unanswered, Value
+
+Rule = Callable[[str, str], object]
+"""From a reply and the name of what was asked about to what it says: True or False, P(yes), words;
+None: no answer."""
+
+
+@dataclass(frozen=True)
+class Rereading:
+    """How replies are read: split among the questions of a call by the ``template`` of its prompt,
+    then each part by our own rules, or by ``rule``. ``numbers``: whether numbers were read in
+    words, so that they are read again."""
+
+    template: Template = TEMPLATES["zero-shot"]
+    rule: Rule | None = None
+    numbers: bool = False
+
+    def values(self, reply: str, prompt: Prompt, before: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Return what a reply says, or for each concept what was read in it ``before``. Raise
+        InputError where the rule returns what is no answer."""
+        if not reply.strip() or MORE in reply or any(map(_is_refused, before)):
+            return before
+        if self.rule is None:
+            now = words_in(reply, prompt, self.template)
+            return tuple(n if self._is_read(b) else b for b, n in zip(before, now, strict=True))
+        parts = self.template.split(reply, len(prompt.concepts))
+        pairs = zip(parts, prompt.concepts, strict=True)
+        return tuple(p if isinstance(p, Unanswered) else self._ruled(p, c) for p, c in pairs)
+
+    def _is_read(self, before: Value) -> bool:
+        return isinstance(before, str | Unanswered) or (self.numbers and isinstance(before, float))
+
+    def _ruled(self, part: str, concept: str) -> Value:
+        said = None if self.rule is None else self.rule(part, concept)
+        if said is None:
+            return Unanswered(NO_ANSWER)
+        if isinstance(said, str):
+            return said
+        if isinstance(said, bool | int | float) and 0 <= said <= 1:
+            return float(said)
+        raise InputError(
+            "reading: expected True, False, a number from 0 to 1, words or None of the function "
+            f"that reads replies, got {said!r} for {part[:80]!r}"
+        )
+
+
+def _is_refused(value: Value) -> bool:
+    return isinstance(value, Unanswered) and value.reason.startswith(REFUSED)

@@ -1,0 +1,147 @@
+"""Audits of chat servers that answer in an odd way: what is read, kept, told and read anew."""
+
+import csv
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.rows import CallRow
+from adaptive_vtt.results.runs import read_rates, read_run
+from adaptive_vtt.results.view.pages import state_of
+from tests.helpers.command_line import run
+from tests.helpers.odd_chats import KEY, odd_chat
+
+RULE = "def read(reply, concept):\n    return 'artifacts' not in reply\n"
+
+
+def audited(spec: Path, *options: str) -> tuple[int, Path]:
+    """The exit code of an audit of some calls, and its folder."""
+    out = spec.parent / "run"
+    given = options or ("--budget", "12")
+    return run("audit", str(spec), *given, "--out", str(out)), out
+
+
+def calls_of(folder: Path) -> list[CallRow]:
+    return read_journal(folder / "journal.db").calls()
+
+
+def answers_of(folder: Path) -> set[Any]:
+    return {row.answer for call in calls_of(folder) for row in call.answers}
+
+
+@pytest.mark.parametrize(
+    ("way", "reason"),
+    [
+        ("blind", "says that it got no image"),
+        ("cut", "cut off at max_tokens = 512"),
+    ],
+)
+def test_an_audit_ends_after_ten_calls_where_none_is_answered(
+    way: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with odd_chat(way, tmp_path, in_flight=2) as (spec, requests):
+        code, out = audited(spec, "--budget", "24")
+    told = " ".join(capsys.readouterr().err.split())
+    assert code == 2
+    assert 10 <= len(calls_of(out)) < 15  # what was under way is kept, too
+    assert reason in told
+    assert "nothing is certified" in told
+    assert len(requests) < 20  # the ways to P(yes) are tried once
+
+
+@pytest.mark.parametrize(
+    ("way", "answer", "reply"),
+    [
+        ("prose", 1.0, "The radiograph shows a lesion, without artifacts."),
+        ("thinking", 0.0, "<thinking>Yes? Rather not.</thinking> No."),
+        ("parts", 0.0, "Answer: no"),
+        ("no log-probabilities", 0.0, "No"),
+        ("no temperature", 0.0, "No"),
+    ],
+)
+def test_what_a_server_means_is_read_and_its_reply_kept(
+    way: str, answer: float, reply: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with odd_chat(way, tmp_path) as (spec, _):
+        code, out = audited(spec)
+    told = capsys.readouterr().err
+    assert code == 0
+    assert answers_of(out) == {answer}
+    assert {call.reply for call in calls_of(out)} == {reply}
+    assert told.count("reply: ") == 3
+    assert f"read as {'Yes' if answer else 'No'}" in told
+
+
+def test_a_refused_option_is_left_out_and_that_is_kept(tmp_path: Path) -> None:
+    with odd_chat("no temperature", tmp_path) as (spec, requests):
+        _, out = audited(spec)
+    assert sum("temperature" in request for request in requests) == 1
+    facts = read_facts(read_journal(out / "journal.db").facts())
+    assert facts.ways[""].without == ("temperature",)
+
+
+def test_a_long_reply_is_shortened_and_holds_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ODD_KEY", KEY)
+    with odd_chat("echo", tmp_path, key="ODD_KEY") as (spec, _):
+        _, out = audited(spec)
+    for call in calls_of(out):
+        assert len(call.reply) <= 2000
+        assert " [...] " in call.reply
+        assert call.reply.startswith("No. You sent [key].")
+        assert call.reply.endswith("calm. ")
+    assert KEY.encode() not in (out / "journal.db").read_bytes()
+
+
+def test_cautions_reach_gate_view_runs_and_export(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with odd_chat("prose", tmp_path) as (spec, _):
+        _, out = audited(spec)
+    caution = "the model gave the same answer (1.0) in all 12 calls"
+    given = ("--rule", "lesion: miss rate <= 0.9", "--junit", str(tmp_path / "junit.xml"))
+    assert run("gate", str(out), *given, "--summary", str(tmp_path / "gate.md")) == 0
+    capsys.readouterr()
+    for file in ("junit.xml", "gate.md"):
+        assert caution in (tmp_path / file).read_text()
+    run("runs", str(tmp_path))
+    assert "same answer" in capsys.readouterr().out
+    latest: Any = SimpleNamespace(value=read_rates(out), failure="", busy=False)
+    report: Any = SimpleNamespace(value=None, failure="", busy=False)
+    assert caution in state_of(read_run(out), report, latest)["figures"]
+    assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
+    assert caution in capsys.readouterr().out
+
+
+def test_replies_stand_in_failures_export_and_report(tmp_path: Path) -> None:
+    with odd_chat("prose", tmp_path) as (spec, _):
+        _, out = audited(spec)
+        assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
+    rows = list(csv.DictReader((tmp_path / "failures" / "failures.csv").open()))
+    assert {row["reply"] for row in rows} == {"The radiograph shows a lesion, without artifacts."}
+    page = (out / "report.html").read_text()
+    assert "What the model said, and how it was read" in page
+    assert "The radiograph shows a lesion" in page
+
+
+def test_replies_are_read_anew_without_a_call(tmp_path: Path) -> None:
+    (tmp_path / "rule.py").write_text(RULE)
+    with odd_chat("prose", tmp_path) as (spec, requests):
+        _, out = audited(spec)
+        before = len(requests)
+        same, other = tmp_path / "same", tmp_path / "other"
+        assert run("rejudge", str(out), "--out", str(same)) == 0
+        rule = f"{tmp_path / 'rule.py'}:read"
+        assert run("rejudge", str(out), "--reading", rule, "--out", str(other)) == 0
+        assert len(requests) == before
+    results = [json.loads((each / "result.json").read_text()) for each in (out, same, other)]
+    bounds = [[(row["lower"], row["upper"]) for row in each["targets"]] for each in results]
+    assert bounds[0] == bounds[1] != bounds[2]
+    assert (answers_of(same), answers_of(other)) == ({1.0}, {0.0})
+    assert run("verify", str(other)) == 0

@@ -1,0 +1,72 @@
+"""Chat servers that answer each in one odd way, and the spec of an audit that asks one."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.helpers.loopback import Said, serving
+from tests.helpers.small_datasets import picture
+
+Body = Mapping[str, Any]
+USED = {"prompt_tokens": 100, "completion_tokens": 10}
+IMAGES = 24
+KEY = "sk-0d5f3c7e91ab42"
+
+
+def ended(content: object, why: str = "stop", **message: object) -> tuple[int, Body]:
+    """A chat completion whose message says ``content``, and why it ended."""
+    said = {"message": {"content": content, **message}, "finish_reason": why}
+    return 200, {"choices": [said], "usage": USED}
+
+
+def declined(status: int, words: str) -> tuple[int, Body]:
+    return status, {"error": {"message": words}}
+
+
+ODD = {
+    "blind": ended("I cannot see any picture here: none was attached to the question."),
+    "prose": ended("The radiograph shows a lesion, without artifacts."),
+    "cut": ended(None, "length", reasoning_content="First the left side. " * 200),
+    "thinking": ended("<thinking>Yes? Rather not.</thinking> No."),
+    "parts": ended([{"type": "reasoning", "text": "yes"}, {"type": "text", "text": "Answer: no"}]),
+    "wrong key": declined(401, "this key is not known"),
+    "echo": ended(f"No. You sent {KEY}. " + "It is calm. " * 300),
+}
+
+
+def reply_to(way: str, request: Body, before: int) -> tuple[int, Body]:
+    """What a server of that way says, as its reply number ``before``."""
+    if way == "no log-probabilities" and "logprobs" in request:
+        return declined((501, 404, 403)[before % 3], "logprobs: not offered by this model")
+    if way == "no temperature" and "temperature" in request:
+        return declined(422, "temperature cannot be set for this model")
+    return ODD.get(way) or ended("No")
+
+
+@contextmanager
+def odd_chat(way: str, folder: Path, **options: object) -> Iterator[tuple[Path, list[Body]]]:
+    """A SPEC.toml in ``folder`` that audits the chat model of such a server, with ``options`` of
+    [model], and the requests that reached it. Every second image shows a lesion."""
+    requests: list[Body] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        requests.append(json.loads(body))
+        status, said = reply_to(way, requests[-1], len(requests) - 1)
+        return status, {}, json.dumps(said).encode()
+
+    for number in range(IMAGES):
+        picture(folder / "images" / f"{number}.png")
+    rows = [f"{number}.png,{number % 2}" for number in range(IMAGES)]
+    (folder / "labels.csv").write_text("\n".join(["id,lesion", *rows]))
+    with serving(answer) as url:
+        model = {"kind": "openai", "model": "m", "url": f"{url}/v1", "retries": 0, **options}
+        lines = [f"{name} = {json.dumps(value)}" for name, value in model.items()]
+        spec = folder / "SPEC.toml"
+        spec.write_text(
+            '[dataset]\nkind = "table"\nlabels = "labels.csv"\nimages = "images"\n\n'
+            + "\n".join(["[model]", *lines])
+            + "\n\n[certify]\nhalf_width = 0.3\nself_taught = false\n\n[audit]\nseed = 1\n"
+        )
+        yield spec, requests
