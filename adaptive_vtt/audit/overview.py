@@ -3,6 +3,7 @@ is asked, by ``avtt init``, ``avtt audit``, its ``--dry-run`` and ``adaptive_vtt
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +11,7 @@ from rich.table import Table
 from ..datasets.base import adapted_dataset
 from ..datasets.table import by_number
 from ..datasets.view import as_loaded
-from ..errors import some
+from ..errors import InputError, some
 from ..space import QuestionSpace
 from ..types import CallMode
 
@@ -18,6 +19,8 @@ MANY = 8
 """Concepts, and names in a line, beyond which only some are named."""
 FEW = 3
 """Targets that are named."""
+DARK = 32
+"""Brightest value of an image, of 255, below which its bits are likely not what they seem."""
 
 Row = tuple[str, str]
 """A part, and what became of it."""
@@ -46,6 +49,10 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
     if skipped:
         images += f"; {len(skipped):,} left out, as {some(skipped, FEW)}"
     yield "images", images
+    with suppress(InputError):  # which the audit raises, with more about it
+        first = dataset.sample(0).image if dataset.has_images and len(dataset) else None
+        if first is not None and 0 < first.max() < DARK:
+            yield "dark", f"{first.max()} of 255 at most in the first: 12 bits in a 16-bit file?"
     yield from dataset.remarks.items()
     if len(dataset.concepts) > MANY:
         yield "concepts", f"{len(dataset.concepts)}: {some(dataset.concepts, MANY)}"
@@ -57,6 +64,10 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
     names = [*dataset.concepts]
     if names == sorted(names, key=by_number) != (by_text := sorted(names)):
         yield "order", f"{some(names, FEW)}: as numbers; text would give {some(by_text, FEW)}"
+    cases = Counter(map(str.casefold, names))
+    alike = [name for name in names if cases[name.casefold()] > 1 and len(name) > 1]
+    if alike:
+        yield "alike", f"{some(alike, FEW)} differ in letter case alone, and count as several"
     plain = [name for name in dataset.metadata_columns if name not in dataset.remarks]
     if plain:
         yield "metadata", some(plain, MANY)

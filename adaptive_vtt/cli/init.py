@@ -377,18 +377,9 @@ def _model(layout: Layout, dataset: Dataset) -> str:
     return text_of(__package__, "stub_model.py", concepts=names, returns=returns, stub=stub)
 
 
-MEND = (
-    "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml, or run init "
-    "again with another folder"
-)
-"""What to do about a column of labels that a cell has spoilt."""
-
-
 def _found(layout: Layout, dataset: Dataset) -> str:
     names = list(dataset.concepts)
     beside = f"; {layout.apart}" if layout.apart else ""
-    if layout.apart and layout.kind == "table":
-        beside += f"; {MEND}"
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     what = {
         "classes": f"in {len(names)} class folders ({shown})",

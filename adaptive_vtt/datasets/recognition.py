@@ -45,7 +45,7 @@ from .formats.table_file import (
 )
 from .formats.voc import from_voc
 from .formats.yolo import from_yolo, yolo_folders
-from .scanning import ENDINGS, NAMES, Folder, image_files
+from .scanning import ENDINGS, NAMES, Folder, folders_below, image_files
 from .table import Labels, as_labels, from_table, image_ids, label_cells
 
 Known = tuple[str, Path, dict[str, object], str]
@@ -65,7 +65,8 @@ def known_file(path: Path) -> Known | None:
 
 def known_folder(root: Path, pictures: list[Path]) -> Known | None:
     """The same of a folder; ``pictures``: the folders of image files in it."""
-    files = sorted([*root.glob("*.json"), *root.glob("*/*.json")], key=split_rank)
+    files = [*root.glob("*.json"), *root.glob("*/*.json")]
+    files.sort(key=lambda file: (split_rank(file, root), file))
     while files:
         file = files.pop(0)
         if found := _coco(file, [file.parent, *pictures, root], last=not files):
@@ -291,8 +292,8 @@ def _tables(root: Path) -> tuple[list[Path], str]:
     files = [file for file in sorted(root.iterdir()) if file.suffix.lower() in TABLES]
     found = files or [f for f in sorted(root.glob("*/metadata.*")) if f.suffix.lower() in TABLES]
     chosen = [file for file in found if file.stem.lower() in (LABELS, "metadata")]
-    if len(chosen) != 1 and all(split_rank(file) < len(ORDER) for file in found):
-        chosen = sorted(found, key=split_rank)[:1]
+    if len(chosen) != 1 and all(split_rank(file, root) < len(ORDER) for file in found):
+        chosen = sorted(found, key=lambda file: split_rank(file, root))[:1]
     if len(found) < 2 or len(chosen) != 1:
         return found, ""
     others = _left_alone([file for file in found if file not in chosen])
@@ -303,9 +304,10 @@ ORDER = ("test", "val", "dev", "train")
 """Which split is audited, where only one is."""
 
 
-def split_rank(path: Path) -> int:
-    """Return the place in ORDER of the split that the end of a path names; its length for none."""
-    words = re.split(r"[^a-z]+", "/".join(path.parts[-2:]).lower())
+def split_rank(path: Path, root: Path) -> int:
+    """Return the place in ORDER of the split that a path names below the root; its length for
+    none."""
+    words = _words(path.relative_to(root).as_posix())
     return next((k for k, n in enumerate(ORDER) if any(w.startswith(n) for w in words)), len(ORDER))
 
 
@@ -340,7 +342,7 @@ def _are_loose(path: Path | str) -> bool:
 
 
 def _image_folders(root: Path) -> list[Path]:
-    return sorted(path for path in root.rglob("*") if _are_loose(path))
+    return [path for path in folders_below(root) if _are_loose(path)]
 
 
 # -- tables ----------------------------------------------------------------------------
@@ -355,6 +357,7 @@ def _table(path: Path, image_folders: list[Path] | None = None) -> Layout:
         (column, tuple(folders)): _share_named(table[column], folders)
         for folders in [*places, *[below] * (len(below) > 1)]
         for column in table
+        if table[column].is_unique or label_cells(table[column]).odd.any()  # not 0 and 1
     }
     best = max(shares, key=lambda pair: shares[pair], default=None)
     file, options = None, dict[str, Any]()
@@ -373,7 +376,7 @@ def _table(path: Path, image_folders: list[Path] | None = None) -> Layout:
             f"among {', '.join(map(str, table))}; {_twice(table.rename(columns=str), file)}"
         )
     odd = {name: told for name in rest["metadata"] if (told := odd_label(table[name]))}
-    said = [f"column {name!r} was taken for metadata: {told}" for name, told in odd.items()]
+    said = [f"column {name!r} was taken for metadata: {told}; {MEND}" for name, told in odd.items()]
     said += [
         f"column {name!r}, called as classes are, was taken for metadata, as other columns hold 0 "
         f'and 1: class_column = "{name}" in [dataset] asks about it'
@@ -382,6 +385,9 @@ def _table(path: Path, image_folders: list[Path] | None = None) -> Layout:
     ]
     kept = {k: v for k, v in {**options, **rest}.items() if v}
     return Layout("table", path, kept, "; ".join(said))
+
+
+MEND = "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml"
 
 
 def _twice(table: pd.DataFrame, column: Any) -> str:
@@ -456,7 +462,12 @@ def _class_column(table: pd.DataFrame) -> str | None:
     """The column called as classes are, else the only one whose values all repeat."""
     named = [c for c in table if str(c).lower() in NAMES["class_columns"]]
     repeating = [c for c in table if 2 <= table[c].nunique() <= len(table) / 2]
+    repeating = [c for c in repeating if not {*_words(c)} & {*NAMES["group_columns"]}]
     return str(named[0]) if named else str(repeating[0]) if len(repeating) == 1 else None
+
+
+def _words(name: object) -> list[str]:
+    return re.split(r"[^a-z]+", str(name).lower())
 
 
 def _share_named(names: pd.Series, folders: list[Path]) -> float:

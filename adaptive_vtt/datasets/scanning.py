@@ -26,6 +26,7 @@ ENDINGS = tuple(NAMES["endings"])
 
 _NUMBERED = re.compile(r"0*(\d+)(?:\.0)?(\.[a-z]+)?")
 """A number that names a file, perhaps as a spreadsheet writes it, and the file's ending."""
+_MASK = re.compile(rf"[_ -]({'|'.join(NAMES['mask_endings'])})([_-]?\d+)?$", re.IGNORECASE)
 _NO_NAMES = ("", ".", "..")
 """Last parts of names that lead to a folder."""
 
@@ -126,6 +127,9 @@ class Folder:
         found = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
         # "._a.jpg" is a leaving of macOS
         shown = [path for path in found if path.is_file() and not path.name.startswith(".")]
+        stems = {path.stem for path in shown}
+        # "a_mask.png" beside "a.png" is its mask
+        shown = [p for p in shown if p.stem == (own := image_stem(p.stem)) or own not in stems]
         shown.sort(key=natural)
         return [self.file(os.path.join(below, path.name), str(folder)) for path in shown]
 
@@ -178,6 +182,27 @@ class _Listing:
         return found
 
 
+def image_stem(stem: str) -> str:
+    """Return the name of the image that a mask called "a_mask" or "a_mask_1" belongs to; other
+    names as they are."""
+    return _MASK.sub("", stem)
+
+
+def is_aside(folder: str) -> bool:
+    """Return whether a system or a tool left a folder of that name; its images are none of the
+    user's."""
+    return folder[0] in ".@" or folder.lower() in NAMES["aside"]
+
+
+def folders_below(top: Path) -> list[Path]:
+    """Return all folders below ``top``, 2 before 10, without those that are aside."""
+    found = []
+    for folder, below, _ in os.walk(top):
+        below[:] = [name for name in below if not is_aside(name)]
+        found += [Path(folder, name) for name in below]
+    return sorted(found, key=natural)
+
+
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
@@ -205,7 +230,7 @@ def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, st
     known, counts = {os.path.abspath(path) for path in used}, Counter[str]()
     for top in dict.fromkeys(folders):
         for folder, below, names in os.walk(top):
-            below[:] = [] if "journal.db" in names else [n for n in below if n[0] not in "._"]
+            below[:] = [] if "journal.db" in names else [n for n in below if not is_aside(n)]
             for name in () if "journal.db" in names else names:
                 ending = os.path.splitext(name)[1].lower()
                 other = os.path.abspath(os.path.join(folder, name)) not in known

@@ -68,12 +68,27 @@ def image_ids(images: Any) -> list[str] | None:
 def one_per_class(classes: pd.Series) -> pd.DataFrame:
     """Return n x C of 0 and 1 from the class of each sample; a row without a class is unknown.
 
-    Columns are in the order of ``by_number``. Whole numbers lose their decimals: "3.0" is 3.
+    Columns are in the order of ``by_number``. Whole numbers lose their decimals: "3.0" is 3. A
+    cell names several classes where bars, semicolons or commas part it, and one of its parts is
+    the whole of another cell.
     """
     named = classes.map(class_name, na_action="ignore")
+    if mark := _parting(named):
+        parted = named.str.replace(rf"\s*\{mark}\s*", mark, regex=True)
+        return parted.str.get_dummies(mark).astype(float).where(named.notna())
     names = sorted(named.dropna().unique().tolist(), key=by_number)
     table = {name: (named == name).astype(float).where(named.notna()) for name in names}
     return pd.DataFrame(table, index=classes.index)
+
+
+def _parting(names: "pd.Series[str]") -> str:
+    """Return the mark that parts several classes in one cell, "" where each names one."""
+    known = {*names.dropna()}
+    for mark in "|;,":
+        joint = [name.split(mark) for name in known if mark in name]
+        if any(part.strip() in known for parts in joint for part in parts):
+            return mark
+    return ""
 
 
 def class_name(cell: Any) -> str:
@@ -135,7 +150,7 @@ def label_cells(cells: pd.Series) -> Cells:
     no label there.
     """
     texts = cells.astype(str).str.strip()
-    words = texts.str.casefold()
+    words = texts.str.casefold().str.replace(r"^(-?\d),(0+)$", r"\1.\2", regex=True)  # 1,0 is 1
     numbers = pd.to_numeric(words, errors="coerce")
     truths = numbers.where(numbers.isin((0, 1))).fillna(words.map(WORDS)).astype(float)
     missing = cells.isna() | words.isin(NAMES["missing"])

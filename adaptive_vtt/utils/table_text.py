@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from .tables import MAX_HEADER, check_columns, restored
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 SAMPLE = 50
 """Lines from which the delimiter of a table is found, its header among them."""
+_UNNAMED = re.compile(r"(Unnamed: \d+)?")
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -55,10 +57,22 @@ def csv_rows(path: Path) -> pd.DataFrame:
         raise InputError(
             f"{path}: cannot read a table of labels: {why_unread(path, error)}"
         ) from None
-    columns = rows.iloc[0].str.strip()
+    rows = rows.apply(lambda cells: cells.str.strip())
+    # a spreadsheet leaves rows and columns of empty cells at the end, pandas a column of numbers
+    rows = rows[: 1 + int(np.flatnonzero((rows != "").any(axis=1))[-1])]
+    rows = rows.loc[:, [not _is_index(rows[column]) for column in rows]]
+    columns = rows.iloc[0]
     if columns.duplicated().any():
         raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
     return restored(rows.iloc[1:].set_axis(columns.tolist(), axis=1))
+
+
+def _is_index(column: "pd.Series[str]") -> bool:
+    """Return whether a column has no name and holds the numbers of its rows, or nothing."""
+    name, cells = column.iloc[0], column.iloc[1:]
+    numbers = [[str(row + first) for row in range(len(cells))] for first in (0, 1)]
+    empty = not name and (cells == "").all()
+    return bool(empty or (_UNNAMED.fullmatch(name) and cells.tolist() in numbers))
 
 
 def table_text(path: Path) -> str:

@@ -175,3 +175,9 @@ def test_an_id_with_a_dot_names_its_image_and_labels_csv_is_the_one_meant(tmp_pa
 def test_a_cell_longer_than_a_files_name_names_none(cell: str, tmp_path: Path) -> None:
     layout = recognised(pages(tmp_path, site=[cell] * 12))
     assert layout.options["metadata"] == ["site"]
+
+
+def test_twelve_bits_in_a_file_of_sixteen_are_asked_about() -> None:
+    dataset = from_table(np.full((2, 8, 8), 4095 // 257, np.uint8), pd.DataFrame({"x": [0, 1]}))
+    rows = dict(overview(QuestionSpace(dataset, relations=["identity"]), [], "all"))
+    assert rows["dark"] == "15 of 255 at most in the first: 12 bits in a 16-bit file?"

@@ -45,9 +45,10 @@ from ..scanning import (
     OutsideOption,
     SplitOption,
     each,
+    folders_below,
     image_files,
+    image_stem,
     is_split,
-    natural,
     split_remark,
     unread_remark,
     unreadable,
@@ -111,6 +112,9 @@ def from_class_folders(
         name=given.resolve().name,
     )
     dataset.remarks = split_remark([*metadata.get("split", [])]) | unread_remark([top], files)
+    empty = [folder.name for folder in folders_below(top) if not any(folder.iterdir())]
+    if empty:
+        dataset.remarks["no images"] = f"folders {some(empty, 4)}: no classes, and no outputs"
     return dataset
 
 
@@ -146,8 +150,8 @@ def _parts(file: Path, top: Path) -> tuple[str, ...]:
 
 def _files(top: Path, data: Folder) -> list[Path]:
     loose = data.images()
-    folders = sorted((path for path in top.rglob("*") if path.is_dir()), key=natural)
-    found = [file for folder in folders for file in data.images(str(folder.relative_to(top)))]
+    below = [str(folder.relative_to(top)) for folder in folders_below(top)]
+    found = [file for folder in below for file in data.images(folder)]
     if loose and found:
         raise InputError(
             f"{str(loose[0])!r}: expected every image in the folder of its class, found one "
@@ -262,10 +266,13 @@ def from_masks(
     }
     looks = each(lambda pair: _look(pair, readings), pairs)
     hollow = [pair[2] for pair, look in zip(pairs, looks, strict=True) if not any(look.shown)]
-    if hollow and empty == "refuse" and not classes:
+    whole = len(hollow) == len(pairs) > 0
+    if hollow and (empty == "refuse" or whole) and not classes:
+        remedy = 'empty="skip" or "absent" takes them'
+        remedy = "what they show has to be lighter, not less transparent" if whole else remedy
         raise InputError(
             f"{str(hollow[0])!r}: expected a mask with something inside, got an empty one; "
-            f'{len(hollow)} of {len(pairs)} are, empty="skip" or "absent" takes them'
+            f"{len(hollow)} of {len(pairs)} are, {remedy}"
         )
     files = [file for pair in pairs for file in pair[1:]]
     if empty == "skip" and not classes:
@@ -332,6 +339,8 @@ def _pairs_of(
 
 def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]:
     images, masks = _by_stem(image_folder), _by_stem(mask_folder)
+    named = {stem if stem in images else image_stem(stem): masks[stem] for stem in masks}
+    masks = named if len(named) == len(masks) else masks
     for files, others, folder, kind in (
         (images, masks, mask_folder, "mask"),
         (masks, images, image_folder, "image"),

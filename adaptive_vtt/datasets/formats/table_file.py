@@ -126,6 +126,7 @@ def read_table(
     roles |= dict.fromkeys(chosen if class_column is None else (), "concept")
     unclassed = int(known[class_column].isna().sum()) if class_column else 0
     more = f"; {unclassed:,} unknown" if unclassed else ""
+    more += "; several in a cell" if class_column and (truths.sum(axis=1) > 1).any() else ""
     roles |= {class_column: f"names the class of each{more}", id_column: "names the samples"}
     if images is not None:
         roles[file_column or id_column] = f"names the images{taken.near}"
@@ -287,7 +288,14 @@ def read_rows(path: Path) -> pd.DataFrame:
     """Return all columns of a table, every cell a text ("" where it is empty)."""
     if path.suffix.lower() == ".parquet":
         return _read_parquet(path)
-    return json_lines(path).map(_text) if path.suffix.lower() == ".jsonl" else csv_rows(path)
+    table = json_lines(path).map(_text) if path.suffix.lower() == ".jsonl" else csv_rows(path)
+    for name in map(str, table):
+        if Path(name).suffix.lower() in ENDINGS:
+            raise InputError(
+                f"{path}: expected a header, got the image {name!r} in its first line; write a "
+                "line with the names of the columns above it"
+            )
+    return table
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

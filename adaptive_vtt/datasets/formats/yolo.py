@@ -26,6 +26,7 @@ from ..scanning import (
     OutsideOption,
     Reading,
     SplitOption,
+    folders_below,
     image_files,
     is_split,
     split_remark,
@@ -41,7 +42,7 @@ _LINE = re.compile(rb"\d+( +[\d.eE+-]+){4,}\s")
 def yolo_folders(root: Path) -> list[tuple[str, Path, Path]]:
     """Return the splits ("" for none), folders of images and folders of labels below ``root``."""
     found = []
-    for folder in sorted(path for path in (root, *root.rglob("*")) if path.is_dir()):
+    for folder in (root, *folders_below(root)):
         *above, last = ("", *folder.relative_to(root).as_posix().rpartition("images"))
         labels = root / f"{above[1]}labels{last}" if above[2] else folder
         texts = (contents(file)[:9999] + b"\n" for file in sorted(labels.glob("*.txt")))

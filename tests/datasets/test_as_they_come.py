@@ -1,0 +1,40 @@
+"""The folders and tables of ``as_they_come.toml``, as ``avtt init`` reads them."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command_line import run
+from tests.helpers.small_datasets import mask, picture
+
+CASES = tomllib.loads(Path(__file__).with_name("as_they_come.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_read_is_what_was_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    case: dict[str, Any] = CASES[name]
+    top = tmp_path / "data"
+    for folder in case.get("folders", ()):
+        (top / folder).mkdir(parents=True)
+    for file in case["images"]:
+        picture(top / file)
+    for file in case.get("masks", ()):
+        mask(top / file)
+    for file, text in case.get("texts", {}).items():
+        (top / file).parent.mkdir(exist_ok=True)
+        (top / file).write_text(text)
+    status = run("init", str(tmp_path / "spec"), "--data", str(top))
+    out, error = (" ".join(text.split()) for text in capsys.readouterr())
+    assert status == (2 if "error" in case else 0), error
+    assert (tmp_path / "spec").exists() == (status == 0)
+    if status:
+        assert re.search(case["error"], error)
+    for concept, (present, absent) in case.get("concepts", {}).items():
+        counts = f"concept: {present} yes, {absent} no" if present + absent else "concept"
+        assert f"{concept} {counts}" in out
+    assert case.get("says", "").replace(": ", " ", 1) in out
