@@ -204,21 +204,8 @@ def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys
     out = tmp_path / "out"
     spec = str(tmp_path / "SPEC.toml")
     options = ["--strategies", "uniform", "--repeats", "1", "--budget", "20"]
-    assert (
-        run(
-            "compare",
-            spec,
-            *options,
-            "--half-width",
-            "0.4",
-            "--targets",
-            "overall",
-            "--exhaust",
-            "--out",
-            str(out),
-        )
-        == 0
-    )
+    options += ["--half-width", "0.4", "--targets", "overall", "--exhaust", "--out", str(out)]
+    assert run("compare", spec, *options) == 0
     shown = capsys.readouterr().out
     assert "errors of estimates made from the same draws" in " ".join(shown.split())
     wide = [line for line in shown.splitlines() if len(line) > 80]
@@ -327,23 +314,9 @@ def test_an_edited_strategy_and_a_larger_budget_cost_the_audits_that_they_touch(
     assert compared("--budget", "70") == 0
     assert begun == short
     found = json.loads((out / "compare.json").read_text())
-    assert (
-        run(
-            "compare",
-            spec,
-            "--strategies",
-            "random",
-            "--repeats",
-            "2",
-            "--budget",
-            "70",
-            "--set",
-            "audit.strategy=mine.py:Mine",
-            "--out",
-            str(tmp_path / "whole"),
-        )
-        == 0
-    )
+    options = ["--strategies", "random", "--repeats", "2", "--out", str(tmp_path / "whole")]
+    same = ["--budget", "70", "--set", "audit.strategy=mine.py:Mine"]
+    assert run("compare", spec, *options, *same) == 0
     whole = json.loads((tmp_path / "whole" / "compare.json").read_text())
     built_in = [run for run in found["runs"] if run["strategy"] != "mine.py:Mine"]
     assert [run["calls_to"] for run in built_in] == [run["calls_to"] for run in whole["runs"]]
@@ -400,20 +373,15 @@ def test_answers_that_an_interrupted_exhaust_got_are_not_asked_again(tmp_path, m
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--strategies", "neymann"], "unknown strategy 'neymann'"),
         (["--strategies", "neymann"], "did you mean 'neyman'?"),
-        (["--strategies", ","], "strategies: expected at least one, got none"),
         (["--repeats", "0"], "--repeats: expected at least 1, got 0"),
-        (["--strategies", "bald:pwer=2"], "unknown option 'pwer'; did you mean 'power'?"),
         (
             ["--strategies", "random,certify:explore=.2"],
             "strategy 'certify': unknown option 'explore'; did you mean 'exploration'? Expected "
             "one of candidates, curiosity, exploration",
         ),
-        (["--strategies", "bald:power=-1"], "power: expected a number of at least 0, got -1"),
         (["--strategies", "bald:power=x"], "power: expected a number of at least 0, got 'x'"),
         (["--strategies", "random:exploration=2"], "strategy 'random:exploration=2': exploration"),
-        (["--strategies", "random:power=2"], "strategy 'random': unknown option 'power'"),
         (["--strategies", "uniform:exploration=.1"], "expected no options, got exploration"),
         (["--half-width", "1.5"], "--half-width: expected less than 1, got 1.5; it is a share"),
         (["--targets", "overal"], "unknown target 'overal'"),

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -402,6 +402,7 @@ def test_a_gate_refuses_a_journal_with_another_head_than_was_kept(tmp_path: Path
 
 
 @given(st.text())
+@settings(max_examples=30)
 def test_any_name_leaves_junit_and_summary_whole(name: str) -> None:
     found = Gate((Ruling(Rule.parse("a <= 0.1"), name, 0.5, 0.4, 0.6, "fail"),), "all hold")
     ElementTree.fromstring(found.junit())
