@@ -37,6 +37,7 @@ from ..utils.figures import USD, money, points
 from .forecast import Forecast, forecasts
 from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
+from .probe import probe as ask_twice
 from .spec_changes import Set, read
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4"
@@ -62,6 +63,10 @@ def plan(
     pilot: Annotated[
         Path | None, opt("Folder of an earlier audit of these targets to go by.", "DIR")
     ] = None,
+    probe: Annotated[
+        bool,
+        opt("Instead of estimating, make two calls that tell whether a chat model looks."),
+    ] = False,
     sets: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -71,11 +76,15 @@ def plan(
     cost of every half-width, and how far the spec's limits reach. With --pilot,
     draws are taken to vary and to win as those of that audit did, at its cost of
     a call. 'avtt audit --dry-run' prints the same for the options of an audit.
+    With --probe, the model is asked of a black and of a white image whether it is
+    black: exit code 0 where it looked, 4 where it did not, 2 without an answer.
 
     Example: avtt plan SPEC.toml --targets overall,relations
     """
     widths = _widths(half_width)
     chosen, base = read(spec, False, {"certify.targets": names(targets)}, sets)
+    if probe:
+        raise typer.Exit(ask_twice(chosen, base))
     estimate(chosen, base, as_json, widths, None if pilot is None else _pilot(pilot))
 
 

@@ -89,7 +89,7 @@ def assembled(
         raise needs_targets()
     renderings = Renderings(space)
     earlier = warm_start(certify, space, model.answers, renderings, device)
-    net = taught(certify, space, facts)
+    net = taught(certify, space, facts, model.check_key)
     cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
     given = certify.proxies or {}
     proxies = Proxies(space, given, earlier, net, renderings, cohort)
@@ -188,12 +188,15 @@ def suited(certify: Certify, space: QuestionSpace) -> Certify:
     return replace(certify, targets=space.kinds[:1])
 
 
-def taught(certify: Certify, space: QuestionSpace, facts: Facts | None) -> "SelfTaught | None":
+def taught(
+    certify: Certify, space: QuestionSpace, facts: Facts | None, check: Callable[[], None]
+) -> "SelfTaught | None":
     """The self-taught proxy of an audit that goes on with ``facts``; None where it is not wanted,
     or "auto" finds that it does not suit.
 
     The nets' seed is the dataset's fingerprint: what follows from images and labels alone knows
-    nothing of any draw, and every audit of a space is helped alike.
+    nothing of any draw, and every audit of a space is helped alike. ``check`` is called before
+    they learn, which takes seconds.
     """
     wanted = certify.self_taught
     if wanted is False or not certify.certifies or certify.surrogate is False:
@@ -209,6 +212,7 @@ def taught(certify: Certify, space: QuestionSpace, facts: Facts | None) -> "Self
         )
     from ..models.local.self_taught import SelfTaught
 
+    check()
     return SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
 
 

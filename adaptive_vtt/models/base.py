@@ -181,6 +181,9 @@ class ModelDefaults:
         counts, which add up over all runs of an audit."""
         return None
 
+    def check_key(self) -> None:
+        """Raise ModelError where the model's server refuses its key, found out without a cost."""
+
     def close(self) -> None:
         """Lets go of what the model holds: programs, connections."""
 

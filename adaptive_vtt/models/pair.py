@@ -141,6 +141,10 @@ class Pair(ModelDefaults):
         for side, model in (("a", self.a), ("b", self.b)):
             model.keep_bounds({"": bounds[side]} if side in bounds else {})
 
+    def check_key(self) -> None:
+        self.a.check_key()
+        self.b.check_key()
+
     def close(self) -> None:
         try:
             self.a.close()

@@ -11,6 +11,7 @@ import pytest
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import CallRow
+from adaptive_vtt.models.local.self_taught import SelfTaught
 from adaptive_vtt.results.runs import read_rates, read_run
 from adaptive_vtt.results.view.pages import state_of
 from tests.helpers.command_line import run
@@ -145,3 +146,45 @@ def test_replies_are_read_anew_without_a_call(tmp_path: Path) -> None:
     assert bounds[0] == bounds[1] != bounds[2]
     assert (answers_of(same), answers_of(other)) == ({1.0}, {0.0})
     assert run("verify", str(other)) == 0
+
+
+@pytest.mark.parametrize(
+    ("way", "code", "verdict"),
+    [
+        ("looks", 0, "the model looked at both images"),
+        ("parts", 4, "the model did not look at its images"),
+        ("blind", 4, "the model did not look at its images"),
+        ("cut", 2, "raise max_tokens"),
+    ],
+)
+def test_a_probe_of_two_calls_says_whether_a_model_looks(
+    way: str, code: int, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with odd_chat(way, tmp_path, price_per_call=0.5, yes_from="words") as (spec, requests):
+        assert run("plan", str(spec), "--probe") == code
+        told = " ".join(capsys.readouterr().out.split())
+        assert len(requests) == 2
+        assert verdict in told
+        assert "cost $1.00" in told
+        assert run("plan", str(spec), "--probe", "--set", "audit.max_cost=0.9") == 2
+        assert len(requests) == 2
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_wrong_key_is_told_before_nets_are_taught(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taught: list[object] = []
+    monkeypatch.setattr(SelfTaught, "of", lambda *_, **__: taught.append(1))
+    with odd_chat("wrong key", tmp_path) as (spec, requests):
+        code, _ = audited(spec, "--set", "certify.self_taught=true")
+    assert code == 2
+    assert "http 401: the key is wrong or missing" in capsys.readouterr().err
+    assert (len(requests), taught) == (1, [])
+
+
+def test_a_good_key_that_may_list_no_models_is_taken(tmp_path: Path) -> None:
+    with odd_chat("parts", tmp_path) as (spec, requests):
+        code, out = audited(spec, "--budget", "12", "--set", "certify.self_taught=true")
+    assert (code, requests[0]["messages"]) == (0, [])
+    assert len(calls_of(out)) == 12

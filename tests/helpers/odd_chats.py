@@ -1,17 +1,21 @@
 """Chat servers that answer each in one odd way, and the spec of an audit that asks one."""
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
+
 from tests.helpers.loopback import Said, serving
 from tests.helpers.small_datasets import picture
 
 Body = Mapping[str, Any]
 USED = {"prompt_tokens": 100, "completion_tokens": 10}
-IMAGES = 24
+IMAGES = 60
 KEY = "sk-0d5f3c7e91ab42"
 
 
@@ -42,7 +46,16 @@ def reply_to(way: str, request: Body, before: int) -> tuple[int, Body]:
         return declined((501, 404, 403)[before % 3], "logprobs: not offered by this model")
     if way == "no temperature" and "temperature" in request:
         return declined(422, "temperature cannot be set for this model")
+    if way == "looks":
+        return ended("Yes, it is." if _shade(request) < 128 else "No.")
     return ODD.get(way) or ended("No")
+
+
+def _shade(request: Body) -> float:
+    """The mean of the pixels of the image that was sent."""
+    url = request["messages"][0]["content"][0]["image_url"]["url"]
+    data = base64.b64decode(url.partition(",")[2])
+    return float(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR).mean())
 
 
 @contextmanager
@@ -52,6 +65,8 @@ def odd_chat(way: str, folder: Path, **options: object) -> Iterator[tuple[Path, 
     requests: list[Body] = []
 
     def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        if not body:  # a list of models, which gateways may refuse
+            return 401, {}, b"{}"
         requests.append(json.loads(body))
         status, said = reply_to(way, requests[-1], len(requests) - 1)
         return status, {}, json.dumps(said).encode()

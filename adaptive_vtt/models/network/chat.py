@@ -18,7 +18,7 @@ from .endpoint import Endpoint
 from .http import MAX_REPLY_BYTES, Encoding, MaxReplyBytes, client_options, lost_in, parsed
 from .keys import Key, from_environment, texts_of_options, texts_of_query, written_out
 from .paid import Paid
-from .prices import Usage
+from .prices import Bill, Usage
 from .prompt_templates import TEMPLATES, Template
 from .prompt_templates import template as named
 
@@ -36,6 +36,9 @@ _MAYBE = ("http 403", "http 404")
 """The same, or refusals of an option: one repetition without it decides."""
 _STATUSES = range(400, 502)
 """Of refusals: servers know no better one for an option than 403, 404, 500 or 501."""
+_WRONG_KEY = ("http 401", "http 403")
+_SOON = 5.0
+"""Seconds that a server has to say whether the key is good, before it is asked in earnest."""
 _APART = ("extra_headers", "extra_query")
 
 
@@ -312,6 +315,35 @@ class ChatEndpoint(Provider, Endpoint):
 
     def created(self, request: JsonObject) -> Awaitable[Any]:
         raise TypeError(f"{type(self).__name__} defines no created")
+
+    def check_key(self) -> None:
+        trouble = self._background.submit(self._key_trouble()).result()
+        if trouble is not None:
+            trouble.detail = self._shown(trouble.detail)
+            self._stop_if_hopeless(trouble, Bill())
+
+    async def _key_trouble(self) -> Trouble | None:
+        """What is wrong with the key. Gateways may refuse their list of models to a key that is
+        good; a chat without messages, which costs nothing either, then decides."""
+        prompt = Prompt(None, ("key",), "key", "identity", 0)
+        apart = parted(self._options)[1]
+        trouble = None
+        for asked in (
+            lambda: self._client.models.with_raw_response.list(**apart),
+            lambda: self.created({**self.prepare(prompt), "messages": []}),
+        ):
+            try:
+                async with asyncio.timeout(_SOON):
+                    await self._body(asked())
+            except Trouble as error:
+                trouble = error
+            except Exception:  # it is no answer about the key
+                return None
+            else:
+                return None
+            if trouble.kind not in _WRONG_KEY:
+                return None
+        return trouble
 
 
 def lacks(text: str, *, cut: bool) -> Literal[False] | None:
