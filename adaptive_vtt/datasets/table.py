@@ -159,11 +159,6 @@ def label_cells(cells: pd.Series) -> Cells:
     return Cells(texts, truths, truths.isna() & ~missing)
 
 
-def not_labels(cells: pd.Series) -> pd.Series:
-    """Return whether each cell is neither a label nor missing, bool."""
-    return label_cells(cells).odd
-
-
 class Rows(Protocol):
     """Images that are fetched one by one."""
 
