@@ -32,6 +32,7 @@ from ..space import QuestionSpace
 from ..stopping import State, levels_of
 from ..strategies import EVERYTHING
 from ..types import Answer, JsonObject, Unanswered
+from .class_order import check_order
 from .in_order import InOrder, check_goals, in_order
 from .inspection import Inspection
 from .progress import Hooks, followed
@@ -172,10 +173,14 @@ class Audit:
         ``models.ConcurrentModel``; True shows a bar, on a terminal or in a notebook; a list may
         hold several of both. A function that raises is one warning, and is not called again. A
         model that raises ends the run with ModelError; the journal keeps everything, and running
-        again goes on.
+        again goes on. Raises InputError before the first question where a local model's columns
+        fit another order of the classes clearly better.
         """
         if isinstance(self.model, ByHand):
             self.model.ask([])
+        batch = max(self.sampling.batch, self._loop.selector.batch)
+        if not answered(self.journal):
+            check_order(self.space, self.model, batch)
         with followed(self, on_progress) as hooks:
 
             def step() -> None:
@@ -187,7 +192,6 @@ class Audit:
 
             self._failing.runs = True
             try:
-                batch = max(self.sampling.batch, self._loop.selector.batch)
                 run_model(self._loop, self.model, batch, step)
             finally:
                 self._failing.runs = False

@@ -126,6 +126,9 @@ class ModelDefaults:
     """A hash of the words that prompts are put in, where there are any; journaled."""
     takes_words: bool = False
     """Whether it goes by ``Prompt.words``; where not, follow-ups that are all words are refused."""
+    unnamed_columns: bool = False
+    """Whether what it answers at once is taken to be in the order of the concepts, with nothing
+    that names its columns."""
     tells_losses: bool = False
     """Whether what it answers is what was lost, in [0, 1], as of the items of a ``Pool``."""
     hard_answers: bool = False

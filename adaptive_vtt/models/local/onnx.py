@@ -67,6 +67,7 @@ class OnnxModel(ModelDefaults):
         self._output = _output(self._session, output, where)
         self._batch = self._shape.batch or batch_size
         self._outputs = Outputs(None if concepts is None else tuple(concepts), activation)
+        self.unnamed_columns = concepts is None
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:

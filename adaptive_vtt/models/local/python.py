@@ -43,6 +43,7 @@ class PythonModel(ModelDefaults):
     """
 
     answers: CallMode = "all"
+    unnamed_columns = True
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class TorchModel(ModelDefaults):
     """
 
     answers: CallMode = "all"
+    unnamed_columns = True
 
     def __init__(
         self,
