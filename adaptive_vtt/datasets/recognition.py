@@ -6,7 +6,6 @@ them, so that Python and ``avtt init`` understand the same folders.
 """
 
 import json
-import os
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -37,15 +36,16 @@ from .formats.medmnist import from_medmnist
 from .formats.table_file import (
     EMPTY,
     TABLES,
-    find_image,
+    near_image,
     odd_cells,
     odd_label,
     read_rows,
     read_table,
+    share_of_files,
 )
 from .formats.voc import from_voc
 from .formats.yolo import from_yolo, yolo_folders
-from .scanning import ENDINGS, NAMES, Folder, folders_below, image_files
+from .scanning import NAMES, Folder, folders_below, image_files
 from .table import Labels, as_labels, from_table, image_ids, label_cells
 
 Known = tuple[str, Path, dict[str, object], str]
@@ -123,10 +123,8 @@ SHOWN = "object"
 """What masks show, as far as a folder tells."""
 LABELS = "labels"
 """The table that is meant where there are others beside it, as in what `avtt export` writes."""
-LOOKED_AT = 20
-"""Rows of a table whose image files are looked for; reading the table looks for all."""
 MOST = 0.5
-"""Share of these that a column of image files names at least, where some are missing."""
+"""Share of its first cells that a column of image files names at least, where some are missing."""
 _READERS: Mapping[str, Callable[..., Dataset]] = {
     "table": read_table,
     "masks": from_masks,
@@ -354,7 +352,7 @@ def _table(path: Path, image_folders: list[Path] | None = None) -> Layout:
     places = [[folder] for folder in dict.fromkeys([path.parent, path.parent.parent, *below])]
     # where most files are there, the column is meant, and reading it says more
     shares = {
-        (column, tuple(folders)): _share_named(table[column], folders)
+        (column, tuple(folders)): share_of_files(table[column], folders)
         for folders in [*places, *[below] * (len(below) > 1)]
         for column in table
         if table[column].is_unique or label_cells(table[column]).odd.any()  # not 0 and 1
@@ -402,14 +400,14 @@ def _twice(table: pd.DataFrame, column: Any) -> str:
 def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
     """A table in memory, one column of which names image files."""
     texts = table.rename(columns=str).astype(object)
-    files = [c for c in texts if _share_named(texts[c].astype(str), [Path()]) == 1]
+    files = [c for c in texts if share_of_files(texts[c].astype(str), [Path()]) == 1]
     if not files:
         raise InputError(
             "data: expected a column of image files in the table of labels, found none among "
             f"{', '.join(map(str, texts))}; give the images as data and the table as labels="
         )
     here = Folder(Path(), allow_outside=True)
-    paths = [_file(here, name) for name in texts[files[0]].astype(str)]
+    paths = [near_image(here, name) for name in texts[files[0]].astype(str)]
     roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
     chosen = roles["class_column"] or roles["concepts"]
     if concepts and not roles["class_column"]:
@@ -468,19 +466,3 @@ def _class_column(table: pd.DataFrame) -> str | None:
 
 def _words(name: object) -> list[str]:
     return re.split(r"[^a-z]+", str(name).lower())
-
-
-def _share_named(names: pd.Series, folders: list[Path]) -> float:
-    """Return the share of the first cells that name image files of the folders, 0..1."""
-    read = [Folder(folder, allow_outside=True) for folder in folders]
-    head = [str(name) for name in names.head(LOOKED_AT)]
-    return float(np.mean([any(_file(f, name) for f in read) for name in head])) if head else 0.0
-
-
-def _file(folder: Folder, name: str) -> Path | None:
-    """Return the image file of that name, or nearly that; None where it is missing."""
-    # os.path.isfile is False for names that no file may have, such as too long ones
-    if not name or not os.path.basename(name):
-        return None
-    found = find_image(folder, name, "") or folder.near(name, "")
-    return found if found is not None and found.suffix.lower() in ENDINGS else None

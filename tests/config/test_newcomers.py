@@ -62,10 +62,6 @@ LABELS = [0, 1, 0, 1, 0, 1]
         ({"id": NAMES, "bright": [0.1, 0.7, 0.2, 0.4, 0.3, 0.9]}, "cut probabilities at a thresh"),
         ({"id": NAMES}, "a column of 0 and 1 a concept"),
         (
-            {"id": [f"images/{n}" for n in NAMES], "bright": LABELS},
-            "start above that folder: image",
-        ),
-        (
             {"id": [*NAMES[:5], "im-9"], "bright": LABELS},
             "mend the name, remove the row, or leave such",
         ),

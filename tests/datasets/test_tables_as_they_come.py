@@ -179,6 +179,34 @@ def test_names_that_are_nearly_those_of_files_are_found(
     assert run("audit", str(tmp_path / "spec" / "SPEC.toml"), "--dry-run") == 0
 
 
+@pytest.mark.parametrize(
+    ("above", "folder"),
+    [
+        ("/home/somebody/data/images/", "images"),
+        ("/home/somebody/data/", "."),
+        ("C:\\Users\\Some Body\\images\\", "images"),
+        ("images/", "images"),
+        ("/mnt/test/images/", "test/images"),
+    ],
+)
+def test_names_of_another_machine_are_found_by_what_follows_its_folders(
+    tmp_path: Path, above: str, folder: str
+) -> None:
+    rows = "".join(f"{above}{name},{k}\n" for k, name in enumerate(["a.png", "b/c.png"]))
+    root = table(tmp_path, f"id,x\n{rows}", f"{folder}/a.png", f"{folder}/b/c.png")
+    for dataset in (as_dataset(root), read_table(root / "labels.csv", root / folder)):
+        files = [Path(file).relative_to(root / folder).as_posix() for file in dataset._images]  # type: ignore[attr-defined]
+        assert files == ["a.png", "b/c.png"]
+    assert "without" in dataset.remarks["id"]
+
+
+@pytest.mark.parametrize("name", ["/home/somebody/val/a.png", "val/a.png", "/a/../../a.png"])
+def test_names_of_another_folder_are_not_found(tmp_path: Path, name: str) -> None:
+    root = table(tmp_path, f"id,x\n{name},1\n", "test/a.png")
+    with pytest.raises(InputError, match=r"outside|does not exist"):
+        read_table(root / "labels.csv", root / "test")
+
+
 def test_a_name_that_is_near_two_files_or_two_rows_is_refused(tmp_path: Path) -> None:
     root = table(
         tmp_path / "a", "id,x\nA.png,1\nb.png,0\nc.png,0\n", "b.png", "c.png", "a.png", "a.PNG"

@@ -3,9 +3,12 @@
 Where the table, or its images, are other than expected, errors say what to write in [dataset].
 """
 
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, NamedTuple
@@ -24,6 +27,7 @@ from ..scanning import (
     Folder,
     OutsideOption,
     image_files,
+    is_split,
     unread_remark,
     unreadable,
 )
@@ -95,8 +99,11 @@ def read_table(
     columns, described = list(map(str, table.columns)), metadata or []
     for column in filter(None, [id_column, file_column, class_column, *described]):
         if column not in table:
-            advice = _advised_id_column(table, images) if column == id_column else ""
-            raise InputError(f"{unknown('column', column, columns, str(path))}{advice}")
+            unique = [name for name in columns if table[name].is_unique]
+            named = [*_file_columns(table[unique], images), *unique, "..."][0]
+            advice = f'; say which column names the samples: id_column = "{named}" in [dataset]'
+            error = unknown("column", column, columns, str(path))
+            raise InputError(f"{error}{advice if column == id_column else ''}")
     known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
     apart = {id_column, file_column, class_column, *described}
     names = [name for name in columns if name not in apart]
@@ -216,9 +223,9 @@ def _files(
     allow_outside: bool,
 ) -> _Taken:
     """Raise InputError where most images are missing, or any unless ``broken`` is "skip"."""
-    several = [images] if isinstance(images, str | Path) else [*images]
-    folders = [Folder(Path(folder), allow_outside) for folder in several]
-    names, ids = table[file_column or id_column], table[id_column]
+    folders = [Folder(folder, allow_outside) for folder in _folders_of(images)]
+    ids = table[id_column]
+    names, above = _without_folders_above(table[file_column or id_column], folders)
     found = [_of_row(folders, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
     files = [file for file, _ in found if file is not None]
     missing = [row for row, (file, _) in enumerate(found) if file is None]
@@ -237,7 +244,7 @@ def _files(
         text = f"sample {sample!r}: image file {str(folder / name)!r} does not exist"
         if len(missing) > 1:
             text += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
-        raise InputError(text + _where_images_are(folder, Path(name), table))
+        raise InputError(text + _where_images_are(folder, table))
     bad = unreadable(files, broken, str(path))
     left_out = [*sorted(map(str, bad))]
     left_out += [f"{folders[0].path / names.iloc[row]} (missing)" for row in missing]
@@ -245,7 +252,7 @@ def _files(
         [file for file in files if file not in bad],
         [file is not None and file not in bad for file, _ in found],
         left_out,
-        _near(found, names, path),
+        f"; without {above!r} before each" * bool(above) + _near(found, names, path),
         unread_remark([folder.path for folder in folders], [*files, path]),
     )
 
@@ -268,6 +275,30 @@ def _near(found: Sequence[tuple[Path | None, bool]], names: "pd.Series[str]", pa
         f"; {len(rows):,} differ from their files in letter case, slashes, Unicode form or zeros "
         f"in front, as {name!r} from {file and file.name!r}"
     )
+
+
+def _without_folders_above(
+    names: "pd.Series[str]", folders: Sequence[Folder]
+) -> tuple["pd.Series[str]", str]:
+    """Return names without the folders that all begin with, and these, where the rest names files:
+    absolute names were written on another machine, others in a folder above. Else names as they
+    are."""
+    plain = names.str.replace("\\", "/", regex=False)
+    ways = zip(*(name.split("/")[:-1] for name in plain), strict=False)
+    shared = [parts[0] for parts in takewhile(lambda parts: len({*parts}) == 1, ways)]
+    there = [Folder(folder.path, allow_outside=True) for folder in folders]
+    if not shared or ".." in shared or any(near_image(folder, names.iloc[0]) for folder in there):
+        return names, ""
+    absolute = re.fullmatch("|[A-Za-z]:", shared[0])
+    for count, last in enumerate(shared, start=1):
+        begin = "/".join(shared[:count])
+        rest = plain.str.removeprefix(f"{begin}/")
+        for folder in there:
+            same = folder.path.absolute().parts[-count:] == (*shared[:count],)
+            elsewhere = absolute and not is_split(last)
+            if (same or elsewhere) and near_image(folder, rest.iloc[0]):
+                return rest, begin
+    return names, ""
 
 
 def _of_row(folders: Sequence[Folder], name: str, where: str) -> tuple[Path | None, bool]:
@@ -318,30 +349,33 @@ def _text(cell: object) -> str:
 
 
 LOOKED_AT = 20
-"""Rows that are looked at to guess what a column is."""
-ID_NAMES = ("id", "image", "file", "name", "path", "sample")
-"""Parts of the names of columns that are likely to name samples."""
+"""Rows of a table whose image files are looked for; reading the table looks for all."""
 
 
-def _advised_id_column(table: pd.DataFrame, images: Images | None) -> str:
-    """How to say which column names the samples."""
-    names = [str(name) for name in table.columns]
-    unique = [name for name in names if table[name].is_unique and (table[name] != "").all()]
-    filed = [name for name in unique if images is not None and _are_files(table[name], images)]
-    named = [name for name in unique if any(part in name.lower() for part in ID_NAMES)]
-    text = [name for name in unique if not table[name].str.fullmatch(r"[\d.]*").all()]
-    found = (filed or named or text or unique)[:1]
-    said = f'"{found[0]}"' if found else "..."
-    return f"; say which column names the samples: id_column = {said} in [dataset]"
+def share_of_files(names: "pd.Series[str]", folders: Sequence[Path]) -> float:
+    """Return the share of the first cells that name image files of the folders, 0..1."""
+    read = [Folder(folder, allow_outside=True) for folder in folders]
+    head, _ = _without_folders_above(names.head(LOOKED_AT).astype(str), read)
+    return float(np.mean([any(near_image(f, n) for f in read) for n in head])) if len(head) else 0.0
 
 
-def _are_files(cells: "pd.Series[str]", images: Images) -> bool:
-    several = [images] if isinstance(images, str | Path) else images
-    folders = [Folder(Path(folder), allow_outside=False) for folder in several]
-    try:
-        return all(_of_row(folders, name, "")[0] is not None for name in cells[:LOOKED_AT])
-    except InputError:  # one leads out of the folder
-        return False
+def near_image(folder: Folder, name: str) -> Path | None:
+    """Return the image file of that name, or nearly that; None where it is missing."""
+    # os.path.isfile is False for names that no file may have, such as too long ones
+    if not name or not os.path.basename(name):
+        return None
+    found = find_image(folder, name, "") or folder.near(name, "")
+    return found if found is not None and found.suffix.lower() in ENDINGS else None
+
+
+def _file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
+    """Return the columns whose cells name image files."""
+    folders = [] if images is None else _folders_of(images)
+    return [str(name) for name in table if share_of_files(table[name], folders) == 1]
+
+
+def _folders_of(images: Images) -> list[Path]:
+    return [*map(Path, [images] if isinstance(images, str | Path) else images)]
 
 
 def find_image(folder: Folder, name: str, where: str) -> Path | None:
@@ -353,32 +387,25 @@ def find_image(folder: Folder, name: str, where: str) -> Path | None:
 def _advised_use(
     table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str], images: Images | None
 ) -> str:
-    """What to do about columns that are no labels, among those taken for concepts."""
-    for name in odd:
-        if images is not None and _are_files(table[name], images):
-            return f'; of names of files: file_column = "{name}" in [dataset]'
-    classes = [name for name in odd if 1 < table[name].nunique() <= len(table) / 2]
-    quoted = ", ".join(f'"{name}"' for name in odd)
-    if len(odd) == len(concepts) and classes:
-        return f'; a column of class names: class_column = "{classes[0]}" in [dataset]'
-    numbers = pd.to_numeric(table[odd[0]], errors="coerce").dropna()
-    if len(odd) == len(concepts) and len(numbers) and numbers.between(0, 1).all():
-        return "; cut probabilities at a threshold, into 0 and 1"
-    return f"; if they describe samples and are no concepts: metadata = [{quoted}] in [dataset]"
+    """Return what to do about columns that are no labels, among those taken for concepts."""
+    if files := _file_columns(table[[*odd]], images):
+        return f'; of names of files: file_column = "{files[0]}" in [dataset]'
+    if len(odd) == len(concepts):
+        if classes := [name for name in odd if 1 < table[name].nunique() <= len(table) / 2]:
+            return f'; a column of class names: class_column = "{classes[0]}" in [dataset]'
+        if pd.to_numeric(table[odd[0]], errors="coerce").between(0, 1).any():
+            return "; cut probabilities at a threshold, into 0 and 1"
+    quoted = json.dumps(odd, ensure_ascii=False)
+    return f"; if they describe samples and are no concepts: metadata = {quoted} in [dataset]"
 
 
-def _where_images_are(folder: Path, name: Path, table: pd.DataFrame) -> str:
+def _where_images_are(folder: Path, table: pd.DataFrame) -> str:
     if not folder.is_dir():
         hint = near_file(folder) or "; say where the images are by images = ... in [dataset]"
         return f"; {str(folder)!r} is no folder{hint}"
     there = [file.name for file in image_files(folder, allow_outside=True)]
     if not there:
         return f"; {str(folder)!r} holds no image ({', '.join(ENDINGS)})"
-    for column in map(str, table.columns):
-        if _are_files(table[column], folder):
-            return f'; name the column of file names: file_column = "{column}" in [dataset]'
-    depth = len(name.parent.parts)
-    if depth and folder.parts[-depth:] == name.parent.parts:
-        above = str(folder.parents[depth - 1])
-        return f"; names in the table start above that folder: images = {above!r} in [dataset]"
+    if files := _file_columns(table, folder):
+        return f'; name the column of file names: file_column = "{files[0]}" in [dataset]'
     return f"; expected a file of that name, whatever its ending; the folder has {listed(there, 3)}"
