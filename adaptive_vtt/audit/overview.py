@@ -3,7 +3,6 @@ is asked, by ``avtt init``, ``avtt audit``, its ``--dry-run`` and ``adaptive_vtt
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +10,7 @@ from rich.table import Table
 from ..datasets.base import adapted_dataset
 from ..datasets.table import by_number
 from ..datasets.view import as_loaded
-from ..errors import InputError, some
+from ..errors import some
 from ..space import QuestionSpace
 from ..types import CallMode
 
@@ -49,10 +48,9 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
     if skipped:
         images += f"; {len(skipped):,} left out, as {some(skipped, FEW)}"
     yield "images", images
-    with suppress(InputError):  # which the audit raises, with more about it
-        first = dataset.sample(0).image if dataset.has_images and len(dataset) else None
-        if first is not None and 0 < first.max() < DARK:
-            yield "dark", f"{first.max()} of 255 at most in the first: 12 bits in a 16-bit file?"
+    first = dataset.sample(0).image if dataset.has_images and len(dataset) else None
+    if first is not None and 0 < first.max() < DARK:
+        yield "dark", f"{first.max()} of 255 at most in the first: 12 bits in a 16-bit file?"
     yield from dataset.remarks.items()
     if len(dataset.concepts) > MANY:
         yield "concepts", f"{len(dataset.concepts)}: {some(dataset.concepts, MANY)}"

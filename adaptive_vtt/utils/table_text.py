@@ -17,6 +17,8 @@ from .tables import MAX_HEADER, check_columns, restored
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 SAMPLE = 50
 """Lines from which the delimiter of a table is found, its header among them."""
+_LONGER = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
+"""What pandas says of a row with more cells than the header."""
 _UNNAMED = re.compile(r"(Unnamed: \d+)?")
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -54,6 +56,12 @@ def csv_rows(path: Path) -> pd.DataFrame:
             keep_default_na=False,
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        if longer := _LONGER.search(str(error)):
+            width, line, cells = map(int, longer.groups())
+            raise InputError(
+                f"{path}: line {line + named} has {cells} cells, the header {width}; put "
+                f"a cell that holds {delimiter!r} in quotes"
+            ) from None
         raise InputError(
             f"{path}: cannot read a table of labels: {why_unread(path, error)}"
         ) from None

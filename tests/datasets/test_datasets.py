@@ -276,8 +276,16 @@ def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path: Path)
         ("id,drusen\n1,1\n2,0\n3,x\n", {}, r"labels: expected 0, 1 .*got 'x' at sample '3'"),
         ("id,drusen\n1,1\n2,2\n", {}, r"got '2' at sample '2', concept 'drusen'"),
         ("id,drusen\n1,1\n1,0\n", {}, r"labels\.csv: labels: sample id '1' stands twice"),
-        ("id,drusen\n1,1,0,0\n2,0\n", {}, r"labels\.csv: cannot read .*2 fields in line 2, saw 4"),
-        ("id,drusen\n1,1\n2,0,1,0\n", {}, r"labels\.csv: cannot read .*2 fields in line 3, saw 4"),
+        (
+            "id,drusen\n1,1,0,0\n2,0\n",
+            {},
+            r"labels\.csv: line 2 has 4 cells, the header 2; put",
+        ),
+        (
+            "id,drusen\n1,1\n2,0,1,0\n",
+            {},
+            r"labels\.csv: line 3 has 4 cells, the header 2; put",
+        ),
         ("id,drusen,drusen\n1,1,0\n", {}, r"labels\.csv: column 'drusen' stands twice"),
         ("id,drusen\n1,1\n", {"images": "."}, r"sample '1': image file '.*1' does not exist"),
     ],

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 
 from adaptive_vtt.datasets import UNKNOWN, as_dataset, from_images, recognised
@@ -203,3 +205,28 @@ def test_of_several_tables_that_of_the_test_split_is_read_and_it_is_said(tmp_pat
     layout = recognised(tmp_path)
     assert layout.path.name == "test.csv"
     assert "test.csv is read; 'train.csv' there was left alone" in layout.apart
+
+
+@pytest.mark.parametrize(("boxes", "concepts"), [(1, ("cat", "dog")), (24, ("class 0",))])
+def test_a_stray_text_of_numbers_makes_no_set_of_boxes(
+    tmp_path: Path, boxes: int, concepts: tuple[str, ...]
+) -> None:
+    for k in range(24):
+        picture(tmp_path / ("cat", "dog")[k % 2] / f"{k}.png")
+    for k in range(boxes):
+        (tmp_path / ("cat", "dog")[k % 2] / f"{k}.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    assert recognised(tmp_path).load().concepts == concepts
+
+
+def test_a_dry_run_refuses_images_that_no_audit_could_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for k in range(4):
+        path = tmp_path / "data" / ("cat", "dog")[k % 2] / f"{k}.tif"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        assert cv2.imwrite(str(path), np.full((8, 8), 0.5, np.float32))
+    (tmp_path / "SPEC.toml").write_text(
+        '[dataset]\nkind = "classes"\npath = "data"\n[model]\ntarget = "model.py:model"\n'
+    )
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--dry-run") == 2
+    assert "has pixels of float32, expected 8 or 16 bits" in capsys.readouterr().err

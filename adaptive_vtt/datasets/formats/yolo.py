@@ -36,6 +36,9 @@ from ..scanning import (
 
 NAMES = ("*.yaml", "*.yml", "classes.txt", "obj.names", "labels/classes.txt")
 """Files that name the classes."""
+FEW = 0.1
+"""Share of the images of a folder that have boxes at the least, where those lie beside them: fewer
+texts have another use."""
 _LINE = re.compile(rb"\d+( +[\d.eE+-]+){4,}\s")
 
 
@@ -45,11 +48,12 @@ def yolo_folders(root: Path) -> list[tuple[str, Path, Path]]:
     for folder in (root, *folders_below(root)):
         *above, last = ("", *folder.relative_to(root).as_posix().rpartition("images"))
         labels = root / f"{above[1]}labels{last}" if above[2] else folder
-        texts = (contents(file)[:9999] + b"\n" for file in sorted(labels.glob("*.txt")))
-        if any(map(_LINE.match, texts)) and image_files(folder, allow_outside=True):
-            found.append(
-                (next(filter(is_split, folder.relative_to(root).parts), ""), folder, labels)
-            )
+        texts = [contents(file)[:9999] + b"\n" for file in sorted(labels.glob("*.txt"))]
+        boxes = sum(map(bool, map(_LINE.match, texts)))
+        images = image_files(folder, allow_outside=True) if boxes else []
+        if images and (labels != folder or boxes >= FEW * len(images)):
+            split = next(filter(is_split, folder.relative_to(root).parts), "")
+            found.append((split, folder, labels))
     return found
 
 
