@@ -61,10 +61,11 @@ def rejudge(
 ) -> None:
     """Judge an audit's answers by another oracle; ask nothing.
 
-    Replies of a chat model are kept, and read anew. DIR is verified first, and not
-    changed. Intervals hold for an oracle that was chosen without looking at these
-    answers; a threshold tuned on them needs another audit. The dataset, the oracle
-    and the function that reads replies are run where they are code, the model is not.
+    Replies of a chat model are kept, and read anew. DIR is verified first, and
+    not changed. Intervals hold for an oracle that was chosen without looking at
+    these answers; a threshold tuned on them needs another audit. The dataset,
+    the oracle and the function that reads replies are run where they are code,
+    the model is not.
 
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
     """
