@@ -15,7 +15,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import Cutout, FieldFiles, Folder
 from adaptive_vtt.relations.medtest.cutouts import cut
-from adaptive_vtt.relations.medtest.drawn import STOOLS
+from adaptive_vtt.relations.medtest.drawn import STOOLS, DrawnTool
 from adaptive_vtt.relations.medtest.film import bleed
 from adaptive_vtt.relations.medtest.placement import near_its_place
 from adaptive_vtt.relations.medtest.scene import Scene
@@ -240,6 +240,16 @@ def test_drawn_stains_end_within_their_canvas() -> None:
         assert piece.area > 500
 
 
+def test_drawn_tools_dim_with_depth() -> None:
+    for seed in range(12):
+        tool = DrawnTool().cutout(np.random.default_rng(seed))
+        near, far = (
+            tool.colour[:, columns][tool.alpha[:, columns] > 0.9].mean()
+            for columns in (slice(20, 120), slice(200, 300))
+        )
+        assert far < 0.9 * near
+
+
 # -- blood that runs ---------------------------------------------------------------------------
 
 
@@ -258,6 +268,26 @@ def test_blood_covers_about_its_share_and_is_red(share: float) -> None:
         assert 0.6 * share < np.mean(opacity > 0.05) < 1.4 * share
         red, green, blue = image[opacity > 0.9].mean(axis=0)
         assert red > 3 * max(green, blue)
+
+
+def test_blood_keeps_off_the_open_lumen() -> None:
+    image = tissue().image
+    assert image is not None
+    lumen = disc(0.5, 0.5, 0.2)
+    image[lumen] = (30, 15, 12)
+    for seed in range(6):
+        after, opacity = bled(image, 0.3, seed)
+        assert (after[disc(0.5, 0.5, 0.17)] == image[disc(0.5, 0.5, 0.17)]).all()
+        assert np.mean(opacity > 0.05) > 0.15
+
+
+def test_the_edge_of_blood_is_dark_red() -> None:
+    sample = tissue()
+    assert sample.image is not None
+    for seed in range(6):
+        image, opacity = bled(sample.image, 0.1, seed)
+        edge = image[(opacity > 0.8) & (opacity < 0.95)]
+        assert edge[:, 0].mean() < 0.7 * 190  # of the tissue's own red
 
 
 # -- files of a spec -------------------------------------------------------------------------

@@ -5,9 +5,8 @@ feces, blood. Not an object: text. Each has five severities: where the thesis dr
 from a range, severity s draws from its s-th fifth, mildest first. Ranges that the thesis
 does not give are constants at the top of each module.
 
-All keep the answer and the mask: nothing that is added covers a sample's masks (highlights
-alone may, up to a twentieth of them), and, but for text, nothing outside the visible field
-changes.
+All keep the answer and the mask: nothing that is added covers a sample's masks, and, but for
+text, nothing outside the visible field changes.
 """
 
 from pathlib import Path

@@ -224,6 +224,9 @@ HEIGHT, WIDTH, END = 220, 520, 340
 NEAR = 1.6
 """Thickness of the sheath where it enters the view, as a multiple of that at its tip."""
 
+HALFWAY = (1 + NEAR) / 2
+"""Thickness where the lamp lights a tool as it lights the wall around it."""
+
 CLOCK = (125.0, 40.0)
 """Where tools enter: degrees clockwise from 12 o'clock, mean and standard deviation."""
 
@@ -253,6 +256,7 @@ class DrawnTool:
         # what the head is made of is drawn first: it comes out of the sheath
         opening = TOOLS[name](canvas, half, rng)
         _sheath(canvas, half, bend, sheath, rng)
+        canvas[0][...] *= _nearness(np.arange(WIDTH, dtype=np.float32))[:, None] / HALFWAY
         colour, alpha = _out_of_focus(canvas)
         grain = rng.normal(0, 2.5, (HEIGHT, WIDTH, 1)).astype(np.float32)
         angle = np.deg2rad(clock)
@@ -293,7 +297,7 @@ def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: np.random.
     y, x = np.mgrid[:HEIGHT, : END + 1].astype(np.float32)
     along = x / END
     centre = HEIGHT / 2 + bend * (1 - along) ** 2
-    radius = half * (NEAR - (NEAR - 1) * along)
+    radius = half * _nearness(x)
     across = (y - centre) / radius
     light = _cylinder(across)
     if kind == "steel":
@@ -307,6 +311,15 @@ def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: np.random.
     colour = np.where(ring[:, :, None], _STEEL, base) * light[:, :, None]
     colour += shine[:, :, None] * (255 - colour)
     _lay(canvas, colour, np.clip((1 - np.abs(across)) * radius + 0.5, 0, 1), 0)
+
+
+def _nearness(x: Floats) -> Floats:
+    """How thick a tool looks in column ``x``, and how bright: 1 where the sheath ends, less beyond.
+
+    Thickness falls with the distance, the lamp's light with its square, which a camera's gamma of
+    about 2 turns into levels that fall as the thickness.
+    """
+    return np.float32(NEAR) - np.float32((NEAR - 1) / END) * x
 
 
 def _forceps(canvas: Canvas, half: float, rng: np.random.Generator) -> float:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...types import Image, Indices, Mask
 from .drawn import edge, facing, noise
-from .scene import Floats, Scene
+from .scene import Floats, Scene, folds
 
 ABSORBED = (17.0, 285.0, 337.0)
 """Light that blood takes up in red, green and blue, per centimetre of its way (to the base e).
@@ -19,16 +19,16 @@ ABSORBED = (17.0, 285.0, 337.0)
 Of whole blood with oxygen and 150 g of haemoglobin per litre, from S. Prahl's tables ("Optical
 Absorption of Hemoglobin", 1999), at 600, 540 and 450 nm."""
 
-RETURNED = (0.4, 0.035, 0.045)
+RETURNED = (0.4, 0.05, 0.055)
 """Share of the light that falls on deep blood and comes back from it, in red, green and blue."""
 
 DEEPEST = (0.03, 0.1)
 """Depth in centimetres at the deepest place, from the mildest to the last severity."""
 
-THIN = 2.2
+THIN = 1.7
 """Power with which depth grows from the outline inwards: most of a film is thin."""
 
-FOLDS, DOWN = 0.22, 0.3
+FOLDS, DOWN = 0.35, 0.3
 """What draws blood to the side, in a fold of usual depth, and what draws it down the picture."""
 
 STEP, STEPS = 0.02, (10, 60)
@@ -36,6 +36,13 @@ STEP, STEPS = 0.02, (10, 60)
 
 CLEARANCE = 0.03
 """Distance within which blood draws back from the protected mask, as a share of that side."""
+
+LUMEN = 0.6
+"""Grey mask below which it is too dark for the wall that blood lies on."""
+
+RIM, RIM_DEPTH = 0.45, 0.015
+"""Share of the light that is lost at the film's outline, which is rounded and sends light aside,
+and the depth in centimetres at which it is down to a third of that."""
 
 CLOTTED = 0.75
 """Part of the way to the deepest place, from which on there are clots."""
@@ -60,12 +67,14 @@ def bleed(
         cv2.resize(each.view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
         for each in (scene.field, scene.protected)
     )
+    # nothing can lie over the open lumen, which is the darkest of the view
+    kept_off |= (cv2.resize(scene.grey_mask, size) < LUMEN).view(np.uint8)
     away = cv2.distanceTransform(1 - kept_off, cv2.DIST_L2, 3).clip(max=max(size))
     away /= np.float32(CLEARANCE * min(size))
     free = (field > 0) & (away > 1)
     if not free.any():
         return scene.image.copy(), np.zeros(scene.field.shape, np.float32), [], False
-    fold = _fold(cv2.resize(scene.light, size))
+    fold = folds(cv2.resize(scene.light, size))
     dry, starts = _trickles(scene, fold, free, seeds)
     rng = np.random.default_rng(seeds[0])
     wanted = int(share * np.count_nonzero(field))
@@ -84,12 +93,6 @@ def bleed(
     laid = (cv2.resize(each, (width, height)) * ~scene.protected for each in (depth, clots, sheen))
     image, opacity = _seen_through(scene, *laid)
     return image, opacity, [(x / scale, y / scale) for x, y in starts], wanted < len(order)
-
-
-def _fold(light: Floats) -> Floats:
-    """How much darker each place is than what is around it, in standard deviations, -2..2."""
-    around = cv2.GaussianBlur(light, (0, 0), 0.1 * min(light.shape))
-    return ((around - light) / max(float((around - light).std()), 0.01)).clip(-2, 2)
 
 
 def _trickles(
@@ -126,13 +129,15 @@ def _seen_through(
 ) -> tuple[Image, Floats]:
     """The image with the film upon it, through which light goes twice; and its opacity."""
     image = scene.image.copy()
+    opacity = (1 - np.exp(np.float32(-2 * ABSORBED[1]) * depth)) * (scene.shown > 0)
+    kept = 1 - np.float32(RIM) * opacity * np.exp(depth * np.float32(-1 / RIM_DEPTH))
     light = scene.light * scene.grey_mask * np.float32(255) * (scene.shown > 0)
     for channel, (absorbed, returned) in enumerate(zip(ABSORBED, RETURNED, strict=True)):
         below = scene.image[:, :, channel]
         through = np.exp(np.float32(-2 * absorbed) * depth) * (1 - 0.8 * clots)
         own = np.float32(returned) * light * (1 - 0.4 * clots) * scene.shown
         mixed = own + through * (below - own)
+        mixed *= kept
         mixed += 0.7 * sheen * (light * scene.shown - mixed).clip(0)
         image[:, :, channel] = np.where(scene.shown > 0, np.rint(mixed), below)
-    opacity = (1 - np.exp(np.float32(-2 * ABSORBED[1]) * depth)) * (scene.shown > 0)
     return image, opacity

@@ -5,7 +5,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...types import Image
-from .scene import Changed, FieldOf, Floats, MedTest, Scene, fifth
+from .drawn import edge, noise
+from .scene import Changed, FieldOf, Floats, MedTest, Scene, fifth, folds
 
 OVEREXPOSURE = (1.1, 1.6)
 UNDEREXPOSURE = (0.9, 0.55)
@@ -163,31 +164,36 @@ SPREAD = 0.045
 """Standard deviation of the spots' distance from their cluster's centre, as a share of the image's
 height."""
 
-MAX_COVERED = 0.05
-"""The largest share of the protected mask that spots may cover. Polyps do shine; beyond
-this share, spots on the mask are left out altogether."""
+CLEARANCE = 0.02
+"""Distance from the protected mask in which spots fade away, as a share of the shorter side."""
+
+GLARING = (170, 230)
+"""Grey levels from which spots fade, and at which there are none: what is white already shows no
+light upon it."""
 
 _ONE = 16
 """Sub-pixel units per pixel in cv2.ellipse (shift=4)."""
+
+_CELLS = 64
+"""Most cells along a side of the small picture on which places are judged."""
 
 
 class Specularity(MedTest):
     """MR1-4: ellipses near a few cluster centres, blurred, and scaled by the grey mask.
 
-    Centres are drawn where it is bright, as light that is reflected straight back falls
-    there. Spots are turned, alike within a cluster, where equation 1 has them upright.
+    Centres are drawn where it is bright, on the crests of folds, as light that is reflected
+    straight back falls there. Clusters and spots lie along the folds, where equation 1 has
+    ellipses upright; spots run together, ragged as the wet wall is, and fade into it.
     """
 
     name = "medtest/specularity"
-    about = "clusters of white elliptical highlights; more of them at higher severities"
-    drawing = 2
+    about = "clusters of highlights along folds, off the protected mask; more at higher severities"
+    drawing = 3
 
     def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
-        spots = _spots(scene, severity, rng)
-        opacity = _opacity(scene, spots)
-        covered = opacity[scene.protected]
-        if covered.size and np.mean(covered > 0.1) > MAX_COVERED:
-            opacity[scene.protected] = 0
+        takes = _takes_light(scene)
+        spots = _spots(scene, takes, severity, rng)
+        opacity = takes * _opacity(scene, spots, rng)
         image = scene.image + opacity[:, :, None] * (np.float32(255) - scene.image)
         return np.rint(image).astype(np.uint8), {
             "clusters": int(spots[-1, 5]) + 1,
@@ -195,52 +201,84 @@ class Specularity(MedTest):
         }
 
 
-def _spots(scene: Scene, severity: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+def _takes_light(scene: Scene) -> Floats:
+    """How much of a highlight each place can show, H x W in 0..1: less in the dark, none on the
+    protected mask, on what is white already, and outside the view."""
+    grey = cv2.cvtColor(scene.image, cv2.COLOR_RGB2GRAY)
+    levels = np.arange(256, dtype=np.float32)
+    fades = edge(np.float32(GLARING[1]) - levels, GLARING[1] - GLARING[0])
+    takes = cv2.LUT(grey, fades) * np.sqrt(scene.grey_mask) * scene.shown
+    if scene.protected.any():
+        away = cv2.distanceTransform((~scene.protected).view(np.uint8), cv2.DIST_L2, 3)
+        takes *= edge(away - 1, CLEARANCE * scene.side)
+    return takes
+
+
+def _spots(
+    scene: Scene, takes: Floats, severity: int, rng: np.random.Generator
+) -> npt.NDArray[np.float64]:
     """n x 6: centre x and y in pixels, two half axes in pixels, angle in degrees, cluster."""
     most = (round(CLUSTERS[1]), round(SPOTS[1]))
     clusters = round(fifth(*CLUSTERS, severity, rng))
     counts = [round(fifth(*SPOTS, severity, rng)) for _ in range(most[0])]
-    centres = _bright_places(scene, rng.random((most[0], 2)))
-    angles = rng.uniform(0, 180, most[0])
-    offsets = rng.standard_normal((*most, 2)) * (1.0, 0.45)  # clusters are longish, like folds
+    height, width = scene.field.shape
+    size = (min(width, _CELLS), min(height, _CELLS))
+    light, shows = (
+        cv2.resize(each, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
+        for each in (scene.light, takes)
+    )
+    cell = np.array([width / size[0], height / size[1]])
+    along_folds = _along_folds(light, cell)
+
+    def angles(places: npt.NDArray[np.float64]) -> Floats:
+        columns, rows = np.moveaxis((places / cell).astype(int).clip(0, np.array(size) - 1), -1, 0)
+        return along_folds[rows, columns]
+
+    crests = light * light * shows * np.exp2(-2 * folds(light))
+    centres = cell * _drawn_places(crests, rng.random((most[0], 2)))
+    offsets = rng.standard_normal((*most, 2)) * (1.0, 0.25)  # clusters are longish, like folds
     # many small spots, few large ones
     longer = LAMBDA * rng.beta(1.3, 2.0, most) + EPSILON
-    shorter = longer * rng.uniform(0.25, 0.85, most)
-    tilts = rng.normal(0, 20, most)
-    found, height = [], scene.image.shape[0]
-    for c in range(clusters):
-        turn = np.deg2rad(angles[c])
-        rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-        for s in range(counts[c]):
-            x, y = centres[c] + SPREAD * height * rotation @ offsets[c, s]
-            axes = (longer[c, s] * height, shorter[c, s] * height)
-            found.append((x, y, *axes, angles[c] + tilts[c, s], c))
-    return np.array(found)
+    shorter = longer * rng.uniform(0.22, 0.6, most)
+    tilts = rng.normal(0, 12, most)
+    turn = np.deg2rad(angles(centres))
+    along = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    across = np.stack([-np.sin(turn), np.cos(turn)], axis=1)
+    away = offsets[:, :, :1] * along[:, None] + offsets[:, :, 1:] * across[:, None]
+    places = centres[:, None] + SPREAD * height * away
+    cluster = np.repeat(np.arange(most[0])[:, None], most[1], axis=1)
+    axes = (longer * height, shorter * height)
+    spots = np.dstack([places, *axes, angles(places) + tilts, cluster])
+    return np.concatenate([spots[c, : counts[c]] for c in range(clusters)])
 
 
-def _bright_places(scene: Scene, uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """n x 2 pixel positions in the field, the likelier the brighter it is there."""
-    height, width = scene.field.shape
-    size = (min(width, 64), min(height, 64))
-    weight = np.where(scene.field, scene.light * scene.light * scene.grey_mask, 0)
-    cells = cv2.resize(weight, size, interpolation=cv2.INTER_AREA).reshape(-1).astype(np.float64)
-    sums = np.cumsum(cells + 1e-9)
+def _drawn_places(likely: Floats, uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """n x 2 places (x, y) in cells, drawn in proportion to ``likely`` (H x W)."""
+    sums = np.cumsum(likely.reshape(-1).astype(np.float64) + 1e-9)
     chosen = np.searchsorted(sums, uniform[:, 0] * sums[-1])
-    rows, columns = np.divmod(np.minimum(chosen, len(cells) - 1), size[0])
-    places = np.stack([columns + uniform[:, 1], rows + 0.5], axis=1)
-    return places * (width / size[0], height / size[1])
+    rows, columns = np.divmod(np.minimum(chosen, likely.size - 1), likely.shape[1])
+    return np.stack([columns + uniform[:, 1], rows + 0.5], axis=1)
 
 
-def _opacity(scene: Scene, spots: npt.NDArray[np.float64]) -> Floats:
-    """H x W in 0..1: sharp, saturated cores in a faint halo, within the visible field."""
+def _along_folds(light: Floats, per_cell: npt.NDArray[np.float64]) -> Floats:
+    """Degrees, H x W, of the way along which the light changes least."""
+    slope_x = cv2.Sobel(light, cv2.CV_32F, 1, 0) / np.float32(per_cell[0])
+    slope_y = cv2.Sobel(light, cv2.CV_32F, 0, 1) / np.float32(per_cell[1])
+    return np.rad2deg(np.arctan2(slope_y, slope_x)) + 90
+
+
+def _opacity(scene: Scene, spots: npt.NDArray[np.float64], rng: np.random.Generator) -> Floats:
+    """H x W in 0..1: saturated where spots are large or many, ragged, in a faint halo."""
     drawn = np.zeros(scene.field.shape, np.uint8)
-    for x, y, longer, shorter, angle, _ in spots:
-        centre, axes = (
-            (round(x * _ONE), round(y * _ONE)),
-            (round(longer * _ONE), round(shorter * _ONE)),
-        )
-        cv2.ellipse(drawn, centre, axes, angle, 0, 360, 255, -1, cv2.LINE_AA, 4)
-    core = cv2.GaussianBlur(drawn, (0, 0), max(0.5, 0.0016 * scene.side))
-    halo = cv2.GaussianBlur(drawn, (0, 0), max(0.8, 0.007 * scene.side))
-    opacity = np.minimum(1.15 * core.astype(np.float32) + 0.3 * halo, 255) / 255
-    return (opacity * np.sqrt(scene.grey_mask) * scene.shown).astype(np.float32)
+    for spot in spots:
+        x, y, longer, shorter = (round(length * _ONE) for length in spot[:4])
+        cv2.ellipse(drawn, (x, y), (longer, shorter), spot[4], 0, 360, 255, -1, cv2.LINE_AA, 4)
+    height, width = scene.field.shape
+    sigma = max(0.5, 0.0045 * scene.side)
+    soft = cv2.GaussianBlur(drawn, (0, 0), sigma) / np.float32(255)
+    soft *= 1 + 0.25 * noise(rng, (45, 90), 0.8, drawn.shape)
+    # the same blur on a quarter of the size is four times as wide
+    quarter = (-(-width // 4), -(-height // 4))
+    small = cv2.resize(drawn, quarter, interpolation=cv2.INTER_AREA)
+    halo = cv2.resize(cv2.GaussianBlur(small, (0, 0), sigma), (width, height)) / np.float32(255)
+    return np.minimum(0.95 * edge(soft - 0.03, 0.85) + 0.6 * halo, 1)

@@ -71,6 +71,7 @@ class Instrument(Placed):
     name = "medtest/instrument"
     about = "a tool enters the view, off the protected mask; larger at higher severities"
     adds = "instrument"
+    drawing = 4
     source: Source
     drawn = DrawnTool()
     concepts_added: ClassVar[frozenset[str]] = frozenset({"instrument", "instruments", "tool"})
@@ -185,8 +186,9 @@ class Blood(Stain):
     changes the class."""
 
     name = "medtest/blood"
-    about = "a film of blood, deep in folds, off the protected mask; more at higher severities"
+    about = "a film of blood on the wall, deep in folds, off the protected mask; more of it"
     adds = "blood"
+    drawing = 4
     concepts_added: ClassVar[frozenset[str]] = frozenset({"blood", "bleeding"})
 
 

@@ -192,6 +192,12 @@ def fifth(low: float, high: float, severity: int, rng: np.random.Generator) -> f
     return low + (high - low) * (severity - float(rng.random())) / 5
 
 
+def folds(light: Floats) -> Floats:
+    """How much darker each place is than what is around it, in standard deviations, -2..2."""
+    around = cv2.GaussianBlur(light, (0, 0), 0.1 * min(light.shape))
+    return ((around - light) / max(float((around - light).std()), 0.01)).clip(-2, 2)
+
+
 class MedTest(LabelPreserving):
     """Base of the nine: subclasses define ``change``.
 
