@@ -6,9 +6,10 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from ..config.building import build_relations
 from ..datasets.table import same_size
 from ..errors import InputError
-from ..relations import Identity, RelationDefaults, resolve
+from ..relations import Identity, RelationDefaults
 from ..relations.graded import GRADED
 from ..types import Mask, Sample
 from ..utils.files import write_bytes
@@ -17,14 +18,20 @@ from ..utils.mask_values import read_mask
 from ..utils.random_streams import generator
 from .options import arg, names, opt
 from .sheets import Cell, Row, Sheet
+from .spec_changes import Set, read, settings
 
 
 def preview(
     image: Annotated[Path, arg("File of any image.", "IMAGE")],
     out: Annotated[Path, opt("Where to write the sheet (.png or .html).")] = Path("preview.png"),
     relations: Annotated[
-        str | None, opt("Names and families, separated by commas (default: the graded ones).")
+        str | None,
+        opt("Names and families, separated by commas (default: those of --spec, or graded ones)."),
     ] = None,
+    spec: Annotated[
+        Path | None, opt("Take relations and their options from its [space].", "SPEC.toml")
+    ] = None,
+    sets: Set = None,
     mask: Annotated[
         Path | None,
         opt("Image of the size of IMAGE, white on black; relations leave the white alone.", "MASK"),
@@ -33,27 +40,36 @@ def preview(
 ) -> None:
     """Write a sheet of relations at every severity, of one image.
 
-    Example: avtt preview photo.jpg --relations medtest,imagenet-c/fog --out sheet.html
+    Example: avtt preview photo.jpg --relations medtest --set space.medtest.clipped=true
     """
-    write_preview(image, out, names(relations), mask, seed)
+    write_preview(image, out, _chosen(names(relations), spec, sets), mask, seed)
     typer.echo(f"wrote {out}")
 
 
 UNMARKED = "not shown: nothing is marked; --mask says what"
 
 
+def _chosen(
+    named: list[str] | None, spec: Path | None, sets: list[str] | None
+) -> list[RelationDefaults]:
+    """The relations named, else those of the spec, else identity and the graded ones; with the
+    options that the spec and the command line give them."""
+    if not named and spec is None and "relations" not in settings(sets).get("space", {}):
+        named = [Identity().name, *(relation.name for relation in GRADED)]
+    read_in, base = read(spec, spec is None, {"space.relations": named or None}, sets)
+    return build_relations(read_in.space, lambda: read_in.dataset.build(base), base)
+
+
 def write_preview(
-    path: Path, out: Path, chosen: list[str] | None, mask: Path | None, seed: int
+    path: Path, out: Path, relations: list[RelationDefaults], mask: Path | None, seed: int
 ) -> None:
     """Writes a PNG or HTML sheet: one row per relation, one column per severity.
 
-    ``chosen``: names and families (default: identity and the graded relations); ``mask``: a
-    file that shows what relations keep off and what prompts are drawn around.
+    ``mask``: a file that shows what relations keep off and what prompts are drawn around.
     """
     ending = out.suffix.lower()
     if ending not in (".png", ".html"):
         raise InputError(f"--out: expected a file ending in .png or .html, got {str(out)!r}")
-    relations = resolve(chosen) if chosen else [Identity(), *GRADED]
     image = read_image(path, "preview")
     masks: dict[str, Mask] = {}
     if mask is not None:

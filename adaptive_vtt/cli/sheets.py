@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
@@ -14,12 +15,9 @@ from ..types import Image, Sample
 from ..utils.image_codec import jpeg, png
 from ..utils.web import templates_of
 
-CELL = 160
-"""Pixels of a picture's longer side in a PNG sheet."""
-SHOWN = 280
-"""The same on a page, where pictures may be smaller but not larger."""
-TINY = 96
-"""Pictures up to this many pixels are enlarged pixel by pixel."""
+SMALLEST, LARGEST = 160, 1024
+"""Pixels of a picture's longer side: smaller ones are enlarged pixel by pixel, larger ones
+averaged, and all others shown as they are."""
 GAP = 8
 MARGIN = 16
 COLUMNS = 5
@@ -35,13 +33,19 @@ class Cell:
     image: Image | None
     note: str = ""
 
-    @property
-    def tiny(self) -> bool:
-        return self.image is not None and max(self.image.shape[:2]) <= TINY
+    @cached_property
+    def shown(self) -> Image | None:
+        """The picture at the size at which it is shown, as RGB."""
+        return None if self.image is None else _fitted(self.image)
 
     @property
     def address(self) -> str:
-        return "" if self.image is None else _address(self.image)
+        """As a data address: a JPEG, and a PNG where pixels were enlarged."""
+        if self.image is None or self.shown is None:
+            return ""
+        enlarged = max(self.image.shape[:2]) < SMALLEST
+        kind, data = ("png", png(self.shown)) if enlarged else ("jpeg", jpeg(self.shown))
+        return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,12 @@ class Sheet:
 
     def png(self) -> bytes:
         """An RGB picture, one row per relation and one column per severity."""
-        columns = max(COLUMNS, *(len(row.cells) for row in self.rows))
-        width = 2 * MARGIN + columns * CELL + (columns - 1) * GAP
-        outlined = Row("source", self._size(), [Cell(0, self._outlined())])
-        bands = [_band(row, width) for row in [outlined, *self.rows]]
+        rows = [Row("source", self._size(), [Cell(0, self._outlined())]), *self.rows]
+        columns = max(COLUMNS, *(len(row.cells) for row in rows))
+        pictures = [cell.shown for row in rows for cell in row.cells]
+        side = max(max(picture.shape) for picture in pictures if picture is not None)
+        width = 2 * MARGIN + columns * side + (columns - 1) * GAP
+        bands = [_band(row, width, side) for row in rows]
         return png(np.vstack([*bands, np.full((MARGIN, width, 3), PAPER, np.uint8)]))
 
     def html(self) -> str:
@@ -115,8 +121,8 @@ class Sheet:
         return image
 
 
-def _band(row: Row, width: int) -> Image:
-    pictures = [None if c.image is None else _fitted(c.image, CELL) for c in row.cells]
+def _band(row: Row, width: int, side: int) -> Image:
+    pictures = [cell.shown for cell in row.cells]
     tall = max((len(picture) for picture in pictures if picture is not None), default=0)
     top = 56 if len(row.cells) > 1 and tall else 38
     band = np.full((top + tall, width, 3), PAPER, np.uint8)
@@ -124,7 +130,7 @@ def _band(row: Row, width: int) -> Image:
     _write(band, row.name, MARGIN, 28, INK, 0.5)
     _write(band, about, MARGIN + _wide(row.name, 0.5) + 12, 28, FAINT, 0.42)
     for place, (cell, picture) in enumerate(zip(row.cells, pictures, strict=True)):
-        left = MARGIN + place * (CELL + GAP)
+        left = MARGIN + place * (side + GAP)
         if tall:
             _write(band, row.told(cell), left, 48, FAINT, 0.4)
         if picture is not None:
@@ -142,20 +148,11 @@ def _wide(text: str, scale: float) -> int:
     return int(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, scale, 1)[0][0])
 
 
-def _fitted(image: Image, side: int) -> Image:
-    """The image with its longer side ``side`` pixels long, as RGB."""
-    scale = side / max(image.shape[:2])
+def _fitted(image: Image) -> Image:
+    """The image as RGB, its longer side of SMALLEST to LARGEST pixels."""
+    longer = max(image.shape[:2])
+    scale = min(max(SMALLEST, longer), LARGEST) / longer
     size = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
     way = cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST
     fitted = cv2.resize(image, size, interpolation=way).reshape(size[1], size[0], -1)
-    return np.broadcast_to(fitted, (size[1], size[0], 3))
-
-
-def _address(image: Image) -> str:
-    """A JPEG, or for tiny pictures a PNG, as a data address."""
-    if max(image.shape[:2]) <= TINY:
-        kind, data = "png", png(image)
-    else:
-        small = _fitted(image, SHOWN) if max(image.shape[:2]) > SHOWN else image
-        kind, data = "jpeg", jpeg(np.ascontiguousarray(small))
-    return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"
+    return np.ascontiguousarray(np.broadcast_to(fitted, (size[1], size[0], 3)))

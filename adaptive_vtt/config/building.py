@@ -154,7 +154,7 @@ def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> Quest
         dataset = found
     return QuestionSpace(
         dataset,
-        build_relations(spec.space, dataset, base),
+        build_relations(spec.space, lambda: dataset, base),
         severities=spec.space.severities,
         oracle=spec.oracle.build(base, dataset),
         seed=spec.space.seed,
@@ -185,10 +185,13 @@ _MEDTEST = {"medtest": "segmentation", "medtest/classification": "classification
 """Families that take the files of [space.medtest], and the task of each."""
 
 
-def build_relations(section: SpaceSpec, dataset: Dataset, base: Path) -> list[RelationDefaults]:
+def build_relations(
+    section: SpaceSpec, dataset: Callable[[], Dataset], base: Path
+) -> list[RelationDefaults]:
     """The relations of a spec, made with its options; relative files start at ``base``.
 
-    Raises InputError for an unknown name, and for an option whose relation is not there.
+    ``dataset`` is called for relations that depend on all samples. Raises InputError for an
+    unknown name, and for an option whose relation is not there.
     """
     own = section.model_dump(include={n for names in _OPTIONS.values() for n in names})
     options = {name: value for name, value in own.items() if value is not None}
@@ -220,7 +223,9 @@ def locates(name: str) -> bool:
     return name.partition("/")[0] in _LOCATING
 
 
-def _completed(name: str, options: dict[str, Any], dataset: Dataset, base: Path) -> dict[str, Any]:
+def _completed(
+    name: str, options: dict[str, Any], dataset_of: Callable[[], Dataset], base: Path
+) -> dict[str, Any]:
     """The options of a relation, with what the dataset and files say in place of their names."""
     if name == "reic" and "captions" in options:
         from ..oracles.captions.recorded import OwnNaming, RecordedNaming, source_captions
@@ -228,6 +233,7 @@ def _completed(name: str, options: dict[str, Any], dataset: Dataset, base: Path)
         said = options.pop("captions")
         if said == reic.OWN:
             return {**options, "naming": OwnNaming()}
+        dataset = dataset_of()
         samples = [dataset.sample_id(index) for index in range(len(dataset))]
         naming = RecordedNaming(source_captions(base / said, samples))
         naming.check(dataset)

@@ -142,6 +142,41 @@ def test_relations_keep_off_the_mask(image: str, mask: str, tmp_path: Path) -> N
     assert np.abs(after - before).mean() < 5  # of noise, but for what JPEG makes of it
 
 
+def test_pictures_are_shown_at_their_size(tmp_path: Path) -> None:
+    large = np.random.default_rng(0).integers(0, 256, (300, 500, 3), dtype=np.uint8)
+    path, out = tmp_path / "frame.png", tmp_path / "sheet.html"
+    path.write_bytes(png(large))
+    assert run("preview", str(path), "--relations", "identity", "--out", str(out)) == 0
+    assert Page(out).picture("identity, severity 0").shape == large.shape
+    arguments = ["preview", str(path), "--relations", "identity", "--out"]
+    assert run(*arguments, str(out.with_suffix(".png"))) == 0
+    sheet = cv2.imread(str(out.with_suffix(".png")))
+    assert sheet is not None
+    for top in (38, 38 + 300 + 38):  # the source, and what is made of it
+        assert np.array_equal(sheet[top : top + 300, 16:516], large[:, :, ::-1])
+
+
+def test_options_of_relations_come_from_the_command_line_or_a_spec(
+    image: str, tmp_path: Path
+) -> None:
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(
+        '[dataset]\nkind = "masks"\npath = "gone"\n[model]\nkind = "simulated"\ntarget = "biased"\n'
+        '[space]\nrelations = ["medtest"]\n[space.medtest]\nclipped = true\n'
+    )
+
+    def over_exposed(*options: str) -> bytes:
+        out = tmp_path / "sheet.html"
+        assert run("preview", image, "--out", str(out), *options) == 0
+        return Page(out).picture("medtest/saturation, severity 5").tobytes()
+
+    plain = over_exposed("--relations", "medtest")
+    clipped = over_exposed("--relations", "medtest", "--set", "space.medtest.clipped=true")
+    assert clipped != plain
+    assert over_exposed("--spec", str(spec)) == clipped
+    assert over_exposed("--spec", str(spec), "--set", "space.medtest.clipped=false") == plain
+
+
 def test_relation_that_refuses_an_image_is_a_note(
     image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +221,9 @@ def test_png_has_a_row_for_each_relation(
     [
         (["--out", "sheet.gif"], "--out: expected a file ending in .png or .html, got"),
         (["--relations", "medtest,medtest/blur"], "'medtest/blur' stands twice"),
+        (["--set", "space.medtest.clipped=true"], "space.medtest: expected medtest or medtest/"),
+        (["--relations", "medtest", "--set", "space.medtest.clippd=true"], "unknown field 'clip"),
+        (["--spec", "gone.toml"], "gone.toml"),
         (["--relations", "medtest/blurr"], "did you mean 'medtest/blur'?"),
         (["--mask", "gone.png"], "--mask: cannot read image 'gone.png': No such file"),
         (["--mask", "{small}"], "expected a mask as large as its image, 120 x 100 (height x wid"),

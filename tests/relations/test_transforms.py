@@ -217,7 +217,7 @@ def test_a_spec_names_them_and_they_count_as_code(parts: Path) -> None:
         }
     )
     dataset = from_table([IMAGE], pd.DataFrame({"bright": [1]}))
-    identity, mine = build_relations(spec.space, dataset, parts)
+    identity, mine = build_relations(spec.space, lambda: dataset, parts)
     assert (identity.name, mine.name, mine.severities) == ("identity", "mine", (1, 2))
     assert code_parts(spec)["space.transforms: parts.py:noisy"] == "parts.py:noisy"
 
@@ -280,7 +280,7 @@ def test_torchio(name: str, options: dict[str, Any], moving: bool) -> None:
 def test_the_spec_to_start_from_makes_follow_ups() -> None:
     pytest.importorskip("albumentations")
     section = read_spec(SPECS / "transforms.toml").space
-    _, noise, turned = build_relations(section, masked(), SPECS)
+    _, noise, turned = build_relations(section, masked, SPECS)
     assert (noise.name, turned.name) == ("GaussNoise", "turned")
     for relation in (noise, turned):
         for severity in relation.severities:

@@ -186,7 +186,7 @@ class Blood(Stain):
     changes the class."""
 
     name = "medtest/blood"
-    about = "a film of blood on the wall, deep in folds, off the protected mask; more of it"
+    about = "blood on the wall, deep in folds, off the protected mask; more at higher severities"
     adds = "blood"
     drawing = 4
     concepts_added: ClassVar[frozenset[str]] = frozenset({"blood", "bleeding"})
