@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..models.local.reader import check_name, read_answers
+from ..people.agreement import by_pair
 from ..people.captions import captions_task
 from ..people.cards import Pictures, Summary, Task, check_answers, keep, read_folder
 from ..people.page import write_page
@@ -56,8 +58,11 @@ def label(  # noqa: C901, PLR0912 - a command's options
     everything: Annotated[
         bool, opt("Also everything in all follow-ups; all pairs.", flags="--all")
     ] = False,
-    take: Annotated[Path | None, opt("Add the answers that such a page saved.", "FILE")] = None,
-    summary: Annotated[bool, opt("Say what the answers of all readers come to.")] = False,
+    take: Annotated[
+        list[Path] | None,
+        opt("Add the answers that such a page saved; again for the files of others.", "FILE"),
+    ] = None,
+    summary: Annotated[bool, opt("Print what the answers of all readers come to.")] = False,
     out: Annotated[
         Path | None, opt("Of questions: write those that were accepted here, a new folder.")
     ] = None,
@@ -72,7 +77,12 @@ def label(  # noqa: C901, PLR0912 - a command's options
 
     Example: avtt label runs/first --realism --reader ann
     """
-    actions = {"--reader": reader, "--take": take, "--summary": summary or None, "--out": out}
+    actions = {
+        "--reader": reader,
+        "--take": take or None,
+        "--summary": summary or None,
+        "--out": out,
+    }
     given = [name for name, value in actions.items() if value is not None]
     if len(given) != 1:
         raise InputError(
@@ -105,12 +115,13 @@ def label(  # noqa: C901, PLR0912 - a command's options
             _write_page(folder, task, check_name(reader, "--reader"), audit)
             command = " ".join(["avtt label", shlex.quote(str(directory)), *task.option.split()])
             typer.echo(f"'{command} --take FILE' takes the answers that it saves")
-        elif take is not None:
+        elif take:
             _take(folder, task, take)
         elif table is not None and out is not None:
             _write_accepted(folder, task, table, out)
         else:
-            _print(task.summarise(_answers(folder, task)), directory, as_json)
+            answers = _answers(folder, task)
+            _print(task.summarise(answers), answers, directory, as_json)
 
 
 def _questions_at(directory: Path) -> Path | None:
@@ -150,12 +161,18 @@ def _write_page(folder: Path, task: Task, reader: str, audit: object) -> None:
     typer.echo(f"wrote {path}: {len(cards)} cards")
 
 
-def _take(folder: Path, task: Task, file: Path) -> None:
-    answers = read_answers(file)
-    check_answers(answers, task.known(), str(file))
-    new = keep(folder, answers)
-    names = ", ".join(sorted(answers["reader"].unique())) or "nobody"
-    typer.echo(f"took {new} new of {len(answers)} answers by {names} into {folder}")
+def _take(folder: Path, task: Task, files: Sequence[Path]) -> None:
+    """Add the answers in files, after all of them were checked; print how far readers agree."""
+    taken = [read_answers(file) for file in files]
+    for file, answers in zip(files, taken, strict=True):
+        check_answers(answers, task.known(), str(file))
+    for answers in taken:
+        new = keep(folder, answers)
+        names = ", ".join(sorted(answers["reader"].unique())) or "nobody"
+        typer.echo(f"took {new} new of {len(answers)} answers by {names} into {folder}")
+    answers = _answers(folder, task)
+    if answers["reader"].nunique() > 1:
+        _print_agreement(plain_console(), task.summarise(answers), answers)
 
 
 def _write_accepted(folder: Path, task: Task, table: Path, out: Path) -> None:
@@ -173,25 +190,38 @@ def _answers(folder: Path, task: Task) -> pd.DataFrame:
     return answers
 
 
-def _print(summary: Summary, directory: Path, as_json: bool) -> None:
+def _print(summary: Summary, answers: pd.DataFrame, directory: Path, as_json: bool) -> None:
     """Print what answers come to; what people say of realism goes into the report, too."""
     if summary.realism is not None:
         write(summary.realism, directory)
         typer.echo(f"report: {rewrite(directory)}", err=True)
     if as_json:
-        typer.echo(json.dumps(summary.figures, indent=1, allow_nan=False, default=int))
+        figures = {
+            **summary.figures,
+            "pairs": json.loads(by_pair(answers).to_json(orient="records")),
+        }
+        typer.echo(json.dumps(figures, indent=1, allow_nan=False, default=int))
         return
-    console: Console = plain_console()
-    for name, count in summary.figures.get("readers", {}).items():
+    console = plain_console()
+    for name, count in summary.figures["readers"].items():
         console.print(f"{name}: {count} answered", markup=False)
     for title, table in summary.tables.items():
-        cells = table.astype(object).map(_cell).to_numpy().tolist()
-        console.print(table_of([*map(str, table)], cells, title))
-    several = len(summary.figures["readers"]) > 1
-    for name, (kappa, count) in summary.figures["kappa"].items() if several else ():
-        console.print(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} that all answered")
+        _print_table(console, title, table)
+    if len(summary.figures["readers"]) > 1:
+        _print_agreement(console, summary, answers)
     for note in summary.notes:
         console.print(f"note: {note}", markup=False)
+
+
+def _print_agreement(console: Console, summary: Summary, answers: pd.DataFrame) -> None:
+    _print_table(console, "the same answer", by_pair(answers))
+    for name, (kappa, count) in summary.figures["kappa"].items():
+        console.print(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} that all answered")
+
+
+def _print_table(console: Console, title: str, table: pd.DataFrame) -> None:
+    cells = table.astype(object).map(_cell).to_numpy().tolist()
+    console.print(table_of([*map(str, table)], cells, title))
 
 
 def _cell(value: object) -> str:

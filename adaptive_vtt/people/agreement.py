@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
@@ -105,6 +106,18 @@ def agreement(
     kinds = sorted({kind for row in shared for kind in row}, key=str)
     table = [[row.count(kind) for kind in kinds] for row in shared]
     return fleiss_kappa(table) if table else None, len(shared)
+
+
+def by_pair(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for every two readers: how many questions both answered, and the share of these
+    to which they gave the same answer, NaN where there are none."""
+    table = answers.set_index(["card", "question", "reader"])["answer"].unstack()
+    rows = []
+    for one, other in combinations(table, 2):
+        both = table[[one, other]].dropna()
+        same = (both[one] == both[other]).mean()
+        rows.append({"readers": f"{one}, {other}", "both answered": len(both), "same": same})
+    return pd.DataFrame(rows)
 
 
 def majority(choices: Iterable[Value]) -> Value | None:

@@ -141,19 +141,26 @@ def test_questions_are_reviewed_and_what_was_accepted_is_written(
     assert [choice[0] for choice in one["choices"]] == [*"ABCD", "reject"]
     assert one["suggested"] == "B"
     said = {"ann": ["B", "C", "reject", "A"], "bo": ["B", "C", "reject", "B"]}
-    rows = [
-        (card["id"], one["id"], reader, letter)
-        for reader in ("ann", "bo")
-        for card, letter in zip(form["cards"], said[reader], strict=False)
-    ]
-    (tmp_path / "saved.csv").write_text(csv_text(answers(rows)))
-    assert run("label", str(table), "--take", str(tmp_path / "saved.csv")) == 0
+    files = []
+    for reader, letters in said.items():
+        rows = [
+            (card["id"], one["id"], reader, letter)
+            for card, letter in zip(form["cards"], letters, strict=False)
+        ]
+        files += ["--take", str(tmp_path / f"{reader} saved.csv")]
+        Path(files[-1]).write_text(csv_text(answers(rows)))
     capsys.readouterr()
+    assert run("label", str(table), *files) == 0
+    text = capsys.readouterr().out
+    assert "took 4 new of 4 answers by bo" in text
+    assert re.search(r"ann, bo +4 +75.0 %", text)  # three of the four letters
+    assert "Fleiss' kappa of verdicts: 0.65, of 4 that all answered" in text
     assert run("label", str(tmp_path), "--summary", "--json") == 0
     figures = json.loads(capsys.readouterr().out)
     names = ("accepted", "corrected", "rejected", "left")
     assert [figures[name] for name in names] == [1, 1, 2, 2]  # a tie is no acceptance
     assert figures["kappa"]["verdicts"][1] == 4
+    assert figures["pairs"] == [{"readers": "ann, bo", "both answered": 4, "same": 0.75}]
     assert run("label", str(tmp_path), "--out", str(tmp_path / "reviewed")) == 0
     lines = (tmp_path / "reviewed" / "questions.tsv").read_text().splitlines()
     before = table.read_text().splitlines()
@@ -187,6 +194,17 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     assert run("label", str(folder), *options) == 2
     assert message in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_file_that_cannot_be_taken_keeps_all_of_them_out(
+    folder: Path, found: list[Item], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fine, other = folder / "fine.csv", folder / "other.csv"
+    fine.write_text(csv_text(labels((found[0], "ann", NONE))))
+    other.write_text(csv_text(answers([("no card", "cup", "bo", NONE)])))
+    assert run("label", str(folder), "--take", str(fine), "--take", str(other)) == 2
+    assert "other.csv: expected answers to this page's questions" in capsys.readouterr().err
+    assert not (folder / "labels").exists()
 
 
 # -- the page --------------------------------------------------------------------------------------
