@@ -90,9 +90,10 @@ class StrategyComparison:
         return [] if self.half_width is None else summary.conclusion(self.runs)
 
     def figures(self) -> "dict[str, Figure]":
-        """The Plotly figures of the page by name: "widths" and "calls", or, where nothing is
+        """The Plotly figures of the page by name: "widths" (of the widest interval), of several
+        targets also "mean width" and "width of TARGET", and "calls"; or, where nothing is
         certified, "uncertainty"."""
-        return figures(self.runs, self.half_width)
+        return figures(self.runs, self.half_width, self.targets)
 
     def to_dict(self) -> JsonObject:
         """The comparison as compare.json has it; what is unknown is null."""
@@ -121,7 +122,7 @@ class StrategyComparison:
             title = "Estimates from the same draws (only 'certified' comes with a guarantee)"
             tables[title] = self.estimators
         files = {
-            "compare.html": page(self.runs, f"{lead}.", self.conclusions, tables),
+            "compare.html": page(self.runs, f"{lead}.", self.conclusions, tables, self.targets),
             RECORD: json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n",
             "compare.csv": csv_text(self.table),
             "compare.tex": self._latex(),

@@ -1,7 +1,8 @@
 """The page of a comparison: Plotly's figures and tables, in one file that needs no network."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from markupsafe import Markup
 
 from ..results.report.plots import COLOURS, chart, figure_page, frame, level_of, table
 from ..results.report.section import amount, data
-from ..types import JsonObject
+from ..types import Floats, JsonObject
 from ..utils.figures import on_page, points, shown
 from .runs import Run
 from .summary import calls_to_goal
@@ -23,56 +24,91 @@ INKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0000
 POINTS = 160
 BAR = 36
 """Pixels of height per bar, with the space below it."""
+ON_PAGE = 20
+"""Targets with a curve of their own on the page."""
 HALF_WIDTHS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 
 
-def figures(runs: Sequence[Run], goal: float | None) -> "dict[str, Figure]":
-    """Return what the page draws, by name: "widths" and "calls", or where nothing is certified
+def figures(
+    runs: Sequence[Run], goal: float | None, targets: Sequence[str] = ()
+) -> "dict[str, Figure]":
+    """Return the Plotly figures by name: "widths" (of the widest interval), "mean width", "width of
+    TARGET" for each of several ``targets``, and "calls"; or where nothing is certified
     "uncertainty"."""
     if goal is None:
-        figure = _over_calls(runs, "uncertainty", "mean uncertainty, share of prior", False)
+        figure = _over_calls(
+            runs, lambda run: run["uncertainty"], "mean uncertainty, share of prior", False
+        )
         return {"uncertainty": figure.update_yaxes(range=[0, 1.02])}
-    widths = _over_calls(runs, "half_width", "widest half-width", True)
-    widths.update_yaxes(type="log", tickvals=HALF_WIDTHS)
-    widths.add_shape(
-        level_of({"at": goal, "text": f"stop: ±{goal:g}", "colour": "muted"}, 1, False)
-    )
-    return {"widths": widths, "calls": _bars(runs)}
+    drawn = {"widths": _widths(runs, goal, "widest half-width", np.max)}
+    if len(targets) > 1:
+        drawn["mean width"] = _widths(runs, goal, "mean half-width", np.mean)
+        for place, name in enumerate(targets):
+            title = f"half-width of {shown(name)}"
+            drawn[f"width of {name}"] = _widths(runs, goal, title, partial(np.take, indices=place))
+    return {**drawn, "calls": _bars(runs)}
+
+
+def _widths(
+    runs: Sequence[Run], goal: float, title: str, over_targets: Callable[..., Floats]
+) -> "Figure":
+    """Draw what ``over_targets`` makes of the half-widths of all targets, n x K, and the goal."""
+    figure = _over_calls(runs, lambda run: over_targets(run["half_widths"], axis=1), title, True)
+    figure.update_yaxes(type="log", tickvals=HALF_WIDTHS)
+    stop = {"at": goal, "text": f"stop: ±{goal:g}", "colour": "muted"}
+    return figure.add_shape(level_of(stop, 1, False))
 
 
 def page(
-    runs: Sequence[Run], lead: str, conclusion: Sequence[str], tables: Mapping[str, pd.DataFrame]
+    runs: Sequence[Run],
+    lead: str,
+    conclusion: Sequence[str],
+    tables: Mapping[str, pd.DataFrame],
+    targets: Sequence[str] = (),
 ) -> str:
-    """Return the page: the conclusion, the figures and the tables below the sentence ``lead``."""
+    """Return the page: the conclusion, the figures and the tables below the sentence ``lead``. The
+    reader chooses among the intervals, the widest of all first; of ``targets`` the first ON_PAGE.
+    """
     goal = runs[0]["calls_to"][-1][0] if "calls_to" in runs[0] else None
     parts = []
     if conclusion:
         items = [Markup("<li>{}.</li>").format(on_page(sentence)) for sentence in conclusion]
         parts.append(("Conclusion", Markup("<ul>{}</ul>").format(Markup("").join(items))))
-    for name, figure in figures(runs, goal).items():
-        drawn = _drawn(figure)
-        if goal is None or name == "widths":
-            title = "Mean uncertainty" if goal is None else "Widest interval"
-            title += " over calls (median; band: all repeats)"
-            parts.append((title, chart(name, {"all": drawn}, title)))
-        else:
-            title = f"Calls until every target is within {on_page(points(goal))}"
-            bars = [zip(bar["y"], bar["text"], strict=True) for bar in drawn["data"][:-1]]
-            place = frame(name, title, ["strategy", "calls (median)"], [r for b in bars for r in b])
-            title += " (median; dots: repeats)"
-            parts.append((title, place + data(f"{name}-data", {"all": drawn})))
+    drawn = {
+        name: _drawn(figure) for name, figure in figures(runs, goal, targets[:ON_PAGE]).items()
+    }
+    calls = drawn.pop("calls", None)
+    names = {"widths": "widest interval"}
+    options = [
+        Markup("<option value='{}'>{}</option>").format(name, on_page(names.get(name, name)))
+        for name in drawn
+    ]
+    id = "uncertainty" if goal is None else "widths"
+    chooser = Markup("<p><label>Show <select data-view='{}'>{}</select></label></p>")
+    title = "Mean uncertainty" if goal is None else "Half-width"
+    title += " over calls (median; band: all repeats)"
+    choice = chooser.format(id, Markup("").join(options)) if len(drawn) > 1 else Markup("")
+    parts.append((title, choice + chart(id, drawn, title)))
+    if goal is not None and calls is not None:
+        title = f"Calls until every target is within {on_page(points(goal))}"
+        bars = [zip(bar["y"], bar["text"], strict=True) for bar in calls["data"][:-1]]
+        place = frame("calls", title, ["strategy", "calls (median)"], [r for b in bars for r in b])
+        title += " (median; dots: repeats)"
+        parts.append((title, place + data("calls-data", {"all": calls})))
     parts += [(title, table(title, found)) for title, found in tables.items()]
     return figure_page("Strategies compared", lead, parts)
 
 
-def _over_calls(runs: Sequence[Run], value: str, title: str, log: bool) -> "Figure":
+def _over_calls(
+    runs: Sequence[Run], values: Callable[[Run], Sequence[float] | Floats], title: str, log: bool
+) -> "Figure":
     """Draw a line for the median of the repeats and a band from least to most; a run that stopped
     stays where it was."""
     import plotly.express as px
 
     grid = np.unique(np.geomspace(1, max(run["at"][-1] for run in runs), POINTS).round())
     curves = pd.concat(
-        pd.Series(run[value], run["at"], name=title)
+        pd.Series(values(run), run["at"], name=title)
         .reindex(grid, method="ffill")
         .bfill()
         .rename_axis("calls")

@@ -213,7 +213,7 @@ class Trace:
         self._missed = False
         self._at: list[int] = []
         self._draws: list[int] = []  # fewer than calls where source images are asked about
-        self._widths: list[float] = []
+        self._widths: list[Floats] = []  # (K,) each
         self._estimates: list[Floats] = []
         self._drawn: list[Floats] = []
         self._plug_in: list[Floats] = []
@@ -229,7 +229,7 @@ class Trace:
         if is_checkpoint(calls) or self._audit.stopped:
             self._at.append(calls)
             self._draws.append(sequences.moves)
-            self._widths.append(widest)
+            self._widths.append(sequences.half_width.copy())
             rows = self._audit.interval_rows() or []
             self._estimates.append(np.array([row["estimate"] for row in rows]))
             self._drawn.append(np.array([row["pseudo_outcome_mean"] for row in rows]))
@@ -241,7 +241,8 @@ class Trace:
         run: Run = {
             "calls_to": [[level, calls] for level, calls in self._calls_to.items()],
             "at": self._at,
-            "half_width": [round(w, 5) for w in self._widths],
+            "half_width": [round(float(widths.max()), 5) for widths in self._widths],
+            "half_widths": [widths.round(5).tolist() for widths in self._widths],
             "certified": [bool(row["certified"]) for row in table],
             "variance_ratio": float(np.mean([row["variance_ratio"] for row in table])),
             "all_calls": calls_of(self._audit.space, self._audit.model),

@@ -17,6 +17,8 @@ UNCERTAINTIES = (0.75, 0.5, 0.25, 0.1)
 """Mean uncertainties, as shares of the prior, to which calls are counted."""
 RATIO = "times uniform's calls"
 """Heads the column of calls as a multiple of those of uniform questioning."""
+WIDEST_AT, MEAN_AT = "widest half-width at ", "mean half-width at "
+"""Head the columns of half-widths over the targets after a number of calls, which follows."""
 MAX_MARKS = 3
 """Columns of RMSE in the table: the last ones that every run reached."""
 TOGETHER = 0.05
@@ -47,16 +49,20 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
 
     ``times uniform's calls``: the median, over seeds, of its calls to the last half-width divided
     by those of uniform.
+    ``widest half-width at N`` and ``mean half-width at N``: over the targets after N calls, the
+    most after which every run was looked at.
     ``coverage``: share of repeats in which every interval held the truth at the stop;
     ``ever missed``: in which any did not, at any moment. NA: not reached, or not known.
     """
     calls = calls_to_goal(runs)
     uniform = calls.get(UNIFORM, pd.Series(np.nan, calls.index)).replace(np.inf, np.nan)
+    common = max(set.intersection(*(set(run["at"]) for run in runs)), default=None)
     rows = [
         {
             "strategy": run["strategy"],
             **{f"calls to {level:g}": _calls(reached) for level, reached in run["calls_to"]},
             RATIO: _calls(run["calls_to"][-1][1]) / uniform[run["seed"]],
+            **({} if common is None else _widths_after(common, run)),
             "stopped at": run["calls"],
             "RMSE at stop": np.nan,
             "coverage": run.get("held"),
@@ -77,6 +83,11 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     errors = estimator_summary(runs, truth).set_index(["estimator", "strategy"])
     table["RMSE at stop"] = errors.loc["certified"]["RMSE at stop"]
     return _tidy(table, groups.size())
+
+
+def _widths_after(calls: int, run: Run) -> dict[str, float]:
+    widths = run["half_widths"][run["at"].index(calls)]
+    return {f"{WIDEST_AT}{calls}": max(widths), f"{MEAN_AT}{calls}": float(np.mean(widths))}
 
 
 def _tidy(table: pd.DataFrame, repeats: "pd.Series[int]") -> pd.DataFrame:
@@ -193,8 +204,7 @@ def _would_tell(logs: Floats, pairs: float) -> str:
 
 def _too_late(name: str, runs: Sequence[Run], best: pd.DataFrame) -> str:
     """Return that a strategy did not reach the last half-width with every seed, what the ``best``
-    one needed at most, and the budget that would do: the square of the half-width goes with
-    1 / calls. No budget is told where no interval shrank yet."""
+    one needed at most, and the budget that would do."""
     mine = [run for run in runs if run["strategy"] == name]
     late = [run for run in mine if run["calls_to"][-1][1] is None]
     goal, stopped = late[0]["calls_to"][-1][0], min(run["calls"] for run in late)
@@ -205,8 +215,19 @@ def _too_late(name: str, runs: Sequence[Run], best: pd.DataFrame) -> str:
     for leader, most in best.max().items():
         if most <= stopped:
             sentence += f", while {leader} needed at most {most:,.0f}"
-    if any(run["half_width"][-1] >= WIDEST for run in late):
-        return sentence
+    budget = sufficient_budget(late)
+    return (
+        sentence if budget is None else f"{sentence}; a budget of about {budget:,} calls would do"
+    )
+
+
+def sufficient_budget(runs: Sequence[Run]) -> int | None:
+    """Return the budget that would bring those of the runs that did not reach the last half-width
+    there: the square of the half-width goes with 1 / calls. None where all did, and where an
+    interval did not shrink yet."""
+    late = [run for run in runs if run["calls_to"][-1][1] is None]
+    if not late or any(run["half_width"][-1] >= WIDEST for run in late):
+        return None
+    goal = late[0]["calls_to"][-1][0]
     budget = max(run["calls"] * (run["half_width"][-1] / goal) ** 2 for run in late)
-    budget = min(math.ceil(rounded_up(budget)), late[0]["all_calls"])
-    return f"{sentence}; a budget of about {budget:,} calls would do"
+    return int(min(math.ceil(rounded_up(budget)), late[0]["all_calls"]))

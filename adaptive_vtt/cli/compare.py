@@ -40,6 +40,7 @@ from ..utils.tables import csv_text
 from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .progress import counting
+from .run_folder import same_command, tell
 from .signals import interrupted_as
 from .spec_changes import Set, field, read, value_of
 
@@ -149,6 +150,9 @@ def compare(
         _show_certified(found, goal)
     for path in paths:
         typer.echo(f"wrote {path}")  # on a line of its own, which no terminal breaks
+    # argmax, which certifies hardly anything, would take about all calls there are
+    ending = [run for run in found.runs if run["strategy"] != "argmax" and goal is not None]
+    tell(_larger_budget(figures.sufficient_budget(ending)))
 
 
 @dataclass(frozen=True)
@@ -322,10 +326,11 @@ def _show_certified(found: StrategyComparison, goal: float) -> None:
     table, repeats = found.table, found.runs[-1]["seed"] + 1
     levels = [name for name in map(str, table) if name.startswith("calls to ")]
     fitting = levels[-3 if Console().width >= WIDE else -2 :]
-    shown = [*fitting, figures.RATIO, "coverage", "ever missed", "variance ratio"]
-    sheet = figures.rounded_calls(table, fitting)[["strategy", *shown]].assign(
-        **{"ms per draw": (table["seconds per draw"] * 1000).round(1)}
-    )
+    widths = [name for name in map(str, table) if " half-width at " in name]
+    known = ["coverage", "ever missed"] if found.truth is not None else []
+    sheet = figures.rounded_calls(table, fitting)[
+        ["strategy", *fitting, figures.RATIO, *widths, *known]
+    ].assign(**{"ms per draw": (table["seconds per draw"] * 1000).round(1)})
     count = f"{len(found.targets)} target{'s' * (len(found.targets) != 1)}"
     told = f"{repeats} repeat{'s' * (repeats != 1)}"
     _show(f"median calls to half-widths, {count}, {told}", sheet)
@@ -336,6 +341,11 @@ def _show_certified(found: StrategyComparison, goal: float) -> None:
         _show("errors of estimates made from the same draws", found.estimators)
     for sentence in found.conclusions:
         plain_console().print(f"- {sentence}")
+
+
+def _larger_budget(budget: int | None) -> list[tuple[str, str]]:
+    """Return the step that brings every strategy to the half-width, where one is known."""
+    return [(same_command(f"--budget {budget}"), "enough for all strategies")] if budget else []
 
 
 def _show(title: str, table: pd.DataFrame) -> None:

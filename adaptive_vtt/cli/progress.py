@@ -78,14 +78,17 @@ def counting(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], Non
 
 
 def _now_and_then(console: Console, what: str, total: int) -> Callable[[int], None]:
-    done, due = 0, time.monotonic() + FIRST
+    done, since = 0, time.monotonic()
+    due = since + FIRST
 
     def advance(steps: int) -> None:
         nonlocal done, due
         done += steps
-        if time.monotonic() >= due:
-            console.print(f"{what}: {done:,} of {total:,}")
-            due = time.monotonic() + FIRST
+        now = time.monotonic()
+        if now >= due:
+            left = time_left(done / total, 0.0, now - since)
+            console.print(", ".join(filter(None, [f"{what}: {done:,} of {total:,}", left])))
+            due = now + FIRST
 
     return advance
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import shlex
+import sys
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -301,10 +302,31 @@ def _settling(out: Path, facts: Facts, result: Result) -> list[Step]:
 
 
 def tell(steps: list[Step]) -> None:
-    typer.echo("next:")
+    if steps:
+        typer.echo("next:")
     for command, purpose in steps:
         line = f"  {command}    # {purpose}"
         typer.echo(line if purpose and len(line) <= WIDE else f"  {command}")
+
+
+def same_command(options: str) -> str:
+    """Return the running command with ``options``, such as "--budget 90 --set stop.seconds=60", in
+    place of the values that it has of these."""
+    changed = shlex.split(options)
+    names = [word for word in changed if word.startswith("--") and word != "--set"]
+    fields = [word.partition("=")[0] for word in changed if "=" in word]
+    words, given = ["avtt"], iter(sys.argv[1:])
+    for word in given:
+        option, equals, _ = word.partition("=")
+        if option in names:
+            if not equals:
+                next(given, None)
+        elif word == "--set":
+            value = next(given, "")
+            words += [] if value.partition("=")[0].strip() in fields else [word, value]
+        else:
+            words.append(word)
+    return shlex.join([*words, *changed])
 
 
 def own_progress(journal: Journal) -> OnProgress | bool:

@@ -15,6 +15,7 @@ import typer
 
 from ..audit.versus import Verdict, Versus, verdict_of
 from ..certify import named_targets
+from ..certify.further import Range
 from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
 from ..config.journaled import notes_of
@@ -22,18 +23,18 @@ from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
 from ..families import TargetId
 from ..journal import SQLiteJournal
-from ..journal.facts import begun_facts, read_facts
+from ..journal.facts import Facts, begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..models.local.recorded import answers_table
 from ..results.difference import DECISIONS, UNFIT, brief
 from ..results.gate import Gated
-from ..results.way_on import forecast, in_money, shipping_rule
+from ..results.way_on import MIN, forecast, in_money, raised, shipping_rule
 from ..space import QuestionSpace
 from ..utils.figures import percent
 from .options import Json, Open, arg, names, opt
 from .printing import plain_console, table_of
 from .progress import Live
-from .run_folder import open_report, own_progress, tell, write
+from .run_folder import open_report, own_progress, same_command, tell, write
 from .signals import interruptible
 from .spec_changes import Set, read
 
@@ -196,10 +197,11 @@ def run(
         journal = versus.audit.journal
         result = write(journal, out)
         verdict = verdict_of(result, journal)
-        certificate = read_facts(journal.facts()).certificate
+        facts = read_facts(journal.facts())
+        certificate = facts.certificate
         rules = asked.gate or ([] if certificate is None else [shipping_rule(certificate)])
     if not quiet:
-        _finish(verdict, out, rules, bool(asked.gate))
+        _finish(verdict, facts, out, rules, bool(asked.gate))
     return verdict
 
 
@@ -301,7 +303,7 @@ def _short(value: Any) -> str:
     return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
 
 
-def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
+def _finish(verdict: Verdict, facts: Facts, out: Path, rules: list[str], gated: bool) -> None:
     console, result = plain_console(), verdict.result
     console.print(f"stopped: {result.reason}")
     a, b = verdict.names
@@ -322,33 +324,41 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     for warning in result.warnings:
         console.print(f"warning: {warning}")
     console.print(f"report: {out / 'report.html'}")
-    tell(_next_steps(verdict, out, rules, gated))
+    tell(_next_steps(verdict, facts, out, rules, gated))
 
 
 def _still_open(verdict: Verdict) -> str:
     """How many differences are open, and about how many calls of both models would decide them, as
     --budget counts calls."""
-    result, rows = verdict.result, verdict.targets
-    open_ = result.targets[(rows["decision"] == "open").to_numpy()]
-    one = len(open_) == 1
-    told = f"{len(open_)} of {len(rows)} targets {'is' if one else 'are'} open"
+    result, targets = verdict.result, verdict.targets
+    count = int((targets["decision"] == "open").sum())
+    text = f"{count} of {len(targets)} targets {'is' if count == 1 else 'are'} open"
+    further = _further(verdict)
+    if further is None:
+        return f"{text}; how many more calls that takes cannot be told yet"
+    cost = in_money(further, result.cost, verdict.calls_a + verdict.calls_b, result.currency)
+    which = "it" if count == 1 else "them"
+    return f"{text}; deciding {which} would take {further} more calls{cost}"
+
+
+def _further(verdict: Verdict) -> Range | None:
+    """Return how many more calls of both models are forecast to decide what is open."""
+    open_ = verdict.result.targets[(verdict.targets["decision"] == "open").to_numpy()]
     draws = forecast(open_.to_dict("records"))
-    if draws is None:
-        return f"{told}; how many more calls that takes cannot be told yet"
     made = verdict.calls_a + verdict.calls_b
-    further = draws.times(made / max(result.calls, 1))
-    cost = in_money(further, result.cost, made, result.currency)
-    return f"{told}; deciding {'it' if one else 'them'} would take {further} more calls{cost}"
+    return None if draws is None else draws.times(made / max(verdict.result.calls, 1))
 
 
 def _next_steps(
-    verdict: Verdict, out: Path, rules: list[str], gated: bool
+    verdict: Verdict, facts: Facts, out: Path, rules: list[str], gated: bool
 ) -> list[tuple[str, str]]:
-    folder = shlex.quote(str(out))
+    folder, result = shlex.quote(str(out)), verdict.result
     steps = []
     if not verdict.decided and not gated:
-        limit = "--max-cost" if "was spent" in str(verdict.result.reason) else "--budget"
-        steps.append((f"the same command with a higher {limit}", "decides the rest"))
+        made, further = verdict.calls_a + verdict.calls_b, _further(verdict)
+        more = made if further is None else max(further.most, math.ceil(MIN * made))
+        limits = raised(facts, made, result.questions, result.cost, more)
+        steps.append((same_command(limits), "decides the rest"))
     told = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
     if gated or verdict.targets["decision"].iloc[0] not in UNFIT:
         steps.append((f"avtt gate {folder} {told}", "may it ship?"))

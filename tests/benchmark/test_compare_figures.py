@@ -30,6 +30,7 @@ def planted(strategy: str, seed: int, calls: int | None, *, missed: bool, last: 
         "calls_to": [[0.3, 10], [0.2, 30], [0.1, calls]],
         "at": [1, 50, 100],
         "half_width": [0.5, 0.2, 0.1 if calls else 0.15],
+        "half_widths": [[0.5, 0.3], [0.2, 0.1], [0.1 if calls else 0.15, 0.05]],
         "certified": [True],
         "variance_ratio": 0.5,
         "all_calls": 960,
@@ -164,6 +165,8 @@ def test_no_more_calls_are_advised_than_there_are(everything: int, advised: int)
     runs = [{**run, "all_calls": everything} for run in counted(uniform=[100], certify=[None])]
     sentence = summary.conclusion(runs)[-1]
     assert sentence.endswith(f"a budget of about {advised} calls would do")
+    assert summary.sufficient_budget(runs) == advised
+    assert summary.sufficient_budget(runs[:1]) is None  # it is there
 
 
 def test_ratios_are_of_the_same_seeds() -> None:
@@ -219,6 +222,21 @@ def test_medians_that_were_not_reached_are_a_series_of_their_own() -> None:
     assert found["calls"].layout.yaxis.categoryarray == ("uniform", "certify")
     exploring = [{"strategy": "random", "seed": 0, "at": [0, 1], "uncertainty": [1.0, 0.9]}]
     assert list(StrategyComparison(exploring).figures()) == ["uncertainty"]
+
+
+def test_the_mean_half_width_and_every_target_have_a_curve() -> None:
+    table = summary.certified_summary(planted_runs()).set_index("strategy")
+    assert table.loc["neyman", "widest half-width at 100"] == 0.125  # of 0.1 and 0.15
+    assert table.loc["neyman", "mean half-width at 100"] == 0.0875
+    compared = StrategyComparison(planted_runs(), 0.1, 0.95, ["overall", "a"])
+    drawn = compared.figures()
+    assert list(drawn) == ["widths", "mean width", "width of overall", "width of a", "calls"]
+    ends = {name: figure.data[0].y[-1] for name, figure in drawn.items() if name != "calls"}
+    wanted = {"widths": 0.1, "mean width": 0.075, "width of overall": 0.1, "width of a": 0.05}
+    assert ends == pytest.approx(wanted)
+    html = page(planted_runs(), "", [], {}, ["overall", "</b>a"])
+    assert "<option value='width of &lt;/b&gt;a'>width of &lt;/b&gt;a</option>" in html
+    assert "data-view" not in page(planted_runs(), "", [], {}, ["overall"]).partition("<script")[0]
 
 
 def test_the_terminal_tells_whole_sentences_in_80_columns(

@@ -220,12 +220,12 @@ def test_where_there_is_no_browser_the_report_is_named(
 
 
 def test_where_stderr_is_no_terminal_what_is_counted_is_said_now_and_then(capsys, monkeypatch):
-    clock = iter([0.0, 5.0, 11.0, 11.0, 15.0])
+    clock = iter([0.0, 5.0, 11.0, 15.0])
     monkeypatch.setattr("adaptive_vtt.cli.progress.time.monotonic", lambda: next(clock))
     with counting("auditing", 3, quiet=False) as advance:
         for _ in range(3):
             advance(1)
-    assert capsys.readouterr().err == "auditing: 2 of 3\n"
+    assert capsys.readouterr().err == "auditing: 2 of 3, ~0:06 left\n"
 
 
 # -- names that a terminal might take for something else --------------------------------------

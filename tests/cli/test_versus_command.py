@@ -1,6 +1,7 @@
 """avtt versus: from two specs to a decision, a result and a report; one sentence per mistake."""
 
 import json
+import shlex
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from adaptive_vtt.audit.versus import verdict_of
 from adaptive_vtt.certify.decisions import compared
 from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.run_folder import same_command
 from adaptive_vtt.cli.versus import _still_open
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.results.difference import point_span, points, told
@@ -100,6 +102,44 @@ def test_what_would_decide_an_open_difference_is_told_in_calls_of_both_models(
     decisions = verdict.targets.head(2).assign(decision=["better", "open"])
     result = replace(verdict.result, targets=rows)
     assert _still_open(replace(verdict, targets=decisions, result=result)) == said
+
+
+def test_the_next_command_carries_the_budget_that_would_decide_the_rest(
+    specs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    given = command(specs, tmp_path / "two runs", "--budget", "8", "--targets", "overall")
+    monkeypatch.setattr("sys.argv", ["avtt", *given])
+    assert run(*given) == 0
+    steps = capsys.readouterr().out.split("\nnext:\n")[1].splitlines()
+    (step,) = (shlex.split(line, comments=True) for line in steps if " versus " in line)
+    assert step[:-2] == ["avtt", *given[:-4], *given[-2:]]
+    assert step[-2] == "--budget"
+    assert run(*step[1:]) == 0
+    calls = capsys.readouterr().out.partition("stopped: ")[2]
+    assert int(calls.partition("\n")[2].split()[0]) > 4  # what --budget 8 was worth
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "wanted"),
+    [
+        ("compare --budget 5 --out x", "--budget 90", "compare --out x --budget 90"),
+        ("compare --budget=5 a.toml", "--budget 90", "compare a.toml --budget 90"),
+        (
+            "compare --set stop.seconds=9 --set a.b=1",
+            "--budget 90 --set stop.seconds=60",
+            "compare --set a.b=1 --budget 90 --set stop.seconds=60",
+        ),
+        ("compare 'a b.toml'", "", "compare 'a b.toml'"),
+    ],
+)
+def test_the_same_command_has_other_options_in_place_of_its_own(
+    given: str, options: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.argv", ["/bin/avtt", *shlex.split(given)])
+    assert same_command(options) == f"avtt {wanted}"
 
 
 def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
