@@ -280,13 +280,9 @@ def _ended(path: Path) -> bool:
 
 
 def _named(row: Mapping[Any, Any]) -> Item:
-    relation, severity, concept = (row.get(key) for key in KEYS[1:])
-    return Item(
-        str(row["sample"]),
-        None if relation is None else str(relation),
-        None if severity is None else int(severity),
-        None if concept is None else str(concept),
-    )
+    kinds = zip(KEYS, (str, str, int, str), strict=True)
+    found: dict[str, Any] = {key: kind(row[key]) for key, kind in kinds if row.get(key) is not None}
+    return Item(**found)
 
 
 def _once(items: Sequence[Item]) -> None:

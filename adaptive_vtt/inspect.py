@@ -19,7 +19,7 @@ from .audit.shortcut import HALF_WIDTH
 from .cohort import Cohort, score_loss
 from .engine.audit_key import CONTENT, fresh_seed
 from .engine.options import Shorthands
-from .errors import InputError, ModelError, listed
+from .errors import InputError, ModelError, listed, unknown
 from .journal.files import JOURNAL
 from .models.base import ModelDefaults
 from .pool import Pool
@@ -240,10 +240,7 @@ class CertifiedStop:
         return None
 
     async def complete_sample(
-        self,
-        id: str | int,
-        epoch: int,
-        scores: "dict[str, SampleScore]",
+        self, id: str | int, epoch: int, scores: "dict[str, SampleScore]"
     ) -> None:
         found = {name: score.score for name, score in scores.items()}
         loss = score_loss(found, self._scorer, f"inspect: sample {id!r}")
@@ -297,12 +294,9 @@ def _groups(
         columns[name] = ["none" if value is None else str(value) for value in found]
     if by is None:
         by = [name for name in columns if 2 <= len({*columns[name]}) <= MOST_VALUES]
-    unknown = [name for name in by if name not in columns]
-    if unknown:
-        raise InputError(
-            f"inspect: by: expected names of the samples' metadata, {listed(columns)}, got "
-            f"{unknown[0]!r}"
-        )
+    for name in by:
+        if name not in columns:
+            raise unknown("name of metadata", name, columns, "inspect: by")
     return pd.DataFrame({name: columns[name] for name in by}) if by else None
 
 

@@ -12,13 +12,14 @@ from .datasets.base import HeldTruths
 from .errors import InputError, unknown
 from .oracles import Told
 from .space import QuestionSpace
-from .types import Floats, Indices, Sample, Truths
+from .types import Ask, Floats, Indices, Sample, Truths
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NAME, CONCEPT = "pool", "item"
 MAX_ITEMS = 100_000_000
+Names = str | Sequence[str]
 
 
 class Pool(QuestionSpace):
@@ -30,7 +31,8 @@ class Pool(QuestionSpace):
     ``features``: n x d finite numbers, by which losses are foreseen: items that are near each other
     are taken to fare alike. ``groups``: n rows, whose columns say what an item belongs to; targets
     ``group:COLUMN`` are the mean losses of each of its values. ``ids``: n names that differ, by
-    which a cohort and results know the items; default: their numbers. ``name``: of them all.
+    which a cohort and results know the items; default: their numbers. ``texts``: n texts that say
+    what each item is, for failures and the report. ``name``: of them all.
     Without features nothing needs torch. Raises InputError for another number of rows or ids, for
     ids that repeat, and for numbers or groups that are missing.
     """
@@ -44,9 +46,37 @@ class Pool(QuestionSpace):
         groups: "pd.DataFrame | None" = None,
         *,
         ids: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
         name: str = NAME,
     ) -> None:
-        super().__init__(Items(n, features, groups, ids, name), oracle=Told())
+        super().__init__(Items(n, features, groups, ids, name, texts), oracle=Told())
+
+    @classmethod
+    def from_frame(
+        cls, df: "pd.DataFrame", *, id: str = "", text: Names = (), group: Names = (), **more: Any
+    ) -> "Pool":
+        """Return the pool of the rows of a table.
+
+        Args:
+            df: The table, a row per item.
+            id: The column of names that differ. Default: the numbers of the rows, from 0.
+            text: The column that says what an item is, or several: failures and the report show it.
+            group: The column whose values are groups, or several: targets ``group:COLUMN``.
+            more: ``features`` and ``name``, as ``Pool`` takes them.
+
+        Raises:
+            InputError: The table lacks a column, has no rows, or as ``Pool`` raises it.
+        """
+        texts, groups = ([each] if isinstance(each, str) else [*each] for each in (text, group))
+        for column in [*texts, *groups, *filter(None, [id])]:
+            if column not in df:
+                raise unknown("column", column, [*map(str, df)], "pool")
+        rows = df[texts].astype(str).to_numpy().tolist()
+        if len(texts) > 1:
+            rows = [[f"{c}: {v}" for c, v in zip(texts, row, strict=True)] for row in rows]
+        words = ["\n".join(row) for row in rows] if texts else None
+        ids, table = df[id].astype(str).tolist() if id else None, df[groups] if groups else None
+        return cls(len(df), groups=table, ids=ids, texts=words, **more)
 
     def __repr__(self) -> str:
         columns = self.dataset.metadata_columns
@@ -66,6 +96,7 @@ class Items(HeldTruths):
         groups: "pd.DataFrame | None",
         ids: Sequence[str] | None = None,
         name: str = NAME,
+        texts: Sequence[str] | None = None,
     ) -> None:
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 < n <= MAX_ITEMS:
             raise InputError(f"pool: expected n, a whole number from 1 to {MAX_ITEMS}, got {n!r}")
@@ -74,8 +105,10 @@ class Items(HeldTruths):
                 f"pool: ids: expected {n} names that differ, got {len(ids)}, {len({*ids})} of them "
                 "different"
             )
+        if texts is not None and len(texts) != n:
+            raise InputError(f"pool: texts: expected {n}, one per item, got {len(texts)}")
         super().__init__(np.zeros((int(n), 1), np.int8))
-        self.name, self._ids = name, None if ids is None else [*map(str, ids)]
+        self.name, self._texts, self._ids = name, texts, None if ids is None else [*map(str, ids)]
         self.features = None if features is None else _numbers(features, int(n))
         self._rows: Indices = np.zeros(int(n), np.int64)
         self._values: dict[str, npt.NDArray[np.object_]] = {}  # by row of the profile
@@ -125,9 +158,9 @@ class Items(HeldTruths):
         return str(index) if self._ids is None else self._ids[index]
 
     def sample(self, index: int) -> Sample:
-        row = self._rows[index]
-        groups: dict[str, Any] = {c: values[row] for c, values in self._values.items()}
-        return Sample(self.sample_id(index), None, {CONCEPT: 0}, groups)
+        groups: dict[str, Any] = {c: v[self._rows[index]] for c, v in self._values.items()}
+        asks = {} if self._texts is None else {CONCEPT: Ask(self._texts[index])}
+        return Sample(self.sample_id(index), None, {CONCEPT: 0}, groups, asks=asks)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -135,6 +168,7 @@ class Items(HeldTruths):
         told = [(c, values.tolist()) for c, values in self._values.items()]
         digest.update(repr(told).encode() + self._rows.tobytes() if told else b"")
         digest.update(b"" if self._ids is None else repr(self._ids).encode())
+        digest.update(b"" if self._texts is None else repr(("texts", [*self._texts])).encode())
         return digest.hexdigest()
 
 

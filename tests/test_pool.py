@@ -377,3 +377,124 @@ def test_a_journal_of_a_pool_is_read_by_who_has_no_pool(tmp_path: Path) -> None:
         rows = audit.interval_rows()
     with closing(SQLiteJournal(tmp_path / "journal.db")) as journal:
         assert [i.upper for i in verify(journal)] == [r["upper"] for r in rows or []]
+
+
+# -- from a table, and without a line of Python -----------------------------------------------
+
+
+def texts(n: int) -> pd.DataFrame:
+    rows = [
+        (f"t{k}", f"What is {k} + 1?", str(k + 2), "odd" if k % 2 else "even") for k in range(n)
+    ]
+    return pd.DataFrame(rows, columns=["name", "prompt", "reply", "parity"])
+
+
+def test_a_pool_of_a_tables_rows_has_failures_that_show_the_row() -> None:
+    table = texts(60)
+    pool = Pool.from_frame(table, id="name", text=["prompt", "reply"], group="parity")
+    audit = Audit(pool, half_width=0.3, targets=["overall", "group:parity"], seed=0, budget=20)
+    while calls := audit.ask():
+        audit.tell(calls[0], float(calls[0].item % 2))
+    failures = audit.result().failures()
+    first = failures.iloc[0]
+    row = table.set_index("name").loc[first["sample"]]
+    assert first["asked"] == f"prompt: {row['prompt']}\nreply: {row['reply']}"
+    assert set(failures["parity"]) == {"odd"}
+    with pytest.raises(InputError, match="did you mean 'name'"):
+        Pool.from_frame(table, id="nam")
+    other = Pool.from_frame(table.assign(reply="?"), id="name", text=["prompt", "reply"])
+    assert other.fingerprint != Pool.from_frame(table, id="name", text="reply").fingerprint
+
+
+def test_a_pool_is_planned_before_anything_is_looked_at() -> None:
+    plan = Audit(Pool(2000), half_width=0.1, seed=0).plan()
+    assert plan["target"].tolist() == ["overall error", "all"]
+    first = plan.iloc[0]
+    assert first["at_least"] < first["likely at 10 %"] < first["likely at 30 %"] < first["at_most"]
+    assert first["at_most"] < 2000
+    with pytest.raises(InputError, match="expected an audit with half_width or at_most"):
+        Audit(Pool(20), seed=0).plan()
+
+
+def test_items_without_a_model_are_labelled_in_turns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = tmp_path / "items.csv", tmp_path / "run"
+    texts(80).to_csv(table, index=False)
+    given = ("label", str(table), "--out", str(out))
+    columns = ("--id", "name", "--text", "prompt", "--group", "parity", "--half-width", "0.3")
+    assert command(*given, *columns, "--sample", "5") == 0
+    assert "likely at 10 %" in capsys.readouterr().out
+    asked, turns = out / "next.csv", 0
+    first = pd.read_csv(asked, dtype=str, keep_default_na=False)
+    assert [*first] == ["item", "loss", "parity", "text"]
+    half = first.assign(loss=["1", "0", "unsure", "", ""])
+    half.to_csv(tmp_path / "half.csv", index=False)
+    assert command(*given, "--take", str(tmp_path / "half.csv")) == 0
+    assert "took 3 losses" in capsys.readouterr().out
+    filled = pd.read_csv(asked, dtype=str)
+    assert set(first["item"][3:]) <= set(filled["item"])  # nobody has looked at these two yet
+    assert not set(first["item"][:3]) & set(filled["item"])
+    while len(filled) and turns < 9:
+        filled.assign(loss="0").to_csv(asked, index=False)
+        assert command(*given, "--take", str(asked)) == 0
+        filled, turns = pd.read_csv(asked, dtype=str), turns + 1
+    said = capsys.readouterr().out
+    assert "stopped: " in said
+    assert command("verify", str(out)) == 0
+    assert "What is" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("2", "row 2: loss: expected a number from 0"),
+        ("bad", "got 'bad'"),
+        ("", "took 0 losses"),
+    ],
+)
+def test_a_loss_that_is_none_takes_nothing(
+    cell: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = tmp_path / "items.csv", tmp_path / "run"
+    texts(30).to_csv(table, index=False)
+    given = ("label", str(table), "--out", str(out))
+    assert command(*given, "--id", "name", "--sample", "2") == 0
+    rows = pd.read_csv(out / "next.csv", dtype=str).assign(loss=[cell, "0" if cell else ""])
+    rows.to_csv(tmp_path / "back.csv", index=False)
+    assert command(*given, "--take", str(tmp_path / "back.csv")) == (2 if cell else 0)
+    said = capsys.readouterr()
+    assert message in " ".join((said.out + said.err).split())
+    rows.assign(item="t99", loss="1").to_csv(tmp_path / "back.csv", index=False)
+    assert command(*given, "--take", str(tmp_path / "back.csv")) == 2
+    assert "expected an item that was asked for" in " ".join(capsys.readouterr().err.split())
+    assert command("label", str(table)) == 2
+    assert command("label", str(tmp_path), "--text", "x", "--reader", "ann") == 2
+
+
+@pytest.mark.parametrize("useful", [False, True])
+def test_a_proxy_that_saves_nothing_is_named_after_100_labels(useful: bool) -> None:
+    rng = np.random.default_rng(0)
+    losses = (rng.random(1500) < 0.2).astype(float)
+    guesses = np.clip(0.7 * losses + rng.normal(0.1, 0.1, 1500), 0, 1)
+    cheap = guesses if useful else rng.random(1500)
+    audit = Audit(Pool(1500), half_width=0.03, proxies={"a rule": cheap}, seed=1, budget=105)
+    told(audit, losses, most=95, batch=5)
+    sentence = "calls the proxy 'a rule' saved nothing"
+    assert not any(sentence in warning for warning in audit.result().warnings)
+    told(audit, losses, batch=5)
+    assert any(sentence in warning for warning in audit.result().warnings) is not useful
+
+
+def test_a_pool_whose_losses_are_all_known_has_exact_rates_and_a_report(tmp_path: Path) -> None:
+    groups, losses = two_sites(120, 5)
+    pool = Pool(120, groups=groups)
+    options: dict[str, Any] = {"strategy": "everything", "targets": TARGETS}
+    with Audit(pool, journal=tmp_path / "journal.db", **options) as audit:
+        told(audit, losses, batch=50)
+        result = audit.result()
+        result.save(tmp_path)
+    rates = result.census["rates"].set_index("target")["exact"]
+    assert rates.to_dict() == pytest.approx(truths(groups, losses))
+    assert "Exact rates" in (tmp_path / "report.html").read_text()
+    assert command("verify", str(tmp_path)) == 0

@@ -33,6 +33,7 @@ from ..stopping import State, levels_of
 from ..strategies import EVERYTHING
 from ..types import Answer, JsonObject, Unanswered
 from .class_order import check_order
+from .forecast import forecasts
 from .in_order import InOrder, check_goals, in_order
 from .inspection import Inspection
 from .progress import Hooks, followed
@@ -205,6 +206,28 @@ class Audit:
         (``set_aside``), and for what is a target already.
         """
         self._discovery.ask_for(targets, self._loop)
+
+    def plan(self) -> "pd.DataFrame":
+        """Return how many draws it takes to certify each target, and all of them (the last row),
+        from the settings alone: columns target, at_least, "likely at 10 %" and "likely at 30 %" (of
+        mean loss, if nobody foresees losses) and at_most.
+
+        Raises:
+            InputError: Nothing is certified.
+        """
+        import pandas as pd
+
+        exploration, both = self.sampling.share(True), self.certify.unanswered == "both"
+        rows, together = forecasts(self.belief.certifying, exploration, both, (0.1, 0.3))
+        return pd.DataFrame(
+            {
+                "target": row.target,
+                "at_least": row.at_least,
+                **{f"likely at {100 * loss:g} %": draws for loss, draws in row.likely.items()},
+                "at_most": row.at_most,
+            }
+            for row in [*rows, together]
+        )
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""

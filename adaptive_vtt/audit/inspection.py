@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import journal_at
+from ..oracles.choice import ASKED
 from ..results.beliefs import Told, beliefs
 from ..results.outcomes import FAILED, judged, outcomes, with_metadata
 from ..results.result import Result, summarise
@@ -150,6 +151,7 @@ COLUMNS = (
     "truth",
     "loss",
     "unanswered",
+    "asked",
     "said",
     "reply",
     "draw",
@@ -199,6 +201,8 @@ class Inspection:
             "said": wrong["question"].map({a.question: a.said for a, _ in rows}),
             "reply": wrong["question"].map({a.question: reply or None for a, reply in rows}),
         }
+        asked = {a.question: (a.details or {}).get(ASKED, {}).get("question") for a, _ in rows}
+        words["asked"] = wrong["question"].map(asked)
         told = wrong.assign(**words)[[*COLUMNS]]
         if self._space is None:
             return told

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..audit import Audit
+from ..audit.forecast import forecasts
 from ..certify.tracks import tracks
 from ..cohort import MIN_MODELS
 from ..config import Spec
@@ -22,7 +23,6 @@ from ..journal.files import JOURNAL
 from ..results.result import Result
 from ..types import Floats, JsonObject
 from ..utils.figures import points
-from .forecast import forecasts
 
 ROUNDING = 1e-9
 MIN_RATE = 0.01

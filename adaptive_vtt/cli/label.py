@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
@@ -21,6 +21,8 @@ from ..models.local.reader import check_name, read_answers
 from ..people.agreement import by_pair
 from ..people.captions import captions_task
 from ..people.cards import Pictures, Summary, Task, check_answers, keep, read_folder
+from ..people.items import COUNT, NEXT, items_audit, write_next
+from ..people.items import take as take_items
 from ..people.page import write_page
 from ..people.reading import reading_task
 from ..people.realism import realism_task
@@ -32,12 +34,16 @@ from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
 from .options import Json, arg, opt
 from .printing import plain_console, table_of
-from .run_folder import rewrite
+from .run_folder import rewrite, tell
+from .run_folder import write as write_result
 
 
 def label(  # noqa: C901, PLR0912 - a command's options
     directory: Annotated[
-        Path, arg("Folder that an audit or build-vqa wrote, or a TSV of questions.", "DIR")
+        Path,
+        arg(
+            "Folder that an audit or build-vqa wrote, a TSV of questions, or a CSV of items.", "DIR"
+        ),
     ],
     reader: Annotated[str | None, opt("Who labels: writes a page for this person.", "NAME")] = None,
     realism: Annotated[
@@ -52,7 +58,8 @@ def label(  # noqa: C901, PLR0912 - a command's options
         int | None,
         opt(
             "Also everything in so many follow-ups drawn at random (default: 0); so many "
-            "pairs (--realism; default: 60); the first so many questions (default: all)."
+            "pairs (--realism; default: 60); the first so many questions (default: all); of a CSV "
+            "of items, the next so many (default: 20)."
         ),
     ] = None,
     everything: Annotated[
@@ -64,7 +71,25 @@ def label(  # noqa: C901, PLR0912 - a command's options
     ] = None,
     summary: Annotated[bool, opt("Print what the answers of all readers come to.")] = False,
     out: Annotated[
-        Path | None, opt("Of questions: write those that were accepted here, a new folder.")
+        Path | None,
+        opt(
+            "Of questions: write those that were accepted here, a new folder. Of a CSV of items: "
+            "the run folder."
+        ),
+    ] = None,
+    id: Annotated[
+        str | None, opt("Of a CSV of items: the column of their names.", "COLUMN")
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        opt("Of it: a column that says what an item is; again for more.", "COLUMN"),
+    ] = None,
+    group: Annotated[
+        list[str] | None, opt("Of it: a column of groups to certify; again for more.", "COLUMN")
+    ] = None,
+    half_width: Annotated[
+        float | None,
+        opt("Of it: how far intervals may reach to either side (default: 0.1).", "SHARE"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -73,10 +98,20 @@ def label(  # noqa: C901, PLR0912 - a command's options
     By default violations that an audit of captions found are confirmed or
     corrected. With --realism changed pictures of any audit are judged, with
     --questions the model's questions are answered. Of what build-vqa wrote,
-    questions are accepted, corrected or rejected.
+    questions are accepted, corrected or rejected. Of a CSV of items, such as
+    texts, --out RUN asks for the next 20 in RUN/next.csv, whose column loss is
+    filled in and given back by --take, until every interval is narrow enough.
 
     Example: avtt label runs/first --realism --reader ann
     """
+    columns = {"id": id, "text": text or None, "group": group or None, "half_width": half_width}
+    if directory.suffix == ".csv":
+        return _label_items(
+            directory, out, columns, take or [], COUNT if sample is None else sample
+        )
+    if strange := [name for name, value in columns.items() if value is not None]:
+        option = f"--{strange[0].replace('_', '-')}"
+        raise InputError(f"{option}: expected a CSV of items with it, got {directory}")
     actions = {
         "--reader": reader,
         "--take": take or None,
@@ -122,6 +157,40 @@ def label(  # noqa: C901, PLR0912 - a command's options
         else:
             answers = _answers(folder, task)
             _print(task.summarise(answers), answers, directory, as_json)
+
+
+def _label_items(
+    table: Path, out: Path | None, columns: dict[str, Any], files: Sequence[Path], count: int
+) -> None:
+    """Take what was filled in, and write the next items; print where the audit stands."""
+    if out is None or count < 1:
+        raise InputError(
+            "expected --out RUN with a CSV of items, and a --sample of 1 or more, got "
+            f"{'no --out' if out is None else f'--sample {count}'}"
+        )
+    with items_audit(table, out, columns) as audit:
+        console = plain_console()
+        if not audit.state().calls and not files:
+            plan = audit.plan()
+            console.print(
+                table_of([*plan], plan.astype(str).to_numpy().tolist(), "labels it takes")
+            )
+        for file in files:
+            typer.echo(f"took {take_items(audit, file)} losses from {file}")
+        asked = write_next(audit, out, count)
+        result = write_result(audit.journal, out)
+        if result.questions:
+            rows = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
+            _print_table(console, f"after {result.questions} labels", rows)
+        for warning in result.warnings:
+            console.print(f"warning: {warning}", markup=False)
+        if not asked:
+            typer.echo(f"stopped: {result.reason}; report: {out / 'report.html'}")
+            return
+        file = out / NEXT
+        again = shlex.join(["avtt", "label", str(table), "--out", str(out), "--take", str(file)])
+        typer.echo(f"wrote {file}: {asked} items; fill in 'loss', from 0 (fine) to 1 (all wrong)")
+        tell([(again, "takes them, and asks for the next")])
 
 
 def _questions_at(directory: Path) -> Path | None:

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ..audit.forecast import Forecast, forecasts
 from ..audit.overview import show
 from ..certify.further import KNOWN
 from ..config import Spec
@@ -34,7 +35,6 @@ from ..space import QuestionSpace
 from ..stopping import CENTS, SURELY_HARD, check_half_width
 from ..strategies import named
 from ..utils.figures import USD, money, points
-from .forecast import Forecast, forecasts
 from .options import Json, arg, names, opt
 from .printing import plain_console, table_of
 from .probe import probe as ask_twice

@@ -388,6 +388,8 @@ class Judge:
     def _truth(self, case: Case | None) -> int:
         """What was expected as 0 or 1; where nothing is known but the source's answer, the space
         counts every question as one that should be answered alike: 1."""
+        if case is not None and self.space.oracle.tells_losses:
+            return case.question.truth  # what is expected are the words of an item
         if case is None or self.space.oracle.needs_source or not isinstance(case.expected, int):
             return 1
         return case.expected

@@ -194,6 +194,7 @@ class SettingsFacts(Fact):
     answers: CallMode
     model: str
     oracle: OracleFacts = OracleFacts()
+    proxies: list[str] = []
     prices: dict[str, float] | None = None
 
 

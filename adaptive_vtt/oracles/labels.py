@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..types import UNKNOWN, Case, Outcome, Question, Unanswered, Value
+from ..types import UNKNOWN, Ask, Case, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
+from .choice import in_words
 
 # -- one concept by its truth ----------------------------------------------------------------------
 
@@ -150,7 +151,8 @@ class Consistency(_YesFrom, Agreement):
 
 
 class Told(OracleDefaults):
-    """The answer, in [0, 1], is the loss; an unanswered question counts as ``unanswered_loss``."""
+    """The answer, in [0, 1], is the loss; an unanswered question counts as ``unanswered_loss``. The
+    words of an item, where it has any, stand among the details of its outcome."""
 
     tells_losses = True
     rates = MappingProxyType({"mean loss": 0})
@@ -158,11 +160,16 @@ class Told(OracleDefaults):
     def __init__(self, unanswered_loss: float = 1.0) -> None:
         self.unanswered_loss = unanswered_loss
 
+    def expect(self, given: Premise) -> Ask | None:
+        """Return the words of the item."""
+        return given.sample.asks.get(given.question.concept)
+
     def judge(
         self, question: Question, answer: Any, expected: Any, source_answer: Any = None
     ) -> Outcome:
-        unanswered = isinstance(answer, Unanswered)
-        return Outcome(self.unanswered_loss if unanswered else float(answer))
+        loss = self.unanswered_loss if isinstance(answer, Unanswered) else float(answer)
+        ask = expected if isinstance(expected, Ask) else None
+        return Outcome(loss, details=in_words(ask, ()))
 
 
 # -- by how much an answer was right ---------------------------------------------------------------

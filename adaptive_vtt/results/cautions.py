@@ -49,6 +49,11 @@ ALIKE = 5
 """Calls after which answers that are all the same are worth a word."""
 NEARLY, MOST_NEARLY = 0.95, 20
 """Share of answers that are the same from which on a model hardly looks, after so many calls."""
+OWN_PROXIES = ("guessing", "prior journal", "self-taught")
+"""Names of predictions that an audit makes itself."""
+ENOUGH, NOTHING_SAVED = 100, 0.97
+"""Calls after which proxies are judged, and the ratio of variances with and without predictions
+from which on they save nothing."""
 NEAR = 0.02
 """Probabilities that lie within this of each other are the same."""
 _BLIND = re.compile(
@@ -86,9 +91,25 @@ def cautions(
         emptied=_names(targets, "emptied"),
         why_emptied=_why_emptied(facts),
         moved=_names(targets, "invalidated", but="emptied"),
+        idle=idle_proxies(facts, targets, calls),
         drifted=drifted(repeat_probes) if repeat_probes is not None and drifts else "",
         excluded=_excluded(targets),
         ratio=certificate is None or certificate.bets.ratio,
+    )
+
+
+def idle_proxies(facts: "Facts", targets: pd.DataFrame, calls: Sequence["CallRow"]) -> str:
+    """Return a sentence that names the proxies that were given, where the draws vary as much as
+    uniform ones without any prediction would; "" before ENOUGH calls."""
+    names = [name for name in facts.settings.proxies if name not in OWN_PROXIES]
+    if not names or len(calls) < ENOUGH or "variance_ratio" not in targets:
+        return ""
+    if targets["variance_ratio"].mean() < NOTHING_SAVED:
+        return ""
+    kind = "proxy" if len(names) == 1 else "proxies"
+    return (
+        f"after {len(calls):,} calls the {kind} {some([*map(repr, names)], NAMED)} saved nothing: "
+        "draws vary as much as without predictions; intervals hold all the same"
     )
 
 

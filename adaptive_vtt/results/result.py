@@ -143,9 +143,10 @@ class Result:
         """One row per wrong answer (loss 0.5 or more), in draw order.
 
         Columns: sample (the image's id), relation, severity, concept, answer (P(yes) or a score;
-        NaN: none), truth (of the source image), loss, unanswered (why, or None), said (a reply in
-        words, or None), draw, call, question; where the audit ran in this process also the
-        dataset's metadata, which no journal keeps.
+        NaN: none), truth (of the source image), loss, unanswered (why, or None), asked (the
+        question or item in words, or None), said (a reply in words, or None), draw, call,
+        question; where the audit ran in this process also the dataset's metadata, which no journal
+        keeps.
         """
         return self._source("failures").failures()
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, Certify, QuestionSpace
+from adaptive_vtt.audit.forecast import calls_of, forecasts
 from adaptive_vtt.certify import Certifier
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.forecast import calls_of, forecasts
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.plan import paid_for, planned
 from adaptive_vtt.config import read_spec

@@ -116,6 +116,13 @@ OF_ITEMS = (
     _appendix(),
 )
 """Of a plain pool, whose losses are told."""
+COUNTED_ITEMS = (
+    PARTS[0],
+    Part("rates", "Rates", "Exact rates", (census.map_section, census.section)),
+    OF_ITEMS[1],
+    OF_ITEMS[-1],
+)
+"""Of one whose losses are all told."""
 COMPARED = (
     Part("verdict", "Verdict", "Verdict", (differences.headline,)),
     Part("differences", "Differences", "Differences", (differences.section,)),
@@ -183,11 +190,12 @@ def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inlin
 def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     """What the page of this journal is made of."""
     certificate = evidence.certificate
+    counted = certificate is not None and certificate.counted
     if evidence.settings.oracle.tells_losses:
-        return OF_ITEMS
+        return COUNTED_ITEMS if counted else OF_ITEMS
     if certificate is None:
         return EXPLORED
-    if certificate.counted:
+    if counted:
         return COUNTED
     if certificate.versus is None:
         return PARTS
