@@ -6,7 +6,7 @@ A family's fields say which of its targets is meant; they are journaled, and col
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from .errors import InputError
@@ -16,11 +16,25 @@ from .types import ERROR, IDENTITY, SIDES
 Fields = Mapping[str, Sequence[object]]
 """A filter: field -> allowed values; fields are relation, severity, concept, truth, or columns of
 metadata."""
+MISCLASSIFIED = "misclassified"
+"""The overall target where images have classes."""
 COLUMNS = ("kind", "concept", "side", "rate", "relation", "severity", "group", "value", "filter")
 """The fields of all families, in the order of journals and results."""
 
 
-class Family:
+def _rate() -> Any:
+    """What the oracle calls the mean loss, by which no target differs from another."""
+    return field(default=ERROR, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Named:
+    """``also``: the names of targets about the same questions, which are this one."""
+
+    also: tuple[str, ...] = field(default=(), compare=False)
+
+
+class Family(_Named):
     """What every family has, as it is where a family says nothing else.
 
     In texts a field's name in braces stands for its value, ``{where}`` for the side it is about,
@@ -43,7 +57,7 @@ class Family:
     short: ClassVar[str] = ""
     """Its name under that heading; "": as everywhere."""
     kind: str
-    rate: str = ERROR
+    rate: str
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[Any, Fields]]":
@@ -78,16 +92,22 @@ class Family:
 
     def is_named(self, about: str) -> bool:
         """Whether the words of a rule name it, alone or among others, or are its name."""
-        return about in {self.name, *map(self._said, (self.rule, *self.rules))}
+        return about in self.names
+
+    @property
+    def names(self) -> set[str]:
+        """Whatever a rule may call it."""
+        return {self.name, *map(self._said, (self.rule, *self.rules)), *self.also}
 
     def columns(self) -> dict[str, Any]:
         """All of ``COLUMNS``, None where the family has no such field."""
-        own = {"rate": self.rate} | asdict(self)  # type: ignore[call-overload]
+        own = asdict(self)
         return {name: own.get(name) for name in COLUMNS}
 
-    def as_dict(self) -> dict[str, str | int]:
+    def as_dict(self) -> dict[str, Any]:
         """The columns that are not None, for JSON."""
-        return {name: value for name, value in self.columns().items() if value is not None}
+        known = {name: value for name, value in self.columns().items() if value is not None}
+        return known | {"also": list(self.also)} if self.also else known
 
     def _said(self, text: str, **more: str) -> str:
         told = self.columns()
@@ -98,36 +118,23 @@ class Family:
 
 @dataclass(frozen=True)
 class Overall(Family):
-    """All questions."""
+    """All questions of the unit: where images have classes, one of each image."""
 
+    rate: str = _rate()
     kind: Literal["overall"] = "overall"
 
-    asked = ("overall",)
-    words = "overall error"
+    asked = ("overall", MISCLASSIFIED)
+    words = "overall {rate}"
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[Overall, Fields]]":
-        yield cls(), {}
-
-
-@dataclass(frozen=True)
-class Misclassified(Family):
-    """The images whose class is missed: one question per image, about its true class."""
-
-    kind: Literal["misclassified"] = "misclassified"
-
-    asked = ("misclassified",)
-    words = "misclassification rate"
-    under = "overall"
-
-    @classmethod
-    def listed(cls, space: Population, name: str) -> "Iterator[tuple[Misclassified, Fields]]":
-        if space.oracle.concepts_are != "classes":
+        if name == MISCLASSIFIED and space.oracle.concepts_are != "classes":
             raise InputError(
-                "target 'misclassified': needs an oracle whose concepts are classes, as those of "
+                f"target {name!r}: needs an oracle whose concepts are classes, as those of "
                 f"TopClass are; here they are {space.oracle.concepts_are!r}"
             )
-        yield cls(), {"truth": [1]}
+        also = (MISCLASSIFIED,) if space.oracle.concepts_are == "classes" else ()
+        yield cls(space.oracle.error, also=also), {}
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,7 @@ class OfRelation(Family):
     """A relation, at all of its severities."""
 
     relation: str
+    rate: str = _rate()
     kind: Literal["relation"] = "relation"
 
     asked = ("relations", "relation:NAME")
@@ -176,7 +184,7 @@ class OfRelation(Family):
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfRelation, Fields]]":
         one = name.partition(":")[2]
         for relation in [one] if one else _relations(space):
-            yield cls(relation), {"relation": [relation]}
+            yield cls(relation, space.oracle.error), {"relation": [relation]}
 
 
 @dataclass(frozen=True)
@@ -185,6 +193,7 @@ class OfSeverity(Family):
 
     relation: str
     severity: int
+    rate: str = _rate()
     kind: Literal["severity"] = "severity"
 
     asked = ("severities",)
@@ -199,7 +208,10 @@ class OfSeverity(Family):
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfSeverity, Fields]]":
         variants = dict.fromkeys((v.relation.name, v.severity) for v in space.variants)
         for relation, severity in variants:
-            yield cls(relation, severity), {"relation": [relation], "severity": [severity]}
+            yield (
+                cls(relation, severity, space.oracle.error),
+                {"relation": [relation], "severity": [severity]},
+            )
 
 
 @dataclass(frozen=True)
@@ -223,8 +235,10 @@ class OfRelationConcept(Family):
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfRelationConcept, Fields]]":
-        both: Mapping[str, int | None] = {ERROR: None}
-        rates = both if name == "relation-concepts" else space.oracle.rates
+        rates: Mapping[str, int | None] = space.oracle.rates
+        if name == "relation-concepts":
+            classes = space.oracle.concepts_are == "classes"  # an image of one class can miss it
+            rates = {"miss rate": 1} if classes else {space.oracle.error: None}
         for relation in _relations(space):
             for concept in space.concepts:
                 for rate, side in rates.items():
@@ -241,6 +255,7 @@ class OfGroup(Family):
 
     group: str
     value: str
+    rate: str = _rate()
     kind: Literal["group"] = "group"
 
     asked = ("group:COLUMN",)
@@ -253,7 +268,7 @@ class OfGroup(Family):
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfGroup, Fields]]":
         column = name.partition(":")[2]
         for value in dict.fromkeys(space.dataset.metadata_values(column).tolist()):
-            yield cls(column, str(value)), {column: [value]}
+            yield cls(column, str(value), space.oracle.error), {column: [value]}
 
 
 @dataclass(frozen=True)
@@ -261,6 +276,7 @@ class Filtered(Family):
     """What a filter of the user's selects; ``filter`` is its name."""
 
     filter: str
+    rate: str = _rate()
     kind: Literal["filter"] = "filter"
 
     words = "{filter}"
@@ -273,6 +289,7 @@ class OfSlice(Family):
     """A slice that the audit found; ``filter`` says in words what it is."""
 
     filter: str
+    rate: str = _rate()
     kind: Literal["slice"] = "slice"
 
     words = "slice {filter}"
@@ -282,15 +299,7 @@ class OfSlice(Family):
 
 
 TargetId = (
-    Overall
-    | Misclassified
-    | OfConcept
-    | OfRelation
-    | OfSeverity
-    | OfRelationConcept
-    | OfGroup
-    | Filtered
-    | OfSlice
+    Overall | OfConcept | OfRelation | OfSeverity | OfRelationConcept | OfGroup | Filtered | OfSlice
 )
 """Which questions a target is about."""
 FAMILIES: tuple[type[TargetId], ...] = get_args(TargetId)
@@ -328,9 +337,10 @@ def in_short(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
 def told_apart(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
     """What tells a target from others, where there is little room: its rate only where that is
     another than nearly all have."""
-    if target.rate != ERROR:
+    sided = isinstance(target, OfConcept | OfRelationConcept)
+    if sided and target.rate != ERROR:
         return target.name
-    return in_short(target, variants).removesuffix(f" {ERROR}").removesuffix(":")
+    return in_short(target, variants).removesuffix(f" {target.rate}").removesuffix(":")
 
 
 def _relations(space: Population) -> list[str]:

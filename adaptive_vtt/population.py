@@ -47,6 +47,10 @@ class Judged(Protocol):
         """What the mean losses of a concept are called, and which truth each is about."""
 
     @property
+    def error(self) -> str:
+        """What the mean loss is called of all concepts together."""
+
+    @property
     def concepts_are(self) -> ConceptsAre:
         """What concepts are taken to be."""
 

@@ -34,7 +34,7 @@ CHANGES = ("identity", "rotation", "gaussian_noise")
 QUICK: dict[str, Any] = {"seed": 0, "budget": 40, "surrogate": False, "device": "cpu"}
 CERTIFIED: dict[str, Any] = {"half_width": 0.1, "targets": ["overall", "relations"]}
 JUDGED = oracles.MultipleChoice(judge=JudgeModel(judged.Reader(), check=0.2))
-HEAVY = {"overall error": 3}
+HEAVY = {"overall label error": 3}
 SAMPLES = 120
 HARD = np.random.default_rng(0).random(SAMPLES) < 0.3
 

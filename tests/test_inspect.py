@@ -80,7 +80,11 @@ def test_rates_overall_and_by_metadata_are_certified_and_verified(
 ) -> None:
     folder, result = audited
     table = result.targets.set_index("target")
-    assert [*table.index] == ["overall error", "field law: error", "field physics: error"]
+    assert [*table.index] == [
+        "overall mean loss",
+        "field law: mean loss",
+        "field physics: mean loss",
+    ]
     assert table["certified"].all()
     for target, truth in zip(table.index, (0.25, 0.5, 0), strict=True):
         assert table["lower"][target] <= truth <= table["upper"][target]

@@ -51,8 +51,10 @@ def two_sites(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
 
 
 def truths(groups: pd.DataFrame, losses: Floats) -> dict[str, float]:
-    by_site = {f"site {s}: error": losses[groups["site"] == s].mean() for s in ("Basel", "Bern")}
-    return {"overall error": losses.mean(), **by_site}
+    by_site = {
+        f"site {s}: mean loss": losses[groups["site"] == s].mean() for s in ("Basel", "Bern")
+    }
+    return {"overall mean loss": losses.mean(), **by_site}
 
 
 TARGETS = ["overall", "group:site"]
@@ -78,7 +80,7 @@ def test_the_mean_loss_is_certified_and_verified() -> None:
     items = told(audit, losses)
     assert len(set(items)) == len(items) < 400
     (row,) = audit.intervals().to_dict("records")
-    assert row["target"] == "overall error"
+    assert row["target"] == "overall mean loss"
     assert row["certified"] is True
     assert row["lower"] <= losses.mean() <= row["upper"]
     assert row["upper"] - row["lower"] <= 0.2 + 1e-9
@@ -94,9 +96,9 @@ def test_groups_are_targets_and_their_sizes_are_exact() -> None:
     sizes = groups["site"].value_counts()
     assert table["certified"].all()
     assert table["size"].to_dict() == {
-        "overall error": 1500,
-        "site Basel: error": sizes["Basel"],
-        "site Bern: error": sizes["Bern"],
+        "overall mean loss": 1500,
+        "site Basel: mean loss": sizes["Basel"],
+        "site Bern: mean loss": sizes["Bern"],
     }
     assert [i.target for i in verify(audit.journal)] == [*table.index]
 
@@ -408,7 +410,7 @@ def test_a_pool_of_a_tables_rows_has_failures_that_show_the_row() -> None:
 
 def test_a_pool_is_planned_before_anything_is_looked_at() -> None:
     plan = Audit(Pool(2000), half_width=0.1, seed=0).plan()
-    assert plan["target"].tolist() == ["overall error", "all"]
+    assert plan["target"].tolist() == ["overall mean loss", "all"]
     first = plan.iloc[0]
     assert first["at_least"] < first["likely at 10 %"] < first["likely at 30 %"] < first["at_most"]
     assert first["at_most"] < 2000

@@ -56,19 +56,13 @@ def every_target(
     space: QuestionSpace, names: Sequence[str], where: Mapping[str, Fields] | None
 ) -> list[Target]:
     """Return targets of every kind that the space has, and those of ``names``, as
-    ``certify.named_targets`` takes them. Targets about the same questions are one."""
-    kept: dict[str, Target] = {}
-    for name in dict.fromkeys(_kinds(space, names)):
-        for target in named_targets(space, [name], where):
-            kept.setdefault(fingerprint([target]), target)
-    return list(kept.values())
+    ``certify.named_targets`` takes them."""
+    return named_targets(space, list(_kinds(space, names)), where)
 
 
 def _kinds(space: QuestionSpace, names: Sequence[str]) -> Iterator[str]:
     concepts = "concepts" in space.kinds  # which items of a pool have not
     yield "overall"
-    if space.oracle.concepts_are == "classes":
-        yield "misclassified"
     if concepts:
         yield from ("relations", "concepts")
     for column in space.dataset.metadata_columns:

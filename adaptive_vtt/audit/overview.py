@@ -25,15 +25,19 @@ Row = tuple[str, str]
 """A part, and what became of it."""
 
 
-def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) -> list[Row]:
+def overview(
+    space: QuestionSpace, targets: Sequence[str], answers: CallMode, why: str = ""
+) -> list[Row]:
     """Images, columns, concepts, relations, targets and what a call looks like.
 
-    ``targets``: the names of those that are certified; ``answers``: what a call answers.
+    ``targets``: the names of those that are certified; ``answers``: what a call answers; ``why``:
+    what decided the oracle, where that was proposed.
     """
     severities = Counter(variant.relation.name for variant in space.variants)
     relations = [f"{n} (x{k})" if k > 1 else n for n, k in severities.items()]
     return [
         *_read(space),
+        *([("task", why)] if why else []),
         ("relations (severities)", some(relations, MANY)),
         ("targets", f"{len(targets)}: {some(targets, FEW)}" if targets else "none is certified"),
         ("a call", _call(space, answers)),
@@ -82,12 +86,18 @@ def _call(space: QuestionSpace, answers: CallMode) -> str:
     return f"{dataset.sample_id(0)} under {variant.relation.name}{severity}: {about}{at_once}?"
 
 
-def show(space: QuestionSpace, targets: Sequence[str], answers: CallMode, to: Console) -> None:
+def show(
+    space: QuestionSpace,
+    targets: Sequence[str],
+    answers: CallMode,
+    to: Console,
+    why: str = "",
+) -> None:
     """Prints the table."""
     table = Table(title=f"read: {space.dataset.name}", title_justify="left", box=None)
     table.show_header = False
     table.add_column(overflow="fold", max_width=24)
     table.add_column(overflow="fold")
-    for name, told in overview(space, targets, answers):
+    for name, told in overview(space, targets, answers, why):
         table.add_row(name, told)
     to.print(table, markup=False)

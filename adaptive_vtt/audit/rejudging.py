@@ -39,7 +39,7 @@ from ..engine.repeat_probes import repeated
 from ..engine.selector import teach
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError
-from ..families import Misclassified, OfConcept, OfRelationConcept, TargetId
+from ..families import OfConcept, OfRelationConcept, TargetId
 from ..journal import Journal, SQLiteJournal, open_journal, read_journal
 from ..journal.answer_json import from_json, to_json
 from ..journal.facts import Facts, read_facts
@@ -176,11 +176,12 @@ def _check_same(then: _Audit, space: QuestionSpace) -> None:
             f"{difference}; what was certified there still holds of the oracle that it was made "
             "with, and an audit with this one has to ask anew"
         )
-    ids = () if facts.certificate is None else facts.certificate.ids
-    if any(isinstance(id, Misclassified) for id in ids) and space.oracle.concepts_are != "classes":
+    before, now = facts.space.concepts_are == "classes", space.oracle.concepts_are == "classes"
+    if facts.certificate is not None and before != now:
+        unit = "of images by their likeliest class" if before else "of questions one by one"
         raise InputError(
-            f"rejudge: {then.where}: expected an oracle that goes by the likeliest class, as a "
-            f"misclassification rate was certified, got {_name(space)}"
+            f"rejudge: {then.where}: expected an oracle that judges as rates were certified, "
+            f"{unit}, got {_name(space)}; an audit with this one has to ask anew"
         )
 
 
@@ -393,7 +394,7 @@ def _facts(then: _Audit, judge: Judge, rows: list[CallRow]) -> JsonObject:
 def _renamed(id: TargetId, then: _Audit, space: QuestionSpace) -> TargetId:
     """The target's identity with what the oracle calls its concept and its rate."""
     if not isinstance(id, OfConcept | OfRelationConcept):
-        return id
+        return replace(id, rate=space.oracle.error)
     concept = space.concepts[then.facts.space.concepts.index(id.concept)]
     rates: dict[int | None, str] = {side: rate for rate, side in space.oracle.rates.items()}
     return replace(id, concept=concept, rate=rates.get(id.side, id.rate))

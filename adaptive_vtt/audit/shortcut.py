@@ -1,68 +1,42 @@
-"""An audit in one line, ``adaptive_vtt.audit("folder", my_function)``, and a census likewise.
-
-What to ask and to certify, where the user did not say, follows from what is known of the images.
-
-| what is known | oracle | certified, and the same under every relation |
-|---|---|---|
-| masks of all that is there | mask-drop: Dice down by a quarter, by half | EFR of both |
-| exactly one concept per image | top-class | misclassification rate |
-| labels | correctness | overall error (and, once, both rates of every concept) |
-| answers in words | multiple-choice; contains-truth without options | overall error |
-| nothing | consistency with the source image's answer | overall error |
-"""
+"""An audit in one line, ``adaptive_vtt.audit("folder", my_function)``, and a census likewise."""
 
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from ..datasets import Dataset, as_dataset
 from ..datasets.table import Labels
-from ..engine.options import Filters
 from ..errors import InputError
 from ..journal.files import JOURNAL
 from ..models.base import ModelSource, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import model_of
-from ..oracles import (
-    REGISTRY,
-    Consistency,
-    ContainsTruth,
-    Correctness,
-    MaskDrop,
-    MultipleChoice,
-    Oracle,
-    TopClass,
-)
+from ..oracles import REGISTRY, Oracle
 from ..relations import Relation
 from ..results.result import Result
 from ..space import QuestionSpace
 from ..strategies import EVERYTHING as CENSUS
-from ..types import IDENTITY
 from .asking import Audit
 from .overview import show
 from .progress import Hooks
+from .proposed import OVERALL, proposed
 
-RELATIONS = (IDENTITY, "gaussian_noise", "brightness_down", "rotation")
-"""What images are put through, unless said otherwise: noise, a darker and a tilted camera."""
-EVERYTHING, MISCLASSIFIED = ("overall", "relations"), ("misclassified",)
 HALF_WIDTH = 0.05
 """How far intervals reach to either side, unless said otherwise."""
 
 
 @dataclass(frozen=True)
-class Suggestion:
-    """The questions, and the targets that suit them: names, and filters for those of their own,
-    as ``certify.named_targets`` takes them."""
+class Questions:
+    """The questions about a dataset, the ``targets`` that suit them, and ``why``."""
 
     space: QuestionSpace
     targets: tuple[str, ...]
-    where: Filters = field(default_factory=dict)
+    why: str
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The options of an audit: those given, and what is left to say of its targets.
@@ -70,70 +44,29 @@ class Suggestion:
         Without ``half_width`` and ``at_most`` intervals reach HALF_WIDTH to either side.
         """
         found = dict(given)
-        if "certify" in given:
-            return found
-        if given.get("strategy") == CENSUS:
-            found["where"] = {**self.where, **(given.get("where") or {})}
-            found.setdefault("targets", [*found["where"]])
+        if "certify" in given or given.get("strategy") == CENSUS:
             return found
         if not {"half_width", "at_most"} & set(given):
             found["half_width"] = HALF_WIDTH
         if "targets" not in given:
-            found["where"] = {**self.where, **(given.get("where") or {})}
-            found["targets"] = [*self.targets, *found["where"]]
+            found["targets"] = [*self.targets, *(given.get("where") or {})]
         return found
 
 
-def suggested(
+def questions(
     dataset: Dataset,
     relations: Iterable[str | Relation] | None = None,
     oracle: Oracle | str | None = None,
-) -> Suggestion:
-    """The questions about a dataset, by the table above.
-
-    ``relations`` and ``oracle`` (one, or its name) are taken where they are given. A dataset
-    without images is asked about as it is. Raises InputError where nothing can be asked.
-    """
-    suited, targets = _by_truths(dataset)
-    given: Oracle | None = REGISTRY.make(oracle, {}) if isinstance(oracle, str) else oracle
-    if relations is None:
-        relations = RELATIONS if dataset.has_images else (IDENTITY,)
-    if given is not None and type(given) is not type(suited):
-        targets = EVERYTHING
-    space = QuestionSpace(dataset, relations, oracle=given or suited)
-    if targets != MISCLASSIFIED:
-        return Suggestion(space, targets)
-    return Suggestion(space, targets, misclassified_under(space))
-
-
-def misclassified_under(space: QuestionSpace) -> Filters:
-    """Under each relation, the share of images whose class is missed: the error of a relation would
-    be over all classes of an image, most of which nobody confuses."""
-    names = dict.fromkeys(v.relation.name for v in space.variants)
-    return {f"misclassified under {name}": {"relation": [name], "truth": [1]} for name in names}
-
-
-def _by_truths(dataset: Dataset) -> tuple[Oracle, tuple[str, ...]]:
-    counts = np.asarray(dataset.counts)
-    if not counts.sum():
-        return Consistency(), EVERYTHING
-    concept, side = divmod(int(counts[:, ::-1].argmax()), 2)
-    labelled = dataset.sample(int(dataset.members(concept, 1 - side, np.zeros(1, int))[0]))
-    present = [concept for concept, truth in labelled.truth.items() if truth == 1]
-    if labelled.masks and all(labelled.masks.get(concept) is not None for concept in present):
-        return MaskDrop(), ("concepts", "relations")
-    if labelled.asks:
-        options = any(ask.options for ask in labelled.asks.values())
-        return (MultipleChoice() if options else ContainsTruth()), EVERYTHING
-    if are_classes(dataset):
-        return TopClass(), MISCLASSIFIED
-    return Correctness(), ("overall", "concepts", "relations")
-
-
-def are_classes(dataset: Dataset) -> bool:
-    """Whether every image is known to have exactly one of two or more concepts."""
-    truths = dataset.profile[0]
-    return truths.shape[1] > 1 and bool(((truths == 1).sum(axis=1) == 1).all())
+) -> Questions:
+    """The questions that ``proposed`` proposes; ``relations`` and ``oracle`` (one, or its name) are
+    taken where they are given. Raises InputError where nothing can be asked."""
+    found = proposed(dataset)
+    suited = REGISTRY.make(found.oracle, {})
+    given = REGISTRY.make(oracle, {}) if isinstance(oracle, str) else oracle or suited
+    space = QuestionSpace(dataset, relations or found.relations, oracle=given)
+    if type(given) is type(suited):
+        return Questions(space, found.targets, found.why)
+    return Questions(space, OVERALL, f"the oracle is {type(given).__name__}")
 
 
 def audit(
@@ -154,7 +87,7 @@ def audit(
       ``labels`` where images come without; where nobody has any, ``concepts`` names what the model
       answers, of a table the columns to ask about.
     - ``model``: a function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
-    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``suggested``).
+    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``audit.proposed``).
     - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
       that stands there is gone on with, by these lines or, where the journal can keep them (data
       by a path, names and numbers), by ``avtt resume OUT --model FILE:NAME``.
@@ -165,14 +98,14 @@ def audit(
     Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
     """
     relations = None if relations is None else list(relations)
-    found = suggested(as_dataset(data, labels, concepts), relations, oracle)
+    found = questions(as_dataset(data, labels, concepts), relations, oracle)
     journal = None if out is None else Path(out) / JOURNAL
     call = {"concepts": concepts, "relations": relations, "oracle": oracle, **options}
     notes = {} if labels is not None else _kept(data, call)
     with Audit(found.space, model, journal=journal, notes=notes, **found.options(options)) as begun:
         if begun.state().calls == 0 and on_progress:
             console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-            show(found.space, begun.targets, begun.model.answers, console)
+            show(found.space, begun.targets, begun.model.answers, console, found.why)
         result = begun.run(on_progress)
     if out is not None:
         result.save(out)
@@ -192,7 +125,7 @@ def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) ->
     """The audit of a journal's note of a call of ``audit``, with ``options`` before its own."""
     given = dict(call)
     data, concepts, relations, oracle = map(given.pop, ("data", "concepts", "relations", "oracle"))
-    found = suggested(as_dataset(data, concepts=concepts), relations, oracle)
+    found = questions(as_dataset(data, concepts=concepts), relations, oracle)
     return Audit(found.space, model, **found.options({**given, **options}))
 
 

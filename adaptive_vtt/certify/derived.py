@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..families import Misclassified, OfConcept, OfRelation, OfRelationConcept, Overall, TargetId
+from ..families import OfConcept, OfRelation, OfRelationConcept, Overall, TargetId
 from ..types import IDENTITY, SIDES, Floats
 
 if TYPE_CHECKING:
@@ -211,13 +211,14 @@ def baseline(relation: str) -> Baseline | None:
 @dataclass(frozen=True)
 class _Known:
     """What is certified of which space. ``counts`` C x 2: questions per concept and truth;
-    ``levels``: the severities of each relation; ``concepts_are``: see ``OracleDefaults``."""
+    ``levels``: the severities of each relation; ``concepts_are``: see ``OracleDefaults``;
+    ``rates``: by any name of their targets, as one may be about what another is asked for by."""
 
     concepts: tuple[str, ...]
     counts: Floats
     levels: dict[str, set[int]]
     concepts_are: str
-    rates: Rates
+    rates: Mapping[str, Bounds]
 
     @classmethod
     def of(cls, space: "SpaceFacts", rates: Rates) -> "_Known":
@@ -225,7 +226,8 @@ class _Known:
         for relation, severity in space.variants:
             levels.setdefault(relation, set()).add(severity)
         counts = np.array(space.cell_counts, float)
-        return cls(space.concepts, counts, levels, space.concepts_are, rates)
+        named = {name: bounds for target, bounds in rates.items() for name in target.names}
+        return cls(space.concepts, counts, levels, space.concepts_are, named)
 
     @property
     def relations(self) -> list[str]:
@@ -240,12 +242,12 @@ class _Known:
     def side(self, concept: str, rate: str, relation: str | None = None) -> Bounds | None:
         side = SIDES[rate]
         if relation is None:
-            return self.rates.get(OfConcept(concept, side, rate))
-        return self.rates.get(OfRelationConcept(relation, concept, side, rate))
+            return self.rates.get(OfConcept(concept, side, rate).name)
+        return self.rates.get(OfRelationConcept(relation, concept, side, rate).name)
 
     def error(self, relation: str) -> Bounds | None:
         """The mean loss under a relation."""
-        return self.rates.get(OfRelation(relation))
+        return self.rates.get(OfRelation(relation).handle)
 
     def every(self, side: str) -> Bounds | None:
         """This rate of all concepts (C,), if all are certified."""
@@ -299,12 +301,12 @@ def _class_rates(
         # an alarm is one of all other images, so all classes must be known of all images
         whole = bool((absent + present == present.sum()).all())
         alarm = known.every(ALARM) if whole else None
-        return present, known.every(MISS), alarm, known.rates.get(Misclassified())
+        return present, known.every(MISS), alarm, known.rates.get(Overall.kind)
     if known.concepts_are == "labels" and len(known.concepts) == 1:
         miss, false = (known.side(known.concepts[0], side) for side in SIDES)
         if miss is not None and false is not None:
             both, turned = stack([miss, false]), stack([false, miss])
-            return known.counts[0, ::-1], both, turned, known.rates.get(Overall())
+            return known.counts[0, ::-1], both, turned, known.rates.get(Overall.kind)
     return present, None, None, None
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError, check_known
+from ..errors import InputError, unknown
+from ..families import TargetId
 from ..types import Bets, Floats, Guarantee
 from .decisions import Comparison, Decisions
 from .sequences import BETS
@@ -126,14 +127,18 @@ class Rules:
         return Decisions(limits, self.alphas(count), self.guarantee == "all", beside)
 
 
-def shares(weights: Mapping[str, float], targets: Sequence[str]) -> tuple[float, ...]:
-    """Weights by target's name, 1 where none is given, as shares that sum to 1, in the order of
-    ``targets``. Raises InputError for an unknown target, and for weights that are none."""
+def shares(weights: Mapping[str, float], targets: Sequence[TargetId]) -> tuple[float, ...]:
+    """Weights by targets' names or handles, 1 where none is given, as shares that sum to 1, in the
+    order of ``targets``. Raises InputError for an unknown target, and for weights that are none."""
+    given = [1.0] * len(targets)
     for name, weight in weights.items():
-        check_known("target", name, targets, "weights")
+        places = [k for k, target in enumerate(targets) if target.is_named(name)]
+        if not places:
+            raise unknown("target", name, [target.name for target in targets], "weights")
         if not 0 <= weight < float("inf"):
             raise InputError(f"weights: {name!r}: expected a number of 0 or more, got {weight}")
-    given = [float(weights.get(name, 1.0)) for name in targets]
+        for place in places:
+            given[place] = float(weight)
     if sum(given) <= 0:
         raise InputError("weights: expected at least one target with a weight above 0, got none")
     return tuple(weight / sum(given) for weight in given)

@@ -12,16 +12,15 @@ recomputed from the journal alone (``verify_draws``).
 import base64
 import hashlib
 import zlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, JournalError, unknown
-from ..families import Fields, Filtered, TargetId, family_of
+from ..families import FAMILIES, Fields, Filtered, TargetId, family_of
 from ..population import Population
 from ..types import Bools, CallMode, Indices, JsonObject
 
@@ -121,32 +120,39 @@ def named_targets(
 ) -> list[Target]:
     """The targets that ``names`` stand for, without those that hold no question.
 
-    "overall"; "misclassified" (the share of images whose class is missed, for oracles
-    like TopClass); "concepts" (miss rate and false-alarm rate of each, or what the oracle has in
-    their place); "concept:NAME" (those of one); "relations"; "relation:NAME" (one of them, such as
-    "relation:identity", images as they are); "severities" (each relation at each severity);
-    "relation-concepts" (each relation for each concept); "relation-sides" (each relation for
-    what "concepts" has); "group:COLUMN" (each value of a metadata
-    column); or a name of ``where``, a filter: field -> allowed values, the fields being
-    relation, severity, concept, truth, or any metadata column. Raises InputError for an
-    unknown name or a filter that selects nothing.
+    "overall" (also called "misclassified" where images have classes); "concepts" (miss rate and
+    false-alarm rate of each, or what the oracle has in their place); "concept:NAME" (those of one);
+    "relations"; "relation:NAME" (one of them, such as "relation:identity", images as they are);
+    "severities" (each relation at each severity); "relation-concepts" (each relation for each
+    concept); "relation-sides" (each relation for what "concepts" has); "group:COLUMN" (each value
+    of a metadata column); or a name of ``where``, a filter: field -> allowed values, the fields
+    being relation, severity, concept, truth, or any metadata column. Names that select the same
+    questions are one target, whose ``also`` are the other names. Raises InputError for an unknown
+    name or a filter that selects nothing.
     """
     filters = dict(where or {})
-    found: list[Target] = []
+    kept: dict[str, Target] = {}
     for name in names:
-        found += _family(space, name, filters)
-    kept = [t for t in found if size(space, t) > 0]
+        for target in _family(space, name, filters):
+            if size(space, target) > 0:
+                subset = fingerprint([target])
+                kept[subset] = _merged(kept[subset], target) if subset in kept else target
     if not kept:
         raise InputError(f"targets: expected some with questions, got none from {list(names)}")
-    repeated = sorted(name for name, times in Counter(t.name for t in kept).items() if times > 1)
-    if repeated:
-        raise InputError(f"targets: {repeated[0]!r} stands twice")
-    return kept
+    return list(kept.values())
+
+
+def _merged(*both: Target) -> Target:
+    """Of two targets about the same questions that of the broader family, with the names of both,
+    in whatever order these were asked for."""
+    first, other = sorted(both, key=lambda target: FAMILIES.index(type(target.id)))
+    more = (first.id.names | other.id.names) - replace(first.id, also=()).names
+    return replace(first, id=replace(first.id, also=tuple(sorted(more))))
 
 
 def _family(space: Population, name: str, filters: Mapping[str, Fields]) -> list[Target]:
     if name in filters:
-        target = selected(space, Filtered(name), filters[name])
+        target = selected(space, Filtered(name, space.oracle.error), filters[name])
         if size(space, target) == 0:
             raise InputError(
                 f"target {name!r}: its filter {dict(filters[name])} selects no question"
@@ -161,6 +167,9 @@ def _family(space: Population, name: str, filters: Mapping[str, Fields]) -> list
 def selected(space: Population, id: TargetId, fields: Fields) -> Target:
     """A target from field -> allowed values; fields are those of a filter (``named_targets``).
 
+    Where images have classes, and no field is about truths, only questions about an image's true
+    class belong to it: their mean loss is the misclassification rate.
+
     Raises InputError for values that are not there.
     """
     own: dict[str, list[object]] = {
@@ -171,6 +180,8 @@ def selected(space: Population, id: TargetId, fields: Fields) -> Target:
     }
     masks = {field: np.full(len(values), True) for field, values in own.items()}
     rows: Bools | None = None
+    if space.oracle.concepts_are == "classes" and "truth" not in fields:
+        fields = {**fields, "truth": [1]}
     for field, allowed in fields.items():
         if field in own:
             masks[field] = _mask(own[field], allowed, field, id.name)

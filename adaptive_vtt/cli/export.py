@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..audit.making import Making
-from ..audit.shortcut import suggested
+from ..audit.shortcut import questions
 from ..config import read_spec
 from ..config.building import build_space
 from ..config.going_on import space_of
@@ -295,7 +295,7 @@ def _asked_about(
                 "export: expected --data PATH and --relations NAMES with --corrupted OUT alone, "
                 "without DIR; answers are exported from the folder of an audit"
             )
-        yield None, suggested(as_dataset(data), relations).space
+        yield None, questions(as_dataset(data), relations).space
     elif source is None:
         raise InputError(
             "export: expected the folder of an audit, or for --corrupted a SPEC.toml or --data "

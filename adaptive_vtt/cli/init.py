@@ -20,7 +20,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from ..audit.overview import show
-from ..audit.shortcut import RELATIONS, are_classes
+from ..audit.proposed import proposed
 from ..certify.targets import named_targets
 from ..config import Spec
 from ..config.section import Section, kind_name, kinds_of, shown_default
@@ -95,7 +95,7 @@ def init(
         typer.echo(f"wrote {path}, a model and images to try it on\nnext:")
     else:
         typer.echo(f"found {written.found}")
-        show(written.space, written.targets, "all", plain_console())
+        show(written.space, written.targets, "all", plain_console(), written.why)
         typer.echo(f"wrote {path}\nnext:")
         if model is None:
             typer.echo(f"  make predict in {code} call your model")
@@ -234,13 +234,14 @@ WRAPPED = (
 @dataclass(frozen=True)
 class First:
     """What ``avtt init`` writes for a layout: SPEC.toml and model.py, what was recognised, the
-    questions about it, and the names of the targets."""
+    questions about it, the names of the targets, and why it is these."""
 
     spec: str
     model: str
     found: str
     space: QuestionSpace
     targets: list[str]
+    why: str
 
 
 def first(
@@ -263,7 +264,8 @@ def first(
         )
     layout, dataset = _loaded(layout)
     dataset.sample(0)  # an audit reads that, too
-    oracle, code = _oracle(layout, dataset), _model(layout, dataset)
+    code, proposal = _model(layout, dataset), proposed(dataset)
+    targets = [*proposal.targets]
     named: Table = {"target": "model.py:predict"}
     if model is not None and model.suffix == ".onnx":
         code = ""
@@ -275,15 +277,16 @@ def first(
     sections: dict[str, Table] = {
         "dataset": _dataset(layout, base),
         "model": named,
-        "space": {"relations": list(RELATIONS)},
-        "oracle": {} if oracle is None else {"kind": oracle},
+        "space": {"relations": [*proposal.relations]},
+        "oracle": {"kind": proposal.oracle},
         "audit": {"budget": budget},
-        "certify": {"half_width": half_width, "targets": _targets(layout, oracle)},
+        "certify": {"half_width": half_width, "targets": targets},
     }
     text = "".join(_section(name, fields) for name, fields in sections.items() if fields)
-    space = QuestionSpace(dataset, RELATIONS, oracle=REGISTERED.make(oracle or "correctness", {}))
-    targets = [target.name for target in named_targets(space, _targets(layout, oracle))]
-    return First(HEAD + text, code, _found(layout, dataset), space, targets)
+    oracle = REGISTERED.make(proposal.oracle, {})
+    space = QuestionSpace(dataset, proposal.relations, oracle=oracle)
+    names = [target.name for target in named_targets(space, targets)]
+    return First(HEAD + text, code, _found(layout, dataset), space, names, proposal.why)
 
 
 def _loaded(layout: Layout) -> tuple[Layout, Dataset]:
@@ -297,21 +300,6 @@ def _loaded(layout: Layout) -> tuple[Layout, Dataset]:
             with suppress(InputError):  # the first error is the one to tell of
                 return without, without.load()
         raise
-
-
-def _oracle(layout: Layout, dataset: Dataset) -> str | None:
-    """The oracle to name; None: correctness, which needs no naming."""
-    if layout.kind in {"masks", "images"}:
-        return "mask-drop" if layout.kind == "masks" else "consistency"
-    if asks := adapted_dataset(dataset).asks(0):
-        return "multiple-choice" if next(iter(asks.values())).options else "contains-truth"
-    return "top-class" if are_classes(dataset) else None
-
-
-def _targets(layout: Layout, oracle: str | None) -> list[str]:
-    if oracle == "top-class":
-        return ["misclassified", "relations"] if layout.kind == "classes" else ["misclassified"]
-    return ["concepts", "relation-sides"] if oracle == "mask-drop" else ["overall", "relations"]
 
 
 def _dataset(layout: Layout, base: Path) -> Table:

@@ -156,7 +156,7 @@ class Certify:
     weights: Annotated[
         Mapping[str, float] | None,
         Option(
-            "a target's full name, such as 'overall error' -> its share of what may go wrong, "
+            "a target's name, such as 'overall' -> its share of what may go wrong, "
             "relative to the others' 1: a larger one takes fewer questions"
         ),
     ] = None
@@ -307,7 +307,7 @@ class Certify:
         if self.guarantee == "each" or len(targets) == 1:
             return None
         if self.weights:
-            return shares(self.weights, [target.name for target in targets])
+            return shares(self.weights, [target.id for target in targets])
         if begun is not None:
             return begun.weights
         if even:

@@ -22,6 +22,7 @@ from ..types import (
     SourceAnswer,
     Value,
     Version,
+    error_of,
 )
 from ..utils.options import Option
 from .judge_models import JudgeModel, Query
@@ -85,6 +86,11 @@ class OracleDefaults:
     """The judge model that is asked where the rule is not sure, if there is one."""
     models: int = 1
     """How many models a call asks: each answer is theirs together, and costs so many calls."""
+
+    @property
+    def error(self) -> str:
+        """What the mean loss is called of all concepts together."""
+        return error_of(self.concepts_are, self.rates)
 
     @property
     def regime(self) -> str | None:

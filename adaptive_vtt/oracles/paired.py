@@ -61,6 +61,7 @@ class Paired(OracleDefaults):
         self.options = tuple(f"{name} = {value}" for name, value in plain.items())
         self.needs_source = oracle.needs_source
         self.rates = oracle.rates
+        self.concepts_are = oracle.concepts_are
         self.whole_call = oracle.whole_call
         self.unanswered_loss = oracle.unanswered_loss
 

@@ -102,12 +102,13 @@ def _of_variants(
     for relation, severity in space.variants:
         mine = groups.get((relation, severity), counted.iloc[:0])
         each = by_class[relation, severity]
+        unit = mine[mine["truth"] == 1] if space.concepts_are == "classes" else mine
         row = {
             "relation": relation,
             "severity": severity,
             "questions": len(mine),
             "unanswered": int(mine["unanswered"].notna().sum()),
-            "error": float(mine["loss"].mean()),
+            "error": float(unit["loss"].mean()),
         }
         if metric is not None:
             row[metric] = float(mine["answer"].mean())

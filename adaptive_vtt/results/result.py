@@ -30,7 +30,7 @@ from ..oracles.findings import (
     found_by_judge,
     unconfirmed_of,
 )
-from ..types import JsonObject
+from ..types import JsonObject, error_of
 from ..utils.figures import USD, Bar, figure, money, on_page, table_html
 from ..utils.files import write_text
 from . import census
@@ -328,7 +328,7 @@ def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Re
     calls, draws = journal.calls(), journal.draws(proposals=False)
     table, certificate, rates = judged(facts, draws, calls), facts.certificate, {}
     if certificate is None:
-        targets = _targets(table, facts.settings.oracle.rates)
+        targets = _targets(table, facts)
     else:
         found_rows = facts.intervals if intervals is None else intervals
         targets = _certified(facts, found_rows, draws, calls)
@@ -451,21 +451,27 @@ def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> JsonO
     return row | told
 
 
-def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:
-    """Raw figures, with the concepts' ``rates`` by name: which truth each is about."""
-    found: dict[TargetId, pd.DataFrame] = {Overall(): table}
+def _targets(table: pd.DataFrame, facts: Facts) -> pd.DataFrame:
+    """Raw figures, by the same units as certified ones (``certify.targets.selected``)."""
+    rates, classes = facts.settings.oracle.rates, facts.space.concepts_are == "classes"
+    error = error_of(facts.space.concepts_are, rates)
+    unit = table[table["truth"] == 1] if classes else table
+    found: dict[TargetId, pd.DataFrame] = {Overall(error): unit}
     for concept, part in table.groupby("concept", sort=False):
         for rate, truth in rates.items():
             about = OfConcept(str(concept), truth, rate)
             found[about] = part[part["truth"] == truth]
-    for relation, part in table.groupby("relation", sort=False):
-        found[OfRelation(str(relation))] = part
+    for relation, part in unit.groupby("relation", sort=False):
+        found[OfRelation(str(relation), error)] = part
     return _identified(pd.DataFrame([_target(*item) for item in found.items()]), list(found))
 
 
 def _identified(table: pd.DataFrame, ids: Sequence[TargetId]) -> pd.DataFrame:
-    """With the fields of each target's identity as columns."""
+    """With the fields of each target's identity as columns, and its other names where any has."""
     fields = pd.DataFrame([target.columns() for target in ids], index=table.index)
+    if any(target.also for target in ids):
+        also = [list(target.also) or None for target in ids]
+        fields["also"] = pd.Series(also, fields.index, object)
     return table.join(fields.astype({"side": "Int64", "severity": "Int64"}))
 
 

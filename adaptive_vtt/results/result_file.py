@@ -47,6 +47,9 @@ class TargetEntry(_Part):
     group: str | None = Field(description="the metadata column it is about")
     value: str | None = Field(description="what stands in that column")
     filter: str | None = Field(description="the name that the user gave to a filter")
+    also: list[str] | None = Field(
+        None, description="other names that select the same questions; null: none"
+    )
     # in audits that certify
     pseudo_outcome_mean: float | None = Field(None, description="the estimate by draws alone")
     size: Count = Field(0, description="its questions in the whole space")

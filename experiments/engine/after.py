@@ -28,7 +28,7 @@ MIN = 1e-9
 
 
 def audited(bench: Bench, marks: Sequence[int] = (), **options: Any) -> Row:
-    """An audit of the overall error, from begin to end, and its squared errors after ``marks``."""
+    """An audit of the overall label error, and its squared errors after ``marks``."""
     truth, errors = float(bench.losses.mean()), {}
     with bench.audit(**options) as audit:
 

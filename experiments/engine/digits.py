@@ -99,7 +99,7 @@ class Bench:
         return Recorded(answers, name=self.name)
 
     def audit(self, **options: Any) -> Audit:
-        """An audit of the overall error, told what the proxies answer."""
+        """An audit of the overall label error, told what the proxies answer."""
         given = {"targets": ["overall"], "proxies": self.told(), **options}
         return Audit(self.space(), given.pop("model", None) or self.model(), **given)
 

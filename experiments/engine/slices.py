@@ -4,8 +4,8 @@ Three worlds of recorded answers. *digits*: scikit-learn's digits under four rel
 where they are turned. *phantom*: endoscopy frames with polyps, under three lights; flat polyps of
 5-10 mm fail under red light. *nothing*: the digits, all failing alike. Elsewhere six of a hundred
 questions fail by chance, and under one relation half as many again, as in life. Audits certify the
-overall error and every relation, and look for three slices. Predictions are left out (surrogate =
-false): an audit then takes some four seconds.
+overall label error and every relation, and look for three slices. Predictions are left out
+(surrogate = false): an audit then takes some four seconds.
 
 Prints a row per world, and after every ten audits what it comes to so far. *found*: audits in which
 a slice shares at least half of what it or the planted one has; *false*: slices that fail no more

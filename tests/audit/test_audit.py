@@ -94,7 +94,7 @@ def test_unanswered_counts_as_wrong_and_teaches_nothing(space: QuestionSpace) ->
     assert audit.state().uncertainty == pytest.approx(np.ones((2, 2)), abs=1e-12)
     result = audit.result()
     assert (result.questions, result.cost) == (20, 5.0)
-    assert result.targets.set_index("target").loc["overall error", "estimate"] == 1
+    assert result.targets.set_index("target").loc["overall label error", "estimate"] == 1
 
 
 def test_one_concept_unanswered_leaves_the_others_learnt(space: QuestionSpace) -> None:
@@ -119,12 +119,12 @@ def test_result_is_counted_from_the_answers() -> None:
     audit = finished(QuestionSpace(from_table(None, labels)), model=Recorded(said))
     targets = audit.result().targets.set_index("target")
     assert targets["estimate"].to_dict() == {
-        "overall error": 3 / 8,
+        "overall label error": 3 / 8,
         "A: miss rate": 1 / 2,
         "A: false-alarm rate": 1 / 2,
         "B: miss rate": 0,
         "B: false-alarm rate": 1 / 2,
-        "relation identity: error": 3 / 8,
+        "relation identity: label error": 3 / 8,
     }
     assert targets["questions"].tolist() == [8, 2, 2, 2, 2, 8]
     assert not targets["certified"].any()
@@ -142,5 +142,5 @@ def test_result_for_json_has_null_for_what_is_unknown(space: QuestionSpace) -> N
     result = finished(space, budget=2).result().as_dict()
     assert result["calls"] == 2
     assert result["stop_reason"] == "2 calls were made"
-    assert result["targets"][0]["target"] == "overall error"
+    assert result["targets"][0]["target"] == "overall label error"
     assert result["targets"][0]["lower"] is None

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import adaptive_vtt as avtt
-from adaptive_vtt.audit.shortcut import suggested
+from adaptive_vtt.audit.shortcut import questions
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
 from adaptive_vtt.errors import InputError, ModelError
@@ -246,27 +246,26 @@ def test_what_is_asked_and_certified_follows_from_what_is_known(tmp_path: Path) 
     rates = np.array([[0, 1], [1, 1], [0, 0], [1, 0]])
     expected = {
         "Consistency": (as_dataset(images), ("overall", "relations")),
-        "Correctness": (from_table(images, rates), ("overall", "concepts", "relations")),
-        "TopClass": (as_dataset(class_folders(tmp_path)), ("misclassified",)),
+        "Correctness": (from_table(images, rates), ("overall", "relations")),
+        "TopClass": (as_dataset(class_folders(tmp_path)), ("overall", "relations")),
         "MaskDrop": (
             from_table(images, [1, 1, 1, 1], masks={"label": [np.eye(4, dtype=bool)] * 4}),
-            ("concepts", "relations"),
+            ("concepts", "relation-sides"),
         ),
     }
     for oracle, (dataset, targets) in expected.items():
-        found = suggested(dataset)
+        found = questions(dataset)
         assert (type(found.space.oracle.original).__name__, found.targets) == (oracle, targets)
     relations = {v.relation.name for v in found.space.variants}
     assert relations == {"identity", "gaussian_noise", "brightness_down", "rotation"}
-    assert len(suggested(from_table(None, rates)).space.variants) == 1
-    assert suggested(from_table(images, rates), oracle="consistency").targets[0] == "overall"
+    assert len(questions(from_table(None, rates)).space.variants) == 1
+    assert questions(from_table(images, rates), oracle="consistency").targets[0] == "overall"
 
 
 def test_classes_are_certified_as_a_whole_and_under_every_relation(tmp_path: Path) -> None:
     result = avtt.audit(class_folders(tmp_path), classify, relations=["identity"], **QUICK)
-    names = ["misclassification rate", "misclassified under identity"]
-    assert result.targets["target"].tolist() == names
-    assert result.targets["size"].tolist() == [6, 6]
+    assert result.targets["target"].tolist() == ["overall misclassification rate"]
+    assert result.targets["size"].tolist() == [6]
 
 
 @pytest.mark.parametrize("kind", ["classes", "table", "masks", "images", "arrays", "dataset"])
@@ -295,7 +294,7 @@ def test_every_kind_of_data_in_one_line(tmp_path: Path, kind: str) -> None:
 def test_the_folder_of_avtt_init_is_audited_in_one_line(tmp_path: Path) -> None:
     write_start(tmp_path)
     result = avtt.audit(tmp_path, f"{tmp_path / 'model.py'}:predict", **QUICK)
-    names = {"overall error", "bright: miss rate", "round: false-alarm rate"}
+    names = {"overall label error", "relation identity: label error"}
     assert names < set(result.targets["target"])
 
 

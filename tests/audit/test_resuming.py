@@ -267,7 +267,8 @@ def test_other_targets_are_told_as_two_lists_and_other_concepts_by_name(
 ) -> None:
     certified = {"half_width": 0.3, "surrogate": False, "self_taught": False, "seed": 0}
     journal = finished(space, budget=3, targets=["overall", "relations"], **certified).journal
-    expected = r"begun with \d targets, 'overall error', .* not with 1, 'overall error'; give what"
+    one = "'overall label error'"
+    expected = rf"begun with \d targets, {one}, .* not with 1, {one}; give what"
     with pytest.raises(JournalError, match=expected):
         Audit(space, ScriptedModel(), journal=journal, targets=["overall"], **certified)
     sides = {"where": {"mine": {"truth": [1]}}, "targets": ["mine"], **certified}

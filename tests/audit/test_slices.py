@@ -172,7 +172,7 @@ def test_other_losses_leave_slices_out(journal):
     space, _ = world()
     found = rejudge(journal, space)
     registered = summarise(journal).targets[:1]
-    assert found.targets["target"].tolist() == ["overall error"]
+    assert found.targets["target"].tolist() == ["overall label error"]
     for side in ("lower", "upper"):
         assert found.targets[side].tolist() == pytest.approx(registered[side].tolist(), abs=1e-12)
 

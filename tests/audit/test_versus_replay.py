@@ -133,7 +133,9 @@ def test_draws_that_chose_a_stratum_first_are_replayed_for_the_same_targets_alon
         versus.run()
     verify(read_journal(path))
     for other in ({"targets": ["overall"]}, {"targets": targets, "strategy": "random"}):
-        with pytest.raises(InputError, match=r"the targets of that audit \(overall error, relatio"):
+        with pytest.raises(
+            InputError, match=r"the targets of that audit \(overall label error, relatio"
+        ):
             replayed(tmp_path / "a.db", a, b, questions, **other)
 
 

@@ -47,7 +47,7 @@ def test_one_odd_cell_is_named_and_not_the_model_blamed(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=f"column 'loop' was taken for metadata: {told}"):
         dataset = as_dataset(root)
     space = QuestionSpace(dataset)
-    assert dict(overview(space, ["overall error"], "all"))["loop"] == f"metadata: {told}"
+    assert dict(overview(space, ["overall label error"], "all"))["loop"] == f"metadata: {told}"
     with pytest.raises(InputError, match=r"got 'maybe' at sample 'page_8\.png', concept 'loop'"):
         as_dataset(root, concepts=["even", "loop"])
 
@@ -125,12 +125,12 @@ def test_the_table_says_what_became_of_everything_within_80_columns() -> None:
     site = pd.DataFrame({"site": ["x", "y", "x"]})
     dataset = from_table(images, labels, metadata=site, skipped=["d.png"], name="pages")
     space = QuestionSpace(dataset, ["identity", "rotation"], severities=[1, 3])
-    assert dict(overview(space, ["overall error", "even: miss rate"], "all")) == {
+    assert dict(overview(space, ["overall label error", "even: miss rate"], "all")) == {
         "images": "3; 1 left out, as d.png",
         "even": "concept: 1 yes, 1 no, 1 unknown",
         "metadata": "site",
         "relations (severities)": "identity, rotation (x2)",
-        "targets": "2: overall error, even: miss rate",
+        "targets": "2: overall label error, even: miss rate",
         "a call": "a under rotation, severity 3: even?",
     }
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115

@@ -152,7 +152,7 @@ def test_rounding_takes_no_call_from_a_cap() -> None:
 def test_a_dry_run_counts_sources_repeat_probes_and_money(tmp_path: Path) -> None:
     write_start(tmp_path)
     text = (tmp_path / "SPEC.toml").read_text()
-    text += '\n[oracle]\nkind = "consistency"\n'
+    text = text.replace('kind = "correctness"', 'kind = "consistency"')
     (tmp_path / "SPEC.toml").write_text(text)
     spec = read_spec(tmp_path / "SPEC.toml")
     space = build_space(spec, tmp_path)

@@ -12,7 +12,7 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 RELATIONS = ["identity", "rotation"]
-PLAIN = "relation identity: error"
+PLAIN = "relation identity: label error"
 
 
 def space_of(images: int, relations: list[str] = RELATIONS) -> QuestionSpace:

@@ -81,7 +81,6 @@ def test_sizes_and_calls_of_every_target_are_those_of_counting(seed: int) -> Non
         (["m"], {"m": {"relation": ["q"]}}, "target 'm': unknown relation 'q'"),
         (["m"], {"m": {"concept": "a"}}, "concept: expected a list of values, got 'a'"),
         (["m"], {"m": {"relation": ["t"], "concept": ["c"]}}, "selects no question"),
-        (["overall", "overall"], {}, "'overall error' stands twice"),
     ],
 )
 def test_targets_that_cannot_be_are_named(names, where, message) -> None:
@@ -179,7 +178,7 @@ def test_intervals_never_grow_and_end_at_the_truth_when_everything_is_asked() ->
 
 
 def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dict[str, float]]:
-    """A space with recorded answers, and the true value of its overall error."""
+    """A space with recorded answers, and the true value of its overall label error."""
     rng = np.random.default_rng(seed)
     labels = pd.DataFrame(
         rng.integers(0, 2, (samples, 2)),
@@ -197,7 +196,7 @@ def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dic
             losses.append(wrong.mean())
             rows.append((f"s{i}", variant.relation.name, variant.severity, *says.astype(float)))
     frame = pd.DataFrame(rows, columns=["sample", "relation", "severity", "a", "b"])
-    return space, Recorded(frame), {"overall error": float(np.mean(losses))}
+    return space, Recorded(frame), {"overall label error": float(np.mean(losses))}
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,7 @@ def test_audits_cover_the_truth_at_every_moment(options) -> None:
         def watch(step, truth=truth) -> None:
             nonlocal held
             low, high = step.state.lower[0], step.state.upper[0]
-            held &= bool(low - 1e-9 <= truth["overall error"] <= high + 1e-9)
+            held &= bool(low - 1e-9 <= truth["overall label error"] <= high + 1e-9)
 
         result = audit.run(watch)
         assert bool(result.targets["certified"].all())
@@ -271,7 +270,7 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
     result = audit.run()
     assert "every target is decided" in str(result.reason)
     assert result.targets["decided"].tolist() == ["below"]
-    assert truth["overall error"] < 0.5
+    assert truth["overall label error"] < 0.5
     assert result.calls < len(space.dataset) * len(space.variants)
 
 

@@ -26,7 +26,6 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.families import (
     Filtered,
-    Misclassified,
     OfConcept,
     OfRelation,
     OfRelationConcept,
@@ -41,7 +40,7 @@ from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.result import derive, outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import ERROR, SIDES
+from adaptive_vtt.types import ERROR, MISCLASSIFICATION, SIDES
 
 CLASSES = ("a", "b", "c")
 Floats = npt.NDArray[np.float64]
@@ -77,10 +76,10 @@ def exact(rates: Mapping[str, float]) -> dict[str, Bounds]:
 
 def targets_of(space: SpaceFacts) -> Iterator[TargetId]:
     """Every target about concepts, relations and severities of a space."""
-    yield from (Overall(), Misclassified())
+    yield Overall(MISCLASSIFICATION)
     for relation, severity in space.variants:
-        yield OfRelation(relation)
-        yield OfSeverity(relation, severity)
+        yield OfRelation(relation, MISCLASSIFICATION)
+        yield OfSeverity(relation, severity, MISCLASSIFICATION)
     for concept in space.concepts:
         for rate, side in SIDES.items():
             yield OfConcept(concept, side, rate)
@@ -107,10 +106,10 @@ def test_each_relation_for_each_concept_and_side() -> None:
     }
     whole, concepts, sides = sizes.values()
     assert list(concepts) == [
-        f"relation {r}, {c}: error" for r in ("identity", "rotation") for c in ("c0", "c1")
+        f"relation {r}, {c}: label error" for r in ("identity", "rotation") for c in ("c0", "c1")
     ]
     for name, count in concepts.items():
-        stem = name.removesuffix("error")
+        stem = name.removesuffix("label error")
         assert (
             count
             == sides[f"{stem}miss rate"] + sides[f"{stem}false-alarm rate"]
@@ -131,7 +130,7 @@ def test_sides_are_those_of_the_oracle(oracle: Oracle, rate: str) -> None:
 
 def test_misclassified_holds_one_question_per_image() -> None:
     (target,) = named_targets(class_space(), ["misclassified"])
-    assert (target.name, size(class_space(), target)) == ("misclassification rate", 9)
+    assert (target.name, size(class_space(), target)) == ("overall misclassification rate", 9)
     with pytest.raises(InputError, match=r"'misclassified': needs .* classes, as .* 'labels'"):
         named_targets(QuestionSpace(tiny_dataset()), ["misclassified"])
 
@@ -151,7 +150,7 @@ def whole_audit(space: QuestionSpace, *targets: str) -> tuple[MemoryJournal, pd.
 @pytest.fixture(scope="module")
 def classes() -> tuple[MemoryJournal, pd.DataFrame]:
     space = class_space(9, ("identity", "rotation"))
-    return whole_audit(space, "misclassified", "concepts", "relations", "relation-sides")
+    return whole_audit(space, "overall", "concepts", "relations", "relation-sides")
 
 
 def test_figures_of_classes_are_those_of_scikit_learn(
@@ -176,7 +175,7 @@ def test_figures_of_classes_are_those_of_scikit_learn(
         "relation identity: BE": 1 - balanced_accuracy_score(true[~here], said[~here]),
         "all relations: BE": None,  # rotation is the only one
     }
-    losses = table.groupby("relation")["loss"].mean()
+    losses = table[table["truth"] == 1].groupby("relation")["loss"].mean()
     wanted["relation rotation minus identity: error"] = losses["rotation"] - losses["identity"]
     assert wanted.pop("all relations: BE") is None
     for name, value in wanted.items():
@@ -200,7 +199,7 @@ def test_the_report_shows_them_with_the_audits_own_names(
     standings = Evidence.of(journal).standings
     kinds = {s.name: (s.kind, s.label) for s in standings}
     assert all(s.belief is None for s in standings)  # which are about 0.5, not about the likeliest
-    assert kinds["misclassification rate"][0] == "overall"
+    assert kinds["overall misclassification rate"][0] == "overall"
     assert kinds["relation rotation, b: miss rate"] == ("relation, miss rate", "rotation, b")
 
 
@@ -211,7 +210,12 @@ def test_nothing_follows_from_uncertified_or_single_figures() -> None:
     assert result.as_dict()["derived"] == []
     lone = MemoryJournal()
     result = Audit(
-        class_space(), ScriptedModel(), budget=5, half_width=0.1, targets=["overall"], journal=lone
+        QuestionSpace(tiny_dataset()),
+        ScriptedModel(),
+        budget=5,
+        half_width=0.1,
+        targets=["overall"],
+        journal=lone,
     ).run()
     assert result.derived.empty
     assert 'id="derived"' not in render(lone)
@@ -319,7 +323,7 @@ def test_the_certified_misclassification_rate_beats_the_sum_over_classes() -> No
     rates = {f"{c}: miss rate": wide for c in CLASSES}
     known = facts([[2, 1]] * 3)
     assert found(known, rates).loc["accuracy", "lower"] == pytest.approx(0.1)
-    rates["misclassification rate"] = Bounds(0.3, 0.25, 0.35)
+    rates["overall misclassification rate"] = Bounds(0.3, 0.25, 0.35)
     row = found(known, rates).loc["accuracy"]
     assert [row["lower"], row["estimate"], row["upper"]] == pytest.approx([0.65, 0.7, 0.75])
 

@@ -21,6 +21,7 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine import audit_key
 from adaptive_vtt.engine import options as plan
 from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.families import Filtered, OfConcept, Overall
 from adaptive_vtt.journal import FIGURES, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import EXCLUDED
@@ -59,7 +60,7 @@ def test_shares_by_size_are_positive_and_sum_to_one(needs: list[tuple[float, int
 def test_levels_sum_to_alpha_or_are_alpha_each(guarantee: Any, weights: list[float]) -> None:
     names = [f"t{k}" for k in range(len(weights))]
     weights[0] += 1
-    chosen = shares(dict(zip(names, weights, strict=True)), names)
+    chosen = shares(dict(zip(names, weights, strict=True)), [Filtered(name) for name in names])
     levels = Rules(0.1, 0.05, guarantee, None if guarantee == "each" else chosen).alphas(len(names))
     assert (levels >= 0).all()
     assert (levels.sum() if guarantee == "all" else levels.max()) == pytest.approx(0.05)
@@ -69,13 +70,22 @@ def test_levels_sum_to_alpha_or_are_alpha_each(guarantee: Any, weights: list[flo
     ("weights", "message"),
     [
         ({"overal error": 1}, "weights: unknown target 'overal error'.*did you mean"),
-        ({"overall error": -1}, "'overall error': expected a number of 0 or more, got -1"),
-        ({"overall error": 0, "p: e": 0}, "at least one target with a weight above 0"),
+        (
+            {"overall label error": -1},
+            "'overall label error': expected a number of 0 or more, got -1",
+        ),
+        ({"overall label error": 0, "p: e": 0}, "at least one target with a weight above 0"),
     ],
 )
 def test_weights_that_are_none_are_refused(weights: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        shares(weights, ["overall error", "p: e"])
+        shares(weights, [Overall("label error"), OfConcept("p", 1, "e")])
+
+
+def test_a_weight_goes_by_any_name_of_a_target() -> None:
+    both = [Overall("label error", also=("mine",)), OfConcept("p", 1, "e")]
+    for name in ("overall", "overall label error", "mine"):
+        assert shares({name: 3}, both) == (0.75, 0.25)
 
 
 def test_weights_and_a_guarantee_for_each_exclude_each_other() -> None:

@@ -37,7 +37,7 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     command = re.findall(r"^  avtt (census .*)$", said, re.MULTILINE)[0]
     assert run(*shlex.split(command), "--json") == 0
     census = json.loads(capsys.readouterr().out)
-    assert (census["calls"], census["census"]["rates"][0]["target"]) == (60, "overall error")
+    assert (census["calls"], census["census"]["rates"][0]["target"]) == (60, "overall label error")
     assert (tmp_path / "run-as-they-are" / "report.html").exists()
 
     with closing(read_journal(out / "journal.db")) as journal:

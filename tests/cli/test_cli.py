@@ -78,7 +78,10 @@ def test_init_writes_a_spec_that_runs_and_leaves_journal_result_and_report(audit
     assert result["stop_reason"]
     assert 0 < result["calls"] <= 200
     assert result["questions"] == 2 * result["calls"]
-    assert {t["target"] for t in result["targets"]} > {"overall error", "relation rotation: error"}
+    assert {t["target"] for t in result["targets"]} > {
+        "overall label error",
+        "relation rotation: label error",
+    }
     assert (out / "report.html").stat().st_size > 10_000
     assert (out / "journal.db").exists()
 

@@ -91,7 +91,7 @@ def test_what_lies_in_a_folder_is_recognised_and_its_spec_is_read(
     for section, fields in expected.items():
         assert written[section].items() >= fields.items()
     if name == "classes":  # accuracy comes first
-        assert written["certify"]["targets"][0] == "misclassified"
+        assert written["certify"]["targets"][0] == "overall"
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

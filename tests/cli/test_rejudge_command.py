@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert run("init", str(base / "my")) == 0
     spec = base / "my" / "SPEC.toml"
     (base / "my" / "judge.py").write_text(JUDGE.format(share=0.5))
-    text = spec.read_text() + '\n[oracle]\nkind = "judge.py:Strict"\n'
+    text = spec.read_text().replace('"correctness"', '"judge.py:Strict"')
     spec.write_text(text)
     given = ("--budget", "25", "--seed", "7", "--set", "certify.self_taught=false")
     assert run("audit", str(spec), *given, "--out", str(base / "first")) == 0

@@ -51,7 +51,7 @@ def test_the_result_says_which_model_errs_less_and_what_that_took(ran: Path):
     result = ResultFile.model_validate_json((ran / "result.json").read_text())
     assert result.versus is not None
     whole = result.versus[0]
-    assert whole.target == "overall error"
+    assert whole.target == "overall label error"
     assert whole.lower <= whole.delta <= whole.upper
     assert whole.calls_a == whole.calls_b == 12
     assert whole.questions == 24
@@ -313,8 +313,8 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
     said = told("new", -row["delta"], -row["upper"], -row["lower"])
     assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert f"versus:overall <= 1: difference in overall error: {said}" in out
-    assert read_rates(ran).compared == f"overall error: {said}"
+    assert f"versus:overall <= 1: difference in overall label error: {said}" in out
+    assert read_rates(ran).compared == f"overall label error: {said}"
     assert said in Tags((ran / "report.html").read_text(encoding="utf-8")).text
     with closing(read_journal(ran / "journal.db")) as journal:
         assert verdict_of(summarise(journal), journal).told[0] == said

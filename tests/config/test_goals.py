@@ -165,12 +165,12 @@ def test_explore_and_what_only_certificates_need_are_one_too_many(
 
 def test_set_takes_toml_words_without_quotes_and_tables_within_tables() -> None:
     given = ["audit.device=cpu", "certify.targets=['overall']", "audit.strategy_options.power=2"]
-    given += ['certify.weights."overall error"=3', "certify.discover=1", "certify.discover=2"]
+    given += ['certify.weights."overall label error"=3', "certify.discover=1", "certify.discover=2"]
     spec, _ = read(None, True, {"audit.seed": 7}, [*given, "audit.seed=6"])
     assert (spec.audit.device, spec.audit.seed, spec.audit.budget) == ("cpu", 7, 3000)
     assert spec.audit.strategy_options == {"power": 2}
     assert (spec.certify.targets, spec.certify.discover) == (["overall"], 2)
-    assert spec.certify.weights == {"overall error": 3}
+    assert spec.certify.weights == {"overall label error": 3}
 
 
 @pytest.mark.parametrize(

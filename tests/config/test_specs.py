@@ -103,7 +103,10 @@ def kvasir(folder: Path) -> None:
 def test_medmnist_is_audited_verified_and_exported(tmp_path: Path) -> None:
     medmnist(tmp_path)
     out = audited(copied("medmnist.toml", tmp_path))
-    corruption, cell = "relation medmnistc/bloodmnist/stain_deposit: error", "basophil: miss rate"
+    corruption, cell = (
+        "relation medmnistc/bloodmnist/stain_deposit: label error",
+        "basophil: miss rate",
+    )
     assert {"misclassification rate", corruption, cell} <= targets(out)
     found = read_dataset(tmp_path / "failures" / "dataset.toml")
     assert found.concepts == medmnist_sets()["bloodmnist"].concepts
@@ -116,7 +119,7 @@ def test_isic_is_audited_verified_and_exported(tmp_path: Path) -> None:
     (tmp_path / "classifier.py").write_text(LESIONS)
     found = targets(audited(copied("isic.toml", tmp_path)))
     assert {"globules: miss rate", "pigment network: false-alarm rate"} <= found
-    assert "relation medmnistc/dermamnist/black_corner: error" in found
+    assert "relation medmnistc/dermamnist/black_corner: label error" in found
 
 
 @pytest.mark.slow
@@ -176,7 +179,9 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
         served = server.statistics.answered
     result = json.loads((out / "result.json").read_text())
     assert served == result["calls"] <= 40
-    assert targets(out) == {f"relation reic/{k}: error" for k in ("crop", "stretch", "rotate")}
+    assert targets(out) == {
+        f"relation reic/{k}: label error" for k in ("crop", "stretch", "rotate")
+    }
     assert "Captions that break a rule" in (out / "report.html").read_text(encoding="utf-8")
 
 
@@ -207,7 +212,7 @@ def test_medvqa_spec_runs_on_a_served_model(tmp_path: Path) -> None:
     write_text(folder / "gt.json", json.dumps(entries))
     with demo_server(DemoModel(from_medvqa(folder), error=0.5)) as server:
         out = audited(copied("medvqa.toml", tmp_path, **served_at(server)))
-    assert "relation medtest/text: error" in targets(out)
+    assert "relation medtest/text: label error" in targets(out)
     failures = pd.read_csv(tmp_path / "failures" / "failures.csv")
     assert set(failures["asked"]) == {"How many polyps does the image show?"}
     assert set(failures["right"]) <= {"one", "two"}

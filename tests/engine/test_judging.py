@@ -40,7 +40,7 @@ def test_the_judge_reads_what_the_rule_cannot_and_is_asked_nothing_else() -> Non
     result = made.run()
     vague = [name for name in model.asked if digit("vague", name) < 40]
     assert len(judge.asked) == len(vague) > 10
-    assert result.targets.set_index("target").loc["overall error", "estimate"] == TRUTH
+    assert result.targets.set_index("target").loc["overall error rate", "estimate"] == TRUTH
     assert result.scoring == "option-matching judge"
     assert result.cost == 60 * MODEL_PRICE + len(vague) * JUDGE_PRICE
     found = result.to_dict()["judge"]
@@ -48,7 +48,7 @@ def test_the_judge_reads_what_the_rule_cannot_and_is_asked_nothing_else() -> Non
     assert found["cost"] == len(vague) * JUDGE_PRICE
     assert (found["compared"], found["failed"]) == (0, 0)
     alone = audit(None, half_width=None, strategy="random").run()
-    assert alone.targets.set_index("target").loc["overall error", "estimate"] > TRUTH + 0.2
+    assert alone.targets.set_index("target").loc["overall error rate", "estimate"] > TRUTH + 0.2
 
 
 def test_sure_replies_are_checked_where_that_is_asked_and_the_rule_decides_them() -> None:

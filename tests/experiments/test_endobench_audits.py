@@ -33,8 +33,8 @@ def test_an_audit_certifies_tasks_and_groups(tmp_path: Path) -> None:
     found = result.targets.set_index("target")["estimate"]
     assert found[f"{TASKS[0].name}: error rate"] == pytest.approx(0)
     assert found[f"{TASKS[1].name}: error rate"] == pytest.approx(1)
-    assert found["overall error"] == pytest.approx(8 / 12)  # the micro average
-    assert found["prompt image-level: error"] == pytest.approx(8 / 12)
+    assert found["overall error rate"] == pytest.approx(8 / 12)  # the micro average
+    assert found["prompt image-level: error rate"] == pytest.approx(8 / 12)
     answers = [row for call in audit.journal.calls() for row in call.answers]
     assert sum(a.unanswered == "declined to answer" for a in answers) == 4
 

@@ -15,7 +15,6 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.families import (
     Filtered,
-    Misclassified,
     OfConcept,
     OfGroup,
     OfRelation,
@@ -96,10 +95,11 @@ def test_names_are_made_of_ids_that_the_journal_holds() -> None:
     ("target", "name"),
     [
         (Overall(), "overall error"),
-        (Misclassified(), "misclassification rate"),
+        (Overall(also=("relation:fog",)), "overall error"),
+        (Overall("misclassification rate"), "overall misclassification rate"),
         (OfConcept("c", 1, "miss rate"), "c: miss rate"),
         (OfRelation("r"), "relation r: error"),
-        (OfSeverity("r", 2), "relation r severity 2: error"),
+        (OfSeverity("r", 2, "label error"), "relation r severity 2: label error"),
         (OfRelationConcept("r", "c", 0, "EFR"), "relation r, c: EFR"),
         (OfGroup("site", "x"), "site x: error"),
         (Filtered("mine"), "mine"),
@@ -108,7 +108,8 @@ def test_names_are_made_of_ids_that_the_journal_holds() -> None:
 )
 def test_the_name_of_every_kind_of_target(target: TargetId, name: str) -> None:
     assert target.name == name
-    assert READ(target.as_dict()) == target
+    read = READ(target.as_dict())
+    assert (read, read.names) == (target, target.names)
 
 
 def test_every_family_says_what_it_goes_by() -> None:

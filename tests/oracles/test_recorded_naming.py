@@ -159,7 +159,7 @@ def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
     assert run("audit", spec, "--out", out, "--half-width", "0.01", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["calls"] == 20
-    assert {target["target"] for target in found["targets"]} >= {"relation reic/crop: error"}
+    assert {target["target"] for target in found["targets"]} >= {"relation reic/crop: label error"}
     assert run("verify", out) == 0
     assert run("resume", out, "--budget", "24") == 0
     table = folder / "plain" / "answers.csv"

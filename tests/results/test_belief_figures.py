@@ -95,7 +95,10 @@ def believed_sizes(result: Result) -> list[int]:
 
 def test_certified_intervals_stand_beside_what_is_believed(result: Result) -> None:
     targets = result.targets.set_index("target")
-    for of, kind in (("overall", "overall error"), ("relation", "relation identity: error")):
+    for of, kind in (
+        ("overall", "overall label error"),
+        ("relation", "relation identity: label error"),
+    ):
         name = next(n for n in targets.index if n.startswith(kind))
         last = result.beliefs(of).query("draws == 40")  # type: ignore[arg-type]
         last = last[last["relation"].isna() | (last["relation"] == "identity")]

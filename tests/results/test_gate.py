@@ -65,7 +65,7 @@ def copied(journal: Any) -> Any:
     [
         ("relation:fog <= 0.2", "relation:fog", "<=", 0.2, False),
         ("overall<10 %", "overall", "<", 0.1, False),
-        ("overall error >= 5%", "overall error", ">=", 0.05, False),
+        ("overall label error >= 5%", "overall label error", ">=", 0.05, False),
         ("versus:overall <= +0.01", "overall", "<=", 0.01, True),
         ("versus:relation:fog <= -1e-2", "relation:fog", "<=", -0.01, True),
     ],
@@ -174,7 +174,7 @@ def test_junit_and_markdown_say_what_was_decided():
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     assert [len(case.findall("failure")) for case in suite] == [0, 0, 1]
     assert "## Gate: fail" in found.markdown()
-    assert "| fail | `overall <= 1 %` | overall error |" in found.markdown()
+    assert "| fail | `overall <= 1 %` | overall label error |" in found.markdown()
     assert found.promise in found.markdown()
     assert isinstance(found, Gate)
 

@@ -17,7 +17,7 @@ def headline(relations: list[str], targets: list[str], oracle: str = "correctnes
         assert repr(result).startswith(f"Result({said}; ")
         assert said in result._repr_html_()
         rows = result.targets.set_index("target")
-        for name in ("relation identity: error", "overall error"):
+        for name in ("relation identity: label error", "overall label error"):
             if name not in rows.index:
                 continue
             low, high = rows.loc[name, ["lower", "upper"]]

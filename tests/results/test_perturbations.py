@@ -118,7 +118,7 @@ def test_a_page_has_it(folder: Path, table: pd.DataFrame) -> None:
 def test_intervals_are_turned_and_figures_of_several_hold_together(guarantee: str) -> None:
     journal = labels(targets=["relations", "relation-sides"], guarantee=guarantee, **FEW)
     found = perturbations(Evidence.of(journal))
-    for rate, figure in (("error", "accuracy"), ("miss rate", "recall")):
+    for rate, figure in (("label error", "accuracy"), ("miss rate", "recall")):
         there = found[found[rate].notna()]
         assert len(there)
         assert (there[figure] == 1 - there[rate]).all()

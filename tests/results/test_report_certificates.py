@@ -150,8 +150,8 @@ def test_headline_counts_and_quotes_certified_targets(certified: Journal) -> Non
     verb = "is" if done == 1 else "are"
     aims = f"{done} of {len(rows)} targets {verb} certified and decided to ±30 points and against"
     assert f"{aims} 60 %." in text
-    overall = rows.set_index("target").loc["overall error"]
-    plain = rows.set_index("target").loc["relation identity: error"]
+    overall = rows.set_index("target").loc["overall label error"]
+    plain = rows.set_index("target").loc["relation identity: label error"]
     assert plain["upper"] - plain["lower"] > 0.5  # too little is known to open with it
     assert overall["upper"] - overall["lower"] > 0.5  # an estimate would mislead
     interval = spaced(span(overall["lower"], overall["upper"]))
@@ -235,8 +235,9 @@ def test_beliefs_outside_of_their_interval_are_flagged() -> None:
     assert row.lower <= 0.05 <= row.upper < row.raw
     page = render(journal)
     assert (
-        f"overall error: the raw mean, {100 * row.raw:.1f} %, lies above the certified interval "
-        f"{spaced(span(row.lower, row.upper))}: the questions chosen were harder than the rest."
+        f"overall label error: the raw mean, {100 * row.raw:.1f} %, lies above the certified "
+        f"interval {spaced(span(row.lower, row.upper))}: "
+        "the questions chosen were harder than the rest."
     ) in Tags(page).text
     assert page.count('title="a belief lies outside the interval"') == 1
 

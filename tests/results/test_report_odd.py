@@ -104,7 +104,7 @@ def test_unfinished_certified_audit_says_what_is_open() -> None:
     assert "Nothing is known yet" in text
     assert "0 to 100 %" in text
     text = Tags(render(unfinished(3, at_most=0.1, targets=["overall"]))).text
-    assert "overall error is not yet decided against 10 %." in text
+    assert "overall label error is not yet decided against 10 %." in text
 
 
 def test_unfinished_audit_says_so() -> None:

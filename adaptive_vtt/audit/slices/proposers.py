@@ -116,6 +116,8 @@ def by_cells(space: QuestionSpace) -> list[Atom]:
     relations = dict.fromkeys(v.relation.name for v in space.variants)
     severities = sorted({v.severity for v in space.variants})
     sides = [side for side in (0, 1) if space.cell_counts[:, side].any()]
+    if space.oracle.concepts_are == "classes":  # all is about true classes
+        sides = []
     named = {0: "absent", 1: "present"} if space.oracle.concepts_are == "labels" else {}
     choices: dict[str, list[tuple[object, str]]] = {
         "relation": [(name, f"relation {name}") for name in relations],

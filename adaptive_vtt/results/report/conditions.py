@@ -129,9 +129,10 @@ def _of_relations(evidence: Evidence) -> dict[str, tuple[str, str, int]]:
     """What is certified of each relation, over all its severities: estimate, half-width, and its
     place among the targets."""
     return {
-        s.id.relation: (beside(s.estimate, s.lower, s.upper), within(s.half_width), s.place)
+        relation: (beside(s.estimate, s.lower, s.upper), within(s.half_width), s.place)
+        for relation in evidence.relations
         for s in evidence.standings
-        if isinstance(s.id, OfRelation)
+        if s.id.is_named(OfRelation(relation).handle)
     }
 
 

@@ -89,7 +89,7 @@ def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
     certificate, row = evidence.certificate, found[0]
     assert certificate is not None
     assert certificate.versus is not None
-    about = "" if row.target == "overall error" else f"in {row.target}"
+    about = "" if row.target.startswith("overall ") else f"in {row.target}"
     which = "at every moment" if len(found) == 1 else f"the first of {amount(len(found))} targets"
     sureness = f"{sure(certificate.confidence)} sure"
     b = names_of(evidence.facts)[1]

@@ -15,7 +15,7 @@ from ...certify.derived import Bounds
 from ...certify.further import Range
 from ...certify.tracks import Track
 from ...families import OfConcept, TargetId, in_short
-from ...types import SIDES, Floats, JsonObject
+from ...types import LABEL_ERROR, SIDES, Floats, JsonObject
 from ..beliefs import Beliefs
 from ..way_on import forecast
 from .content import Content, Failure, failures
@@ -148,7 +148,9 @@ KINDS = {
     "relation": "Error rate per relation",
     "severity": "Error rate per relation and severity",
     **RATES,
-    "relation, error": "Error rate per relation and concept",
+    **dict.fromkeys(
+        ("relation, error", f"relation, {LABEL_ERROR}"), "Error rate per relation and concept"
+    ),
     **{f"relation, {rate}": f"{rate[0].upper()}{rate[1:]} per relation" for rate in RATES},
     "slice": "Slices, found by the audit itself",
     "other": "Other targets",

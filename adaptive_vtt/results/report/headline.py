@@ -4,7 +4,6 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from ...certify.further import longest
-from ...families import Misclassified
 from ...journal.facts import CertificateFacts
 from ...utils.figures import POINT
 from ..opening import WIDE, WITH_CHANGES, opening
@@ -140,7 +139,7 @@ def verdict(evidence: Evidence) -> Verdict:
     whole = next((s for s in found if s.kind == "overall"), None)
     standing = whole or max(found, key=lambda s: (s.lower, s.estimate))
     before, after = _says(evidence), f"of all {amount(standing.size)} questions"
-    if isinstance(standing.id, Misclassified):
+    if evidence.facts.space.concepts_are == "classes" and whole is not None:
         before, after = "Wrong class for", f"of all {amount(standing.size)} images"
         sources = evidence.facts.space.samples
         if sources < standing.size:
@@ -178,7 +177,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
         return None
     images = f"your {amount(evidence.facts.space.samples)} images as they are"
     before, after = _says(evidence), f"of what is asked about {images}"
-    if whole is not None and isinstance(whole.id, Misclassified):
+    if evidence.facts.space.concepts_are == "classes":
         before, after = "Wrong class for", f"of {images}"
     parts = _promised(certificate, len(found))
     if _hardly_known(plain):

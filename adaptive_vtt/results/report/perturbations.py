@@ -5,7 +5,7 @@ figures and Cohen's kappa under a relation are those of ``certify.derived``, of 
 relation alone: every relation is asked of the same images, so classes have the same shares.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,17 +13,20 @@ import pandas as pd
 from markupsafe import Markup
 
 from ...certify.derived import ALL, Bounds, Figure, figures
-from ...families import OfConcept, OfRelationConcept, TargetId, shared
-from ...types import ERROR
+from ...families import OfConcept, OfRelation, OfRelationConcept, OfSeverity, TargetId, shared
+from ...types import ERROR, LABEL_ERROR, MISCLASSIFICATION
 from .evidence import Evidence, Standing
 from .plots import MAX_ROWS, table
 from .section import Section, beside, span
 
 KINDS = ("overall", "concept", "relation", "severity", "relation-concept")
 """Families of targets that have a row."""
-COMPLEMENTS = {ERROR: "accuracy", "miss rate": "recall", "false-alarm rate": "specificity"}
-ERRORS = (ERROR, "error rate")
-"""Rates whose complement is an accuracy."""
+ERRORS = (ERROR, "error rate", LABEL_ERROR, MISCLASSIFICATION)
+COMPLEMENTS = {
+    **dict.fromkeys(ERRORS, "accuracy"),
+    "miss rate": "recall",
+    "false-alarm rate": "specificity",
+}
 
 
 class Place(NamedTuple):
@@ -91,8 +94,8 @@ def _rows(evidence: Evidence) -> Rows:
         return found
     there = [s for s in evidence.standings if s.id.kind in KINDS and not s.emptied]
     for standing in there:
-        row = found.setdefault(_place(standing.id), {})
-        row |= _told(evidence, standing)
+        for place in _places(standing.id, evidence.variants):
+            found.setdefault(place, {}).update(_told(evidence, standing))
     if certificate.guarantee == "all":  # figures of several rates need intervals that hold at once
         for place, figure in _derived(evidence, {s.id: s.bounds for s in there}):
             found.setdefault(place, {}).setdefault(figure.quantity, figure.bounds)
@@ -108,12 +111,9 @@ def _rows(evidence: Evidence) -> Rows:
 
 def _told(evidence: Evidence, standing: Standing) -> dict[str, Bounds]:
     """The rate that is certified, and where it is one of wrong answers, 1 less it."""
-    name = ERROR if standing.id.rate in ERRORS else standing.id.rate
+    name = standing.id.rate
     found = {name: standing.bounds}
-    # of several classes one image is several answers, so that of images follows elsewhere
-    images = evidence.facts.space.concepts_are == "classes" and len(evidence.concepts) > 2
-    answers = {*COMPLEMENTS, *ERRORS}.issuperset(evidence.settings.oracle.rates)
-    if name in COMPLEMENTS and answers and (_place(standing.id).concept or not images):
+    if name in COMPLEMENTS and COMPLEMENTS.keys() >= evidence.settings.oracle.rates.keys():
         found[COMPLEMENTS[name]] = _complement(standing.bounds)
     return found
 
@@ -141,9 +141,16 @@ def _derived(
             yield Place(relation, concept=figure.subject or None), figure
 
 
-def _place(target: TargetId) -> Place:
+def _places(target: TargetId, variants: Sequence[tuple[str, int]]) -> set[Place]:
+    """Its rows: its own, and those of relations and severities that it is another name of."""
     told = target.columns()
-    return Place(told["relation"], told["severity"], told["concept"])
+    found = {Place(told["relation"], told["severity"], told["concept"])}
+    for relation, severity in variants:
+        if target.is_named(OfRelation(relation).handle):
+            found.add(Place(relation))
+        if target.is_named(OfSeverity(relation, severity).handle):
+            found.add(Place(relation, severity))
+    return found
 
 
 def _named(found: Rows) -> pd.DataFrame:

@@ -1,0 +1,65 @@
+"""What to ask about a dataset, and what to certify, where the user names neither.
+
+| what is known of the images | oracle | targets |
+|---|---|---|
+| masks of all that is there | mask-drop: Dice falls by a quarter, by half | EFR, per relation |
+| exactly one concept per image | top-class | misclassification rate, per relation |
+| labels | correctness | label error, per relation |
+| answers in words | multiple-choice; contains-truth without options | error rate, per relation |
+| nothing | consistency with the source image's answer | violation rate, per relation |
+
+``avtt init``, ``avtt.audit`` and ``avtt.census`` all begin with this.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..datasets import Dataset
+from ..datasets.base import adapted_dataset
+from ..types import IDENTITY
+
+RELATIONS = (IDENTITY, "gaussian_noise", "brightness_down", "rotation")
+"""Image changes that most cameras make: noise, too little light, a tilt."""
+OVERALL, PER_CONCEPT = ("overall", "relations"), ("concepts", "relation-sides")
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """Names of an oracle, relations and targets, and the reason for them in words."""
+
+    oracle: str
+    relations: tuple[str, ...]
+    targets: tuple[str, ...]
+    why: str
+
+
+def proposed(dataset: Dataset) -> Proposed:
+    """Return what suits a dataset; one without images is asked about as it is."""
+    oracle, why = _oracle(dataset)
+    relations = RELATIONS if dataset.has_images else (IDENTITY,)
+    return Proposed(oracle, relations, PER_CONCEPT if oracle == "mask-drop" else OVERALL, why)
+
+
+def _oracle(dataset: Dataset) -> tuple[str, str]:
+    counts = np.asarray(dataset.counts)
+    if not counts.sum():
+        return "consistency", "no labels: each answer is compared with that about the source image"
+    concept, side = divmod(int(counts[:, ::-1].argmax()), 2)
+    labelled = dataset.sample(int(dataset.members(concept, 1 - side, np.zeros(1, int))[0]))
+    present = [concept for concept, truth in labelled.truth.items() if truth == 1]
+    if labelled.masks and all(labelled.masks.get(concept) is not None for concept in present):
+        return "mask-drop", "masks: how often Dice falls by a quarter, and by half"
+    if asks := labelled.asks or adapted_dataset(dataset).asks(0):
+        if any(ask.options for ask in asks.values()):
+            return "multiple-choice", "questions with options: the share of wrong choices"
+        return "contains-truth", "questions in words: the share of replies without the answer"
+    if are_classes(dataset):
+        return "top-class", "one class per image: the misclassification rate"
+    return "correctness", "labels: the label error, over images and labels"
+
+
+def are_classes(dataset: Dataset) -> bool:
+    """Return whether every image is known to have exactly one of two or more concepts."""
+    truths = dataset.profile[0]
+    return truths.shape[1] > 1 and bool(((truths == 1).sum(axis=1) == 1).all())
