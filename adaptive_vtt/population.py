@@ -35,6 +35,9 @@ class Members(Protocol):
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
         """The samples of these ranks among those whose truth of ``concept`` is ``side``."""
 
+    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        """The right answers in words of the sample at ``index``, by concept."""
+
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
         """A group's name by profile row (r,); raises InputError for a column that is not there."""
 

@@ -25,7 +25,7 @@ Guarantee = Literal["all", "each"]
 EndedBy = Literal["", "gate"]
 """By what an audit ended, where what may be done next depends on it: its own gate; "": by anything
 else."""
-ConceptsAre = Literal["classes", "labels", "other"]
+ConceptsAre = Literal["classes", "labels", "choices", "other"]
 """What an oracle takes concepts to be; see ``OracleDefaults``."""
 
 
@@ -288,6 +288,15 @@ def error_of(concepts_are: ConceptsAre, rates: Mapping[str, int]) -> str:
     if concepts_are == "labels":
         return LABEL_ERROR
     return next(iter(rates)) if len(rates) == 1 else ERROR
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An ``answer`` that never depends on the image, the best of its kind about a target's
+    questions, and the exact ``rate`` of what it loses."""
+
+    answer: str
+    rate: float
 
 
 @dataclass(frozen=True)

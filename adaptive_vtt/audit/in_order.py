@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from ..certify.constants import constants_of
 from ..certify.sequences import BETS
 from ..certify.targets import Target, fingerprint, named_targets, size
 from ..engine.belief import Belief, Observation
@@ -181,6 +182,7 @@ class InOrder(Selector):
             "ids": [target.id.as_dict() for target in targets],
             "sizes": [size(self.space, target) for target in targets],
             "subsets": fingerprint(targets),
+            "constants": constants_of(self.space, targets),
             "bets": asdict(BETS),
         }
 

@@ -56,9 +56,14 @@ def fingerprint(targets: Sequence[Target]) -> str:
 
 def size(space: Population, target: Target) -> int:
     """N, the exact number of the target's eligible questions."""
+    return int(count(space, target).sum())
+
+
+def count(space: Population, target: Target) -> Indices:
+    """(C,): how many of the target's questions are about each concept."""
     truths, copies = _rows(space, target)
-    samples = _wanted(truths, target).T @ copies  # per concept
-    return int(samples @ space.applicable[target.variants].sum(axis=0))
+    samples = _wanted(truths, target).T @ copies
+    return np.asarray(samples * space.applicable[target.variants].sum(axis=0))
 
 
 def calls(space: Population, target: Target, answers: str) -> int:

@@ -71,9 +71,9 @@ def gate(
         }
         typer.echo(json.dumps(told, indent=1, allow_nan=False))
     else:
+        typer.echo(folded(f"gate: {found.verdict}; {found.promise}"))
         for ruling in found.rulings:
             typer.echo(folded(str(ruling)))
-        typer.echo(folded(f"gate: {found.state}; {found.promise}"))
         for warning in found.warnings:
             typer.echo(folded(f"warning: {warning}"))
         if result is not None:

@@ -276,6 +276,8 @@ def _table(targets: pd.DataFrame) -> Table:
         ends = shown["lower"], shown["upper"]
         columns["estimate"] = [*map(beside, shown["estimate"], *ends)]
         columns["interval"] = [*map(span, *ends)]
+    if "constant" in shown and shown["constant"].notna().any():
+        columns["constant answer"] = shown["constant"].map(percent)
     columns |= {name: shown[name] for name in ("decided", "questions") if name in shown}
     return table_of([*columns], zip(*columns.values(), strict=True), title)
 

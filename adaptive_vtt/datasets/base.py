@@ -98,6 +98,9 @@ class CompleteDataset(Dataset, Protocol):
     def asks(self, index: int) -> Mapping[str, Ask]:
         """``Sample.asks`` of the sample at ``index``, best without decoding anything."""
 
+    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        """``Sample.answers`` of the sample at ``index``, best without decoding anything."""
+
 
 class DatasetDefaults:
     """What most datasets have alike; ``CompleteDataset`` says what it means."""
@@ -131,6 +134,9 @@ class DatasetDefaults:
 
     def asks(self, index: int) -> Mapping[str, Ask]:
         return cast(Dataset, self).sample(index).asks
+
+    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        return cast(Dataset, self).sample(index).answers
 
     def __len__(self) -> int:
         raise TypeError(f"{type(self).__name__} defines no __len__")

@@ -245,6 +245,9 @@ class TableDataset(HeldTruths):
     def asks(self, index: int) -> Mapping[str, Ask]:
         return {}
 
+    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        return {}
+
     @cached_property
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         """Metadata by name: numbers as they are, all else as objects. Every rendered image reads a
@@ -517,6 +520,9 @@ class WordedDataset(TableDataset):
 
     def asks(self, index: int) -> Mapping[str, Ask]:
         return self._asks[index]
+
+    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        return self._answers[index]
 
     def sample(self, index: int) -> Sample:
         return replace(super().sample(index), asks=self._asks[index], answers=self._answers[index])

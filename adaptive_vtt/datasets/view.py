@@ -106,6 +106,9 @@ class View(DatasetDefaults):
     def asks(self, index: int) -> Mapping[str, Ask]:
         return self.dataset.asks(index)
 
+    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        return self.dataset.answers(index)
+
     def sample_id(self, index: int) -> str:
         return self.dataset.sample_id(index)
 
@@ -173,6 +176,9 @@ class Taken(HeldTruths):
 
     def asks(self, index: int) -> Mapping[str, Ask]:
         return self.dataset.asks(int(self.sources[index]))
+
+    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        return self.dataset.answers(int(self.sources[index]))
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
         return self.dataset.metadata_values(column)[self.dataset.profile_row(self.sources)]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar
 import numpy as np
 
 from ..certify.certifier import Certifier
+from ..certify.constants import constants_of
 from ..certify.decisions import MAX_AIM, Comparison
 from ..certify.rules import Rules, by_size, shares
 from ..certify.sequences import BETS
@@ -337,6 +338,7 @@ class Certify:
             "ids": [t.id.as_dict() for t in targets],
             "sizes": [int(n) for n in certifier.sizes[: len(targets)]],
             "subsets": fingerprint(targets),
+            "constants": constants_of(certifier.space, targets),
             "bets": asdict(certifier.rules.bets),
             **({} if self.compare is None else {"versus": self.compare.describe()}),
             **({"set_aside": aside} if aside else {}),

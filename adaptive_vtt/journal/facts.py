@@ -14,7 +14,17 @@ from pydantic.dataclasses import dataclass as checked
 
 from ..errors import JournalError
 from ..families import OfSlice, TargetId
-from ..types import SIDES, Bets, CallMode, ConceptsAre, EndedBy, Guarantee, JsonObject, Numbering
+from ..types import (
+    SIDES,
+    Bets,
+    CallMode,
+    ConceptsAre,
+    Constant,
+    EndedBy,
+    Guarantee,
+    JsonObject,
+    Numbering,
+)
 from ..utils.figures import USD, money
 
 
@@ -268,6 +278,7 @@ class CertificateFacts(Fact):
     sizes: tuple[int, ...]
     ids: tuple[Annotated[TargetId, Field(discriminator="kind")], ...]
     subsets: str = ""
+    constants: tuple[Constant | None, ...] = ()
     guarantee: Guarantee = "all"
     weights: tuple[float, ...] | None = None
     decided: Literal["by intervals", "by bets", "by counting"] = "by intervals"

@@ -67,7 +67,8 @@ class OracleDefaults:
 
     ``concepts_are`` says which further figures follow from their rates: "classes", of which every
     image has exactly one, and the likeliest is the answer; "labels", each there or not by itself,
-    and an answer that is wrong about one is the opposite one; or "other".
+    and an answer that is wrong about one is the opposite one; "choices", questions that have one
+    right option each; or "other".
     """
 
     needs_source = False

@@ -47,6 +47,7 @@ class MultipleChoice(OracleDefaults):
     """
 
     rates = ERRORS
+    concepts_are = "choices"
 
     def __init__(
         self,

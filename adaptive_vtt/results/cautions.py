@@ -15,6 +15,7 @@ from ..errors import some
 from ..models.network.elicitation import kind
 from ..models.unanswered import MUTE, remedy
 from ..types import SIDES
+from ..utils.figures import percent
 from ..utils.web import sentences
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def cautions(
         idle=idle_proxies(facts, targets, calls),
         drifted=drifted(repeat_probes) if repeat_probes is not None and drifts else "",
         excluded=_excluded(targets),
+        no_better=_no_better(targets),
         ratio=certificate is None or certificate.bets.ratio,
     )
 
@@ -289,6 +291,17 @@ def _names(targets: pd.DataFrame, column: str, but: str | None = None) -> str:
         chosen &= ~targets[but].astype(bool)
     names = targets.loc[chosen, "target"].tolist()
     return some([repr(name) for name in names], NAMED)
+
+
+def _no_better(targets: pd.DataFrame) -> str:
+    """The targets of which a constant answer certainly loses no more, in words; "" for none."""
+    if "constant" not in targets:
+        return ""
+    blind = targets[(targets["constant"] > 0) & (targets["lower"] >= targets["constant"])]
+    rows = blind[["target", "constant_answer", "constant"]].itertuples(index=False)
+    return some(
+        [f"{name!r} (always {said!r}: {percent(rate)})" for name, said, rate in rows], NAMED
+    )
 
 
 def _excluded(targets: pd.DataFrame) -> str:

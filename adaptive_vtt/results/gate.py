@@ -27,6 +27,7 @@ from ..journal.facts import CertificateFacts, read_facts
 from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as Standing
+from ..types import Constant
 from ..utils.figures import beside, outward, percent
 from .cautions import is_mute, silence
 from .difference import brief, names_of, point_span, told
@@ -100,7 +101,8 @@ class Rule:
 @dataclass(frozen=True)
 class Ruling:
     """What a rule comes to for one of the targets it names; ``note`` says why it is open although
-    its interval would decide it; ``model``: in rules about two what the new one is called."""
+    its interval would decide it; ``model``: in rules about two what the new one is called;
+    ``constant``: the best answer that never depends on the image."""
 
     rule: Rule
     target: str
@@ -110,6 +112,12 @@ class Ruling:
     state: State
     note: str = ""
     model: str = ""
+    constant: Constant | None = None
+
+    @property
+    def no_better(self) -> bool:
+        """Whether the model certainly errs as often as a constant answer, or more."""
+        return self.constant is not None and 0 < self.constant.rate <= self.lower
 
     @property
     def told(self) -> str:
@@ -129,6 +137,8 @@ class Ruling:
     def __str__(self) -> str:
         target = f"difference in {self.target}:" if self.rule.versus else self.target
         said = f"{self.state}: {self.rule.text}: {target} {self.told} ({self.span})"
+        if self.constant is not None and not self.rule.versus:
+            said += f"; always {self.constant.answer!r}: {percent(self.constant.rate)}"
         return f"{said}; {self.note}" if self.note else said
 
 
@@ -146,6 +156,12 @@ class Gate:
         """A rule that fails, fails the gate; else one that is open leaves it open."""
         states = {ruling.state for ruling in self.rulings}
         return "fail" if "fail" in states else "open" if "open" in states else "pass"
+
+    @property
+    def verdict(self) -> str:
+        """The state in words, with what makes a gate that passes worth little."""
+        blind = self.state == "pass" and any(ruling.no_better for ruling in self.rulings)
+        return f"{self.state}, but no better than a constant answer" if blind else self.state
 
     @property
     def exit_code(self) -> int:
@@ -191,7 +207,7 @@ class Gate:
         head = "| | rule | target | estimate | certified | |\n|---|---|---|---:|---|---|"
         warnings = [f"- **Warning:** {_cell(warning)}." for warning in self.warnings]
         end = [f"{self.promise}.", "", *warnings, *[""] * bool(warnings)]
-        return "\n".join([f"## Gate: {self.state}", "", head, *rows, "", *end])
+        return "\n".join([f"## Gate: {self.verdict}", "", head, *rows, "", *end])
 
 
 def gate(
@@ -412,7 +428,9 @@ def _ruling(
     note = ""
     if state != "open" and row["invalidated"]:
         state, note = "open", "the model's answers contradict each other: nothing is certified"
-    return Ruling(rule, str(row["target"]), estimate, lower, upper, state, note)
+    constant = dict(enumerate(certificate.constants)).get(k)
+    target = str(row["target"])
+    return Ruling(rule, target, estimate, lower, upper, state, note, constant=constant)
 
 
 def _decided(rule: Rule, side: object) -> State:

@@ -91,6 +91,8 @@ class Result:
     raw sample figures and carry no interval (NaN). ``derived``: what follows from certified
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
+    constant and constant_answer: what the best answer that never depends on the image (always the
+    same class, Yes, No or letter) would lose on the same questions, known from the labels.
     The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
     target is about, see ``families``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
@@ -405,7 +407,9 @@ def _certified(
     if certificate.counted:
         counts = counted(certificate, facts.population, calls) if rows is None else rows
         same = {"emptied": False, "invalidated": False}
-        return _identified(pd.DataFrame(counts).assign(**same), certificate.ids)
+        return _constant(
+            _identified(pd.DataFrame(counts).assign(**same), certificate.ids), certificate
+        )
     if rows is None:
         found = enumerate(recompute(certificate, draws, calls))
         rows = [_recomputed(interval, certificate, k) for k, interval in found]
@@ -423,7 +427,18 @@ def _certified(
     table = table.astype({name: "Int64" for name in COLUMNS if name in table})
     if is_mute(calls):
         table["certified"] = False
-    return _identified(table, certificate.ids)
+    return _constant(_identified(table, certificate.ids), certificate)
+
+
+def _constant(table: pd.DataFrame, certificate: CertificateFacts) -> pd.DataFrame:
+    """With each target's best constant answer and its rate, where there are any."""
+    if not any(certificate.constants):
+        return table
+    found = [*certificate.constants, *[None] * (len(table) - len(certificate.constants))]
+    return table.assign(
+        constant=[float("nan") if one is None else one.rate for one in found],
+        constant_answer=pd.Series([one and one.answer for one in found], dtype=object),
+    )
 
 
 def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> JsonObject:

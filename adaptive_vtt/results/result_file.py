@@ -62,6 +62,10 @@ class TargetEntry(_Part):
     )
     more_calls_least: Count | None = Field(None, description="the least that these may be")
     more_calls_most: Count | None = Field(None, description="the most; in four of five audits")
+    constant: Share | None = Field(
+        None, description="loss of the best answer that never depends on the image, by the labels"
+    )
+    constant_answer: str | None = Field(None, description="that answer: a class, Yes, No, a letter")
     emptied: bool = Field(False, description="nothing is left of its interval")
     invalidated: bool = Field(False, description="its draws contradict its interval")
     excluded: Count = Field(0, description="answered questions that did not count")

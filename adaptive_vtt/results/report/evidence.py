@@ -15,7 +15,7 @@ from ...certify.derived import Bounds
 from ...certify.further import Range
 from ...certify.tracks import Track
 from ...families import OfConcept, TargetId, in_short
-from ...types import LABEL_ERROR, SIDES, Floats, JsonObject
+from ...types import LABEL_ERROR, SIDES, Constant, Floats, JsonObject
 from ..beliefs import Beliefs
 from ..way_on import forecast
 from .content import Content, Failure, failures
@@ -192,6 +192,7 @@ class Standing:
     variance_ratio: float | None
     effective: float | None
     more_calls: Range | None
+    constant: Constant | None
 
     @property
     def name(self) -> str:
@@ -273,6 +274,7 @@ def _standing(
         variance_ratio=stated.get("variance_ratio"),
         effective=stated.get("effective_draws"),
         more_calls=forecast([stated]),
+        constant=dict(enumerate(certificate.constants)).get(place),
     )
 
 

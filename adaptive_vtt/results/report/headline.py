@@ -150,7 +150,9 @@ def verdict(evidence: Evidence) -> Verdict:
         after = f"of the questions {standing.id.about}"
     if (standing.lower, standing.upper) == (0, 1):
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
-    return _told(before, standing, after, _promised(certificate, len(found)))
+    return _told(
+        before, standing, after, [*_constant(standing), *_promised(certificate, len(found))]
+    )
 
 
 def _told(before: str, standing: Standing, after: str, parts: list[str]) -> Verdict:
@@ -179,7 +181,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     before, after = _says(evidence), f"of what is asked about {images}"
     if evidence.facts.space.concepts_are == "classes":
         before, after = "Wrong class for", f"of {images}"
-    parts = _promised(certificate, len(found))
+    parts = [*_constant(plain), *_promised(certificate, len(found))]
     if _hardly_known(plain):
         return _told(before, plain, after, parts)
     said = "exact" if plain.upper - plain.lower <= POINT else span(plain.lower, plain.upper)
@@ -187,6 +189,13 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
         after += f", {_estimate(whole)} {WITH_CHANGES}"
         said += f" and {span(whole.lower, whole.upper)}"
     return Verdict(before, _estimate(plain), after, ", ".join([said, *parts]))
+
+
+def _constant(standing: Standing) -> list[str]:
+    """What the best constant answer would lose on the same questions."""
+    if standing.constant is None:
+        return []
+    return [f"always {standing.constant.answer!r}: {percent(standing.constant.rate)}"]
 
 
 def _estimate(standing: Standing) -> str:

@@ -1,0 +1,72 @@
+"""What an answer that never depends on the image would lose, from the labels alone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..population import Population
+from ..types import Constant, Indices, JsonObject
+from .targets import Target, count
+
+
+def constants(space: Population, targets: Sequence[Target]) -> list[Constant | None]:
+    """Return each target's best constant answer: always the commonest class, always Yes or No, or
+    always the same letter. None where a target is about one side of concepts alone, or where
+    answers are neither."""
+    find = {"classes": _class, "labels": _label, "choices": _letters(space)}
+    best = find.get(space.oracle.concepts_are)
+    return [None if best is None else best(space, target) for target in targets]
+
+
+def _class(space: Population, target: Target) -> Constant | None:
+    if target.sides.tolist() != [False, True] or target.concepts.sum() < 2:
+        return None
+    return _best(space.concepts, count(space, target))
+
+
+def _label(space: Population, target: Target) -> Constant | None:
+    if not target.sides.all():
+        return None
+    sides = (np.array([True, False]), np.array([False, True]))
+    right = [count(space, replace(target, sides=side)).sum() for side in sides]
+    return _best(("No", "Yes"), np.array(right))
+
+
+def _letters(space: Population) -> Callable[[Population, Target], Constant | None]:
+    """Return what counts a target's right letters, reading each sample's at the first call."""
+
+    @cache
+    def right() -> npt.NDArray[np.str_]:
+        """S x C: the right letter of each question, "" where there is none."""
+        found = np.full((len(space.dataset), len(space.concepts)), "", "U1")
+        for row in range(len(found)):
+            for concept, letters in space.dataset.answers(row).items():
+                found[row, space.concepts.index(concept)] = letters[0]
+        return found
+
+    def best(space: Population, target: Target) -> Constant | None:
+        times = target.concepts * space.applicable[target.variants].sum(axis=0)
+        if target.rows is not None:
+            mine = target.rows[space.dataset.profile_row(np.arange(len(space.dataset)))]
+        else:
+            mine = np.ones(len(space.dataset), bool)
+        letters = sorted({*np.unique(right())} - {""})
+        counts = [((right()[mine] == letter) * times).sum() for letter in letters]
+        return _best(letters, np.array(counts))
+
+    return best
+
+
+def _best(answers: Sequence[str], right: Indices) -> Constant | None:
+    if not right.any():
+        return None
+    place = int(right.argmax())
+    return Constant(str(answers[place]), 1 - float(right[place] / right.sum()))
+
+
+def constants_of(space: Population, targets: Sequence[Target]) -> list[JsonObject | None]:
+    """``constants``, for the journal."""
+    return [None if one is None else asdict(one) for one in constants(space, targets)]
