@@ -1,5 +1,6 @@
 """The first numbers that are told: how often a model errs on images as they are, and on all."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -7,13 +8,18 @@ import numpy as np
 
 from ..certify.targets import Target, selected_by
 from ..journal.facts import Facts
+from ..journal.rows import CallRow
 from ..types import IDENTITY
-from ..utils.figures import POINT, Bar, span
+from ..utils.figures import POINT, Bar, beside, outward, percent, span
 
 AS_THEY_ARE, WITH_CHANGES = "on your images as they are", "with the proposed changes among them"
 
 WIDE = 0.5
 """Of an interval that is wider an estimate in the middle of it would mislead."""
+READABLE = 0.1
+"""An interval that is wider comes before its estimate."""
+QUOTED = 80
+"""So many characters of a reason are quoted."""
 
 
 class Opening(NamedTuple):
@@ -53,24 +59,49 @@ def _is_of(target: Target, variants: Sequence[bool]) -> bool:
     return everyone and target.variants.tolist() == [*variants]
 
 
-def sentence(facts: Facts, rows: Sequence[Mapping[Any, Any]]) -> str | None:
-    """On your images as they are: 8.9 % (5.1 to 13.2); with the proposed changes among them: ...
+def sentence(
+    facts: Facts, rows: Sequence[Mapping[Any, Any]], calls: Sequence[CallRow] = ()
+) -> str | None:
+    """Misclassification rate on your images as they are: 8.9 % (5.1 to 13.2); with the proposed
+    changes among them: ...; 4.0 % of the questions went unanswered (most often: ...).
 
     ``rows``: the targets of a result, in order. None: see ``opening``.
     """
     places = opening(facts)
     if places is None:
         return None
-    found = f"{AS_THEY_ARE.capitalize()}: {_words(rows[places.plain])}"
-    if places.whole is None:
-        return found
-    return f"{found}; {WITH_CHANGES}: {_words(rows[places.whole])}"
+    plain = rows[places.plain]
+    name = str(plain["rate"])
+    parts = [f"{name[0].upper()}{name[1:]} {AS_THEY_ARE}: {_words(plain)}"]
+    if places.whole is not None:
+        parts.append(f"{WITH_CHANGES}: {_words(rows[places.whole])}")
+    if plain.get("constant_answer"):
+        parts.append(f"always {plain['constant_answer']!r} would have {percent(plain['constant'])}")
+    parts += filter(None, [unanswered(calls)])
+    return "; ".join(parts)
+
+
+def unanswered(calls: Sequence[CallRow]) -> str:
+    """Return which share of the questions went unanswered and mostly why; "" where none did."""
+    rows = [row for call in calls for row in call.answers if row.loss is not None]
+    reasons = Counter(row.unanswered for row in rows if row.unanswered and not row.excluded)
+    if not reasons:
+        return ""
+    often = " ".join(str(reasons.most_common(1)[0][0]).split())
+    share = percent(reasons.total() / len(rows))
+    return f"{share} of the questions went unanswered (most often: {often[:QUOTED]})"
 
 
 def _words(row: Mapping[Any, Any]) -> str:
-    """In per cent, rounded outwards: 8.9 % (5.1 to 13.2); "8.9 %, exact" once all was asked."""
-    if row["upper"] - row["lower"] <= POINT:
+    """In per cent, rounded outwards: 8.9 % (5.1 to 13.2); "8.9 %, exact" once all was asked; a
+    range first where the estimate alone would mislead."""
+    width = row["upper"] - row["lower"]
+    if width <= POINT:
         return f"{Bar('', row['estimate'], np.nan, np.nan, done=True).words}, exact"
-    if row["upper"] - row["lower"] > WIDE:
+    if width > WIDE:
         return f"hardly known yet ({span(row['lower'], row['upper'])})"
+    if width > READABLE:
+        low, high = outward(row["lower"], row["upper"])
+        likely = beside(row["estimate"], row["lower"], row["upper"])
+        return f"between {100 * low:.1f} and {100 * high:.1f} %, most likely {likely}"
     return Bar("", row["estimate"], row["lower"], row["upper"], done=False).words

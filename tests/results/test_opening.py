@@ -1,5 +1,7 @@
 """The first number: the error on images as they are, then with the changes among them."""
 
+from html import unescape
+
 import adaptive_vtt as avtt
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.utils.figures import span
@@ -15,21 +17,22 @@ def headline(relations: list[str], targets: list[str], oracle: str = "correctnes
     assert result.to_dict()["headline"] == said
     if said is not None:
         assert repr(result).startswith(f"Result({said}; ")
-        assert said in result._repr_html_()
+        assert said in unescape(result._repr_html_())
         rows = result.targets.set_index("target")
         for name in ("relation identity: label error", "overall label error"):
             if name not in rows.index:
                 continue
             low, high = rows.loc[name, ["lower", "upper"]]
-            known = f"{100 * rows.loc[name, 'estimate']:.1f} % ("
+            known = f"{100 * rows.loc[name, 'estimate']:.1f} %"
             assert (known if high - low <= 0.5 else f"hardly known yet ({span(low, high)})") in said
+            assert (f"most likely {known}" in said) == (0.1 < high - low <= 0.5)
     return said
 
 
 def test_images_as_they_are_come_first() -> None:
     both = headline(["identity", "rotation"], ["overall", "relations"])
     assert both is not None
-    assert both.startswith("On your images as they are: ")
+    assert both.startswith("Label error on your images as they are: ")
     assert "; with the proposed changes among them: " in both
     alone = headline(["identity", "rotation"], ["relations"])
     assert alone is not None

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...journal.facts import CertificateFacts
 from ...utils.figures import POINT
-from ..opening import WIDE, WITH_CHANGES, opening
+from ..opening import READABLE, WIDE, WITH_CHANGES, opening, unanswered
 from ..outcomes import FAILED, wilson
 from ..way_on import advised, census_as_they_are, in_money, more_calls, rounded_up
 from .beside_journal import BASELINE_NAMES
@@ -138,8 +138,10 @@ def verdict(evidence: Evidence) -> Verdict:
         return opened
     whole = next((s for s in found if s.kind == "overall"), None)
     standing = whole or max(found, key=lambda s: (s.lower, s.estimate))
-    before, after = _says(evidence), f"of all {amount(standing.size)} questions"
-    if evidence.facts.space.concepts_are == "classes" and whole is not None:
+    concepts_are = evidence.facts.space.concepts_are
+    asked = "labels" if concepts_are == "labels" else "questions"
+    before, after = _says(evidence), f"of all {amount(standing.size)} {asked}"
+    if concepts_are == "classes" and whole is not None:
         before, after = "Wrong class for", f"of all {amount(standing.size)} images"
         sources = evidence.facts.space.samples
         if sources < standing.size:
@@ -150,18 +152,32 @@ def verdict(evidence: Evidence) -> Verdict:
         after = f"of the questions {standing.id.about}"
     if (standing.lower, standing.upper) == (0, 1):
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
-    return _told(
-        before, standing, after, [*_constant(standing), *_promised(certificate, len(found))]
-    )
+    return _told(before, standing, after, _parts(evidence, certificate, standing))
 
 
 def _told(before: str, standing: Standing, after: str, parts: list[str]) -> Verdict:
     """The estimate in large type; the interval, where that is so wide that it would mislead."""
-    within = span(standing.lower, standing.upper)
     if _hardly_known(standing):
         before = f"Hardly known yet: {before[0].lower()}{before[1:]}"
-        return Verdict(before, within, after, ", ".join(parts))
-    return Verdict(before, _estimate(standing), after, ", ".join([within, *parts]))
+        return Verdict(before, span(standing.lower, standing.upper), after, ", ".join(parts))
+    figure, rest = _shown(standing)
+    return Verdict(before, figure, after, ", ".join([rest, *parts]))
+
+
+def _shown(standing: Standing) -> tuple[str, str]:
+    """What stands in large type, and what beneath: the estimate, or the interval if it is wide."""
+    within, width = span(standing.lower, standing.upper), standing.upper - standing.lower
+    if width <= POINT:
+        return _estimate(standing), "exact"
+    if width <= READABLE:
+        return _estimate(standing), within
+    return within, f"most likely {_estimate(standing)}"
+
+
+def _parts(evidence: Evidence, certificate: CertificateFacts, standing: Standing) -> list[str]:
+    """What stands beneath a rate: what a constant answer would have, what is missing, how sure."""
+    promised = _promised(certificate, len(evidence.standings))
+    return [*_constant(standing), *filter(None, [unanswered(evidence.calls)]), *promised]
 
 
 def _hardly_known(standing: Standing) -> bool:
@@ -179,16 +195,20 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
         return None
     images = f"your {amount(evidence.facts.space.samples)} images as they are"
     before, after = _says(evidence), f"of what is asked about {images}"
-    if evidence.facts.space.concepts_are == "classes":
+    concepts_are = evidence.facts.space.concepts_are
+    if concepts_are == "labels":
+        after = f"of the labels of {images}"
+    elif concepts_are == "classes":
         before, after = "Wrong class for", f"of {images}"
-    parts = [*_constant(plain), *_promised(certificate, len(found))]
+    parts = _parts(evidence, certificate, plain)
     if _hardly_known(plain):
         return _told(before, plain, after, parts)
-    said = "exact" if plain.upper - plain.lower <= POINT else span(plain.lower, plain.upper)
+    figure, rest = _shown(plain)
     if whole is not None:
-        after += f", {_estimate(whole)} {WITH_CHANGES}"
-        said += f" and {span(whole.lower, whole.upper)}"
-    return Verdict(before, _estimate(plain), after, ", ".join([said, *parts]))
+        more, below = _shown(whole)
+        after += f", {more} {WITH_CHANGES}"
+        rest += f" and {below}"
+    return Verdict(before, figure, after, ", ".join([rest, *parts]))
 
 
 def _constant(standing: Standing) -> list[str]:
