@@ -71,6 +71,8 @@ def options(
         if parser.parse_known_args(arguments)[0].quick:
             parser.set_defaults(**{"out": QUICK, **quick})
     chosen = parser.parse_args(arguments)
+    if quick is not None and chosen.quick:
+        show("--quick: a small run to see it work, not a measurement")
     for name, known in given.items():
         if isinstance(known, Mapping):
             names = [
