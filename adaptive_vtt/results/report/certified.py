@@ -44,7 +44,6 @@ def section(evidence: Evidence) -> Section | None:
             for title, part in ordered(found)
         ],
         end=end,
-        cut=any(s.upper > end for s in found),
         marks=marks,
         failed=Counter(place for f in evidence.failures for place in f.targets),
         words=words(certificate),
@@ -69,29 +68,21 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
 
 
 def _scale(found: list[Standing], limit: float | None) -> tuple[float, list[float]]:
-    """Where the bars end, and the marks below: as far as what is settled reaches.
-
-    An open interval may reach further, up to 1; it is cut off there, so that what little is known
-    does not take the room of what is. Where nothing is settled all intervals are shown whole.
-    """
-    whole = not any(s.settled for s in found)
-    reach = [s.upper if whole or s.settled else s.estimate for s in found]
-    end = min(1.0, 1.06 * max([*reach, limit or 0, 0.02]))
+    """Where the axis ends, behind every interval, and its marks."""
+    end = min(1.0, 1.06 * max([*(s.upper for s in found), limit or 0, 0.02]))
     step = next(s for s in STEPS if end / s <= MARKS)
     return end, [k * step for k in range(1 + int(end / step + 1e-9))]
 
 
 def _bar(standing: Standing, end: float) -> JsonObject:
     """A target's interval: where the bar starts, its length, and the estimate, as shares of the
-    axis; ``cut`` where the interval reaches beyond it."""
-    start, stop = (min(v / end, 1.0) for v in (standing.lower, standing.upper))
+    axis."""
     return {
         "of": standing,
         "label": shorten(standing.label, LABEL),
-        "start": start,
-        "length": stop - start,
-        "at": min(standing.estimate / end, 1.0),
-        "cut": standing.upper > end,
+        "start": standing.lower / end,
+        "length": (standing.upper - standing.lower) / end,
+        "at": standing.estimate / end,
     }
 
 
