@@ -129,6 +129,9 @@ OPEN = 4
 """Open targets that are named, at most."""
 
 
+LIKELY = "most likely "
+
+
 def verdict(evidence: Evidence) -> Verdict:
     """How much goes wrong: certified where anything is, else among what was asked."""
     certificate, found = evidence.certificate, evidence.standings
@@ -171,7 +174,7 @@ def _shown(standing: Standing) -> tuple[str, str]:
         return _estimate(standing), "exact"
     if width <= READABLE:
         return _estimate(standing), within
-    return within, f"most likely {_estimate(standing)}"
+    return within, f"{LIKELY}{_estimate(standing)}"
 
 
 def _parts(evidence: Evidence, certificate: CertificateFacts, standing: Standing) -> list[str]:
@@ -207,7 +210,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     if whole is not None:
         more, below = _shown(whole)
         after += f", {more} {WITH_CHANGES}"
-        rest += f" and {below}"
+        rest += f" and {below.removeprefix(LIKELY)}"
     return Verdict(before, figure, after, ", ".join([rest, *parts]))
 
 
@@ -215,7 +218,8 @@ def _constant(standing: Standing) -> list[str]:
     """What the best constant answer would lose on the same questions."""
     if standing.constant is None:
         return []
-    return [f"always {standing.constant.answer!r}: {percent(standing.constant.rate)}"]
+    answer, rate = standing.constant.answer, percent(standing.constant.rate)
+    return [f"answering {answer!r} every time: {rate}"]
 
 
 def _estimate(standing: Standing) -> str:
