@@ -180,7 +180,8 @@ def test_of_equal_lower_bounds_the_headline_has_the_highest_estimate(certified: 
     shares = zip(apart, (0.0, 0.04, 0.01), strict=True)
     found = [replace(s, lower=0.0, estimate=share, upper=0.4) for s, share in shares]
     evidence.__dict__["standings"] = found  # a cached property
-    assert verdict(evidence).figure == percent(0.04)
+    assert verdict(evidence).figure == span(0.0, 0.4)
+    assert verdict(evidence).sure.startswith(f"most likely {percent(0.04)}, ")
 
 
 @pytest.mark.parametrize("upper", [0.4, 0.9])
@@ -193,7 +194,8 @@ def test_a_rate_that_is_hardly_known_is_told_by_its_interval_and_called_no_worst
     evidence.__dict__["standings"] = found  # a cached property
     said = verdict(evidence)
     known = upper < 0.5
-    assert said.figure == (percent(0.2) if known else span(0.004, upper))
+    assert said.figure == span(0.004, upper)
+    assert (f"most likely {percent(0.2)}" in said.sure) == known
     assert said.before.startswith("Hardly known yet: wrong in") != known
     assert ("the worst of" in said.after) == known
 
