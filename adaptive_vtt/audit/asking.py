@@ -117,6 +117,8 @@ class Audit:
         check_cost(self.model, self.limits.max_cost)
         check_judge(self.space, self.model, self.limits.max_cost)
         self.certify.check(self.sampling.share(self.certify.certifies))
+        if self.certify.certifies:
+            self.certify.check_targets(self.space)
 
     @property
     def _everything(self) -> bool:

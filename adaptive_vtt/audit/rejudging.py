@@ -32,6 +32,7 @@ from ..certify import Bet, Certifier
 from ..certify.rules import Rules
 from ..certify.targets import differs, selected_by
 from ..certify.verify import verify
+from ..certify.verify_counting import counted
 from ..engine.belief import Observation
 from ..engine.judge import LOST, Judge, values_of
 from ..engine.judging import hash_of
@@ -384,10 +385,15 @@ def _facts(then: _Audit, judge: Judge, rows: list[CallRow]) -> JsonObject:
     targets = selected_by(
         then.facts.population, [_renamed(i, then, space) for i in certificate.ids]
     )
-    certifier = Certifier(space, targets, answers=judge.answers, rules=Rules.of(certificate))
-    _play(certifier, judge, then.draws, rows, certificate.both)
-    told = {"targets": [t.name for t in targets], "ids": [t.id.as_dict() for t in targets]}
-    intervals = [{**row, "pseudo_outcome_mean": row["estimate"]} for row in certifier.table()]
+    names = tuple(target.name for target in targets)
+    told = {"targets": [*names], "ids": [target.id.as_dict() for target in targets]}
+    if certificate.counted:
+        renamed = certificate.model_copy(update={"targets": names})
+        intervals = counted(renamed, then.facts.population, rows)
+    else:
+        certifier = Certifier(space, targets, answers=judge.answers, rules=Rules.of(certificate))
+        _play(certifier, judge, then.draws, rows, certificate.both)
+        intervals = [{**row, "pseudo_outcome_mean": row["estimate"]} for row in certifier.table()]
     return found | {"certificate": {**raw["certificate"], **told}, "intervals": intervals}
 
 

@@ -39,13 +39,14 @@ from ..models.checking import name_of
 from ..models.local.python import model_of
 from ..models.pair import Halves, Pair, pair
 from ..oracles.paired import EARLIER, Paired
-from ..results.difference import DECISIONS, brief, names_of, told
+from ..results.difference import DECISIONS, WHOLE, brief, names_of, told
 from ..results.result import SHOWN, Result
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
+from ..strategies import EVERYTHING
 from ..surrogates import Named
 from ..types import Answer, CallMode, Floats, Indices, Unanswered
-from ..utils.figures import Bar, figure, table_html
+from ..utils.figures import Bar, figure, is_exact, table_html
 from . import Audit
 from .everything import all_losses, means, unanswered
 from .progress import Hooks
@@ -172,6 +173,12 @@ class Verdict:
             for row in self._rows
         ]
 
+    @property
+    def promise(self) -> str:
+        """What holds of the differences, and how surely, in words."""
+        whole = all(is_exact(row["lower"], row["upper"]) for row in self._rows)
+        return WHOLE if whole else str(self.result.guarantee)
+
     def plot(self) -> "Figure":
         """The differences R_B - R_A as a Plotly figure, to the right where B errs more."""
         from plotly.graph_objects import Figure
@@ -207,7 +214,7 @@ class Verdict:
         more = len(self.targets) - len(rows)
         notes = [f"error rate of {b} less that of {a}: above 0, {b} is wrong more often"]
         notes += [f"and {more} more targets: verdict.targets"] if more else []
-        notes += [] if self.result.guarantee is None else [self.result.guarantee]
+        notes += [self.promise]
         notes += [f"warning: {warning}" for warning in self.result.warnings]
         return table_html(f"{rows[0].name}: {self.told[0]}", self._stage, rows, notes)
 
@@ -310,6 +317,12 @@ class Versus:
                 "versus: expected model a or its recorded answers (recorded_a), got "
                 + ("neither" if a is None else "both")
             )
+        if self.sampling.name == EVERYTHING:
+            raise InputError(
+                f"versus: expected a strategy that draws, got {EVERYTHING!r}; where the budget "
+                "reaches for all questions, they are all asked and every difference is exact"
+            )
+        certify.check_targets(self.space)
         _check_use(certify, recorded_a, journal_a, use)
         if journal_a is not None and recorded_a is not None:
             raise InputError("versus: expected recorded_a or journal_a, got both")
@@ -402,6 +415,7 @@ class Versus:
                 f"{type(space.oracle.original).__name__}; give model a itself"
             )
         known = Recorded(recorded, per_call=adapted_model(b).answers, name="a")
+        known.tells_losses = space.oracle.tells_losses
         _check_whole(space, known)
         if certify.unanswered == "both" and (missing := unanswered(space, known)):
             raise InputError(

@@ -109,6 +109,8 @@ def _over_calls(
     grid = np.unique(np.geomspace(1, max(run["at"][-1] for run in runs), POINTS).round())
     curves = pd.concat(
         pd.Series(values(run), run["at"], name=title)
+        .groupby(level=0)
+        .last()  # source images may be asked about between two steps that tell the same calls
         .reindex(grid, method="ffill")
         .bfill()
         .rename_axis("calls")

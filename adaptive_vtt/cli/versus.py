@@ -318,7 +318,7 @@ def _finish(verdict: Verdict, facts: Facts, out: Path, rules: list[str], gated: 
     columns = ("target", "difference", "decision", "disagreement")
     title = f"error rate of {b} less that of {a}"
     console.print(table_of(columns, rows, title, words=columns[1:3]))
-    console.print(str(result.guarantee))
+    console.print(verdict.promise)
     if not verdict.decided and not gated:
         console.print(_still_open(verdict))
     for warning in result.warnings:

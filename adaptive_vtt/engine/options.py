@@ -245,6 +245,13 @@ class Certify:
             return None
         return rules[0] if len(rules) == 1 else rules[0] & rules[1]
 
+    def check_targets(self, space: QuestionSpace) -> None:
+        """Raises InputError for targets and weights that do not fit: before nets are taught, images
+        are made and models are asked."""
+        targets = named_targets(space, self.targets, self.where)
+        if self.weights:
+            shares(self.weights, [target.id for target in targets])
+
     def certifier(
         self,
         space: QuestionSpace,

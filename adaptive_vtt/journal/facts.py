@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
-from ..errors import JournalError
+from ..errors import InputError, JournalError
 from ..families import OfSlice, TargetId
 from ..types import (
     SIDES,
@@ -470,6 +470,13 @@ class Facts(LostFacts):
         if self.settings.answers == "one":
             return self.space.size
         return self.space.samples * len(self.space.variants)
+
+    def refuse_pairs(self, what: str, remedy: str) -> None:
+        """Raises InputError where two models were asked, of which ``what`` has no meaning."""
+        if self.certificate is not None and self.certificate.paired:
+            raise InputError(
+                f"{what}: expected an audit of one model, got a comparison of two; {remedy}"
+            )
 
     def key_of(self, draw: int) -> str:
         """The key that a draw of this number follows from."""

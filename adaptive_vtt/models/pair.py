@@ -69,6 +69,7 @@ class Pair(ModelDefaults):
         self.most_attempts = self.a.most_attempts + self.b.most_attempts
         self.template_hash = _joined_text(self.a.template_hash, self.b.template_hash)
         self.takes_words = self.a.takes_words and self.b.takes_words
+        self.tells_losses = self.a.tells_losses and self.b.tells_losses
 
     @property
     def most_cost(self) -> float | None:  # type: ignore[override]  # rises where theirs do

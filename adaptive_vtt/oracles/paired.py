@@ -34,6 +34,17 @@ MODELS = ("a", "b")
 """The two models: names of their parts of whatever is paired, and keys of the details."""
 EARLIER = "journal_a"
 """The option that says what the known answers of model A rest on."""
+SAME = (
+    "needs_source",
+    "concepts_are",
+    "rates",
+    "unanswered_loss",
+    "whole_call",
+    "judges_masks",
+    "judges_scores",
+    "tells_losses",
+)
+"""What a pair is and can as its oracle is and can."""
 NEUTRAL = 0.5
 """The loss of a model of which nothing is told."""
 
@@ -59,11 +70,8 @@ class Paired(OracleDefaults):
         if earlier is not None:
             plain[EARLIER] = earlier
         self.options = tuple(f"{name} = {value}" for name, value in plain.items())
-        self.needs_source = oracle.needs_source
-        self.rates = oracle.rates
-        self.concepts_are = oracle.concepts_are
-        self.whole_call = oracle.whole_call
-        self.unanswered_loss = oracle.unanswered_loss
+        for name in SAME:
+            setattr(self, name, getattr(oracle, name))
 
     @property
     def code(self) -> tuple[Oracle, ...]:

@@ -8,7 +8,7 @@ from ..certify.decisions import Comparison
 from ..engine.audit_key import CONTENT
 from ..journal.facts import Facts
 from ..models.pair import BETWEEN
-from ..utils.figures import outward
+from ..utils.figures import EXACT, is_exact, outward
 
 DECISIONS = {
     "better": "{b} errs less",
@@ -21,6 +21,8 @@ DECISIONS = {
 """Decisions in words; b: what model B is called."""
 UNFIT = "worse", "fails"
 """Those after which nobody asks any more whether B may ship."""
+WHOLE = "both models answered everything, so every difference is exact"
+"""What is promised of differences where that is so, in place of a probability."""
 LONGEST = 10
 
 
@@ -48,8 +50,9 @@ def points(difference: float) -> str:
 
 
 def point_span(lower: float, upper: float) -> str:
-    """An interval of differences in points, rounded outwards: −10.0 to +1.0."""
-    return " to ".join(map(points, outward(lower, upper)))
+    """An interval of differences in points, rounded outwards: −10.0 to +1.0; or that it is exact,
+    as where everything was asked."""
+    return EXACT if is_exact(lower, upper) else " to ".join(map(points, outward(lower, upper)))
 
 
 def told(b: str, more: float, lower: float, upper: float) -> str:

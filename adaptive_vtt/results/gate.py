@@ -28,7 +28,7 @@ from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as Standing
 from ..types import Constant
-from ..utils.figures import beside, outward, percent
+from ..utils.figures import beside, is_exact, outward, percent
 from .cautions import is_mute, silence
 from .difference import brief, names_of, point_span, told
 from .result import Result, summarise
@@ -128,8 +128,8 @@ class Ruling:
 
     @property
     def span(self) -> str:
-        """What is certified in percent, or in points, rounded outward."""
-        if self.rule.versus:
+        """What is certified in percent, or in points, rounded outward; or that it is exact."""
+        if self.rule.versus or is_exact(self.lower, self.upper):
             return point_span(self.lower, self.upper)
         low, high = outward(self.lower, self.upper)
         return f"{percent(low)} to {percent(high)}"

@@ -19,6 +19,8 @@ SLACK = 1e-6
 
 POINT = 1e-9
 """An interval that is no wider is all that rounding left of a rate that is known exactly."""
+EXACT = "exact"
+"""In place of such an interval."""
 MIN_MONEY = 1e-9
 """Units of money that are shown, at least."""
 USD = "USD"
@@ -26,6 +28,11 @@ USD = "USD"
 _SHARES = re.compile(r"\+-(\d*\.?\d+)(?![\d.]| points)")
 """A half-width as a share, in words of a terminal."""
 _SIGNS = {USD: "$", "EUR": "€", "GBP": "£"}
+
+
+def is_exact(lower: float, upper: float) -> bool:
+    """Whether an interval leaves nothing open."""
+    return upper - lower <= POINT
 
 
 def outward(lower: float, upper: float) -> tuple[float, float]:
@@ -45,7 +52,7 @@ def percent(share: float | None, space: str = " ") -> str:
 def beside(share: float, lower: float, upper: float, space: str = " ") -> str:
     """An estimate with as many decimals as its interval beside it has, as more say nothing: 0.0 %
     (0 to 36.2 %). One that is known exactly as ``percent``."""
-    if math.isnan(share) or upper - lower <= POINT:
+    if math.isnan(share) or is_exact(lower, upper):
         return percent(share, space)
     return f"{tenths(share)}{space}%"
 
@@ -121,13 +128,18 @@ class Bar:
 
     @property
     def words(self) -> str:
-        """The share and its interval in per cent (a difference in points), rounded outwards."""
+        """The share and its interval in per cent (a difference in points), rounded outwards; or
+        that it is exact."""
         if math.isnan(self.estimate):
             return "not asked yet"
         sign = "+" if self.signed else ""
-        share = f"{100 * self.estimate:{sign}.1f} {'points' if self.signed else '%'}"
+        share = (
+            f"{round(100 * self.estimate, 1) + 0.0:{sign}.1f} {'points' if self.signed else '%'}"
+        )
         if math.isnan(self.lower):
             return share
+        if is_exact(self.lower, self.upper):
+            return f"{share} ({EXACT})"
         low, high = outward(self.lower, self.upper)
         return f"{share} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
 

@@ -462,3 +462,27 @@ def test_paired_losses_are_halfway_where_both_lose_alike():
     oracle = Paired(inner)
     assert oracle.models_asked(np.array([1, 2])).tolist() == [2, 2]
     assert Paired(inner, np.array([2])).models_asked(np.array([1, 2])).tolist() == [2, 1]
+
+
+def test_targets_are_checked_before_anything_is_taught_or_asked(monkeypatch: pytest.MonkeyPatch):
+    a, b = both()
+    answers = all_answers(space(), a)
+    monkeypatch.setattr("adaptive_vtt.audit.versus.all_losses", never)
+    monkeypatch.setattr("adaptive_vtt.models.local.self_taught.SelfTaught.of", never)
+    taught = {"self_taught": True, "budget": 8}
+    for targets, weights in (["relation:fog"], None), (["overall"], {"fog": 2.0}):
+        wrong = {"targets": targets, "weights": weights}
+        with pytest.raises(InputError, match="fog"):
+            Versus(space(), None, b, recorded_a=answers, **wrong, **taught)
+        with pytest.raises(InputError, match="fog"):
+            Audit(space(), b, half_width=0.1, **wrong, **taught)
+    assert not b.asked
+
+
+def never(*_: Any, **__: Any) -> None:
+    raise AssertionError("it was begun")
+
+
+def test_asking_everything_takes_a_budget_and_no_strategy():
+    with pytest.raises(InputError, match=r"expected a strategy that draws, got 'everything'; wher"):
+        Versus(space(), *both(), strategy="everything", budget=8)

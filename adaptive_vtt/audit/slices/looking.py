@@ -42,9 +42,11 @@ def explore(
     """What the answers in a journal tell, slices that were found before put aside: guesses, chosen
     among many for these very answers, that no interval covers.
 
-    ``space``: the one that the audit was about. Raises InputError for an unknown proposer.
+    ``space``: the one that the audit was about. Raises InputError for an unknown proposer
+    and for two models.
     """
     facts = read_facts(journal.facts())
+    facts.refuse_pairs("slices", "audit either model alone")
     slices = () if facts.certificate is None else facts.certificate.slices
     before = [target_of(OfSlice(s.name), s.masks) for s in slices]
     evidence = Evidence.of(space, journal.draws(proposals=False), journal.calls())

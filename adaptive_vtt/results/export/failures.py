@@ -20,6 +20,7 @@ from ...datasets.view import as_loaded
 from ...datasets.vqa.question_table import write_questions
 from ...errors import InputError
 from ...journal import Journal
+from ...journal.facts import read_facts
 from ...oracles.choice import ASKED
 from ...space import QuestionSpace
 from ...types import UNKNOWN, Image, Indices, JsonObject, Mask, mask_of
@@ -203,9 +204,12 @@ def export_failures(
     questions.tsv holds the questions with their images as EndoBench's table does, and is what is
     read back, in place of labels.csv, which would say of every question that it was asked.
 
-    Raises InputError for a folder in use, a loss out of range, samples without images, and
-    where nothing failed; JournalError for a journal of another space.
+    Raises InputError for a folder in use, a loss out of range, samples without images, two
+    models, and where nothing failed; JournalError for a journal of another space.
     """
+    read_facts(journal.facts()).refuse_pairs(
+        "export", "export_disagreements has what they differ in"
+    )
     table = judged_of(journal, space, least_loss)
     table = table[table["loss"] >= least_loss]
     if table.empty:

@@ -4,7 +4,17 @@ import shlex
 
 from ...certify.decisions import Compared, calls_of, compared
 from ...types import JsonObject
-from ..difference import DECISIONS, UNFIT, brief, names_of, point_span, points, told
+from ...utils.figures import EXACT, is_exact
+from ..difference import (
+    DECISIONS,
+    UNFIT,
+    WHOLE,
+    brief,
+    names_of,
+    point_span,
+    points,
+    told,
+)
 from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence, Standing
@@ -72,6 +82,7 @@ def section(evidence: Evidence) -> Section | None:
         certificate=certificate,
         paired=certificate.paired,
         names=names,
+        whole=all(is_exact(row.lower, row.upper) for row in found) and WHOLE,
     )
 
 
@@ -91,14 +102,15 @@ def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
     assert certificate.versus is not None
     about = "" if row.target.startswith("overall ") else f"in {row.target}"
     which = "at every moment" if len(found) == 1 else f"the first of {amount(len(found))} targets"
-    sureness = f"{sure(certificate.confidence)} sure"
-    b = names_of(evidence.facts)[1]
-    ends = f"{point_span(-row.upper, -row.lower)}{THIN}points, {sureness}, {which}"
+    b, after = names_of(evidence.facts)[1], f", {sure(certificate.confidence)} sure, {which}"
+    span = f"{point_span(-row.upper, -row.lower)}{THIN}points{after}"
+    if is_exact(row.lower, row.upper):
+        span, after = EXACT, ""
     size = f"{abs(100 * row.delta):.1f}{THIN}points"
     if row.decision in ("better", "worse"):
         less = "less" if row.decision == "better" else "more"
-        return Verdict(f"{b} errs", f"{size} {less}", about, ends)
-    ends = f"{_told(row, b)}, {sureness}, {which}"
+        return Verdict(f"{b} errs", f"{size} {less}", about, span)
+    ends = f"{_told(row, b)}{after}"
     if row.decision == "within":
         margin = f"{100 * certificate.versus.margin:g}{THIN}points"
         return Verdict("The models differ by no more than", margin, about, ends)

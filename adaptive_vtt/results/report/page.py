@@ -191,15 +191,13 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     """What the page of this journal is made of."""
     certificate = evidence.certificate
     counted = certificate is not None and certificate.counted
+    if certificate is not None and certificate.versus is not None:
+        return ABOUT_BOTH if certificate.paired else ABOUT_NEW
     if evidence.settings.oracle.tells_losses:
         return COUNTED_ITEMS if counted else OF_ITEMS
     if certificate is None:
         return EXPLORED
-    if counted:
-        return COUNTED
-    if certificate.versus is None:
-        return PARTS
-    return ABOUT_BOTH if certificate.paired else ABOUT_NEW
+    return COUNTED if counted else PARTS
 
 
 def write_report(journal: Journal, path: Path, *, plotly: str = "inline") -> None:

@@ -1,0 +1,294 @@
+"""Every built-in oracle through all that users do: an audit, a census, a comparison of two models,
+and what is made of their journals. Each works, or is refused in the sentence that `REFUSED` names.
+"""
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, Pool, QuestionSpace
+from adaptive_vtt.audit.everything import all_answers, all_losses, means
+from adaptive_vtt.audit.rejudging import rejudge
+from adaptive_vtt.audit.slices.looking import explore
+from adaptive_vtt.audit.versus import Versus
+from adaptive_vtt.benchmark.comparing import compare
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.errors import AvttError
+from adaptive_vtt.models.base import ModelDefaults
+from adaptive_vtt.oracles import REGISTRY, OracleDefaults
+from adaptive_vtt.oracles.paired import SAME, Paired
+from adaptive_vtt.results.difference import WHOLE
+from adaptive_vtt.results.export.disagreements import export_disagreements
+from adaptive_vtt.results.export.failures import export_failures
+from adaptive_vtt.results.gate import gate
+from adaptive_vtt.results.report.page import render
+from adaptive_vtt.results.result import Result
+from adaptive_vtt.stopping import WallClock
+from adaptive_vtt.types import Answer, Prompt
+from tests.helpers.command_line import run
+from tests.helpers.report_pages import Tags
+
+from .test_oracles import CASES
+
+NAMES = [*REGISTRY.built_in, "captions, no boxes hidden"]
+QUICK = {"seed": 0, "surrogate": False, "self_taught": False}
+BUDGET, EVERYTHING = 17, 10_000
+REFUSED = {
+    # a caption is judged by what was said of versions of its image, which no pair is asked about
+    ("versus", "captions"): "each answer by itself, got ReducedCaptions",
+    # masks are journaled as their scores, which say nothing of how two of them overlap
+    ("rejudge", "mask-consistency"): "expected masks, got the scores .* keep_masks = true",
+    # one question of its kind takes up to 17 calls: the one that was asked was answered well
+    ("export audit", "captions"): "no answer has a loss of 0.5 or more",
+}
+"""A journey and an oracle, and the sentence that refuses it."""
+
+
+class Says(ModelDefaults):
+    """Answers as the case of an oracle says, by a rule of seed and image."""
+
+    def __init__(self, case: str, seed: int) -> None:
+        self.case, self.seed, self.name = CASES[case], seed, f"model {seed}"
+        self.version = "1"
+        dataset = self.case.dataset()
+        self.samples = {dataset.sample_id(k): dataset.sample(k) for k in range(len(dataset))}
+        worded = any(sample.asks for sample in self.samples.values())
+        self.answers = "one" if worded else "all"
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> Answer:
+        assert prompt.image is not None
+        sample = self.samples[prompt.sample_id]
+        rng = np.random.default_rng([self.seed, zlib.crc32(prompt.image.tobytes())])
+        return Answer(tuple(self.case.says(sample, each, rng) for each in prompt.concepts))
+
+
+def space_of(case: str) -> QuestionSpace:
+    chosen = CASES[case]
+    return QuestionSpace(chosen.dataset(), chosen.relations(), severities=[1], oracle=chosen.make())
+
+
+def refused(journey: str, case: str) -> AbstractContextManager[Any]:
+    """Expects the sentence that refuses this; without one nothing is expected."""
+    sentence = REFUSED.get((journey, case))
+    return nullcontext() if sentence is None else pytest.raises(AvttError, match=sentence)
+
+
+class Asked(NamedTuple):
+    """The case, and its audit, census and comparison, where that is not refused."""
+
+    case: str
+    audits: dict[str, Audit]
+    results: dict[str, Result]
+    versus: Versus | None
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def asked(request: pytest.FixtureRequest) -> Iterator[Asked]:
+    case = request.param
+    targets = ["overall", "relations", "concepts"]
+    with ExitStack() as opened:
+        audit = Audit(
+            space_of(case), Says(case, 1), half_width=0.3, budget=BUDGET, targets=targets, **QUICK
+        )
+        census = Audit(space_of(case), Says(case, 1), strategy="everything", processes=1)
+        audits = {"audit": audit.without_beliefs(), "census": census}
+        for each in audits.values():
+            opened.enter_context(each)
+        versus = None
+        with refused("versus", case):
+            versus = opened.enter_context(compared(case, BUDGET, targets))
+            versus.run()
+        yield Asked(case, audits, {name: each.run() for name, each in audits.items()}, versus)
+
+
+def compared(case: str, budget: int, targets: Sequence[str], **options: Any) -> Versus:
+    models = Says(case, 1), Says(case, 2)
+    versus = Versus(space_of(case), *models, budget=budget, targets=targets, **QUICK, **options)
+    versus.audit.without_beliefs()
+    return versus
+
+
+@pytest.mark.parametrize("kind", ["audit", "census"])
+class TestOneModel:
+    def test_the_journal_bears_its_rates(self, asked: Asked, kind: str) -> None:
+        audit, result = asked.audits[kind], asked.results[kind]
+        assert result.targets["estimate"].between(0, 1).all()
+        assert [row.target for row in verify(audit.journal)] == [*result.targets["target"]]
+
+    def test_a_gate_decides_by_it(self, asked: Asked, kind: str) -> None:
+        found = gate(asked.audits[kind].journal, ["overall <= 1"])
+        assert found.state == "pass"
+
+    def test_slices_are_looked_for(self, asked: Asked, kind: str) -> None:
+        audit = asked.audits[kind]
+        assert len(explore(audit.journal, audit.space, most=2)) <= 2
+
+    def test_judged_again_by_its_oracle_it_comes_to_the_same(
+        self, asked: Asked, kind: str, tmp_path: Path
+    ) -> None:
+        audit, before = asked.audits[kind], asked.results[kind].targets
+        with refused("rejudge", asked.case):
+            again = rejudge(audit.journal, space_of(asked.case)).targets
+            ends = ["target", "lower", "upper", "questions"]
+            assert again[ends].round(9).equals(before[ends].round(9))
+
+    def test_failures_are_exported(self, asked: Asked, kind: str, tmp_path: Path) -> None:
+        audit = asked.audits[kind]
+        with refused(f"export {kind}", asked.case):
+            export_failures(audit.journal, audit.space, tmp_path / "failures")
+            assert (tmp_path / "failures" / "failures.csv").is_file()
+
+
+def test_strategies_are_compared(asked: Asked, tmp_path: Path) -> None:
+    space = space_of(asked.case)
+    options = {"half_width": 0.4, "budget": BUDGET, "surrogate": False, "self_taught": False}
+    found = compare(space, Says(asked.case, 1), ["random"], repeats=1, **options)
+    if asked.case == "consistency":  # whose calls about source images draw nothing
+        found.save(tmp_path)
+    assert {*found.table["strategy"]} == {"uniform", "random"}
+
+
+# -- two models ------------------------------------------------------------------------------------
+
+
+def pair_of(asked: Asked) -> Versus:
+    if asked.versus is None:
+        pytest.skip("refused, as REFUSED says")
+    return asked.versus
+
+
+def test_a_pair_is_and_can_what_its_oracle_is_and_can(asked: Asked) -> None:
+    oracle = space_of(asked.case).oracle
+    paired = Paired(oracle)
+    inherited = {name for name in vars(OracleDefaults) if not callable(getattr(oracle, name))}
+    own = {"models", "judge_by", "original", "code"} | {n for n in inherited if n[0] == "_"}
+    assert inherited - own == {*SAME, "error", "regime"}
+    for name in inherited - own:
+        assert getattr(paired, name) == getattr(oracle, name), name
+
+
+def test_two_models_are_compared_on_every_target(asked: Asked) -> None:
+    versus = pair_of(asked)
+    verdict = versus.verdict()
+    one = asked.results["audit"].targets
+    assert [*verdict.targets["target"]] == [*one["target"]]
+    assert (verdict.targets["lower"] <= verdict.targets["upper"]).all()
+    assert len(verify(versus.audit.journal)) == len(one)
+    rule = "versus:overall <= 1"
+    assert gate(versus.audit.journal, [rule]).state == "pass"
+
+
+def test_the_page_of_two_models_shows_differences_alone(asked: Asked) -> None:
+    page = Tags(render(pair_of(asked).audit.journal)).text
+    assert "Error rate of model 2, the new model, less that of model 1" in page
+    assert pair_of(asked).verdict().result.derived.empty
+
+
+def test_what_is_about_one_model_is_refused_of_two(asked: Asked, tmp_path: Path) -> None:
+    versus = pair_of(asked)
+    journal, space = versus.audit.journal, versus.audit.space
+    with pytest.raises(AvttError, match="expected an audit of one model, got a comparison of two"):
+        rejudge(journal, space_of(asked.case))
+    with pytest.raises(AvttError, match="expected an audit of one model, got a comparison of two"):
+        explore(journal, space, most=2)
+    with pytest.raises(AvttError, match="expected an audit of one model, got a comparison of two"):
+        export_failures(journal, space, tmp_path / "failures")
+
+
+def test_where_both_were_asked_everything_differences_are_exact(
+    asked: Asked, tmp_path: Path
+) -> None:
+    pair_of(asked)
+    never = WallClock(600)  # in place of the decisions, which need no more than a part
+    with compared(asked.case, EVERYTHING, ["overall"], until=never) as versus:
+        verdict = versus.run()
+        page = Tags(render(versus.audit.journal)).text if asked.case == "top-class" else ""
+        export_disagreements(versus.audit.journal, versus.audit.space, tmp_path / "apart")
+        found = gate(versus.audit.journal, ["versus:overall <= 1"])
+    assert verdict.decided
+    assert (verdict.targets["upper"] - verdict.targets["lower"]).max() < 1e-9
+    assert verdict.promise == WHOLE
+    assert all(told.endswith("(exact)") for told in verdict.told)
+    assert str(found.rulings[0]).endswith("(exact)")
+    if page:
+        assert WHOLE.capitalize() in page
+        assert "% sure" not in page
+    if not verdict.result.targets["excluded"].any():
+        assert exact_differences(asked.case) == pytest.approx([*verdict.targets["delta"]])
+
+
+def exact_differences(case: str) -> list[float]:
+    """Of the exact rates of either model, per target."""
+    space = space_of(case)
+    targets = named_targets(space, ["overall"])
+    one, other = (means(space, targets, *all_losses(space, Says(case, seed))) for seed in (1, 2))
+    return (one - other).tolist()
+
+
+class Loses(ModelDefaults):
+    """Tells what it loses on an item: 1 on every n-th."""
+
+    answers, needs_image, tells_losses, version = "one", False, True, "1"
+
+    def __init__(self, n: int) -> None:
+        self.n, self.name = n, f"model {n}"
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        return [Answer((float(int(prompt.sample_id) % self.n == 0),)) for prompt in prompts]
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["asked", "recorded"])
+def test_two_models_are_compared_on_the_items_of_a_pool(recorded: bool) -> None:
+    pool, never = Pool(12), WallClock(600)
+    answers = all_answers(pool, Loses(2)) if recorded else None
+    old = None if recorded else Loses(2)
+    with Versus(
+        pool, old, Loses(3), recorded_a=answers, budget=EVERYTHING, until=never, **QUICK
+    ) as versus:
+        told = versus.run().told
+        verify(versus.audit.journal)
+        assert "Differences" in Tags(render(versus.audit.journal)).text
+    assert told == ["model 3 errs 16.7 points less (exact)"]
+
+
+# -- at the command line ---------------------------------------------------------------------------
+
+SPEC = """
+[dataset]
+kind = "tests.contracts.test_oracles:exclusive"
+[space]
+relations = ["identity", "brightness_up"]
+[oracle]
+kind = "top-class"
+[model]
+kind = "tests.contracts.test_oracle_journeys:Says"
+options = {{ case = "top-class", seed = {seed} }}
+[certify]
+surrogate = false
+self_taught = false
+"""
+
+
+def test_versus_compares_classes(tmp_path: Path) -> None:
+    specs = [tmp_path / f"{seed}.toml" for seed in (1, 2)]
+    for seed, spec in enumerate(specs, 1):
+        spec.write_text(SPEC.format(seed=seed))
+    out = tmp_path / "run"
+    names = "misclassified,overall,relations,concepts"
+    given = ["versus", *map(str, specs), "--targets", names, "--budget", "12", "--out", str(out)]
+    assert run(*given) == 0
+    found = json.loads((out / "result.json").read_text())["versus"]
+    assert found[0]["target"] == "overall misclassification rate"
+    assert len(found) == 9
+    assert run("gate", str(out), "--rule", "versus:misclassified <= 1") == 0
+    assert "misclassification rate" in Tags((out / "report.html").read_text()).text
