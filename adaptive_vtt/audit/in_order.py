@@ -102,6 +102,8 @@ class InOrder(Selector):
         about = space.image_of(questions) if judge.answers == "all" else questions
         self._calls, first = np.unique(about, return_index=True)
         self._questions = questions[first]
+        sources = judge.sources
+        self._sources = len({*map(sources.of, questions)}) if sources.count else 0
         self.draws = 0
         both = certify.unanswered == "both"
         self._targets = every_target(space, certify.targets, certify.where)
@@ -162,8 +164,12 @@ class InOrder(Selector):
         pass
 
     def open_uncertainty(self) -> Floats:
-        """C x 2: the share of calls that is left, NaN once there are none."""
-        left = 1 - self.draws / len(self._calls)
+        """C x 2: the share of calls that is left, those about source images among them; NaN once
+        there are none."""
+        sources = self._judge.sources
+        done = self.draws + min(len(sources.known), self._sources)
+        left = 1 - done / (len(self._calls) + self._sources)
+        left *= self.draws < len(self._calls)
         return np.full((len(self.space.concepts), 2), left or np.nan)
 
     def certificate(self, certify: Certify) -> JsonObject:

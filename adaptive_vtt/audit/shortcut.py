@@ -12,6 +12,7 @@ from rich.console import Console
 from ..datasets import Dataset, as_dataset
 from ..datasets.table import Labels
 from ..errors import InputError
+from ..journal import recall
 from ..journal.files import JOURNAL
 from ..models.base import ModelSource, adapted_model
 from ..models.checking import name_of
@@ -22,6 +23,7 @@ from ..results.result import Result
 from ..space import QuestionSpace
 from ..strategies import EVERYTHING as CENSUS
 from .asking import Audit
+from .cheaper import chosen, of_everything
 from .overview import show
 from .progress import Hooks
 from .proposed import OVERALL, proposed
@@ -54,19 +56,30 @@ class Questions:
 
 
 def questions(
-    dataset: Dataset,
+    dataset: Dataset | QuestionSpace,
     relations: Iterable[str | Relation] | None = None,
     oracle: Oracle | str | None = None,
+    severities: Iterable[int] | None = None,
 ) -> Questions:
     """The questions that ``proposed`` proposes; ``relations`` and ``oracle`` (one, or its name) are
-    taken where they are given. Raises InputError where nothing can be asked."""
-    found = proposed(dataset)
+    taken where they are given, and so is a space. Raises InputError where nothing can be asked, and
+    for a part of a space beside it."""
+    found = proposed(dataset.dataset if isinstance(dataset, QuestionSpace) else dataset)
     suited = REGISTRY.make(found.oracle, {})
-    given = REGISTRY.make(oracle, {}) if isinstance(oracle, str) else oracle or suited
-    space = QuestionSpace(dataset, relations or found.relations, oracle=given)
-    if type(given) is type(suited):
+    if isinstance(dataset, QuestionSpace):
+        parts = {"relations": relations, "oracle": oracle, "severities": severities}
+        for name in (name for name, part in parts.items() if part is not None):
+            raise InputError(
+                f"data: expected {name} in the QuestionSpace, got it beside one, too; leave it out"
+            )
+        space = dataset
+    else:
+        given = REGISTRY.make(oracle, {}) if isinstance(oracle, str) else oracle or suited
+        kept = None if severities is None else [*severities]
+        space = QuestionSpace(dataset, relations or found.relations, oracle=given, severities=kept)
+    if type(space.oracle.original) is type(suited):
         return Questions(space, found.targets, found.why)
-    return Questions(space, OVERALL, f"the oracle is {type(given).__name__}")
+    return Questions(space, OVERALL, f"the oracle is {type(space.oracle.original).__name__}")
 
 
 def audit(
@@ -77,20 +90,27 @@ def audit(
     concepts: list[str] | None = None,
     relations: Iterable[str | Relation] | None = None,
     oracle: Oracle | str | None = None,
+    severities: Iterable[int] | None = None,
     out: Path | str | None = None,
+    sample: bool = False,
     on_progress: Hooks = True,
     **options: Any,
 ) -> Result:
     """An audit in one line: every interval within half_width = 0.05, unless options say otherwise.
 
+    A model that costs no money is timed first, and asked everything where that is quicker than
+    sampling, or takes less than a minute: rates are exact then (``audit.cheaper``).
+
     - ``data``: a folder, a table of labels, images or a Dataset (``datasets.as_dataset``), with
       ``labels`` where images come without; where nobody has any, ``concepts`` names what the model
-      answers, of a table the columns to ask about.
+      answers, of a table the columns to ask about. Or a QuestionSpace, which says all of it.
     - ``model``: a function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
-    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``audit.proposed``).
+    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``audit.proposed``);
+      ``severities``: of the relations. Default: all.
     - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
       that stands there is gone on with, by these lines or, where the journal can keep them (data
       by a path, names and numbers), by ``avtt resume OUT --model FILE:NAME``.
+    - ``sample``: draw questions, however cheap the model is; so does a ``strategy``.
     - ``on_progress``: what follows the run, see ``Audit.run``. Default: a table of what was read,
       and a bar.
     - ``options``: those of ``Audit``.
@@ -98,15 +118,24 @@ def audit(
     Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
     """
     relations = None if relations is None else list(relations)
-    found = questions(as_dataset(data, labels, concepts), relations, oracle)
+    severities = None if severities is None else list(severities)
+    about = {"relations": relations, "oracle": oracle, "severities": severities}
+    found = questions(_dataset(data, labels, concepts), relations, oracle, severities)
     journal = None if out is None else Path(out) / JOURNAL
-    call = {"concepts": concepts, "relations": relations, "oracle": oracle, **options}
-    notes = {} if labels is not None else _kept(data, call)
-    with Audit(found.space, model, journal=journal, notes=notes, **found.options(options)) as begun:
-        if begun.state().calls == 0 and on_progress:
+    asked, line, own = adapted_model(model_of(model)), None, found.options(options)
+    begun = recall(journal)
+    if begun is not None and begun.settings.strategy == CENSUS:
+        own = of_everything(own)
+    elif begun is None and not sample:
+        own, line = chosen(found.space, asked, own)
+    notes = {} if labels is not None else _kept(data, {"concepts": concepts, **about, **own})
+    with Audit(found.space, asked, journal=journal, notes=notes, **own) as made:
+        if made.state().calls == 0 and on_progress:
             console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-            show(found.space, begun.targets, begun.model.answers, console, found.why)
-        result = begun.run(on_progress)
+            show(found.space, made.targets, made.model.answers, console, found.why)
+            if line is not None:
+                console.print(f"{line} (sample=True insists on sampling)")
+        result = made.run(on_progress)
     if out is not None:
         result.save(out)
     return result
@@ -124,39 +153,39 @@ def _kept(data: Any, call: Mapping[str, Any]) -> dict[str, Any]:
 def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) -> Audit:
     """The audit of a journal's note of a call of ``audit``, with ``options`` before its own."""
     given = dict(call)
-    data, concepts, relations, oracle = map(given.pop, ("data", "concepts", "relations", "oracle"))
-    found = questions(as_dataset(data, concepts=concepts), relations, oracle)
+    about = [given.pop(name) for name in ("relations", "oracle", "severities")]
+    found = questions(as_dataset(given.pop("data"), concepts=given.pop("concepts")), *about)
     return Audit(found.space, model, **found.options({**given, **options}))
 
 
-def census(
-    data: Any,
-    model: ModelSource,
-    *,
-    labels: Labels | None = None,
-    concepts: list[str] | None = None,
-    relations: Iterable[str | Relation] | None = None,
-    oracle: Oracle | str | None = None,
-    out: Path | str | None = None,
-    **options: Any,
-) -> Result:
+def _dataset(
+    data: Any, labels: Labels | None, concepts: list[str] | None
+) -> Dataset | QuestionSpace:
+    if not isinstance(data, QuestionSpace):
+        return as_dataset(data, labels, concepts)
+    if labels is not None or concepts is not None:
+        raise InputError(
+            "data: expected a QuestionSpace alone, got labels or concepts, too; leave them out"
+        )
+    return data
+
+
+def census(data: Any, model: ModelSource, **options: Any) -> Result:
     """Ask every question, in one line: exact rates of all there is to ask.
 
     Args:
-        data: as ``adaptive_vtt.audit`` takes it, with ``labels``, ``concepts``, ``relations`` and
-            ``oracle``.
+        data: as ``adaptive_vtt.audit`` takes it, or a QuestionSpace.
         model: as there.
-        out: folder for journal.db, result.json, report.html and tables/. A census with the same
-            settings that stands there is continued.
-        options: those of ``Audit`` and ``audit``. No goal, such as ``half_width``, is among them;
-            ``targets`` come beside those of every kind.
+        options: all others of ``audit`` (``labels``, ``relations``, ``severities``, ``out`` ...)
+            and of ``Audit``. No goal, such as ``half_width``, is among them; ``targets`` come
+            beside those of every kind. ``out`` gets tables/, too.
 
     Returns:
-        The result; its ``census`` has the tables "rates", "perturbations" and "classes".
+        The result; its ``census`` has the tables.
 
     Raises:
         InputError: for a model that may cost money, without ``max_cost`` or ``budget``; and
-            whatever ``Audit`` raises.
+            whatever ``audit`` raises.
     """
     asked = adapted_model(model_of(model))
     if asked.costs_money and not {"max_cost", "budget", "limits"} & set(options):
@@ -164,14 +193,4 @@ def census(
             f"census: expected a limit for model {name_of(asked)!r}, of which every call may cost "
             "money, got none; give max_cost= or budget="
         )
-    return audit(
-        data,
-        model,
-        labels=labels,
-        concepts=concepts,
-        relations=relations,
-        oracle=oracle,
-        out=out,
-        strategy=CENSUS,
-        **options,
-    )
+    return audit(data, asked, strategy=CENSUS, **options)

@@ -7,16 +7,13 @@ from typing import Annotated, Any
 
 from ..audit import Audit
 from ..config import Spec
-from ..config.building import build_audit, build_space, model_of
-from ..errors import InputError
-from ..models import adapted_model
+from ..config.building import build_audit
 from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
 from ..utils.files import write_text
 from .after import Before
-from .census import everything
 from .options import Json, Open, Out, Plotly, arg, names, opt
-from .plan import census_is_cheaper, estimate, planned
+from .plan import estimate
 from .printing import plain_console
 from .progress import Live
 from .run_folder import begin, named, rewrite, run_and_report
@@ -64,15 +61,13 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         ),
     ] = None,
     seed: Annotated[int | None, field("audit.seed", "NUMBER", ASKS)] = None,
-    census: Annotated[
-        str | None,
+    sample: Annotated[
+        bool,
         opt(
-            "auto: where asking everything is cheaper than certifying, and costs no money, do "
-            "that ('avtt census'); rates are exact then.",
-            "auto",
+            "Draw questions even where asking everything takes less time than that.",
             rich_help_panel=ASKS,
         ),
-    ] = None,
+    ] = False,
     sets: Set = None,
     dry_run: Annotated[
         bool, opt("Estimate calls and cost as 'avtt plan' does; ask nothing.")
@@ -116,10 +111,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             chosen = before.seeded(chosen, seed)
         if dry_run:
             return estimate(chosen, base, as_json)
-        if census is not None and _better_asked_whole(census, chosen, base):
-            chosen = everything(chosen)
         check_way(plotly)
-        begun = begin(chosen, base, out, named(spec, sets, names(targets)))
+        words = named(spec, sets, names(targets))
+        begun = begin(chosen, base, out, words, sample=sample or demo)
         result = run_and_report(
             begun,
             out,
@@ -132,17 +126,6 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             compare_with_random(chosen, base, out, plotly)
-
-
-def _better_asked_whole(census: str, spec: Spec, base: Path) -> bool:
-    if census != "auto":
-        raise InputError(
-            f"--census: expected auto, got {census!r}; 'avtt census' asks everything whatever it "
-            "takes"
-        )
-    space = build_space(spec, base)
-    with adapted_model(model_of(spec, base, space)) as model:
-        return census_is_cheaper(spec, model, planned(spec, base, space, model))
 
 
 # -- the demo: the same audit, really run twice more, with questions drawn at random ----------

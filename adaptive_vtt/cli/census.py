@@ -3,22 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-from ..config import Spec, parse_spec
 from ..errors import InputError
 from ..results.report.plotly_library import check_way
-from ..strategies import EVERYTHING
 from .options import Json, Open, Out, Plotly, arg, opt
-from .run_folder import begin, named, run_and_report
+from .run_folder import begin, everything, named, run_and_report
 from .signals import interruptible
 from .spec_changes import Set, field, read
-
-WITHOUT = {
-    "audit": {"strategy_options": None, "exploration": None, "repeat_probes": 0},
-    "certify": {"half_width": None, "at_most": None, "discover": 0, "set_aside": None}
-    | {"proxies": None, "prior_journal": None, "cohort": None, "features": "default"},
-    "stop": {"uncertainty": None, "max_uncertainty": None, "gate": None, "questions": None},
-}
-"""What a census has no use for: goals, and how questions are chosen."""
 
 
 def census(
@@ -65,13 +55,3 @@ def census(
                 "none; give --max-cost or --budget"
             )
         run_and_report(audit, out, as_json, open_it=open_it, plotly=plotly)
-
-
-def everything(spec: Spec, budget: int | None = None) -> Spec:
-    """Return the spec of the census that asks all that ``spec`` is about, whatever budget of calls
-    that has: it is one for an audit that chooses. Its cap on cost counts."""
-    table = spec.model_dump()
-    for section, fields in WITHOUT.items():
-        table[section] |= fields
-    table["audit"] |= {"strategy": EVERYTHING, "budget": budget}
-    return parse_spec(table, "census")

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ..audit.cheaper import insists
 from ..audit.forecast import Forecast, forecasts
 from ..audit.overview import show
 from ..certify.further import KNOWN
@@ -113,14 +114,13 @@ def estimate(
         space = build_space(spec, base)
         model = adapted_model(model_of(spec, base, space, code=False))
     chosen = planned(spec, base, space, model)
-    steps, whole = [], []
+    steps = []
     for width in _widths(WIDTHS) if widths is None else widths:
         narrowed = planned(_with_half_width(spec, width), base, space, model)
         if pilot is not None:
             pilot.check(narrowed)
         steps.append(_step(width, narrowed, pilot))
-        whole += [width] if census_is_cheaper(spec, model, narrowed) else []
-    notes = [*_of_census(spec, chosen, whole), *_of_limits(spec, chosen, steps, pilot)]
+    notes = [*_of_census(spec, space, model, chosen), *_of_limits(spec, chosen, steps, pilot)]
     notes += [*_of_uncertainty(spec, model.hard_answers), *_of_judge(space)]
     notes += _of_model(model, chosen)
     if as_json:
@@ -428,20 +428,19 @@ def _numbers(row: Forecast | Step) -> list[str]:
     return [f"{n:,}" for n in (row.at_least, *row.likely.values(), row.at_most)]
 
 
-def census_is_cheaper(spec: Spec, model: ModelDefaults, plan: Plan) -> bool:
-    """Return whether asking everything takes less than certifying: answers cost nothing at all,
-    or there are too few questions to choose among."""
-    if spec.model.costs_money or model.costs_money or plan.together is None:
-        return False
-    return spec.model.free or plan.total <= plan.together.likely[ASSUMED[0]]
-
-
-def _of_census(spec: Spec, plan: Plan, whole: Sequence[float]) -> list[str]:
-    if not whole:
+def _of_census(spec: Spec, space: QuestionSpace, model: ModelDefaults, plan: Plan) -> list[str]:
+    """Return that an audit may ask everything: a model is timed by the audit, which asks it."""
+    sections, budget = (spec.audit, spec.certify, spec.stop), spec.audit.budget
+    options = {n: v for section in sections for n, v in section.model_dump().items()}
+    paid = spec.model.costs_money or model.costs_money or space.oracle.judge_by is not None
+    if paid or insists(options):
         return []
-    why = "costs nothing" if spec.model.free else f"takes no more than {points(max(whole))} does"
+    if budget is not None and budget < plan.total:
+        return []
     return [
-        f"asking all {plan.total:,} calls {why}, and is exact: 'avtt census' with the same spec"
+        f"calls cost no money: the audit times some, and asks all {plan.questions:,} questions "
+        "where that takes less than a minute, or less than sampling; rates are then exact "
+        "(--sample insists on sampling)"
     ]
 
 

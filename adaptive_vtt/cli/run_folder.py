@@ -13,15 +13,17 @@ from pathlib import Path
 
 import typer
 
-from ..audit import Audit
+from ..audit import Audit, cheaper
 from ..config import Spec, parse_spec
-from ..config.building import build_audit
+from ..config.building import CERTIFY_APART, build_audit, build_space, model_of
 from ..config.journaled import check_program, notes_of, progress_function
 from ..engine.calling import OnProgress
+from ..engine.options import Certify
 from ..errors import InputError, JournalError, ModelError
 from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
+from ..models import ModelDefaults, adapted_model
 from ..results import census
 from ..results.outcomes import sample_word
 from ..results.report import write_report
@@ -53,9 +55,9 @@ Step = tuple[str, str]
 """A command, and its purpose."""
 
 
-def begin(spec: Spec, base: Path, out: Path, named: Sequence[str]) -> Audit:
-    """A new audit in ``out``; ``named``: as ``Facts.named``. Raises InputError where one stands
-    there that holds answers.
+def begin(spec: Spec, base: Path, out: Path, named: Sequence[str], *, sample: bool = True) -> Audit:
+    """A new audit in ``out``; ``named``: as ``Facts.named``. Without ``sample`` it asks everything
+    where that is cheaper. Raises InputError where one stands there that holds answers.
 
     One without any is begun anew under this spec; see ``journal.begin_anew``. Raises JournalError
     where the code of the audit that stands there was changed since.
@@ -83,13 +85,55 @@ def begin(spec: Spec, base: Path, out: Path, named: Sequence[str]) -> Audit:
             warnings.append(warning(used, strategy))
             _warn(warnings[-1])  # the result tells it too late to begin with another seed
 
+    space = build_space(spec, base)
+    note_seed(space)  # before any code that the spec names is imported
+    model = model_of(spec, base, space)
+    if not sample:
+        spec = quickest(spec, space, adapted_model(model))
     return build_audit(
         spec,
         base,
-        check=note_seed,  # sees the space before any code that the spec names is imported
+        space=space,
+        model=model,
         journal=partial(begin_anew, out / JOURNAL),
         notes={"warnings": warnings, "named": named, **notes_of(spec, os.path.abspath(base))},
     )
+
+
+WITHOUT = {
+    "audit": {"strategy_options": None, "exploration": None, "repeat_probes": 0},
+    "certify": {"half_width": None, "at_most": None, "discover": 0, "set_aside": None}
+    | {"proxies": None, "prior_journal": None, "cohort": None, "features": "default"},
+    "stop": {"uncertainty": None, "max_uncertainty": None, "gate": None, "questions": None},
+}
+"""What a census has no use for: goals, and how questions are chosen."""
+
+
+def everything(spec: Spec, budget: int | None = None) -> Spec:
+    """Return the spec of the census that asks all that ``spec`` is about, whatever budget of calls
+    that has: it is one for an audit that chooses. Its cap on cost counts."""
+    table = spec.model_dump()
+    for section, fields in WITHOUT.items():
+        table[section] |= fields
+    table["audit"] |= {"strategy": EVERYTHING, "budget": budget}
+    return parse_spec(table, "census")
+
+
+def quickest(spec: Spec, space: QuestionSpace, model: ModelDefaults) -> Spec:
+    """Return the spec of a census, and say so, where that takes less time than ``spec``; else
+    ``spec``, with no nets to teach where they would take more time than calls."""
+    sections = (spec.audit, spec.certify, spec.stop)
+    if cheaper.insists({n: v for section in sections for n, v in section.model_dump().items()}):
+        return spec
+    certify = Certify(**spec.certify.model_dump(exclude={*CERTIFY_APART, "surrogate"}))
+    best = cheaper.choice(space, model, certify, spec.audit.budget)
+    if best.everything is not None:
+        typer.echo(f"{best.everything} (--sample insists on sampling)", err=True)
+        return everything(spec)
+    if best.nets or spec.certify.self_taught != "auto":
+        return spec
+    own = spec.certify.model_copy(update={"self_taught": False})
+    return spec.model_copy(update={"certify": own})
 
 
 def named(spec: Path | None, sets: list[str] | None, targets: list[str] | None) -> list[str]:

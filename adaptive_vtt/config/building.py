@@ -38,19 +38,25 @@ CERTIFY_APART = {"proxies", "prior_journal", "cohort", "features", "surrogate_op
 
 
 def build_audit(
-    spec: Spec, base: Path, *, check: Callable[[QuestionSpace], None] | None = None, **options: Any
+    spec: Spec,
+    base: Path,
+    *,
+    check: Callable[[QuestionSpace], None] | None = None,
+    space: QuestionSpace | None = None,
+    model: ModelUnderTest | None = None,
+    **options: Any,
 ) -> Audit:
     """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it. The name
     of a strategy is taken as the spec's are, ``strategy_options`` beside it go before those of the
     spec where it is the spec's.
 
     ``check`` is called with the space before the code of model, proxies and strategy is
-    imported.
+    imported. ``space``, ``model``: where they were built already.
     """
-    space = build_space(spec, base)
+    space = build_space(spec, base) if space is None else space
     if check is not None:
         check(space)
-    space, model, chosen = build_parts(spec, base, space)
+    space, model, chosen = build_parts(spec, base, space, model)
     if isinstance(name := options.get("strategy"), str):
         own = spec.audit.strategy or default(spec.certify.certifies)
         mine = (spec.audit.strategy_options or {}) if name == own else {}
@@ -60,13 +66,18 @@ def build_audit(
 
 
 def build_parts(
-    spec: Spec, base: Path, space: QuestionSpace | None = None, *, code: bool = True
+    spec: Spec,
+    base: Path,
+    space: QuestionSpace | None = None,
+    model: ModelUnderTest | None = None,
+    *,
+    code: bool = True,
 ) -> tuple[QuestionSpace, ModelUnderTest, dict[str, Any]]:
     """The space, the model and all other arguments of a spec's audit.
 
-    ``space``: where it was built already. Models and proxies that are code are imported last,
-    and with ``code`` False not at all: such proxies are left out, and in place of such a model
-    stands a `NotImported`.
+    ``space``, ``model``: where they were built already. Models and proxies that are code are
+    imported last, and with ``code`` False not at all: such proxies are left out, and in place of
+    such a model stands a `NotImported`.
     """
     space = build_space(spec, base) if space is None else space
     section, certify = spec.audit, spec.certify
@@ -86,7 +97,8 @@ def build_parts(
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
         "cohort": _cohort(certify.cohort, base),
     }
-    return space, model_of(spec, base, space, code=code), options
+    model = model_of(spec, base, space, code=code) if model is None else model
+    return space, model, options
 
 
 def _cohort(runs: str | list[str] | None, base: Path) -> Cohort | None:

@@ -22,6 +22,8 @@ ROUNDING = 1e-9
 """Slack in the relative drop of a score: a drop of exactly the threshold t is not above it, and
 rounding of floats must not make it so."""
 METRICS = ("dice", "iou")
+SCORE, SOURCE = "score", "source score"
+"""Of an answer whose drop does not count, and of its source image, among its details."""
 DROP = " drop > "
 """Between a concept and a threshold in the names of what is asked."""
 Metric = Literal["dice", "iou"]
@@ -117,11 +119,11 @@ class MaskDrop(OracleDefaults):
         source_answer: Any = None,
     ) -> Outcome:
         mask, before = expected
-        if before is None:
-            return Outcome(0.0, excluded="the source image was not answered")
-        if before == 0:
-            return Outcome(0.0, excluded="the source image scores 0")
         after = self._score(answer, mask, question.sample_id)
+        if not before:  # there is nothing to drop from, but a census tells mean scores
+            why = "was not answered" if before is None else "scores 0"
+            details = {n: v for n, v in ((SCORE, after), (SOURCE, before)) if v is not None}
+            return Outcome(0.0, excluded=f"the source image {why}", details=details or None)
         if after is None:
             return Outcome(self.unanswered_loss)
         limit = float(question.concept.rpartition(DROP)[2])

@@ -362,7 +362,9 @@ def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Re
         guarantee=None if certificate is None else certificate.promise,
         headline=sentence(facts, _rows(targets), calls),
         versus=tuple(compared(certificate, _rows(targets), draws, calls, facts.known_a)),
-        census=census.tables(facts, table, targets) if certificate and certificate.counted else {},
+        census=census.tables(facts, table, targets, calls)
+        if certificate and certificate.counted
+        else {},
     )
 
 

@@ -132,6 +132,9 @@ class CensusEntry(_Part):
     )
     perturbations: list[JsonObject] = Field(description="per relation and severity")
     classes: list[JsonObject] = Field(description="per relation, severity and concept")
+    confusion: list[JsonObject] | None = Field(
+        None, description="of one class per image: per relation, severity and true class"
+    )
 
 
 class ResultFile(_Part):

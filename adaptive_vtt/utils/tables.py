@@ -40,12 +40,13 @@ def original(cell: Any) -> Any:
     return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
-def csv_text(table: pd.DataFrame) -> str:
+def csv_text(table: pd.DataFrame, digits: int | None = None) -> str:
     """The table as a CSV file, without its index, names and texts made ``inert``.
 
-    ``table``: its columns are named by texts.
+    ``table``: its columns are named by texts. ``digits``: that floats have; None: all.
     """
-    return str(_changed(table, inert).to_csv(index=False))
+    floats = None if digits is None else f"%.{digits}g"
+    return str(_changed(table, inert).to_csv(index=False, float_format=floats))
 
 
 def latex(table: pd.DataFrame, name: str, caption: str = "", digits: str = "%.4f") -> str:

@@ -26,6 +26,7 @@ CLASSES = ("cat", "dog", "emu")
 QUICK: dict[str, Any] = {
     "budget": 6,
     "half_width": 0.2,
+    "sample": True,
     "surrogate": False,
     "self_taught": False,
     "on_progress": False,

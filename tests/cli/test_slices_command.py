@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spec = str(lit(tmp_path_factory.mktemp("slices")))
     runs = Path(spec).parent
     for name, more in (
-        ("plain", ["--half-width", "0.07"]),
+        ("plain", ["--half-width", "0.07", "--sample"]),
         ("found", ["--set", "certify.discover=2"]),
     ):
         with pytest.raises(SystemExit) as ended:

@@ -17,8 +17,9 @@ TITLES = {
     "rates": "Exact rates, and intervals for other images of the same kind",
     "perturbations": "Per perturbation",
     "classes": "Per perturbation and class",
+    "confusion": "Confusion: images by true class (rows) and predicted class (columns)",
 }
-WHOLE = ["kappa", "auc", "f1"]
+WHOLE = ["kappa", "auc", "f1", "dice", "iou"]
 """Figures that nobody gives in per cent."""
 HIDDEN = ["kind", "concept", "side", "rate", "relation", "severity", "group", "value", "filter"]
 """Columns of the rates that their names say in words."""
@@ -33,7 +34,8 @@ def map_section(evidence: Evidence) -> Section | None:
 
 def section(evidence: Evidence) -> Section:
     """The tables; those of the run folder have every row and column."""
-    found = tables(evidence.facts, evidence.table, certified_table(evidence.facts, evidence.calls))
+    rates = certified_table(evidence.facts, evidence.calls)
+    found = tables(evidence.facts, evidence.table, rates, evidence.calls)
     lead = Markup(
         "<p>Rates are exact for the questions that were asked. The intervals ({}, each by itself) "
         "are for other images, of which these are a random sample. tables/ in the run folder has "
