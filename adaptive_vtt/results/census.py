@@ -189,7 +189,7 @@ def _of_classes(
 def _matrices(space: SpaceFacts, counted: pd.DataFrame) -> dict[Variant, Floats]:
     """Per relation and severity, true classes x given ones, the last of which is none."""
     groups = counted.groupby(WHERE, sort=False)
-    return {(str(r), int(s)): _matrix(part, space.concepts) for (r, s), part in groups}
+    return {(str(r), int(str(s))): _matrix(part, space.concepts) for (r, s), part in groups}
 
 
 def _matrix(mine: pd.DataFrame, concepts: tuple[str, ...]) -> Floats:

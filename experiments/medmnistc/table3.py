@@ -326,7 +326,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         show(f"{task.name}: {len(task.images)} images to train on, {len(task.tested)} tested")
     found = tables(tasks, sizes, chosen.seeds, chosen.out)
     for table in found.values():
-        tested = [name for name in table if name.endswith((" p", " p k-F")) or name == "p"]
+        tested = [
+            name for name in map(str, table) if name.endswith((" p", " p k-F")) or name == "p"
+        ]
         show(table.drop(columns=tested if chosen.quick else []).round(3))
 
 
